@@ -30,15 +30,6 @@ uninstall: ## remove what `make install` installed; data and configuration stay
 demo: build ## build and run the main job: three real services under real load (FOR=4m)
 	./bin/trimtab demo --for $(FOR)
 
-# $(call gotest,PACKAGES,FLAGS) runs tests. In CI, RERUN=3 lets up to three that failed
-# try once more: a pause of seconds on a busy machine is no mistake of the change that
-# lands. Their names are printed under "=== Failed", for somebody to mend; with more, with a data
-# race or a panic, nothing is tried again.
-RERUN ?=
-GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0
-gotest = $(if $(RERUN),$(GOTESTSUM) --format standard-quiet --rerun-fails=1 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
-	--rerun-fails-max-failures $(RERUN) --packages='$(1)' -- $(2),go test $(2) $(1))
-
 # Nobody looks at tests with a debugger: without tables for it the compiler takes an
 # eighth less. In lint and integration, too, so that they find in the build cache what
 # the tests have compiled.
@@ -51,7 +42,7 @@ PLAIN := -gcflags=all=-dwarf=false
 # CPU more with an empty build cache. Many tests wait for real time: others
 # run meanwhile.
 test: ## run the tests: embedded parts only, under 5 minutes
-	GOGC=400 $(call gotest,./...,$(PLAIN) -exec 'env -u GOGC' -p 4 -count=1 -vet=off -timeout 20m)
+	GOGC=400 go test $(PLAIN) -exec 'env -u GOGC' -p 4 -count=1 -vet=off -timeout 20m ./...
 
 # axe-core, with which a test looks at the pages of the console.
 AXE := $(HOME)/.cache/trimtab-axe/axe.min.js
@@ -64,11 +55,11 @@ $(AXE):
 .PHONY: integration
 integration: build ## race detector, a nats-server and a Prometheus as processes of their own, non-root paths
 	-@$(MAKE) -s axe
-	$(call gotest,$(RACE_PACKAGES),$(PLAIN) -count=1 -race -timeout 20m)
-	$(call gotest,./cmd/trimtab,$(PLAIN) -count=1 -race -timeout 20m -run 'Loop|Recommend|Pause|Reload|Alert|Hostile|Burst')
-	$(call gotest,./console,$(PLAIN) -count=1 -race -tags integration -timeout 20m -run TestTheConsoleInABrowser)
-	$(call gotest,$(INTEGRATION_PACKAGES),$(PLAIN) -count=1 -tags integration -timeout 20m)
-	$(call gotest,./cmd/trimtab,$(PLAIN) -count=1 -tags integration -timeout 30m -run '$(INTEGRATION_OF_CMD)' -skip TestTheDemo)
+	go test $(PLAIN) -count=1 -race -timeout 20m $(RACE_PACKAGES)
+	go test $(PLAIN) -count=1 -race -timeout 20m -run 'Loop|Recommend|Pause|Reload|Alert|Hostile|Burst' ./cmd/trimtab
+	go test $(PLAIN) -count=1 -race -tags integration -timeout 20m -run TestTheConsoleInABrowser ./console
+	go test $(PLAIN) -count=1 -tags integration -timeout 20m $(INTEGRATION_PACKAGES)
+	go test $(PLAIN) -count=1 -tags integration -timeout 30m -run '$(INTEGRATION_OF_CMD)' -skip TestTheDemo ./cmd/trimtab
 	GOFLAGS="$$GOFLAGS $(PLAIN)" ./deploy/unprivileged.sh ./actuator/... ./collector/cgroup/... ./internal/hostfs/...
 
 # The packages that share memory between goroutines.
@@ -83,12 +74,12 @@ kube-tools: ## Kubernetes as one binary, helm, kwok, etcd and a scaler of KEDA, 
 
 .PHONY: kube
 kube: kube-tools ## the tests against a real API server, controller manager and etcd, and those of the chart
-	$(call gotest,./actuator/kubernetes ./exporters/keda ./internal/kube/... ./internal/site,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'Real')
-	$(call gotest,./cmd/trimtab,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'TheChart|TheKustomizeFiles|RealAPIServer')
+	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run 'Real' ./actuator/kubernetes ./exporters/keda ./internal/kube/... ./internal/site
+	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run 'TheChart|TheKustomizeFiles|RealAPIServer' ./cmd/trimtab
 
 .PHONY: kubelet
 kubelet: kube-tools ## what only a real node shows: a kubelet and containerd on this host, as root, below a cgroup of their own
-	$(call gotest,./actuator/kubernetes,$(PLAIN) -count=1 -tags integration -timeout 10m -v -run 'ARealKubelet')
+	go test $(PLAIN) -count=1 -tags integration -timeout 10m -v -run 'ARealKubelet' ./actuator/kubernetes
 
 .PHONY: guest
 guest: ## the tests of cgroups and systemd, and the demo, in a virtual machine with Debian's kernel
@@ -100,7 +91,7 @@ guest-short: ## the part of it without watchdogs and demo
 
 .PHONY: demo-short
 demo-short: ## two short headless demos, with cgroups and without root, whose reports are checked
-	$(call gotest,./cmd/trimtab,$(PLAIN) -count=1 -tags integration -run TestTheDemo -v)
+	go test $(PLAIN) -count=1 -tags integration -run TestTheDemo -v ./cmd/trimtab
 
 .PHONY: bench
 bench: build ## every figure: ingestion, reaction, planning, idle, what many workloads and hosts cost

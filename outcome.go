@@ -157,12 +157,13 @@ type KnobState struct {
 	// or since something else turns the knob. It is read and planned for, as in mode
 	// recommend, and a plan of it is not applied.
 	Barred string `json:"barred,omitempty"`
-	// Standing is that of its instance in a cluster; nil: it is in none.
+	// Standing is that of its instance; nil: it is in no cluster, and nothing above bounds it.
 	Standing *Standing `json:"standing,omitempty"`
 }
 
-// InForce returns what the knob gives: Now, unless a write is pending.
-func (k *KnobState) InForce() Amount { return inForce(k.Now, k.Effective) }
+// InForce returns what the knob gives: Now, unless a write is pending, and no more than what
+// is above it lets through.
+func (k *KnobState) InForce() Amount { return k.Standing.Cap(inForce(k.Now, k.Effective)) }
 
 func inForce(set Amount, effective *Amount) Amount {
 	if effective != nil {

@@ -9,8 +9,8 @@ const (
 	Ending  Phase = "ending"
 )
 
-// Standing is what is known of a knob's instance, and of what bounds it, where the
-// instance is one of a cluster.
+// Standing is what is known of a knob's instance, where it is one of a cluster, and of what
+// bounds the knob from above.
 type Standing struct {
 	// Node is the one of the host's nodes that the instance runs on, and Has what that
 	// node gives to all instances together; 0: not known.
@@ -21,10 +21,12 @@ type Standing struct {
 	// Rollout tells that another version of the workload is being rolled out: what is
 	// measured then is of neither.
 	Rollout bool `json:"rollout,omitempty"`
-	// Most is the largest value that the cluster lets the knob have, by whom; 0: no
-	// bound.
+	// Most is the largest value that the cluster, or a group above, lets the knob have, by
+	// whom; 0: no bound. Caps tells that no more than Most is in force, whatever the knob
+	// is set to: a control group gets what those above it let through.
 	Most float64 `json:"most,omitempty"`
 	By   string  `json:"by,omitempty"`
+	Caps bool    `json:"caps,omitempty"`
 	// Left is what a quota leaves to all instances together beside what they have, by
 	// whom; nil: there is none.
 	Left   *float64 `json:"left,omitempty"`
@@ -63,6 +65,14 @@ func (s *Standing) validate(workload string) error {
 		}
 	}
 	return nil
+}
+
+// Cap returns how much of an amount that a knob is set to is in force below what is above.
+func (s *Standing) Cap(a Amount) Amount {
+	if s != nil && s.Caps && s.Most > 0 && Units(s.Most).Less(a) {
+		return Units(s.Most)
+	}
+	return a
 }
 
 // Serves reports whether the instance of the knob takes load.

@@ -141,7 +141,7 @@ type held struct {
 	// hopeless is why a [Remote] knob was put back, until a time of the boot clock.
 	hopeless      string
 	hopelessUntil time.Duration
-	// standing is what a [Stander] knows of its instance.
+	// standing is what a [Stander] knows of its instance, and of what is above it.
 	standing *trimtab.Standing
 	// barred is why a write would be refused, of a knob that only recommends:
 	// no problem before somebody wants to apply.
@@ -379,10 +379,17 @@ func (a *Actuator) observeStanding(ctx context.Context, h *held) {
 		return
 	}
 	now := s.Standing(ctx)
-	if !reflect.DeepEqual(now, h.standing) {
-		h.standing = now
-		a.notify()
+	if now != nil && now.Caps && now.Most >= h.Max {
+		now = nil // it has more room above it than it may have
 	}
+	if reflect.DeepEqual(now, h.standing) {
+		return
+	}
+	if !same(now.Cap(h.now), h.standing.Cap(h.now)) {
+		h.since = a.clock.wall()
+	}
+	h.standing = now
+	a.notify()
 }
 
 // observeFloor reads what must be kept. What cannot be read is all of it.
@@ -401,10 +408,24 @@ func (h *held) observeFloor(ctx context.Context) {
 func (h *held) amount() float64 { return h.bounded(h.now) }
 
 func (h *held) bounded(v trimtab.Amount) float64 {
-	if v.Unlimited {
+	if v = h.standing.Cap(v); v.Unlimited {
 		return h.Max
 	}
 	return v.Value
+}
+
+// highest returns the upper bound of what may be set now: a knob is not set to more than what
+// is above it lets through.
+func (h *held) highest() float64 {
+	most := h.standing.Cap(trimtab.Units(h.Max)).Value
+	if most == h.Max {
+		return most
+	}
+	v := h.Knob.Nearest(trimtab.Units(most)).Value
+	for gap := v - most; v > most && gap < most; gap *= 2 { // rounded up it would not be let through
+		v = h.Knob.Nearest(trimtab.Units(most - gap)).Value
+	}
+	return v
 }
 
 // atMost returns the most that the knob may give when it is set to v: what is in

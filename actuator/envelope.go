@@ -34,7 +34,7 @@ func (a *Actuator) enveloped(p *trimtab.Plan, m *move) *trimtab.Envelope {
 	e.Target = m.goal.Value
 	// As the knob keeps them: a value that was rounded out of the envelope would be a stranger's.
 	e.Floor = min(m.held.Knob.Nearest(trimtab.Units(max(e.Floor, m.held.least()))).Value, e.Target)
-	e.Ceiling = max(m.held.Knob.Nearest(trimtab.Units(min(e.Ceiling, m.held.Max))).Value, e.Target)
+	e.Ceiling = max(m.held.Knob.Nearest(trimtab.Units(min(e.Ceiling, m.held.highest()))).Value, e.Target)
 	e.Burst = min(e.Burst, e.Ceiling)
 	return &e
 }

@@ -58,7 +58,7 @@ func race(t *testing.T, locks string) (h *host, start func() *exec.Cmd) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		h.endWith(cmd)
 		return cmd
 	}
 }
@@ -145,6 +145,6 @@ func TestTwoPoolsOfAHostStayWithinItWhileTheirActuatorsAreKilled(t *testing.T) {
 	t.Logf("%d states, at most %v of %v cores", len(seen), strconv.FormatFloat(most, 'g', 4, 64), sharedCores)
 	kill(1)
 	back(b)
-	eventually(t, noneLeft(t, a.dir))
-	eventually(t, noneLeft(t, b.dir))
+	eventually(t, noneLeft(a.dir))
+	eventually(t, noneLeft(b.dir))
 }

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/internal/leak"
+	"github.com/trimtab/trimtab/internal/proctest"
 	"github.com/trimtab/trimtab/internal/trial"
 )
 
@@ -133,7 +133,7 @@ func (h *host) start(lease float64, baselines []trimtab.Amount, env ...string) *
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
-	h.t.Cleanup(func() { cmd.Process.Kill() })
+	h.endWith(cmd)
 	eventually(h.t, func() error {
 		if _, err := os.Stat(filepath.Join(h.dir, turnedFile)); err == nil {
 			return nil
@@ -146,6 +146,12 @@ func (h *host) start(lease float64, baselines []trimtab.Amount, env ...string) *
 		return nil
 	})
 	return cmd
+}
+
+// endWith ends an actuator process with the test, and its watchdogs, which would wait for
+// the end of its lease.
+func (h *host) endWith(cmd *exec.Cmd) {
+	h.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); proctest.End(h.t, h.dir) })
 }
 
 // eventually waits until f returns nil.
@@ -165,34 +171,8 @@ func eventually(t testing.TB, f func() error) {
 	}
 }
 
-// processes lists the processes that have dir among their arguments.
-func processes(t testing.TB, dir string) (pids []int) {
-	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		b, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err == nil && strings.Contains(string(b), dir) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-func noneLeft(t *testing.T, dir string) func() error {
-	return func() error {
-		if pids := processes(t, dir); len(pids) > 0 {
-			return fmt.Errorf("processes %v", pids)
-		}
-		return nil
-	}
-}
+// noneLeft is nil once no process of an actuator's directory is left.
+func noneLeft(dir string) func() error { return func() error { return proctest.Left(dir) } }
 
 // R15: actuators are killed, some with their watchdogs, in the middle of what
 // they do, and restored as a unit's ExecStopPost would.
@@ -204,7 +184,7 @@ func TestAKilledActuatorIsRestoredFromItsJournal(t *testing.T) {
 		h, want := fallen(t)
 		cmd := h.start(1000, want)
 		<-time.After(time.Duration(random.IntN(10_000)) * time.Microsecond)
-		for _, pid := range processes(t, h.dir) {
+		for _, pid := range proctest.With(h.dir) {
 			if random.IntN(2) == 0 {
 				syscall.Kill(pid, syscall.SIGKILL)
 			}
@@ -228,7 +208,7 @@ func TestAKilledActuatorIsRestoredFromItsJournal(t *testing.T) {
 			t.Errorf("restored again: %v, %v", again, err)
 		}
 		// Its watchdog finds nothing to do and ends.
-		eventually(t, noneLeft(t, h.dir))
+		eventually(t, noneLeft(h.dir))
 	}
 }
 
@@ -253,15 +233,13 @@ func TestInstancesOfAKilledActuatorAreRestored(t *testing.T) {
 		}
 		h.put(again, units(0.75))
 		if by != "the watchdog" {
-			for _, pid := range processes(t, h.dir) {
-				syscall.Kill(pid, syscall.SIGKILL)
-			}
-			eventually(t, noneLeft(t, h.dir))
+			// Until none is left: each watchdog starts the other again while the lease holds.
+			proctest.End(t, h.dir)
 			if _, err := actuator.Restore(t.Context(), h.config.Dir, reopen); err != nil {
 				t.Fatalf("%s: %v", by, err)
 			}
 		} else {
-			eventually(t, noneLeft(t, h.dir))
+			eventually(t, noneLeft(h.dir))
 		}
 		for i, want := range map[int]trimtab.Amount{1: units(0.75), 2: baselines[2]} {
 			if got, err := h.knobs[i].Read(t.Context()); err != nil || got != want {
@@ -290,7 +268,7 @@ func TestTheWatchdogRestoresAtTheEndOfTheLease(t *testing.T) {
 		return nil
 	})
 	t.Logf("baselines back %v after the kill, the lease was 4 s", time.Since(killed).Round(time.Millisecond))
-	eventually(t, noneLeft(t, h.dir))
+	eventually(t, noneLeft(h.dir))
 }
 
 func TestTheWatchdogRestoresForAnActuatorThatIsStopped(t *testing.T) {
@@ -308,7 +286,7 @@ func TestTheWatchdogRestoresForAnActuatorThatIsStopped(t *testing.T) {
 	})
 	cmd.Process.Signal(syscall.SIGKILL)
 	cmd.Wait()
-	eventually(t, noneLeft(t, h.dir))
+	eventually(t, noneLeft(h.dir))
 }
 
 func TestTheWatchdogLeavesTheLeaseToAnActuatorThatCameBack(t *testing.T) {
@@ -326,7 +304,7 @@ func TestTheWatchdogLeavesTheLeaseToAnActuatorThatCameBack(t *testing.T) {
 	if o := a.Handle(t.Context(), p); o.Refused != "" {
 		t.Fatal(o.Refused)
 	}
-	eventually(t, noneLeft(t, h.dir))
+	eventually(t, noneLeft(h.dir))
 	for i, k := range h.knobs {
 		if v, err := k.Read(t.Context()); err != nil || v == baselines[i] {
 			t.Errorf("w%d was restored to %v, %v", i, v, err)
@@ -338,7 +316,7 @@ func TestTheWatchdogLeavesTheLeaseToAnActuatorThatCameBack(t *testing.T) {
 func (h *host) dogs(old ...int) (pids []int) {
 	h.t.Helper()
 	eventually(h.t, func() error {
-		pids = slices.DeleteFunc(processes(h.t, h.config.Dir), func(pid int) bool { return pid == os.Getpid() })
+		pids = proctest.With(h.config.Dir)
 		if len(pids) != 2 || slices.ContainsFunc(pids, func(pid int) bool { return slices.Contains(old, pid) }) {
 			return fmt.Errorf("watchdogs %v, old ones %v", pids, old)
 		}
@@ -351,6 +329,7 @@ func TestKilledWatchdogsAreReplaced(t *testing.T) {
 	t.Parallel()
 	h, _ := fallen(t)
 	h.config = victim(h.dir)
+	t.Cleanup(func() { proctest.End(t, h.dir) })
 	a, err := actuator.Open(t.Context(), h.config)
 	if err != nil {
 		t.Fatal(err)
@@ -367,7 +346,7 @@ func TestKilledWatchdogsAreReplaced(t *testing.T) {
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, noneLeft(t, h.dir))
+	eventually(t, noneLeft(h.dir))
 }
 
 func TestRestoreIsRefusedWhileAnActuatorRuns(t *testing.T) {

@@ -113,8 +113,8 @@ func (h *held) settled(now time.Duration) bool {
 	return h.known && h.effective == nil && h.report() == "" && h.touched == nil && now >= h.hopelessUntil
 }
 
-// Stander is a knob that knows where in a cluster its instance is, and what bounds it
-// there.
+// Stander is a knob that knows where in a cluster its instance is, or what bounds it from
+// above.
 type Stander interface {
 	Knob
 	// Standing returns what is known of it; nil: nothing is.

@@ -232,11 +232,13 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 	case h.report() != "":
 		return refuse(r, h.report())
 	}
-	clamped := clamp(m.action.Set, h.least(), h.Max)
+	clamped := clamp(m.action.Set, h.least(), h.highest())
 	switch {
 	case clamped == m.action.Set:
 	case m.action.Set.Less(clamped) && h.least() > h.Min:
 		r.Reason = fmt.Sprintf("clamped from %v to %v: so much is in use", m.action.Set, clamped)
+	case h.highest() < h.Max && clamped.Less(m.action.Set):
+		r.Reason = fmt.Sprintf("clamped from %v to %v: %s gives no more", m.action.Set, clamped, h.standing.By)
 	default:
 		r.Reason = fmt.Sprintf("clamped from %v to the bounds %v to %v", m.action.Set, h.Min, h.Max)
 	}

@@ -364,6 +364,13 @@ func putBack(ctx context.Context, knob Knob, it *Restored) {
 		}
 	}
 	err := knob.Write(ctx, goal)
+	if s, ok := knob.(Stander); ok && errors.Is(err, trimtab.ErrRefused) {
+		if above := s.Standing(ctx); !same(above.Cap(goal), goal) {
+			goal = knob.Nearest(above.Cap(goal))
+			it.Reason = fmt.Sprintf("baseline %v, but %s gives %v", it.Baseline, above.By, goal)
+			err = knob.Write(ctx, goal)
+		}
+	}
 	if err == nil {
 		var back trimtab.Amount
 		if back, err = knob.Read(ctx); err == nil && !same(back, goal) {

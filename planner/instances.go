@@ -150,13 +150,13 @@ func (s *seat) own() (sum float64) {
 
 // unlimited reports whether nothing limits the workload.
 func (s *seat) unlimited() bool {
-	return !slices.ContainsFunc(s.knobs, func(i instance) bool { return !i.found.Unlimited })
+	return !slices.ContainsFunc(s.knobs, func(i instance) bool { return !i.Held.Standing.Cap(i.found).Unlimited })
 }
 
 // has is what the workload has, for people.
 func (s *seat) has() trimtab.Amount {
 	if len(s.knobs) == 1 {
-		return s.knobs[0].found
+		return s.knobs[0].Held.Standing.Cap(s.knobs[0].found)
 	}
 	if s.unlimited() {
 		return trimtab.Unlimited()
@@ -273,17 +273,17 @@ func (r *decision) spread(resource int) {
 			k := &s.knobs[i]
 			k.set = k.now
 		}
+		stays := math.Abs(s.grant.Set-s.now) < u/2
+		s.evens = stays && s.uneven()
 		switch {
 		case resource == 0 && s.scale != nil && s.free:
 			// Its number goes with it: see number.go.
-		case math.Abs(s.grant.Set-s.now) < u/2:
-			if !s.appeared() {
-				break
-			}
+		case stays && s.appeared():
 			if rest == nil {
 				rest = r.believed(resource).Rest(r.planner.capacity(resource))
 			}
 			r.place(s, rest)
+		case stays && !s.evens:
 		case len(s.knobs) == 1 && !s.acts():
 			s.knobs[0].set = s.grant.Set
 		case s.acts():
@@ -376,6 +376,30 @@ func (r *decision) amounts(moving []*seat, left []float64) {
 			s.grant.Set = set
 		}
 	}
+}
+
+// uneven reports whether an instance has more than its part of what the workload has, and is
+// to come down to it although the workload itself does not move: it has no limit where others
+// have one, its host refused to lower it, or it has more than twice its part. All that it has
+// counts in the pool, and serves nothing.
+func (s *seat) uneven() bool {
+	if !s.free || len(s.knobs) < 2 || s.scale != nil || s.unlimited() {
+		return false
+	}
+	return slices.ContainsFunc(s.knobs, func(k instance) bool {
+		part := math.Max(k.share*s.now, math.Max(s.dial.Min, k.min))
+		loose := k.Held.Standing.Cap(k.found).Unlimited || k.Owes || k.now > 2*part+s.of.Unit
+		return loose && !k.stuck && k.now > part+s.of.Unit/2
+	})
+}
+
+// levels says why instances of a workload that stays are lowered.
+func (s *seat) levels(resource string) string {
+	are := "are"
+	if !s.writes() {
+		are = "would be"
+	}
+	return fmt.Sprintf("%sit has %s over all its instances, and those that have more than their part of it %s lowered to that", resource, s.amount(s.now), are)
 }
 
 // level keeps instances from being raised beyond their parts of a target, which is all

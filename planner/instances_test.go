@@ -25,6 +25,10 @@ type fleet struct {
 	capacity map[string]float64 // of the hosts that say
 	now      map[trimtab.KnobID]trimtab.Amount
 	accepted map[string]uint64 // the last plan, by host
+	above    map[trimtab.KnobID]*trimtab.Standing
+	// share is how many knobs a plan may lower on a host, 0: all, and refused counts those
+	// that were not.
+	share, refused int
 }
 
 func at(host, workload, instance string) trimtab.KnobID {
@@ -46,7 +50,7 @@ func (f *fleet) holding(host string, t time.Time) *trimtab.Holding {
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(f.now), trimtab.KnobID.Compare) {
 		if id.Host == host {
-			h.Targets = append(h.Targets, trimtab.KnobState{KnobID: id, Knob: "test", Now: f.now[id], Baseline: f.now[id], Since: t, Min: 0.1, Max: 8})
+			h.Targets = append(h.Targets, trimtab.KnobState{KnobID: id, Knob: "test", Now: f.now[id], Baseline: f.now[id], Since: t, Min: 0.1, Max: 8, Standing: f.above[id]})
 		}
 	}
 	return h
@@ -62,6 +66,7 @@ func (f *fleet) tell(p *planner.Planner, t time.Time) {
 // carryOut does what a plan says on one host.
 func (f *fleet) carryOut(plan *trimtab.Plan, host string, t time.Time) *trimtab.Outcome {
 	f.accepted[host] = plan.Sequence
+	lowered := 0
 	o := &trimtab.Outcome{Pool: "p", Host: host, Epoch: plan.Epoch, Sequence: plan.Sequence, Step: plan.Step, Time: t}
 	for _, a := range plan.Actions {
 		if a.Host != host || a.Mode != trimtab.Act {
@@ -72,6 +77,13 @@ func (f *fleet) carryOut(plan *trimtab.Plan, host string, t time.Time) *trimtab.
 			continue
 		}
 		r := trimtab.Result{KnobID: a.KnobID, Status: trimtab.Refused, Before: before, Asked: a.Set, Found: before, Known: true}
+		if a.Set.Less(before) && f.share > 0 {
+			if lowered++; lowered > f.share {
+				f.refused++
+				o.Results = append(o.Results, r)
+				continue
+			}
+		}
 		if before == a.Expect {
 			r.Status, r.Found, f.now[a.KnobID] = trimtab.Written, a.Set, a.Set
 		}
@@ -137,6 +149,43 @@ func TestAWorkloadThatManyInstancesServeGetsTheTargetInEqualParts(t *testing.T) 
 	}
 	if b := f.now[at("h2", "b", "")]; b.Value < 1.7 {
 		t.Errorf("b has %v, though a needs half of what it had", b)
+	}
+}
+
+func TestInstancesThatTheirHostRefusedToLowerComeDownLater(t *testing.T) {
+	f := newFleet(map[trimtab.KnobID]trimtab.Amount{}, nil)
+	for i := range 4 {
+		f.now[at("h", "a", fmt.Sprint(i))] = trimtab.Unlimited()
+	}
+	f.share = 2 // half of the host's knobs at a time
+	p := leads(t, pool(fair.NJCPolicy{}, trimtab.Act))
+	f.settle(p, t0, 40, map[string]float64{"a": 3})
+	part := f.now[at("h", "a", "0")]
+	for id, v := range f.now {
+		if v.Unlimited || v != part || v.Value*4 > 8 {
+			t.Errorf("instance %s has %v, the first %v of a pool of 8", id.Instance, v, part)
+		}
+	}
+	if f.refused == 0 {
+		t.Error("nothing was refused")
+	}
+	refused := f.refused
+	if last := f.settle(p, t0.Add(40*time.Second), 5, map[string]float64{"a": 3}); len(last.Actions) > 0 || f.refused != refused {
+		t.Errorf("once all have their part: %v", last.Actions)
+	}
+}
+
+func TestAnInstanceWithTwiceItsPartComesDown(t *testing.T) {
+	f := newFleet(map[trimtab.KnobID]trimtab.Amount{at("h", "a", "1"): trimtab.Units(1), at("h", "a", "2"): trimtab.Units(4), at("h", "b", ""): trimtab.Units(1), at("h", "c", ""): trimtab.Units(1)}, nil)
+	p := leads(t, pool(fair.NJCPolicy{}, trimtab.Act))
+	f.settle(p, t0, 12, map[string]float64{"a": 2, "b": 1, "c": 1})
+	if one, two := f.now[at("h", "a", "1")], f.now[at("h", "a", "2")]; two.Value > one.Value+0.1 {
+		t.Errorf("the instances of a have %v and %v", one, two)
+	}
+	f = newFleet(map[trimtab.KnobID]trimtab.Amount{at("h", "a", "1"): trimtab.Units(1), at("h", "a", "2"): trimtab.Units(4), at("h", "b", ""): trimtab.Units(1)}, nil)
+	f.settle(leads(t, pool(fair.NJCPolicy{}, trimtab.Act)), t0, 12, map[string]float64{"b": 1})
+	if two := f.now[at("h", "a", "2")]; two.Value < 4 {
+		t.Errorf("though nothing is known of a, an instance was lowered to %v", two)
 	}
 }
 

@@ -222,30 +222,6 @@ func (s *seat) left() float64 {
 	return least
 }
 
-// boundBy names what of the cluster bounds size or number of its instances where they are
-// at their most; "": nothing does.
-func (s *seat) boundBy() string {
-	if s.now < (float64(s.hi)-1)*s.of.Unit {
-		return ""
-	}
-	if s.scale != nil {
-		if st := s.scale.Held.Standing; st != nil && st.Most > 0 && s.scale.Now() >= st.Most && st.Most < float64(s.Count.Max) {
-			return st.By + " leaves no more instances"
-		}
-	}
-	for i := range s.knobs {
-		st := s.knobs[i].Held.Standing
-		switch {
-		case st == nil:
-		case st.Most > 0 && st.Most <= s.knobs[i].now+grain:
-			return st.By + " allows no more"
-		case st.Left != nil && *st.Left < s.of.Unit:
-			return st.LeftBy + " leaves no more"
-		}
-	}
-	return ""
-}
-
 // countable finds the knob of the number, and widens the bounds to what it can give.
 func (r *decision) countable(s *seat) {
 	k := r.planner.scaleKnob(s.workload)

@@ -10,7 +10,7 @@ import (
 
 // reason says why a workload gets what it gets.
 func (r *decision) reason(s *seat) trimtab.Reason {
-	u, what := s.of.Unit, ""
+	set, what := s.grant.Set, ""
 	if len(r.planner.resources) > 1 {
 		what = s.of.Name + " "
 	}
@@ -19,22 +19,23 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	if e := s.estimate; e != nil {
 		why.Inputs, why.Model = aged(e, r.now.Sub(e.Time).Seconds()), e.Model
 	}
-	set := s.grant.Set
-	if s.limit > 0 {
+	switch {
+	case s.limit > 0:
 		return r.limitReason(s, why)
-	}
-	if s.recalled != "" {
+	case s.recalled != "":
 		why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: s.recalled}
 		why.Summary = fmt.Sprintf("%s%s from %s to %s: %s", what, s.verb("lowered"), show(s.has()), show(trimtab.Units(set)), s.recalled)
 		return why
-	}
-	if !s.free {
+	case s.evens:
+		why.Summary = s.levels(what)
+		return why
+	case !s.free:
 		why.Binding = trimtab.Binding{Kind: trimtab.BindingDefault}
 		why.Summary = fmt.Sprintf("%s%s from %s to %s, towards its declared default, because nothing is known of it: %s%s",
 			what, s.verb("raised"), show(s.has()), show(trimtab.Units(set)), s.held.Text, s.because(false))
 		return why
 	}
-	target := float64(s.aim) * u
+	target := float64(s.aim) * s.of.Unit
 	why.Target = &target
 	b := s.curve.Eval(set)
 	why.Bounds = &b
@@ -46,7 +47,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	why.Utility = &utility
 	why.Alternatives = r.alternatives(s)
 	if s.need.Mean >= 0 {
-		d := float64(s.need.Mean) * u
+		d := float64(s.need.Mean) * s.of.Unit
 		why.Demand = &d
 	}
 	switch {

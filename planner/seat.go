@@ -62,6 +62,8 @@ type seat struct {
 	// solved tells that the aim is set; in is the solution that set it, where
 	// the policy shares one resource, and at the place in it.
 	solved bool
+	// evens: it stays as a whole, and instances come down to their parts of what it has.
+	evens bool
 	// recalled says why what it borrowed is taken back; "": it is not.
 	recalled string
 	in       *solution
@@ -149,7 +151,7 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 		s.keep()
 	}
 	if s.held.Code == "" && s.lo > s.hi {
-		s.held = trimtab.Held{Code: trimtab.HeldRange, Text: fmt.Sprintf("no whole unit of %v%s between %v and %v", u, r.about(resource), least, most)}
+		s.held = trimtab.Held{Code: trimtab.HeldRange, Text: fmt.Sprintf("no whole unit of %v%s between %v and %v%s", u, r.about(resource), least, most, s.above())}
 	}
 	s.grant = guard.Grant{Set: s.now}
 	return s

@@ -89,7 +89,10 @@ type CPU struct {
 	quick *quick
 }
 
-var _ actuator.Placed = (*CPU)(nil)
+var (
+	_ actuator.Placed  = (*CPU)(nil)
+	_ actuator.Stander = (*CPU)(nil)
+)
 
 // Open opens the root. Whether the group is there, and whose it is, is for
 // Probe to say: it may come and go.
@@ -242,8 +245,8 @@ func (k *CPU) Nearest(a trimtab.Amount) trimtab.Amount {
 	return hostfs.Quota{Period: k.period}.With(a).Amount()
 }
 
-// Write sets the quota. Raising fails with trimtab.ErrRefused, before any
-// effect, when a parent that may not be raised gives less.
+// Write sets the quota. In version 1 it fails with trimtab.ErrRefused, before any effect,
+// when a parent that may not be raised gives less.
 func (k *CPU) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write cgroup %s: %w", k.config.Path, err)
@@ -260,8 +263,8 @@ func (k *CPU) Write(ctx context.Context, a trimtab.Amount) error {
 		return fmt.Errorf("write cgroup %s: %w", k.config.Path, err)
 	}
 	next := now.With(a)
-	// An unlimited child has what its parents have: nothing to raise.
-	if now.Amount().Less(next.Amount()) && !a.Unlimited {
+	// An unlimited child has what its parents have: nothing to raise for it.
+	if !a.Unlimited {
 		if err := k.raiseParents(ctx, next.Amount()); err != nil {
 			return err
 		}

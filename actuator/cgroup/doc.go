@@ -24,8 +24,9 @@
 // is refused. systemd sets the group of each unit again at daemon-reload, also of
 // one that was delegated: what is to stay there is set through systemd, as a
 // property of the unit, where systemd runs this host's version 2. A value that a
-// parent's quota would not let through is refused with the parent named, unless the
-// configuration lets trimtab raise that parent.
+// parent's limit would not let through is not in force: Standing tells what is, and names
+// the parent, unless the configuration lets trimtab raise that parent. The kernel of version
+// 1 refuses such a quota.
 //
 // [Create] makes groups for services that trimtab starts itself. The package
 // keeps no journal: the actuator's holds what [CPU.Undo] returns.

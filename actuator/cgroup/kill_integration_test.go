@@ -22,6 +22,7 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/proctest"
 	"github.com/trimtab/trimtab/internal/trial"
 )
 
@@ -102,19 +103,6 @@ func act(text string) error {
 	select {}
 }
 
-// pidsOf lists the processes that have dir among their arguments.
-func pidsOf(dir string) (pids []int) {
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if b, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")); err == nil && strings.Contains(string(b), dir) {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
-}
-
 // An order kills an actuator and its watchdogs; replaced waits until there are
 // two watchdogs that were not killed, or the baselines are back.
 type order func(actuator int, dogs []int, replaced func(killed ...int))
@@ -145,7 +133,7 @@ func hunt(t *testing.T, root string, lease time.Duration, loan bool, kills order
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait(); proctest.End(t, v.Dir) })
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +142,7 @@ func hunt(t *testing.T, root string, lease time.Duration, loan bool, kills order
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := hostfs.BootTime() + time.Minute; len(pidsOf(v.Dir)) < 2; pause(time.Millisecond) {
+	for deadline := hostfs.BootTime() + time.Minute; len(proctest.With(v.Dir)) < 2; pause(time.Millisecond) {
 		if hostfs.BootTime() > deadline {
 			t.Fatal("there are no two watchdogs")
 		}
@@ -169,9 +157,9 @@ func hunt(t *testing.T, root string, lease time.Duration, loan bool, kills order
 	}
 	// The death of all within the time that a process needs to start cannot be
 	// survived, and on a busy machine that time is long.
-	kills(cmd.Process.Pid, pidsOf(v.Dir), func(killed ...int) {
+	kills(cmd.Process.Pid, proctest.With(v.Dir), func(killed ...int) {
 		for deadline := hostfs.BootTime() + time.Minute; !back() && hostfs.BootTime() < deadline; pause(time.Millisecond) {
-			dogs := pidsOf(v.Dir)
+			dogs := proctest.With(v.Dir)
 			if len(dogs) == 2 && !slices.ContainsFunc(dogs, func(pid int) bool { return slices.Contains(killed, pid) }) {
 				return
 			}
@@ -186,9 +174,9 @@ func hunt(t *testing.T, root string, lease time.Duration, loan bool, kills order
 	late := hostfs.BootTime() - time.Duration(end)
 	cmd.Process.Kill()
 	cmd.Wait()
-	for deadline := hostfs.BootTime() + time.Minute; len(pidsOf(v.Dir)) > 0; pause(5 * time.Millisecond) {
+	for deadline := hostfs.BootTime() + time.Minute; len(proctest.With(v.Dir)) > 0; pause(5 * time.Millisecond) {
 		if hostfs.BootTime() > deadline {
-			t.Errorf("processes %v are left", pidsOf(v.Dir))
+			t.Errorf("processes %v are left", proctest.With(v.Dir))
 			return late
 		}
 	}

@@ -38,13 +38,13 @@ type Memory struct {
 var (
 	_ actuator.Floored = (*Memory)(nil)
 	_ actuator.Placed  = (*Memory)(nil)
+	_ actuator.Stander = (*Memory)(nil)
 )
 
 // Place returns the group's directory.
 func (k *Memory) Place() (string, error) { return place(&k.config) }
 
-// OpenMemory opens the root as Open does. Parents are not raised: one that
-// gives less is an error of Write.
+// OpenMemory opens the root as Open does. Parents are not raised.
 func OpenMemory(c Config) (*Memory, error) {
 	if len(c.Parents) > 0 {
 		return nil, trimtab.Invalidf("cgroup %s: parents of a memory limit are not raised", c.Path)
@@ -233,8 +233,8 @@ func pages(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(math.Max(page, math.Floor(math.Min(a.Value, unlimited1/2)/page)*page))
 }
 
-// Write sets the limit. Lowering it below Floor, and raising it over what a
-// parent gives, fails with trimtab.ErrRefused before any effect. The kernel of
+// Write sets the limit. Lowering it below Floor fails with trimtab.ErrRefused before any
+// effect. The kernel of
 // version 1 refuses by itself what it cannot reclaim; that of version 2 would
 // kill for it, so near to what is in use it is lowered in steps.
 func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
@@ -251,9 +251,6 @@ func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 	next := k.Nearest(a)
 	if next.Less(now) {
 		return k.lower(ctx, now, next)
-	}
-	if err := k.fitsParents(next); err != nil {
-		return err
 	}
 	return k.set(ctx, next)
 }
@@ -285,24 +282,7 @@ func (k *Memory) file(group string) string {
 	return path.Join(group, "memory.max")
 }
 
-// fitsParents refuses a limit that a group above would not let through. An
-// unlimited child has what its parents have.
-func (k *Memory) fitsParents(next trimtab.Amount) error {
-	if next.Unlimited {
-		return nil
-	}
-	for group := path.Dir(k.config.Path); ; group = path.Dir(group) {
-		v, err := k.limit(group)
-		switch {
-		case errors.Is(err, os.ErrNotExist): // the hierarchy's root has no limit in version 2
-		case err != nil:
-			return err
-		case v.Less(next):
-			return fmt.Errorf("raise memory of cgroup %s to %s: its parent %s in %s gives %s: %w", k.config.Path,
-				trimtab.AmountOf(trimtab.Memory, next), group, k.config.Root, trimtab.AmountOf(trimtab.Memory, v), trimtab.ErrRefused)
-		}
-		if group == "." {
-			return nil
-		}
-	}
+// Standing tells the least limit of a group above.
+func (k *Memory) Standing(context.Context) *trimtab.Standing {
+	return tightest(ancestors(k.config.Path), k.limit)
 }

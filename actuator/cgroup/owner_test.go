@@ -87,26 +87,41 @@ func TestAPathOutsideTheRootIsRefused(t *testing.T) {
 	}
 }
 
-func TestAParentThatGivesLessIsNamed(t *testing.T) {
-	root := tree(t, map[string]string{"a/cpu.max": "200000 100000\n", "a/b/cpu.max": "100000 100000\n"})
-	k := openKnob(t, cgroup.Config{Root: root, Path: "a/b"})
-	err := k.Write(t.Context(), trimtab.Units(3))
-	if !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "parent a ") {
-		t.Errorf("error %v", err)
+func TestTheLeastLimitAboveIsNamedAndBoundsWhatIsInForce(t *testing.T) {
+	for version, files := range map[int]map[string]string{
+		1: {"a/cpu.cfs_quota_us": "400000\n", "a/cpu.cfs_period_us": "200000\n", "a/b/cpu.cfs_quota_us": "300000\n", "a/b/cpu.cfs_period_us": "100000\n",
+			"a/b/c/cpu.cfs_quota_us": "100000\n", "a/b/c/cpu.cfs_period_us": "100000\n"},
+		2: {"a/cpu.max": "200000 100000\n", "a/b/cpu.max": "max 100000\n", "a/b/c/cpu.max": "100000 100000\n"},
+	} {
+		k := openKnob(t, cgroup.Config{Root: tree(t, files), Path: "a/b/c"})
+		s := k.Standing(t.Context())
+		if s == nil || s.Most != 2 || !s.Caps || !strings.Contains(s.By, "above, a") {
+			t.Fatalf("version %d: %+v, want the 2 cores of a", version, s)
+		}
+		for set, want := range map[trimtab.Amount]trimtab.Amount{trimtab.Units(1): trimtab.Units(1), trimtab.Units(3): trimtab.Units(2), trimtab.Unlimited(): trimtab.Units(2)} {
+			if got := s.Cap(set); got != want {
+				t.Errorf("version %d: set to %v, %v are in force, want %v", version, set, got, want)
+			}
+		}
+		err := k.Write(t.Context(), trimtab.Units(3))
+		if refused := errors.Is(err, trimtab.ErrRefused) && strings.Contains(err.Error(), "parent a "); refused != (version == 1) || !refused && err != nil {
+			t.Errorf("version %d: more than a gives: %v, want what the kernel says", version, err)
+		}
+		if err := errors.Join(k.Write(t.Context(), trimtab.Units(2)), k.Write(t.Context(), trimtab.Unlimited())); err != nil {
+			t.Errorf("version %d: as much as a gives, and without limit: %v", version, err)
+		}
 	}
-	if err := k.Write(t.Context(), trimtab.Units(2)); err != nil {
-		t.Errorf("as much as the parent gives: %v", err)
-	}
-	if err := k.Write(t.Context(), trimtab.Unlimited()); err != nil {
-		t.Errorf("unlimited within the parent: %v", err)
+	free := openKnob(t, cgroup.Config{Root: tree(t, map[string]string{"a/cpu.max": "max 100000\n", "a/b/cpu.max": "100000 100000\n"}), Path: "a/b"})
+	if s := free.Standing(t.Context()); s != nil {
+		t.Errorf("nothing above has a limit: %+v", s)
 	}
 }
 
 func TestADeclaredParentIsRaisedFirstAndGivenBackLast(t *testing.T) {
 	root := tree(t, map[string]string{"a/cpu.max": "200000 100000\n", "a/b/cpu.max": "100000 100000\n"})
 	k := openKnob(t, cgroup.Config{Root: root, Path: "a/b", Parents: []cgroup.Parent{{Path: "a", Raise: 4}}})
-	if err := k.Write(t.Context(), trimtab.Units(5)); !errors.Is(err, trimtab.ErrRefused) {
-		t.Errorf("over what the parent may get: %v", err)
+	if s := k.Standing(t.Context()); s == nil || s.Most != 4 {
+		t.Errorf("%+v, want what the parent may be raised to", s)
 	}
 	if err := k.Write(t.Context(), trimtab.Units(3)); err != nil {
 		t.Fatal(err)

@@ -11,9 +11,11 @@ import (
 )
 
 // ancestors lists the groups above, from the root's own down.
-func (k *CPU) ancestors() []string {
+func (k *CPU) ancestors() []string { return ancestors(k.config.Path) }
+
+func ancestors(group string) []string {
 	var up []string
-	for p := path.Dir(k.config.Path); ; p = path.Dir(p) {
+	for p := path.Dir(group); ; p = path.Dir(p) {
 		up = append([]string{p}, up...)
 		if p == "." {
 			return up
@@ -21,10 +23,42 @@ func (k *CPU) ancestors() []string {
 	}
 }
 
-// raiseParents makes room for v from the top down. It looks at all parents
-// before it writes to the first.
+// Standing tells the least that a group above gives, or may be raised to.
+func (k *CPU) Standing(context.Context) *trimtab.Standing {
+	return tightest(k.ancestors(), func(group string) (trimtab.Amount, error) {
+		q, err := k.quota(group)
+		v := q.Amount()
+		if p := k.parent(group); err == nil && p != nil && v.Less(trimtab.Units(p.Raise)) {
+			v = trimtab.Units(p.Raise)
+		}
+		return v, err
+	})
+}
+
+// tightest names the group with the least limit of those above; nil: none has one. A group
+// whose limit cannot be read bounds nothing: the hierarchy's root has none in version 2.
+func tightest(above []string, limit func(group string) (trimtab.Amount, error)) *trimtab.Standing {
+	var least *trimtab.Standing
+	for _, group := range above {
+		v, err := limit(group)
+		if err != nil || v.Unlimited || !(v.Value > 0) || least != nil && v.Value >= least.Most {
+			continue
+		}
+		by := "the limit of the group above, " + group
+		if group == "." {
+			by = "the limit of the root of its groups"
+		}
+		least = &trimtab.Standing{Most: v.Value, By: by, Caps: true}
+	}
+	return least
+}
+
+// raiseParents makes room for v from the top down, as far as parents may be raised. It looks
+// at all parents before it writes to the first. The kernel of version 1 takes no quota above
+// that of a parent; that of version 2 takes it, and gives what the parent has.
 func (k *CPU) raiseParents(ctx context.Context, v trimtab.Amount) error {
 	var raise []*Parent
+	strict := k.root.CgroupVersion(k.config.Path) == 1
 	for _, group := range k.ancestors() {
 		q, err := k.quota(group)
 		if errors.Is(err, os.ErrNotExist) {
@@ -37,11 +71,13 @@ func (k *CPU) raiseParents(ctx context.Context, v trimtab.Amount) error {
 			continue
 		}
 		p := k.parent(group)
-		if p == nil || p.Raise < v.Value {
+		if strict && (p == nil || p.Raise < v.Value) {
 			return fmt.Errorf("raise cgroup %s to %v: its parent %s in %s gives %v: %w",
 				k.config.Path, v, group, k.config.Root, q.Amount(), trimtab.ErrRefused)
 		}
-		raise = append(raise, p)
+		if p != nil && q.Amount().Less(trimtab.Units(p.Raise)) {
+			raise = append(raise, p)
+		}
 	}
 	for _, p := range raise {
 		q, err := k.quota(p.Path)

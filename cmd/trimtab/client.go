@@ -111,12 +111,13 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 	printHosts(w, s.Tightest, fewHosts)
 }
 
-// stateSince is the state, and since when where something is wrong.
+// stateSince is the state, since when where something is wrong, and what else bears on it.
 func stateSince(r *view.Row) string {
-	if r.Since.IsZero() || r.Kind == "ok" || r.Kind == "quiet" {
-		return r.State
+	state := r.State
+	if !r.Since.IsZero() && r.Kind != "ok" && r.Kind != "quiet" {
+		state += ", since " + view.Clock(r.Since)
 	}
-	return r.State + ", since " + view.Clock(r.Since)
+	return strings.Join(append([]string{state}, r.Notes...), "; ")
 }
 
 // watched prints a status without a pool, and how to go on.

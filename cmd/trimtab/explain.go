@@ -74,6 +74,9 @@ func (x *explanation) standing() {
 	if !x.Since.IsZero() {
 		x.add("since", "%s, %s ago", view.Clock(x.Since), view.Age(trimtab.SecondsOf(time.Since(x.Since))))
 	}
+	for _, note := range x.Notes {
+		x.add("note", "%s", note)
+	}
 	x.add("mode", "%s%s", x.Mode, prefixed(", SLO ", x.SLO))
 	switch {
 	case x.Allocation != nil && x.Total != nil:

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/loopback"
+	"github.com/trimtab/trimtab/internal/proctest"
 )
 
 // program is `trimtab run` as a process of its own, with a directory that
@@ -110,15 +110,10 @@ func (p *program) launch(args ...string) {
 	})
 }
 
-// end ends the watchdog, which would write into what is being removed.
+// end ends the watchdogs, which would write into what is being removed.
 func (p *program) end() {
 	p.Helper()
-	p.until("the end of every process", func() error {
-		for _, pid := range p.processes() {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-		return p.noneLeft()
-	})
+	proctest.End(p, p.dir+"/")
 }
 
 // start runs the program until it is ready.
@@ -307,31 +302,10 @@ func (p *program) kill(watchdog bool) {
 }
 
 // processes lists those that have the program's directory among their arguments.
-func (p *program) processes() (pids []int) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		p.Fatal(err)
-	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		b, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err == nil && bytes.Contains(b, []byte(p.dir+"/")) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
+func (p *program) processes() []int { return proctest.With(p.dir + "/") }
 
 // noneLeft is nil once no process of the program is left.
-func (p *program) noneLeft() error {
-	if pids := p.processes(); len(pids) > 0 {
-		return fmt.Errorf("processes %v are left", pids)
-	}
-	return nil
-}
+func (p *program) noneLeft() error { return proctest.Left(p.dir + "/") }
 
 // command runs a command line as a process and returns its exit code.
 func (p *program) command(args ...string) (code int, out string) {

@@ -82,12 +82,15 @@ type Row struct {
 	State string `json:"state"`
 	Kind  string `json:"kind"`
 	// Since is when what State says began; absent where that is not known.
-	Since       time.Time `json:"since,omitzero"`
-	Load        *float64  `json:"load,omitempty"`
-	LoadUpper   *float64  `json:"load_upper,omitempty"`
-	Performance *float64  `json:"performance,omitempty"`
-	Share       bool      `json:"performance_is_share,omitempty"`
-	Utility     *float64  `json:"utility,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	// Notes say what else bears on what it has until it ends, or somebody ends it: the limit
+	// of a group above.
+	Notes       []string `json:"notes,omitempty"`
+	Load        *float64 `json:"load,omitempty"`
+	LoadUpper   *float64 `json:"load_upper,omitempty"`
+	Performance *float64 `json:"performance,omitempty"`
+	Share       bool     `json:"performance_is_share,omitempty"`
+	Utility     *float64 `json:"utility,omitempty"`
 	// Budget is the error budget of the last 7 days, as far as it is known.
 	Budget  *Budget                    `json:"error_budget,omitempty"`
 	Latency map[string]trimtab.Seconds `json:"latency_s,omitempty"`
@@ -152,6 +155,7 @@ type Explanation struct {
 	State       string          `json:"state"`
 	Kind        string          `json:"kind"`
 	Since       time.Time       `json:"since,omitzero"`
+	Notes       []string        `json:"notes,omitempty"` // as in [Row]
 	Resource    string          `json:"resource,omitempty"`
 	SLO         string          `json:"slo,omitempty"`
 	SLOTarget   *float64        `json:"slo_target,omitempty"`

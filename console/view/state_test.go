@@ -100,3 +100,28 @@ func TestSumsDoNotShowWhatAddingLeavesBehind(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestALimitAboveIsSaidBesideTheState(t *testing.T) {
+	v := stateView()
+	knob := func(workload, instance string, now trimtab.Amount, s *trimtab.Standing) trimtab.KnobState {
+		return trimtab.KnobState{KnobID: trimtab.KnobID{Host: "h", Workload: workload, Instance: instance, Resource: "cpu"}, Knob: "cgroup v2 x", Now: now, Standing: s}
+	}
+	above := &trimtab.Standing{Most: 1, By: "the limit of the group above, shop", Caps: true}
+	v.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{
+		knob("fine", "", trimtab.Units(0.5), above), knob("misses", "1", trimtab.Unlimited(), above), knob("misses", "2", trimtab.Units(2), above), knob("held", "", trimtab.Units(3), nil),
+	}})
+	const want = "the limit of the group above, shop, gives 1 core"
+	for _, r := range v.Status(noon).Workloads {
+		notes := strings.Join(r.Notes, "; ")
+		if r.Name == "misses" != (notes == want) || r.Name != "misses" && notes != "" {
+			t.Errorf("%s: notes %q", r.Name, notes)
+		}
+		if r.Name == "misses" && (r.Allocation == nil || *r.Allocation != trimtab.Units(2)) {
+			t.Errorf("two instances of 1 core in force each: %v", r.Allocation)
+		}
+		e, _ := v.Explain(r.Name, 0, noon)
+		if strings.Join(e.Notes, "; ") != notes {
+			t.Errorf("%s is explained with %q", r.Name, e.Notes)
+		}
+	}
+}

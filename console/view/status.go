@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -215,6 +216,7 @@ func (v *Model) row(s *state, now time.Time) Row {
 		}
 	}
 	r.has(s, s.main(v.config.Resource, now), now)
+	r.Notes = s.notes()
 	if d := s.latest(v.config.Resource); d != nil {
 		r.Decision, r.Target, r.Demand = d, d.Action.Why.Target, d.Action.Why.Demand
 	}
@@ -251,6 +253,31 @@ func (r *Row) has(s *state, d held, now time.Time) {
 		}
 	}
 }
+
+// notes say what else bears on what the workload has.
+func (s *state) notes() (all []string) {
+	for _, h := range s.hosts {
+		for i, its := 0, h.of(s.Name); i < len(its); i++ {
+			k := &its[i]
+			// Its knob stands as high as that: a lower one is not bound.
+			if st := k.Standing; st != nil && st.Caps && st.Cap(k.Now).Equal(trimtab.Units(st.Most), capped) {
+				note := fmt.Sprintf("%s, gives %s", st.By, Sized(st.Most, k.Resource))
+				if !slices.Contains(all, note) && len(all) < maxNotes {
+					all = append(all, note)
+				}
+			}
+		}
+	}
+	return all
+}
+
+const (
+	// capped is how much less than the limit above a knob at that limit may be set to: what
+	// rounding to a quota, or to a unit of the planner, takes.
+	capped = 0.01
+	// maxNotes bounds what is said beside a state.
+	maxNotes = 5
+)
 
 // latest is the newest decision on a resource: that of the pool, or whatever
 // there is when the pool's does not occur in the newest plan that did.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/demo/loadgen"
+	"github.com/trimtab/trimtab/internal/proctest"
 )
 
 // idle is a pipeline that changes nothing.
@@ -37,30 +38,6 @@ func (p *idle) SetMode(_ context.Context, m trimtab.Mode) error {
 func (p *idle) Rounds() int  { return 7 }
 func (p *idle) Page() string { return "" }
 func (p *idle) Close() error { p.closed = true; return nil }
-
-// processesOf finds processes whose command line has all the words.
-func processesOf(t *testing.T, words ...string) []int {
-	t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []int
-	for _, name := range all {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			continue // it ended meanwhile
-		}
-		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(string(b), w) }) {
-			pid, err := strconv.Atoi(strings.Split(name, "/")[2])
-			if err != nil {
-				t.Fatal(err)
-			}
-			found = append(found, pid)
-		}
-	}
-	return found
-}
 
 // mark is a command line by which this test's services can be told.
 func mark(t *testing.T) ([]string, string) {
@@ -81,7 +58,7 @@ func TestTheDemoReportsBothPhasesAndLeavesNothingBehind(t *testing.T) {
 		Start: func(_ context.Context, s *Setup) (Pipeline, error) {
 			setup = s
 			spans, _ = openSink(t, s.OTLP)
-			if n := len(processesOf(t, word)); n < 3*int(s.Services[0].Equal) {
+			if n := len(proctest.With(word)); n < 3*int(s.Services[0].Equal) {
 				t.Errorf("%d service processes run", n)
 			}
 			return pipeline, nil
@@ -89,7 +66,7 @@ func TestTheDemoReportsBothPhasesAndLeavesNothingBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := processesOf(t, word); len(left) > 0 {
+	if left := proctest.With(word); len(left) > 0 {
 		t.Errorf("processes left: %v", left)
 	}
 	if left, _ := os.ReadDir(temp); len(left) > 0 {
@@ -122,7 +99,7 @@ func TestADemoWhoseOutputIsClosedEndsAndLeavesNothingBehind(t *testing.T) {
 	if !errors.Is(err, ErrOutput) || !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("after %v: %v", time.Since(begun), err)
 	}
-	if left := processesOf(t, word); len(left) > 0 {
+	if left := proctest.With(word); len(left) > 0 {
 		t.Errorf("processes left: %v", left)
 	}
 }
@@ -214,7 +191,7 @@ func TestCancellingEndsTheDemoAndKeepsWhatWasPlayed(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !report.Interrupted || !report.Restored || len(report.Phases) != 1 || !pipeline.closed {
 		t.Errorf("error %v, report %+v", err, report)
 	}
-	if left := processesOf(t, word); len(left) > 0 {
+	if left := proctest.With(word); len(left) > 0 {
 		t.Errorf("processes left: %v", left)
 	}
 }
@@ -233,7 +210,7 @@ func TestAServiceThatDiesFailsTheDemo(t *testing.T) {
 	command, word := mark(t)
 	_, err := Run(t.Context(), Config{For: time.Hour, Knob: KnobProcess, Self: command, Seed: 1,
 		Start: func(_ context.Context, s *Setup) (Pipeline, error) {
-			for _, pid := range processesOf(t, word, "shop-stock") {
+			for _, pid := range proctest.With(word, "shop-stock") {
 				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 					t.Error(err)
 				}
@@ -243,7 +220,7 @@ func TestAServiceThatDiesFailsTheDemo(t *testing.T) {
 	if !errors.Is(err, errEnded) {
 		t.Errorf("error %v", err)
 	}
-	if left := processesOf(t, word); len(left) > 0 {
+	if left := proctest.With(word); len(left) > 0 {
 		t.Errorf("processes left: %v", left)
 	}
 }

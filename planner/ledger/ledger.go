@@ -82,6 +82,9 @@ type Knob struct {
 	// Fresh tells that it appeared while other instances of the workload were
 	// there; who has given it its part clears it.
 	Fresh bool
+	// Owes tells that its host refused to lower it, such as one that lowers so many at a
+	// time, so that it has more than it was to have.
+	Owes bool
 	// most is what is declared to stand for no limit.
 	most float64
 	// order is that of the message that Held.Now and Effective come from.
@@ -309,6 +312,7 @@ func (l *Ledger) Read(in *trimtab.Outcome) (news bool) {
 			continue
 		}
 		news = news || e.order.before(o)
+		e.Owes = r.Status == trimtab.Refused && r.Asked.Less(r.Found)
 		late := o.before(e.order)
 		if !late {
 			e.order, e.Held.Now, e.Held.Effective = o, r.Found, r.Effective
@@ -334,13 +338,15 @@ func (k *Knob) Gone() bool { return k.gone }
 // Most is what an unlimited knob counts as: the least of what is declared and of
 // what the host lets it have.
 func (k *Knob) Most() float64 {
+	most := k.most
 	if k.Held.Max > 0 {
-		return min(k.most, k.Held.Max)
+		most = min(most, k.Held.Max)
 	}
-	return k.most
+	return k.Held.Standing.Cap(trimtab.Units(most)).Value
 }
 
-// Now is what the knob was last seen to be set to, Most where that is no limit.
+// Now is what the knob was last seen to be set to, Most where that is no limit or more than
+// what is above it lets through.
 func (k *Knob) Now() float64 { return k.bounded(k.Held.Now) }
 
 // Baseline is what will be restored, Most where that is no limit.
@@ -354,7 +360,7 @@ func (k *Knob) bounded(a trimtab.Amount) float64 {
 	if a.Unlimited {
 		return k.Most()
 	}
-	return min(a.Value, greatest)
+	return min(k.Held.Standing.Cap(a).Value, greatest)
 }
 
 // gives is the most that the knob gives, or will when what is pending arrives.

@@ -1,0 +1,48 @@
+package planner
+
+import (
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+)
+
+// boundBy names what of the cluster, or which group above, bounds size or number of its
+// instances where they are at their most; "": nothing does.
+func (s *seat) boundBy() string {
+	if s.now < (float64(s.hi)-1)*s.of.Unit {
+		return ""
+	}
+	if s.scale != nil {
+		if st := s.scale.Held.Standing; st != nil && st.Most > 0 && s.scale.Now() >= st.Most && st.Most < float64(s.Count.Max) {
+			return st.By + " leaves no more instances"
+		}
+	}
+	for i := range s.knobs {
+		st := s.knobs[i].Held.Standing
+		switch {
+		case st == nil:
+		case st.Most > 0 && st.Most <= s.knobs[i].now+grain:
+			return st.By + allows(st)
+		case st.Left != nil && *st.Left < s.of.Unit:
+			return st.LeftBy + " leaves no more"
+		}
+	}
+	return ""
+}
+
+func allows(st *trimtab.Standing) string {
+	if st.Caps { // its name is within commas
+		return ", allows no more"
+	}
+	return " allows no more"
+}
+
+// above names what lets an instance have less than is declared, for a list of reasons.
+func (s *seat) above() string {
+	for i := range s.knobs {
+		if st := s.knobs[i].Held.Standing; st != nil && st.Caps {
+			return fmt.Sprintf(": %s gives %s", st.By, s.amount(st.Most))
+		}
+	}
+	return ""
+}

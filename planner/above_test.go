@@ -1,0 +1,35 @@
+package planner_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/fair"
+)
+
+func TestNoMoreIsPlannedThanTheGroupAboveLetsThrough(t *testing.T) {
+	a, b, c := at("h", "a", ""), at("h", "b", ""), at("h", "c", "")
+	for name, set := range map[string]trimtab.Amount{"less": trimtab.Units(0.5), "as much": trimtab.Units(1), "more": trimtab.Units(2), "no limit": trimtab.Unlimited()} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(map[trimtab.KnobID]trimtab.Amount{a: set, b: trimtab.Units(2), c: trimtab.Units(2)}, nil)
+			f.above = map[trimtab.KnobID]*trimtab.Standing{a: {Most: 1, By: "the limit of the group above, shop", Caps: true}}
+			p := leads(t, pool(fair.NJCPolicy{}, trimtab.Act))
+			last := f.settle(p, t0, 20, map[string]float64{"a": 3, "b": 3, "c": 3})
+			want := trimtab.Units(1)
+			if want.Less(set) {
+				want = set // as much is in force: nothing is gained by a write
+			}
+			if f.now[a] != want {
+				t.Errorf("a is set to %v, want %v", f.now[a], want)
+			}
+			// What a cannot have is there for the others: 2.8 is what they need..
+			if f.now[b].Value < 2.8 || f.now[c].Value < 2.8 {
+				t.Errorf("b has %v, c %v of 8 cores", f.now[b], f.now[c])
+			}
+			if why := last.Unmoved["a"].Text; len(last.Actions) > 0 || !strings.Contains(why, "it has 1 cores") || !strings.Contains(why, "the limit of the group above, shop, allows no more") {
+				t.Errorf("%d actions, a stays since %q", len(last.Actions), why)
+			}
+		})
+	}
+}
