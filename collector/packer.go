@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -211,6 +212,26 @@ func (p *Packer) Frames() []*trimtab.SpanFrame {
 		p.cut(n)
 	}
 	return p.done
+}
+
+// Spans calls f for each span in frames and the resource that sent it. A span is
+// valid during its call only, a resource for good.
+func Spans(frames []*trimtab.SpanFrame, f func(s *trimtab.Span, sender *Resource)) error {
+	for _, frame := range frames {
+		r, err := codec.ReadFrame(frame.Data)
+		if err != nil {
+			return err
+		}
+		var senders []*Resource
+		r.Resources(func(_ int, packed []byte) bool {
+			senders = append(senders, &Resource{packed: bytes.Clone(packed)})
+			return true
+		})
+		for s := (trimtab.Span{}); r.Next(&s); {
+			f(&s, senders[s.Resource])
+		}
+	}
+	return nil
 }
 
 // Partition returns the partition of a trace in [0, n): every collector of a

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/collector"
 )
 
@@ -17,9 +16,9 @@ type held struct {
 	zipkin bool
 }
 
-// sender is who sent spans, as frames hold it.
+// sender is who sent spans.
 type sender struct {
-	packed  []byte
+	*collector.Resource
 	service string
 }
 
@@ -28,39 +27,25 @@ func (r *Reader) service(s *held) string { return r.senders[s.sender].service }
 
 // hold takes the spans out of frames.
 func (r *Reader) hold(frames []*trimtab.SpanFrame, zipkin bool) error {
-	for _, f := range frames {
-		in, err := codec.ReadFrame(f.Data)
-		if err != nil {
-			return err
+	var last *collector.Resource
+	var number uint32
+	return collector.Spans(frames, func(s *trimtab.Span, from *collector.Resource) {
+		if from != last {
+			last, number = from, r.numberOf(from)
 		}
-		var senders []uint32
-		in.Resources(func(_ int, packed []byte) bool {
-			senders = append(senders, r.senderOf(packed))
-			return true
-		})
-		r.spans = slices.Grow(r.spans, in.Len())
-		for s := (held{zipkin: zipkin}); in.Next(&s.Span); {
-			s.sender = senders[s.Resource]
-			r.spans = append(r.spans, s)
-		}
-	}
-	return nil
+		r.spans = append(r.spans, held{*s, number, zipkin})
+	})
 }
 
-// senderOf returns the number of a sender.
-func (r *Reader) senderOf(packed []byte) uint32 {
-	if n, ok := r.numbers[string(packed)]; ok {
+// numberOf returns the number of a sender.
+func (r *Reader) numberOf(from *collector.Resource) uint32 {
+	key := string(from.Packed())
+	if n, ok := r.numbers[key]; ok {
 		return n
 	}
-	s := sender{packed: bytes.Clone(packed)}
-	for _, a := range codec.UnpackResource(packed) {
-		if a.Key == "service.name" {
-			s.service = a.Value
-		}
-	}
 	n := uint32(len(r.senders))
-	r.numbers[string(packed)] = n
-	r.senders = append(r.senders, s)
+	r.numbers[key] = n
+	r.senders = append(r.senders, sender{from, from.Service()})
 	return n
 }
 
@@ -118,19 +103,15 @@ func (r *Reader) compare(a, b held) int {
 		cmp.Compare(a.Flags, b.Flags), cmp.Compare(a.Adjusted, b.Adjusted)); c != 0 || a.sender == b.sender {
 		return c
 	}
-	return bytes.Compare(r.senders[a.sender].packed, r.senders[b.sender].packed)
+	return bytes.Compare(r.senders[a.sender].Packed(), r.senders[b.sender].Packed())
 }
 
 // pack returns the spans in frames.
 func (r *Reader) pack() []*trimtab.SpanFrame {
-	resources := make([]*collector.Resource, len(r.senders))
-	for i, s := range r.senders {
-		resources[i] = collector.NewResource(codec.UnpackResource(s.packed))
-	}
 	p := collector.NewPacker(r.options.Partitions)
 	for i := range r.spans {
 		s := &r.spans[i]
-		p.SetResource(resources[s.sender])
+		p.SetResource(r.senders[s.sender].Resource)
 		p.Add(&s.Span)
 	}
 	return p.Frames()
