@@ -16,6 +16,11 @@ func (w *workload) hold(now time.Time) *trimtab.Held {
 		return nil
 	}
 	r := &w.last
+	if w.from(trimtab.Load) == FromSpans {
+		if why := w.arrival.lacks(); why != nil {
+			return why
+		}
+	}
 	for _, in := range []struct {
 		name   string
 		from   string
@@ -90,11 +95,14 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 		Observed:    w.observed.told(),
 		Model:       "none",
 		Hold:        hold,
-		Load:        w.forecastLoad(),
+		Load:        w.forecastLoad(now),
 		Inputs:      w.inputs(now),
 		Counters:    w.counted(now),
 		Exemplars:   r.Slowest,
 		Shares:      w.loads.Shares(),
+	}
+	if w.bySpans() {
+		e.Notes = w.arrival.notes()
 	}
 	if w.learner != nil {
 		e.Model, e.Reports = w.learner.Name(), w.learner.Reports()
@@ -140,14 +148,16 @@ func (w *workload) upTo(l *trimtab.LoadForecast) float64 {
 
 // forecastLoad returns what is expected of the coming round; nil while no
 // load was seen.
-func (w *workload) forecastLoad() *trimtab.LoadForecast {
+func (w *workload) forecastLoad(now time.Time) *trimtab.LoadForecast {
 	l := &trimtab.LoadForecast{Level: w.config.Level, Model: "none"}
 	if w.last.Now != nil {
 		l.Now = *w.last.Now
 		l.Mean, l.Upper = l.Now, l.Now
 	}
 	if w.forecaster != nil {
-		if f, ok := w.forecaster.Forecast(w.config.horizon(), w.config.Level); ok {
+		// The coming round begins now, and the latest report may be of some time ago.
+		ahead := w.config.reports(min(max(0, now.Sub(w.last.At)), w.arrival.wait()))
+		if f, ok := w.forecaster.Forecast(w.config.horizon()+ahead, w.config.Level); ok {
 			l.Mean, l.Upper, l.Model = f.Mean, f.Upper, f.Model
 			w.follow(l)
 			if w.last.Now == nil {

@@ -8,7 +8,7 @@ import (
 
 // ApplyJaegerTag sets what a tag in the OpenTracing conventions, which Jaeger
 // follows, says about its span: span.kind, error, and the sampling threshold in
-// [TraceStateTag]. Other tags say nothing.
+// [TraceStateTag]; and what [ApplyAttribute] does.
 func ApplyJaegerTag(s *trimtab.Span, key, value string) {
 	switch {
 	case key == "error" && value == "true":
@@ -17,6 +17,21 @@ func ApplyJaegerTag(s *trimtab.Span, key, value string) {
 		s.Kind = KindNamed(value)
 	case key == TraceStateTag:
 		ApplyTraceState([]byte(value), s)
+	default:
+		ApplyAttribute(s, key, value)
+	}
+}
+
+// ApplyAttribute sets what an attribute in the semantic conventions of OpenTelemetry says
+// about its span: whether it only waited for messages, or confirmed them. Other attributes
+// say nothing.
+func ApplyAttribute(s *trimtab.Span, key, value string) {
+	switch key {
+	case "messaging.operation", "messaging.operation.type":
+		switch value {
+		case "receive", "poll", "settle":
+			s.Flags |= trimtab.FlagReceive
+		}
 	}
 }
 

@@ -5,7 +5,7 @@ import "github.com/trimtab/trimtab"
 // account adds the trace that was loaded to the open intervals.
 func (p *Path) account() {
 	t := &p.tree
-	t.sojourns()
+	t.sojourns(p.places)
 	for i := range t.nodes {
 		if n := &t.nodes[i]; !n.duplicate && n.top == int32(i) {
 			p.accountTop(n)
@@ -15,6 +15,9 @@ func (p *Path) account() {
 		n := &t.nodes[i]
 		if n.duplicate {
 			continue
+		}
+		if n.flags&recCounted != 0 {
+			p.places.places[p.places.places[n.place].base].foresee(n.top != int32(i))
 		}
 		p.counts.flagged.add(n.faults)
 		if n.workload == noWorkload {
@@ -35,7 +38,7 @@ func (p *Path) account() {
 }
 
 // accountTop assigns the topmost span of a trace, or of a fragment of one, to its time
-// window, and counts it if it is a request of its workload ([node.entry]). A request of
+// window, and counts it if it is a request of its workload. A request of
 // unknown duration counts as load, and not as under the latency threshold.
 func (p *Path) accountTop(n *node) {
 	if n.workload == noWorkload {
@@ -46,14 +49,28 @@ func (p *Path) accountTop(n *node) {
 	if !n.known {
 		end = max(n.start, n.end) // which of them is wrong cannot be told
 	}
-	n.window, fault = p.windows.pick(end, p.now)
+	n.window, fault = p.windows.pick(n.workload, end, p.now)
+	if n.flags&recShifted != 0 {
+		fault |= wrongClock
+	}
+	if n.flags&recCounted != 0 {
+		n.faults |= fault &^ late
+		return
+	}
 	n.faults |= fault
-	if !n.entry() {
+	if n.role == innerRole {
 		return
 	}
 	weight := float64(n.adjusted)
-	s := p.windows.at(n.window).sum(n.workload)
+	s := p.sumOf(n)
+	if fault&late != 0 {
+		s.late += weight
+		return
+	}
 	s.requests += weight
+	if n.flags&trimtab.FlagAdjusted != 0 {
+		s.adjusted += weight
+	}
 	s.serve(n.instance, weight)
 	began := end
 	if n.known {
@@ -76,6 +93,16 @@ func (p *Path) accountTop(n *node) {
 	case !failed:
 		s.under += weight
 	}
+}
+
+// sumOf returns the sums that a request counts in: those of its workload, or, while its
+// component was not seen to serve any, those of what the component started.
+func (p *Path) sumOf(n *node) *sum {
+	s := p.windows.at(n.window).sum(n.workload)
+	if n.role == startedRole {
+		return s.startedBy(p.places.places[n.place].base)
+	}
+	return s
 }
 
 // seconds converts from nanoseconds.

@@ -157,5 +157,8 @@ func jaegerParent(references jsonvalue.Value, s *trimtab.Span) (ok bool) {
 			found, s.Parent = kind, id
 		}
 	}
+	if found == "FOLLOWS_FROM" {
+		s.Flags |= trimtab.FlagFollowsFrom
+	}
 	return true
 }

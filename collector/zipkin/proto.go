@@ -117,12 +117,10 @@ func scanTag(b []byte, s *span) error {
 	if err != nil {
 		return err
 	}
-	switch string(key) {
-	case "error", "span.kind", collector.TraceStateTag:
-		var value []byte
-		if value, err = text(b, entryValue); err == nil {
-			s.tag(string(key), string(value))
-		}
+	value, err := text(b, entryValue)
+	if err != nil {
+		return err
 	}
-	return err
+	s.tag(string(key), string(value))
+	return nil
 }

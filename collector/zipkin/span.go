@@ -27,6 +27,8 @@ func (s *span) tag(key, value string) {
 		s.kind = collector.KindNamed(value)
 	case collector.TraceStateTag:
 		s.state = value
+	default:
+		collector.ApplyAttribute(&s.Span, key, value)
 	}
 }
 
