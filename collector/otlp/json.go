@@ -204,9 +204,6 @@ func jsonResource(raw []byte) (*collector.Resource, error) {
 			case "key":
 				a.Key, _ = v.Text()
 			case "value":
-				if inner := v.Member("Value"); inner.IsObject() {
-					v = inner
-				}
 				a.Value, ok = jsonAny(v)
 			}
 		}
@@ -223,6 +220,9 @@ func jsonResource(raw []byte) (*collector.Resource, error) {
 
 // jsonAny returns a text, integer or boolean AnyValue as text.
 func jsonAny(v jsonvalue.Value) (text string, ok bool) {
+	if inner := v.Member("Value"); inner.IsObject() {
+		v = inner // Go's own JSON
+	}
 	for key, v := range v.Members() {
 		switch fieldName(key) {
 		case "stringValue":
@@ -244,7 +244,7 @@ func jsonAny(v jsonvalue.Value) (text string, ok bool) {
 // an error of the whole request, as in protobuf's JSON.
 func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
 	s := trimtab.Span{Adjusted: 1}
-	var trace, id, parent jsonvalue.Value
+	var trace, id, parent, attributes jsonvalue.Value
 	for key, v := range v.Members() {
 		if v.Absent() {
 			continue
@@ -266,6 +266,8 @@ func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
 			s.End, ok = v.Int()
 		case "kind":
 			s.Kind, ok = jsonKind(v)
+		case "attributes":
+			attributes = v
 		case "status":
 			var flags uint8
 			flags, ok = jsonStatus(v)
@@ -275,12 +277,16 @@ func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
 			return trimtab.Invalidf("read OTLP request: span with %s %.40q", key, []byte(v))
 		}
 	}
+	hasParent := len(parent) > len(`""`)
+	if mayReceive(s.Kind, !hasParent) {
+		jsonAttributes(attributes, &s)
+	}
 	switch {
 	case !jsonID(trace, s.TraceID[:]):
 		p.Reject(collector.BadTraceID)
 	case !jsonID(id, s.SpanID[:]):
 		p.Reject(collector.BadSpanID)
-	case len(parent) > len(`""`) && !jsonID(parent, s.Parent[:]):
+	case hasParent && !jsonID(parent, s.Parent[:]):
 		p.Reject(collector.BadParentID)
 	default:
 		p.Add(&s)
