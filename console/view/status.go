@@ -263,6 +263,9 @@ func (v *Model) notes(s *state, now time.Time) (all []string) {
 		}
 		all = append(all, fmt.Sprintf("alert %s%s keeps it from being lowered, since %s, until %s unless it is repeated", brief(a.Name), more, clockOf(a.Since, now), clockOf(a.Until, now)))
 	}
+	if s.estimate != nil {
+		all = append(all, s.estimate.Notes...)
+	}
 	for _, h := range s.hosts {
 		for i, its := 0, h.of(s.Name); i < len(its); i++ {
 			k := &its[i]
