@@ -9,6 +9,7 @@ import (
 
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/jobs"
 )
 
