@@ -104,7 +104,7 @@ type Plan struct {
 	Epoch    uint64 `json:"epoch"`
 	Sequence uint64 `json:"sequence"`
 	Step     int    `json:"step"`
-	// Last tells that no step follows.
+	// Last tells that no step with actions follows: one without may, to renew the lease.
 	Last      bool      `json:"last"`
 	Time      time.Time `json:"time"`
 	Objective string    `json:"objective"`
@@ -126,9 +126,12 @@ type Plan struct {
 	Lendable map[string]float64 `json:"lendable,omitempty"`
 	// Envelopes are of knobs that stay where they rest: no actions, since nothing moves.
 	Envelopes []Enveloped `json:"envelopes,omitempty"`
-	// Lease is how long the allocation holds without another plan.
-	Lease   Seconds  `json:"lease_s"`
-	Actions []Action `json:"actions,omitempty"`
+	// Lease is how long the allocation holds without another plan, BorrowLease how long
+	// what knobs have above their baselines does, counted from Time; 0: as long as Lease.
+	// It is shorter where other hosts lend what that is: their leases may end first.
+	Lease       Seconds  `json:"lease_s"`
+	BorrowLease Seconds  `json:"borrow_lease_s,omitempty"`
+	Actions     []Action `json:"actions,omitempty"`
 	// Held says, per workload that was held, why.
 	Held map[string]Held `json:"held,omitempty"`
 	// Unmoved says, per workload that was planned for and keeps what it has, why:
@@ -328,7 +331,10 @@ func (p *Plan) validateAmounts() error {
 	if !(p.Lease > 0) {
 		return Invalidf("plan %s: lease %v", p.ID(), p.Lease)
 	}
-	for _, v := range []float64{float64(p.Lease), p.Capacity} {
+	if p.BorrowLease > p.Lease {
+		return Invalidf("plan %s: what is borrowed for %v is on a lease of %v", p.ID(), p.BorrowLease, p.Lease)
+	}
+	for _, v := range []float64{float64(p.Lease), float64(p.BorrowLease), p.Capacity} {
 		if err := nonNegative("plan "+p.ID(), v); err != nil {
 			return err
 		}
