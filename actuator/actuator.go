@@ -55,6 +55,8 @@ type Actuator struct {
 	host     *host
 	position position
 	lease    lease
+	// returned is set once what was borrowed was to go back, until the next lease.
+	returned bool
 	// expired is set once the lease ran out, until the next one; unrestored counts the
 	// baselines whose turn to come back then has not come.
 	expired    bool

@@ -268,7 +268,7 @@ func (a *Actuator) glance(h *held) (Counters, error) {
 // regroup finds out which knobs may be moved, and within what limits.
 func (a *Actuator) regroup() {
 	f := &a.fast
-	frozen := !a.paused.IsZero() || a.closed || f.problem != "" || a.lease.left(a.clock.id, a.clock.boot()) == 0
+	frozen := !a.paused.IsZero() || a.closed || f.problem != "" || a.lease.borrowed().left(a.clock.id, a.clock.boot()) == 0
 	n, others := 0, 0.0
 	changed := false
 	for _, h := range a.knobs {
@@ -300,7 +300,7 @@ func (a *Actuator) regroup() {
 	if !changed && n < len(f.groups) {
 		f.groups, f.knobs, changed = slices.Clone(f.groups[:n]), slices.Clone(f.knobs[:n]), true
 	}
-	limits := FastLimits{Until: a.lease.Until, Capacity: max(f.targets(), f.capacity-others), Lendable: f.lendable}
+	limits := FastLimits{Until: a.lease.borrowed().Until, Capacity: max(f.targets(), f.capacity-others), Lendable: f.lendable}
 	if a.lease.Boot != a.clock.id {
 		limits.Until = 0
 	}
