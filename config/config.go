@@ -272,7 +272,7 @@ type Web struct {
 type OTLP struct {
 	// Address for gRPC; "off" switches it off.
 	GRPC string `yaml:"grpc"`
-	// Address for HTTP; "off" switches it off.
+	// Address for HTTP, where Zipkin's spans are taken too; "off" switches it off.
 	HTTP string `yaml:"http"`
 	// TLS of both.
 	TLS TLS `yaml:"tls"`
