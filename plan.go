@@ -137,6 +137,8 @@ type Plan struct {
 	// Unmoved says, per workload that was planned for and keeps what it has, why:
 	// what it needs, what the guard said, what would move it.
 	Unmoved map[string]Held `json:"unmoved,omitempty"`
+	// Alarms are the alerts that fire on workloads, each of which is not lowered meanwhile.
+	Alarms map[string]Alarm `json:"alarms,omitempty"`
 	// Verdicts say what came of moves that were judged since the last plan.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
 	// Cause is what started the round.
@@ -148,6 +150,17 @@ type Plan struct {
 	Cut bool `json:"cut,omitempty"`
 	// Audit says how fair the allocation is; nil: nothing was audited.
 	Audit *Audit `json:"audit,omitempty"`
+}
+
+// Alarm is that alerts fire on a workload.
+type Alarm struct {
+	// Name is that of the first, and More how many others fire.
+	Name string `json:"name"`
+	More int    `json:"more,omitempty"`
+	// Since is when the first began, and Until when the last is taken to be over unless
+	// it is heard of again.
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
 }
 
 // Judgement is what a verdict comes to.
@@ -277,7 +290,7 @@ func (p *Plan) validateIdentity() error {
 	return p.Cause.validate("cause of plan " + p.ID())
 }
 
-// validateReasons checks why workloads were held or not moved.
+// validateReasons checks why workloads were held or not moved, and which alerts fire.
 func (p *Plan) validateReasons() error {
 	for _, reasons := range []map[string]Held{p.Held, p.Unmoved} {
 		for name, why := range reasons {
@@ -287,6 +300,14 @@ func (p *Plan) validateReasons() error {
 			if err := named("workload of plan "+p.ID(), name); err != nil {
 				return err
 			}
+		}
+	}
+	for name, a := range p.Alarms {
+		if err := named("workload of plan "+p.ID(), name); err != nil {
+			return err
+		}
+		if err := named("alert on "+name, a.Name); err != nil {
+			return err
 		}
 	}
 	return nil
