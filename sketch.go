@@ -38,6 +38,15 @@ type Sketch struct {
 	Under float64 `json:"under"`
 	// Errors is how many of Requests ended with an error.
 	Errors float64 `json:"errors,omitempty"`
+	// Late is how many further requests ended in earlier intervals, which were closed when
+	// their spans came: no sketch counts them.
+	Late float64 `json:"late,omitempty"`
+	// Wait is how long after To it was made, when all that its senders still had to send of
+	// the interval had come.
+	Wait Seconds `json:"wait_s,omitempty"`
+	// Missing is the share, [0, 1], of the spans lately seen that come from senders which
+	// take longer than was waited for: some of theirs are missing.
+	Missing float64 `json:"missing,omitempty"`
 	// Exemplars are the slowest requests over Threshold, or the slowest of all
 	// when no threshold is known; the slowest first.
 	Exemplars []Exemplar `json:"exemplars,omitempty"`
@@ -106,7 +115,8 @@ func (s *Sketch) Validate() error {
 	if !s.From.Before(s.To) {
 		return Invalidf("sketch of %s: interval from %v to %v", s.Workload, s.From, s.To)
 	}
-	for name, v := range map[string]float64{"requests": s.Requests, "under": s.Under, "errors": s.Errors, "threshold_s": float64(s.Threshold)} {
+	for name, v := range map[string]float64{"requests": s.Requests, "under": s.Under, "errors": s.Errors, "threshold_s": float64(s.Threshold),
+		"late": s.Late, "wait_s": float64(s.Wait), "missing": s.Missing} {
 		if err := nonNegative(name, v); err != nil {
 			return err
 		}

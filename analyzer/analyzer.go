@@ -87,14 +87,16 @@ func (a *Analyzer) sketch(now time.Time, s *trimtab.Sketch) {
 	switch {
 	case w == nil:
 		a.counts.unknown++
-	case s.Requests <= 0:
-		// No request is no measurement, not a load of zero.
-		a.counts.empty++
 	case s.Partition < 0 || s.Partition >= a.config.Partitions:
 		a.counts.misplaced++
 	case !a.believed(now, s.To) || s.To.Sub(s.From) > 2*a.config.Report:
 		a.counts.misdated++
+	case s.Requests <= 0:
+		// No request is no measurement, not a load of zero.
+		w.arrival.take(s)
+		a.counts.empty++
 	default:
+		w.arrival.take(s)
 		w.takeSketch(s, &a.counts)
 	}
 }

@@ -16,6 +16,11 @@ func (w *workload) hold(now time.Time) *trimtab.Held {
 		return nil
 	}
 	r := &w.last
+	if w.from(trimtab.Load) == FromSpans {
+		if why := w.arrival.lacks(); why != nil {
+			return why
+		}
+	}
 	for _, in := range []struct {
 		name   string
 		from   string
@@ -90,7 +95,7 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 		Observed:    w.observed.told(),
 		Model:       "none",
 		Hold:        hold,
-		Load:        w.forecastLoad(),
+		Load:        w.forecastLoad(now),
 		Inputs:      w.inputs(now),
 		Counters:    w.counted(now),
 		Exemplars:   r.Slowest,
@@ -140,14 +145,16 @@ func (w *workload) upTo(l *trimtab.LoadForecast) float64 {
 
 // forecastLoad returns what is expected of the coming round; nil while no
 // load was seen.
-func (w *workload) forecastLoad() *trimtab.LoadForecast {
+func (w *workload) forecastLoad(now time.Time) *trimtab.LoadForecast {
 	l := &trimtab.LoadForecast{Level: w.config.Level, Model: "none"}
 	if w.last.Now != nil {
 		l.Now = *w.last.Now
 		l.Mean, l.Upper = l.Now, l.Now
 	}
 	if w.forecaster != nil {
-		if f, ok := w.forecaster.Forecast(w.config.horizon(), w.config.Level); ok {
+		// The coming round begins now, and the latest report may be of some time ago.
+		ahead := w.config.reports(min(max(0, now.Sub(w.last.At)), w.arrival.wait()))
+		if f, ok := w.forecaster.Forecast(w.config.horizon()+ahead, w.config.Level); ok {
 			l.Mean, l.Upper, l.Model = f.Mean, f.Upper, f.Model
 			w.follow(l)
 			if w.last.Now == nil {
@@ -198,6 +205,9 @@ func (w *workload) inputs(now time.Time) []trimtab.Input {
 	}
 	if w.loads == nil && w.join.Lacks() != "" {
 		in = append(in, trimtab.Input{Name: "shares", Source: FromSpans, Age: age(now, r.At), Missing: w.join.Lacks()})
+	}
+	if w.bySpans() && !w.arrival.since.IsZero() {
+		in = append(in, trimtab.Input{Name: "spans", Value: w.arrival.complete(), Age: trimtab.SecondsOf(w.arrival.wait()), Source: FromSpans})
 	}
 	if r.Aside != "" && w.learner != nil {
 		in = append(in, trimtab.Input{Name: "report", Age: age(now, r.At), Missing: "not learnt from: " + r.Aside})

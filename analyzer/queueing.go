@@ -398,16 +398,22 @@ func (w *workload) follow(l *trimtab.LoadForecast) {
 // furthest bounds what the course of a load may change it by.
 const furthest = 0.4
 
-// pressed reports whether the quota stops a workload whose reports come seldom, or
-// its use tells another load than was told last: the next report would come too
-// late.
+// pressed reports whether the quota stops a workload whose reports come seldom, as those
+// by spans do that are collected for seconds, or its use tells another load than was told
+// last: the next report would come too late.
 func (w *workload) pressed(now time.Time) bool {
 	r := &w.last
-	if w.LoadFrom == FromSpans || w.queueing.model == nil || r.Now == nil || r.Load == nil || now.Sub(w.told) < w.config.Report {
+	if w.LoadFrom == FromSpans && w.arrival.wait() <= w.config.Report ||
+		w.queueing.model == nil || r.Now == nil || r.Load == nil || now.Sub(w.told) < w.config.Report {
 		return false
 	}
 	q := &w.queueing
-	load := w.useLoad(now, *r.Load)
+	load := 0.0
+	if w.LoadFrom == FromSpans {
+		load = w.sinceReport(r)
+	} else {
+		load = w.useLoad(now, *r.Load)
+	}
 	if n := len(q.used); math.Abs(load-*r.Now) <= news**r.Now && (n == 0 || !w.stopped(q.used[n-1])) {
 		return false
 	}

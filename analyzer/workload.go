@@ -43,6 +43,7 @@ type workload struct {
 	// join makes samples out of those of instances, unless there are some of the
 	// workload, wholes says of when; loads are those of its instances, nil: not known.
 	join     report.Join
+	arrival  arrival
 	counters counters
 	grants   grants
 	fixed    fixed
@@ -312,11 +313,21 @@ func (w *workload) end(v *interval) time.Time {
 	return time.Unix(0, (v.number+1)*int64(w.config.Report)).UTC()
 }
 
+// bySpans reports whether spans tell load or performance.
+func (w *workload) bySpans() bool { return w.LoadFrom == FromSpans || w.PerformanceFrom == FromSpans }
+
+// collected is how long spans are under way, for which their senders collect them.
+func (w *workload) collected() time.Duration {
+	if !w.bySpans() {
+		return 0
+	}
+	return w.arrival.wait()
+}
+
 // complete reports whether nothing more can come for v.
 func (w *workload) complete(v *interval, now time.Time) bool {
 	present, whole := v.sketches.Cells(w.config.Partitions, w.config.Report)
-	bySpans := w.LoadFrom == FromSpans || w.PerformanceFrom == FromSpans
-	return (!bySpans || present > 0 && present >= whole) &&
+	return (!w.bySpans() || present > 0 && present >= whole) &&
 		(w.PerformanceFrom == FromSpans || v.performance != nil) &&
 		(w.LoadFrom == FromSpans || v.load) && !now.Before(w.end(v))
 }
@@ -325,7 +336,7 @@ func (w *workload) complete(v *interval, now time.Time) bool {
 // for as long, unless later intervals show that the senders went on.
 func (w *workload) waited(v *interval, now time.Time, later bool) bool {
 	wait := w.config.Grace
-	if now.Before(w.end(v).Add(wait)) {
+	if now.Before(w.end(v).Add(wait + w.collected())) {
 		return false
 	}
 	if len(v.sketches) > 0 && !later {

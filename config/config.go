@@ -164,7 +164,7 @@ type Analyzer struct {
 	ReportInterval time.Duration `yaml:"report_interval"`
 	// Partitions that traces are spread over, by trace id, 1 to 256.
 	Partitions int `yaml:"partitions"`
-	// Time to wait for the rest of a trace, 100ms to 10m.
+	// Longest time to wait for spans that are still on their way, of a trace and of a report, 100ms to 10m. How long that is trimtab learns of each sender: OpenTelemetry's SDKs collect spans for 5s before they send them. Requests whose spans take longer than this count nowhere, and are told.
 	TraceTimeout time.Duration `yaml:"trace_timeout"`
 	// Spans kept in memory per partition while their traces are open.
 	MaxSpans int `yaml:"max_spans"`

@@ -34,7 +34,7 @@ func zero() *Config {
 			ReversalWindow: 5 * time.Minute, HoldRounds: 3,
 		},
 		Analyzer: Analyzer{
-			Partitions: 1, TraceTimeout: 5 * time.Second, MaxSpans: 400_000,
+			Partitions: 1, TraceTimeout: 15 * time.Second, MaxSpans: 400_000,
 			MaxTraceSpans: 10_000, MaxDiscovered: 200, Confidence: 0.9,
 		},
 		Actuator: Actuator{

@@ -36,7 +36,9 @@ func (w *workload) prove(e *trimtab.Estimate) {
 	} else if e.Window > 0 {
 		// A rate over a longer time speaks of the load over that time.
 		met = met && e.Stopped == 0 && e.Time.Sub(d.move.At) > e.Window.Duration()
-		p.load = math.Min(p.load, inputOf(e, trimtab.Load))
+	}
+	if of := inputOf(e, trimtab.Load); of >= 0 {
+		p.load = math.Min(p.load, of) // Load.Now may be of the time since
 	}
 	before := w.met
 	w.met = met

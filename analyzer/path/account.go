@@ -16,6 +16,9 @@ func (p *Path) account() {
 		if n.duplicate {
 			continue
 		}
+		if n.flags&recCounted != 0 {
+			p.places.places[p.places.places[n.place].base].foresee(n.top != int32(i))
+		}
 		p.counts.flagged.add(n.faults)
 		if n.workload == noWorkload {
 			p.counts.unmatched++
@@ -46,13 +49,24 @@ func (p *Path) accountTop(n *node) {
 	if !n.known {
 		end = max(n.start, n.end) // which of them is wrong cannot be told
 	}
-	n.window, fault = p.windows.pick(end, p.now)
+	n.window, fault = p.windows.pick(n.workload, end, p.now)
+	if n.flags&recShifted != 0 {
+		fault |= wrongClock
+	}
+	if n.flags&recCounted != 0 {
+		n.faults |= fault &^ late
+		return
+	}
 	n.faults |= fault
 	if !n.entry() {
 		return
 	}
 	weight := float64(n.adjusted)
 	s := p.windows.at(n.window).sum(n.workload)
+	if fault&late != 0 {
+		s.late += weight
+		return
+	}
 	s.requests += weight
 	s.serve(n.instance, weight)
 	began := end

@@ -68,8 +68,13 @@ type Config struct {
 	// Timeout is how long any trace waits, from its first span. What arrives
 	// later is a trace of its own. Default 2 s, or Settle if that is more.
 	Timeout time.Duration
-	// Grace is how long after its end an interval stays open. Default
-	// Settle + 250 ms.
+	// Lateness is how late the spans of a sender may come that is not yet known, or
+	// that collects them; OpenTelemetry's SDKs do so for 5 s. From then on the senders
+	// themselves tell how long it takes, Timeout bounds it, and Grace does not count.
+	// 0: nothing is learnt of senders, for recordings.
+	Lateness time.Duration
+	// Grace is how long after its end an interval stays open where Lateness is 0.
+	// Default Settle + 250 ms.
 	Grace time.Duration
 	// Skew is how far a clock may run ahead of ours before the times it
 	// reports are not believed. Default 2 s.
@@ -139,6 +144,8 @@ func (c Config) Validate() error {
 		return trimtab.Invalidf("path interval %v: want 1ms to 24h", c.Every)
 	case c.Settle < 0 || c.Timeout < c.Settle || c.Timeout > time.Hour:
 		return trimtab.Invalidf("path settle %v, timeout %v: want 0 <= settle <= timeout <= 1h", c.Settle, c.Timeout)
+	case c.Lateness < 0 || c.Lateness > c.Timeout:
+		return trimtab.Invalidf("path lateness %v, timeout %v: want 0 <= lateness <= timeout", c.Lateness, c.Timeout)
 	case c.Grace < 0 || c.Grace > time.Hour || c.Skew < 0 || c.Skew > time.Hour:
 		return trimtab.Invalidf("path grace %v, skew %v: want 0 to 1h", c.Grace, c.Skew)
 	case c.MaxSpans < 1 || c.MaxSpans > 1<<30 || c.MaxTraces < 1 || c.MaxTraces > 1<<30:

@@ -23,9 +23,18 @@
 // over the limits the oldest traces are finished early, and components and instances
 // are not told apart.
 //
-// Spans that come after their trace was finished are a trace of their own, and
-// a parent's sojourn time then lacks them: Timeout must exceed the time by
-// which senders differ in reporting one trace. With Config.Requests
+// Senders collect spans before they send them, OpenTelemetry's SDKs for 5 s. With
+// Config.Lateness the package learns of each sender how late its spans come, and in
+// which order:
+//
+//	mark(sender) = max(newest end seen − disorder, now − lateness)
+//	mark(kin)    = min over the senders of the workloads that share traces
+//
+// where disorder and lateness are quantiles of what was seen. An interval is closed,
+// and a trace finished, when the mark of its kin has passed its end; Config.Timeout
+// bounds the wait. Requests of an interval that was closed before count nowhere, and
+// are told ([trimtab.Sketch].Late). Of a trace that was finished too early, the parent's
+// sojourn time lacks the children that come later. With Config.Requests
 // it also tells where the time of each request went, visit by visit, and how much
 // of it lies on the critical path ([Request], [Visit]). The package cannot tell
 // whether what it was not sent exists.

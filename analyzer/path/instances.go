@@ -26,6 +26,7 @@ const (
 type sender struct {
 	place    placeID
 	instance instanceID
+	clock    clockID
 }
 
 // instance is one that spans named.

@@ -278,12 +278,15 @@ func TestAWorkloadThatComesBackWithMoreNamesThanAreKeptStaysItself(t *testing.T)
 	}
 	// An hour later there is room again, once what was idle is let go of.
 	later := at(time.Hour)
-	fresh := framed(t, request(5000, on("h1", "run-again")))
-	p.Step(later, fresh)
-	other := request(5001, on("h2", "x"))
+	then := func(r from) from {
+		r.start, r.end = r.start+3.6e6, r.end+3.6e6
+		return r
+	}
+	p.Step(later, framed(t, then(request(5000, on("h1", "run-again")))))
+	other := then(request(5001, on("h2", "x")))
 	other.service = "other"
 	p.Step(later, framed(t, other))
-	p.Step(later, framed(t, request(5002, on("h1", "run-again"))))
+	p.Step(later, framed(t, then(request(5002, on("h1", "run-again")))))
 	shops := 0.0
 	for _, v := range append(p.Step(later.Add(time.Hour), nil), p.Step(later.Add(2*time.Hour), nil)...) {
 		if s := v.(*trimtab.Sketch); s.Workload == "shop" {

@@ -17,11 +17,19 @@ type Path struct {
 	spans   slab[record]
 	traces  slab[traceRecord]
 	byTrace map[[16]byte]uint32
-	// oldest holds all traces by first span, idle those not parked by last.
-	oldest, idle list
+	// oldest holds all traces in order of first span; senders has those that are not
+	// parked by when they are due.
+	oldest list
+	// ended has, by hash of the trace's id, the workload of traces that were finished
+	// lately, to tell whose spans come after them.
+	ended [1 << endedBits]endedTrace
+	// looked is when traces and intervals were last looked through, Unix ns.
+	looked int64
 
 	places    *places
+	senders   *senders
 	resources []sender // of the frame at hand
+	newest    []int64  // by resource, the latest end of a span of the frame by its own clock; 0: none
 	tree      tree
 	windows   windows
 	counts    counts
@@ -36,22 +44,28 @@ func New(c Config) (*Path, error) {
 	p := &Path{
 		config:  c.withDefaults(),
 		byTrace: map[[16]byte]uint32{},
-		oldest:  list{which: 0},
-		idle:    list{which: 1},
 	}
-	p.places = newPlaces(&p.config)
+	p.senders = newSenders(&p.config)
+	p.places = newPlaces(&p.config, p.senders)
 	p.windows = windows{config: &p.config, places: p.places}
 	return p, nil
 }
 
+// lookEvery is how often, in ns, what waits is looked through while spans come.
+const lookEvery = 50 * 1e6
+
 // Step takes a *trimtab.SpanFrame, or nil for a tick, and returns the
-// sketches (*trimtab.Sketch) of all intervals that ended Grace ago, in order
+// sketches (*trimtab.Sketch) of all intervals of which everything has come, in order
 // of time and workload. Other values are ignored.
-func (p *Path) Step(now time.Time, in trimtab.Value) []trimtab.Value {
+func (p *Path) Step(now time.Time, in trimtab.Value) (out []trimtab.Value) {
 	p.now = max(p.now, now.UnixNano())
-	p.expire()
-	out := p.windows.emit(p.now)
-	p.counts.sketches += uint64(len(out))
+	if in == nil || p.now-p.looked >= lookEvery {
+		p.looked = p.now
+		p.senders.advance(p.now)
+		p.expire()
+		out = p.windows.emit(p.now, p.senders)
+		p.counts.sketches += uint64(len(out))
+	}
 	if frame, ok := in.(*trimtab.SpanFrame); ok && frame != nil {
 		p.read(frame)
 	}
@@ -66,36 +80,94 @@ func (p *Path) Flush(now time.Time) []trimtab.Value {
 	for p.oldest.head != 0 {
 		p.finish(p.oldest.head, &p.counts.timedOut)
 	}
-	out := p.windows.flush()
+	out := p.windows.flush(p.now, p.senders)
 	p.counts.sketches += uint64(len(out))
 	return out
 }
 
-// expire finishes the traces that need not or may not wait longer. Both lists
-// are in order of their deadlines, so this costs nothing for the others.
+// expire finishes the traces that need not or may not wait longer.
 func (p *Path) expire() {
-	for i := p.idle.head; i != 0; i = p.idle.head {
-		t := p.traces.at(i)
-		if p.now-t.last < int64(p.config.Settle) {
-			break
-		}
-		if p.load(t); p.tree.complete() {
-			p.release(i, &p.counts.settled)
-			continue
-		}
-		p.idle.remove(&p.traces, i)
-		t.parked = true
-	}
 	for i := p.oldest.head; i != 0; i = p.oldest.head {
 		if p.now-p.traces.at(i).first < int64(p.config.Timeout) {
 			break
 		}
 		p.finish(i, &p.counts.timedOut)
 	}
+	for _, g := range p.senders.groups {
+		if g != nil {
+			p.settle(g)
+		}
+	}
 	if len(p.byTrace) == 0 && len(p.spans.chunks) > 16 {
 		p.spans.reset()
 		p.traces.reset()
 		p.byTrace = map[[16]byte]uint32{}
+	}
+}
+
+// settle looks at the traces of a group that are due. Those of which everything has
+// come are finished. A trace that lacks a span is parked: its parent may still run.
+func (p *Path) settle(g *group) {
+	s := p.senders
+	last := g.mark / s.slot
+	for slot := max(g.done, last-s.slots+1); slot <= last; slot++ {
+		l := &g.lists[slot%s.slots]
+		for i := l.head; i != 0; {
+			t := p.traces.at(i)
+			next := t.links[1].next
+			if t.due <= g.mark {
+				p.load(t)
+				if t.end <= g.mark && p.tree.complete() {
+					p.release(i, &p.counts.settled)
+				} else {
+					p.unlist(i)
+					p.list(i, g, p.countEarly(t, g.mark))
+				}
+			}
+			i = next
+		}
+	}
+	g.done = max(g.done, last)
+}
+
+// maxEarly is the number of spans of a trace up to which its requests count before it is
+// finished: a trace that grows for long is looked through often.
+const maxEarly = 1000
+
+// countEarly counts the requests of a trace, which was just loaded, that ended by mark
+// and whose callers are not there: their interval is closed now, and the callers may
+// take long, or never come. It returns the end of the next one; 0: there is none.
+func (p *Path) countEarly(t *traceRecord, mark int64) (next int64) {
+	if p.config.Lateness == 0 || t.count > maxEarly {
+		if t.end > mark {
+			return t.end
+		}
+		return 0
+	}
+	k := t.head
+	for i := range p.tree.nodes {
+		n, r := &p.tree.nodes[i], p.spans.at(k)
+		k = r.next
+		switch {
+		case n.end > mark && n.end <= t.end:
+			if next == 0 || n.end < next {
+				next = n.end
+			}
+		case n.duplicate || n.workload == noWorkload || n.top != int32(i) || n.side() != 1 || r.flags&recCounted != 0:
+		case n.up != none || n.parent == 0 || p.places.places[p.places.places[n.place].base].inner <= 0:
+			p.accountTop(n)
+			r.flags |= recCounted
+		}
+	}
+	return next
+}
+
+// unlist takes trace i from those that are due, if it is one.
+func (p *Path) unlist(i uint32) {
+	t := p.traces.at(i)
+	if t.due != 0 {
+		p.senders.list(p.senders.group(t.workload), t.due).remove(&p.traces, i)
+		t.due = 0
 	}
 }
 
@@ -106,10 +178,11 @@ func (p *Path) read(frame *trimtab.SpanFrame) {
 		p.counts.unreadable++
 		return
 	}
-	p.resources = p.resources[:0]
+	p.resources, p.newest = p.resources[:0], p.newest[:0]
 	p.places.now = p.now
 	r.Resources(func(_ int, packed []byte) bool {
 		p.resources = append(p.resources, p.places.of(packed))
+		p.newest = append(p.newest, 0)
 		return true
 	})
 	var s trimtab.Span
@@ -127,39 +200,39 @@ func (p *Path) read(frame *trimtab.SpanFrame) {
 		}
 		p.add(trace, &s)
 	}
+	for i, newest := range p.newest {
+		if clock := p.resources[i].clock; clock != noClock && newest != 0 {
+			p.senders.clocks[clock].take(p.now, newest, &p.config)
+		}
+	}
 }
 
-// trace returns the held trace with the id, making it when there is none, and
-// notes that it is alive.
+// trace returns the held trace with the id, making it when there is none.
 func (p *Path) trace(id [16]byte) uint32 {
 	i, ok := p.byTrace[id]
-	if !ok {
-		if len(p.byTrace) >= p.config.MaxTraces {
-			p.finish(p.oldest.head, &p.counts.evicted)
-		}
-		i = p.traces.take()
-		*p.traces.at(i) = traceRecord{id: id, first: p.now, last: p.now}
-		p.byTrace[id] = i
-		p.oldest.push(&p.traces, i)
-		p.idle.push(&p.traces, i)
+	if ok {
 		return i
 	}
-	t := p.traces.at(i)
-	if !t.parked && t.last == p.now {
-		return i
+	if len(p.byTrace) >= p.config.MaxTraces {
+		p.finish(p.oldest.head, &p.counts.evicted)
 	}
-	if !t.parked {
-		p.idle.remove(&p.traces, i)
-	}
-	t.parked = false
-	t.last = p.now
-	p.idle.push(&p.traces, i)
+	i = p.traces.take()
+	*p.traces.at(i) = traceRecord{id: id, first: p.now, workload: noWorkload}
+	p.byTrace[id] = i
+	p.oldest.push(&p.traces, i)
 	return i
 }
 
 // add holds s in trace i.
 func (p *Path) add(i uint32, s *trimtab.Span) {
 	t := p.traces.at(i)
+	from := p.resources[s.Resource]
+	p.meet(i, t, p.places.places[from.place].workload)
+	shift := int64(0)
+	if from.clock != noClock {
+		shift = p.see(from.clock, s)
+	}
+	p.wait(i, t, s.End+shift)
 	if int(t.count) >= p.config.MaxSpansPerTrace && !p.makeRoom(t) {
 		p.counts.dropped++
 		return
@@ -171,9 +244,11 @@ func (p *Path) add(i uint32, s *trimtab.Span) {
 	r.start, r.end = s.Start, s.End
 	r.adjusted = s.Adjusted
 	r.next = 0
-	from := p.resources[s.Resource]
 	r.place, r.instance = from.place, from.instance
 	r.kind, r.flags = uint8(s.Kind), s.Flags
+	if shift != 0 {
+		r.start, r.end, r.flags = s.Start+shift, s.End+shift, r.flags|recShifted
+	}
 	if t.tail == 0 {
 		t.head = k
 	} else {
@@ -181,6 +256,66 @@ func (p *Path) add(i uint32, s *trimtab.Span) {
 	}
 	t.tail = k
 	t.count++
+}
+
+// see notes when a span of a sender came, and returns what is to be added to its times.
+func (p *Path) see(clock clockID, s *trimtab.Span) (shift int64) {
+	if s.Start <= 0 || s.End < s.Start {
+		return 0
+	}
+	p.newest[s.Resource] = max(p.newest[s.Resource], s.End)
+	c := &p.senders.clocks[clock]
+	if age := p.now - s.End - c.shift; age >= -int64(p.config.Skew) && age <= maxAge {
+		c.age.add(age)
+		c.behind.add(c.newest - s.End - c.shift)
+	}
+	return c.shift
+}
+
+// meet notes that the trace i has a span of a workload.
+func (p *Path) meet(i uint32, t *traceRecord, workload int32) {
+	switch {
+	case workload == noWorkload || t.workload == workload:
+		return
+	case t.workload == noWorkload:
+		due := t.due
+		p.unlist(i)
+		t.workload = workload
+		p.list(i, p.senders.group(workload), due)
+		if e := p.endedTrace(t.id); p.config.Lateness > 0 && e.known && e.id == t.id && e.workload != workload {
+			p.senders.join(workload, e.workload, &p.traces)
+		}
+	default:
+		p.senders.join(workload, t.workload, &p.traces)
+	}
+}
+
+// wait notes that trace i got a span that ended at end, and sets when it is due: when
+// all that ended before has come, or, where that was looked through, all from before now.
+func (p *Path) wait(i uint32, t *traceRecord, end int64) {
+	g := p.senders.group(t.workload)
+	if end = min(end, p.now); p.config.Lateness == 0 || end <= g.mark {
+		end = p.now
+	}
+	t.end = max(t.end, end)
+	if t.due != 0 && (t.due <= end && p.config.Lateness > 0 || t.due == end) {
+		return
+	}
+	p.unlist(i)
+	p.list(i, g, end)
+}
+
+// list sets when trace i is due, unless that is 0: then it is parked.
+func (p *Path) list(i uint32, g *group, due int64) {
+	if due != 0 {
+		p.traces.at(i).due = due
+		p.senders.list(g, due).push(&p.traces, i)
+	}
+}
+
+// endedTrace returns where a finished trace is remembered.
+func (p *Path) endedTrace(id [16]byte) *endedTrace {
+	return &p.ended[(binary.LittleEndian.Uint64(id[8:])^binary.LittleEndian.Uint64(id[:8]))*0x9E3779B97F4A7C15>>(64-endedBits)]
 }
 
 // makeRoom drops the duplicates of a trace at its limit, once.
@@ -244,8 +379,9 @@ func (p *Path) release(i uint32, cause *uint64) {
 	p.freeSpans(t)
 	delete(p.byTrace, t.id)
 	p.oldest.remove(&p.traces, i)
-	if !t.parked {
-		p.idle.remove(&p.traces, i)
+	p.unlist(i)
+	if t.workload != noWorkload {
+		*p.endedTrace(t.id) = endedTrace{t.id, t.workload, true}
 	}
 	p.traces.put(i)
 	if cap(p.tree.nodes) > 1<<15 {

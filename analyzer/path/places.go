@@ -34,6 +34,21 @@ type place struct {
 	// of the component as a whole.
 	host string
 	base placeID
+	// clock is a sender of the component, of which new ones are taken to be alike.
+	clock clockID
+	// inner counts its requests that were seen before their callers, and turned out to be
+	// of the same workload; those that did not are counted off.
+	inner int8
+}
+
+// foresee notes whether a request that was counted while its caller was missing turned
+// out to have one of the same workload, and was none.
+func (x *place) foresee(inner bool) {
+	if inner {
+		x.inner = min(x.inner+1, 8)
+	} else {
+		x.inner = max(x.inner-1, -8)
+	}
 }
 
 // placeKey identifies a place.
@@ -77,6 +92,7 @@ func (w *workload) running(component, version string) {
 // places maps the resource attributes of spans to workloads and components.
 type places struct {
 	config    *Config
+	senders   *senders
 	places    []place
 	workloads []workload
 	// seen is the last time that a frame had spans of the place, in Unix ns.
@@ -102,9 +118,10 @@ type places struct {
 	process string
 }
 
-func newPlaces(c *Config) *places {
+func newPlaces(c *Config, s *senders) *places {
 	p := &places{
 		config:  c,
+		senders: s,
 		places:  []place{{workload: noWorkload}},
 		seen:    []int64{0},
 		byPlace: map[placeKey]placeID{},
@@ -136,7 +153,7 @@ func (p *places) of(packed []byte) sender {
 	s, ok := p.cache[string(packed)]
 	if !ok {
 		refused := p.refused()
-		s = p.resolve(codec.UnpackResource(packed))
+		s = p.followed(p.resolve(codec.UnpackResource(packed)))
 		if p.refused() == refused { // else there may be room later
 			p.remember(packed, s)
 		}
@@ -166,6 +183,27 @@ func (p *places) remember(packed []byte, s sender) {
 func (p *places) forgetResources() {
 	clear(p.cache)
 	p.cached = 0
+	kept := p.senders.clocks[:1:1]
+	for i := range p.places {
+		if x := &p.places[i]; x.clock != noClock {
+			kept = append(kept, p.senders.clocks[x.clock])
+			x.clock = clockID(len(kept) - 1)
+		}
+	}
+	p.senders.clocks = kept
+}
+
+// followed returns s with the number under which its times are followed.
+func (p *places) followed(s sender) sender {
+	if s.place == nowhere || p.config.Lateness == 0 {
+		return s
+	}
+	x := &p.places[p.places[s.place].base]
+	if x.clock == noClock || len(p.senders.clocks) <= maxCached {
+		x.clock = p.senders.follow(x.workload, x.clock)
+	}
+	s.clock = x.clock
+	return s
 }
 
 func (p *places) resolve(attrs []trimtab.Attr) sender {
@@ -177,7 +215,7 @@ func (p *places) resolve(attrs []trimtab.Attr) sender {
 			version, _ := attribute(attrs, "service.version")
 			p.workloads[i].running(service, version)
 			place := p.hosted(p.component(int32(i), service), attrs)
-			return sender{place, p.instance(i, attrs)}
+			return sender{place: place, instance: p.instance(i, attrs)}
 		}
 	}
 	if _, own := attribute(attrs, trimtab.OwnAttribute); own || !p.config.Discover || service == "" {
@@ -258,7 +296,7 @@ func (p *places) hosted(base placeID, attrs []trimtab.Attr) placeID {
 		return base
 	}
 	id := p.take()
-	p.places[id] = place{key.workload, key.component, key.host, base}
+	p.places[id] = place{workload: key.workload, component: key.component, host: key.host, base: base}
 	p.byHost[key] = id
 	return id
 }
@@ -289,6 +327,7 @@ func (p *places) sweep() {
 			continue
 		}
 		delete(known, key)
+		p.places[id].clock = noClock
 		if x.host != "" {
 			p.sparePlaces = append(p.sparePlaces, id)
 			continue

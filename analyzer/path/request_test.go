@@ -126,18 +126,19 @@ func TestASketchIsGivenOutGraceAfterItsEnd(t *testing.T) {
 	}
 }
 
-func TestALateRequestCountsInTheCurrentIntervalAndIsFlagged(t *testing.T) {
+func TestARequestOfAClosedIntervalCountsNowhereAndIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  float64 // ms; now is 10 s
 		flag string
 		from time.Duration
+		late float64
 	}{
-		"in time":               {9800, "", 9 * time.Second},
-		"late":                  {5000, "late", 10 * time.Second},
-		"over a minute ago":     {-51_000, "clock", 10 * time.Second},
-		"a little ahead":        {11_900, "", 11 * time.Second},
-		"a clock in the future": {12_400, "clock", 10 * time.Second},
-		"a clock off by years":  {1e11, "clock", 10 * time.Second},
+		"in time":               {9800, "", 9 * time.Second, 0},
+		"late":                  {5000, "late", 10 * time.Second, 1},
+		"over a minute ago":     {-51_000, "late", 10 * time.Second, 1},
+		"a little ahead":        {11_900, "", 11 * time.Second, 0},
+		"a clock in the future": {12_400, "clock", 10 * time.Second, 0},
+		"a clock off by years":  {1e11, "clock", 10 * time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPath(t, Config{Discover: true})
@@ -153,7 +154,7 @@ func TestALateRequestCountsInTheCurrentIntervalAndIsFlagged(t *testing.T) {
 				t.Fatalf("%d sketches, want 1", len(out))
 			}
 			s := out[0].(*trimtab.Sketch)
-			if !s.From.Equal(at(c.from)) || s.Requests != 1 {
+			if !s.From.Equal(at(c.from)) || s.Requests != 1-c.late || s.Late != c.late {
 				t.Errorf("from %v, want %v: %s", s.From, at(c.from).UTC(), text(t, s))
 			}
 			if want := map[bool]uint64{true: 1}[c.flag != ""]; s.Flagged[c.flag] != want || len(s.Flagged) != int(want) {

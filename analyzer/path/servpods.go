@@ -129,7 +129,7 @@ func (p *Path) contribute() {
 	t, begun := &p.tree, false
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		if n.duplicate || n.top != int32(i) || !n.known || n.workload == noWorkload || !n.entry() ||
+		if n.duplicate || n.top != int32(i) || !n.known || n.workload == noWorkload || !n.entry() || n.faults&late != 0 ||
 			p.places.workloads[n.workload].threshold <= 0 || p.nested(n) {
 			continue
 		}

@@ -13,23 +13,44 @@ type record struct {
 	next  uint32
 	place placeID
 	kind  uint8
+	// flags are those of the span, and recShifted and recCounted.
 	flags uint8
 	// instance is that of the workload of place.
 	instance instanceID
 }
 
-// traceRecord is one held trace: 64 bytes.
+// Flags of a record besides those of its span.
+const (
+	// recShifted: its times were corrected, since the clock of its sender is wrong.
+	recShifted uint8 = 0x80
+	// recCounted: it was counted as a request while its caller was missing.
+	recCounted uint8 = 0x40
+)
+
+// endedTrace is a trace that was finished.
+type endedTrace struct {
+	id       [16]byte
+	workload int32
+	known    bool
+}
+
+// endedBits is the logarithm of how many finished traces are remembered.
+const endedBits = 12
+
+// traceRecord is one held trace: 80 bytes.
 type traceRecord struct {
 	id         [16]byte
 	head, tail uint32
 	count      uint32
 	// full: a span was dropped because the trace reached its limit.
 	full bool
-	// parked: looked at when idle, incomplete, waits for a span or the timeout.
-	parked bool
-	// first and last are when its first and latest span came, Unix ns.
-	first, last int64
-	links       [2]link
+	// workload is that of one of its spans, or noWorkload.
+	workload int32
+	// first is when its first span came, end the latest end of a span. due is the mark of
+	// its kin at which it is looked at next; 0: it is parked, until a further span or the
+	// timeout. All Unix ns.
+	first, end, due int64
+	links           [2]link
 }
 
 // chunkBits is the logarithm of the number of values per chunk.

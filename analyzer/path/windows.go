@@ -11,16 +11,16 @@ import (
 
 // maxAge is how old the end of a span may be before its clock is doubted
 // rather than its way to us, in ns.
-const maxAge = 60 * 1e9
+const maxAge int64 = 60 * 1e9
 
 // windows holds the intervals that are not yet closed.
 type windows struct {
 	config *Config
 	places *places
-	// open is in order of time; intervals before floor are closed.
-	open  []*window
-	floor int64
-	last  *window // the one used last
+	// open is in order of time; those of a workload before its floor are closed.
+	open   []*window
+	floors []int64
+	last   *window // the one used last
 }
 
 // window sums up one interval: number n covers [n Every, (n+1) Every).
@@ -34,9 +34,11 @@ type window struct {
 // sum is what one workload showed.
 type sum struct {
 	requests, under, errors float64
-	spans                   uint64
-	sampled                 bool
-	latency                 quantile.Histogram
+	// late are requests that came after their interval was closed.
+	late    float64
+	spans   uint64
+	sampled bool
+	latency quantile.Histogram
 	// begun[k] requests began k intervals before they ended.
 	begun   []float64
 	slowest slowest
@@ -47,21 +49,26 @@ type sum struct {
 	flagged  tally
 }
 
-// pick returns the interval that a request which ended at end counts in, and
-// what is wrong with that.
-func (w *windows) pick(end, now int64) (int64, faults) {
+// pick returns the interval that a request of a workload which ended at end counts in,
+// and what is wrong with that. One whose interval is closed counts nowhere.
+func (w *windows) pick(workload int32, end, now int64) (int64, faults) {
 	every := int64(w.config.Every)
-	if w.last != nil && end >= w.last.from && end-w.last.from < every && end <= now {
-		return w.last.number, 0
-	}
 	n := end / every
 	switch {
-	case end > now+int64(w.config.Skew), n < w.floor && end < now-maxAge:
+	case end > now+int64(w.config.Skew):
 		return now / every, wrongClock
-	case n < w.floor:
-		return now / every, late
+	case n < w.floor(workload):
+		return max(now/every, w.floor(workload)), late
 	}
 	return n, 0
+}
+
+// floor is the first interval of a workload that is not closed.
+func (w *windows) floor(workload int32) int64 {
+	if int(workload) >= len(w.floors) {
+		return 0
+	}
+	return w.floors[workload]
 }
 
 // at returns window n, opening it when needed.
@@ -97,42 +104,58 @@ func (x *window) cell(p placeID) *trimtab.Component {
 	return x.cells[p]
 }
 
-// emit closes the intervals that ended Grace before now.
-func (w *windows) emit(now int64) []trimtab.Value {
-	w.floor = max(w.floor, (now-int64(w.config.Grace))/int64(w.config.Every))
-	n := 0
-	for n < len(w.open) && w.open[n].number < w.floor {
-		n++
+// emit closes the intervals of which all has come.
+func (w *windows) emit(now int64, from *senders) []trimtab.Value {
+	w.raise(now, from)
+	return w.close(now, from)
+}
+
+// raise finds up to when all has come of each workload.
+func (w *windows) raise(now int64, from *senders) {
+	every := int64(w.config.Every)
+	for i := range w.places.workloads {
+		mark := now - int64(w.config.Grace)
+		if w.config.Lateness > 0 {
+			mark = from.group(int32(i)).mark
+		}
+		for i >= len(w.floors) {
+			w.floors = append(w.floors, 0)
+		}
+		w.floors[i] = max(w.floors[i], mark/every)
 	}
-	return w.close(n)
 }
 
 // flush closes all intervals.
-func (w *windows) flush() []trimtab.Value {
-	if n := len(w.open); n > 0 {
-		w.floor = max(w.floor, w.open[n-1].number+1)
+func (w *windows) flush(now int64, from *senders) []trimtab.Value {
+	w.raise(now, from)
+	for i := range w.floors {
+		if n := len(w.open); n > 0 {
+			w.floors[i] = max(w.floors[i], w.open[n-1].number+1)
+		}
 	}
-	return w.close(len(w.open))
+	return w.close(now, from)
 }
 
-// close returns the sketches of the first n open intervals.
-func (w *windows) close(n int) []trimtab.Value {
-	if n == 0 {
-		return nil
-	}
-	var out []trimtab.Value
-	closed := slices.Clone(w.open[:n])
-	w.open = slices.Delete(w.open, 0, n) // first: what fails here must not fail again for ever
+// close returns the sketches of closed intervals.
+func (w *windows) close(now int64, from *senders) (out []trimtab.Value) {
 	w.last = nil
-	for _, x := range closed {
-		from := len(out)
+	w.open = slices.DeleteFunc(w.open, func(x *window) bool {
+		open, begun := false, len(out)
 		for i, s := range x.sums {
-			if s != nil && s.requests > 0 {
-				out = append(out, w.sketch(x, int32(i), s))
+			switch {
+			case s == nil:
+			case x.number >= w.floors[i]:
+				open = true
+			default:
+				x.sums[i] = nil // first: what fails here must not fail again for ever
+				if s.requests > 0 || s.late > 0 {
+					out = append(out, w.sketch(x, int32(i), s, now, from))
+				}
 			}
 		}
-		slices.SortFunc(out[from:], func(a, b trimtab.Value) int { return strings.Compare(a.Key(), b.Key()) })
-	}
+		slices.SortFunc(out[begun:], func(a, b trimtab.Value) int { return strings.Compare(a.Key(), b.Key()) })
+		return !open
+	})
 	return out
 }
 
@@ -164,7 +187,7 @@ func begunOf(begun []float64) []float64 {
 	return begun
 }
 
-func (w *windows) sketch(x *window, workload int32, s *sum) *trimtab.Sketch {
+func (w *windows) sketch(x *window, workload int32, s *sum, now int64, from *senders) *trimtab.Sketch {
 	every := int64(w.config.Every)
 	about := w.places.workloads[workload]
 	s.latency.Settle()
@@ -181,6 +204,9 @@ func (w *windows) sketch(x *window, workload int32, s *sum) *trimtab.Sketch {
 		Threshold: trimtab.SecondsOf(time.Duration(about.threshold)),
 		Under:     s.under,
 		Errors:    s.errors,
+		Late:      s.late,
+		Wait:      trimtab.Seconds(seconds(max(0, now-(x.number+1)*every))),
+		Missing:   from.group(workload).part(),
 		Exemplars: s.slowest.exemplars(),
 		Versions:  about.versions,
 		Instances: about.instances.loads(s.served),

@@ -7,8 +7,10 @@ import (
 	"math"
 	"mime"
 	"net/http"
-	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/trimtab/trimtab"
 )
 
 // fault is why a query has no value. kind is the metric's label.
@@ -16,8 +18,9 @@ type fault struct{ kind, reason string }
 
 func (f *fault) Error() string { return f.reason }
 
-// The kinds of fault.
+// The kinds of fault, and of a value.
 const (
+	kindOK          = "ok"
 	kindEmpty       = "empty"
 	kindSeveral     = "several"
 	kindNotFinite   = "not_finite"
@@ -30,6 +33,7 @@ const (
 	kindTooLarge    = "too_large"
 	kindGone        = "gone"
 	kindGap         = "gap"
+	kindPartial     = "partial"
 )
 
 // reply is the API's answer:
@@ -44,8 +48,27 @@ type reply struct {
 		Type   string          `json:"resultType"`
 		Result json.RawMessage `json:"result"`
 	} `json:"data"`
+	// Warnings are of two kinds: remarks on the query, and parts of the data that could
+	// not be read.
 	Warnings []string `json:"warnings"`
 	Infos    []string `json:"infos"`
+	// IsPartial is what a cluster of VictoriaMetrics says when a storage node is away.
+	IsPartial bool `json:"isPartial"`
+}
+
+// partial says which part of the data the answer lacks; nil: none. Thanos and Prometheus
+// with remote read answer with what they have and name the rest in a warning. A remark on
+// the query, which Prometheus has in the same list, begins with a fixed word.
+func (r *reply) partial() error {
+	for _, w := range r.Warnings {
+		if !strings.HasPrefix(w, "PromQL warning") && !strings.HasPrefix(w, "PromQL info") && !strings.HasSuffix(w, " annotations omitted") {
+			return &fault{kindPartial, clip("the answer is partial: " + w)}
+		}
+	}
+	if r.IsPartial {
+		return &fault{kindPartial, "the answer is partial: a part of the storage did not answer"}
+	}
+	return nil
 }
 
 // series is one element of a vector. The labels host and instance name the copy of
@@ -54,6 +77,8 @@ type series struct {
 	Metric struct {
 		Host     string `json:"host"`
 		Instance string `json:"instance"`
+		Job      string `json:"job"`
+		Part     string `json:"trimtab"`
 	} `json:"metric"`
 	Value     *point          `json:"value"`
 	Histogram json.RawMessage `json:"histogram"`
@@ -99,23 +124,23 @@ type place struct{ host, instance string }
 // maxNumbers bounds the instances that one answer tells of.
 const maxNumbers = 1000
 
-// readAnswer reads one answer into numbers, at least one, of instances that differ;
-// or says why there is none.
-func readAnswer(status int, contentType string, body []byte) (all []number, warnings []string, err error) {
+// readReply reads one answer, whose result is still to be read; or says why it is none.
+func readReply(status int, contentType string, body []byte) (*reply, error) {
 	media, _, _ := mime.ParseMediaType(contentType)
 	var r reply
 	if jsonErr := json.Unmarshal(body, &r); jsonErr != nil || r.Status == "" {
-		return nil, nil, notAnAnswer(status, media, jsonErr)
+		return nil, notAnAnswer(status, media, jsonErr)
 	}
-	warnings = slices.Concat(r.Warnings, r.Infos)
 	if r.Status != "success" || status/100 != 2 {
 		if r.ErrorType == "timeout" || r.ErrorType == "canceled" {
-			return nil, warnings, &fault{kindTimeout, clip(fmt.Sprintf("Prometheus gave up: %s", r.Error))}
+			return nil, &fault{kindTimeout, clip(fmt.Sprintf("Prometheus gave up: %s", r.Error))}
 		}
-		return nil, warnings, &fault{kindRefused, clip(fmt.Sprintf("Prometheus answers HTTP %d, %s: %s", status, r.ErrorType, r.Error))}
+		return nil, &fault{kindRefused, clip(fmt.Sprintf("Prometheus answers HTTP %d, %s: %s", status, r.ErrorType, r.Error))}
 	}
-	all, err = r.numbers()
-	return all, warnings, err
+	if err := r.partial(); err != nil {
+		return nil, err
+	}
+	return &r, nil
 }
 
 // notAnAnswer describes a body that is not the API's.
@@ -135,7 +160,8 @@ func notAnAnswer(status int, media string, cause error) error {
 	return &fault{kindMalformed, "the answer has no status"}
 }
 
-// numbers reads what a result tells.
+// numbers reads what a result tells: at least one number, of instances that differ; or
+// says why there is none.
 func (r *reply) numbers() ([]number, error) {
 	switch r.Data.Type {
 	case "scalar":
@@ -145,9 +171,9 @@ func (r *reply) numbers() ([]number, error) {
 		}
 		return one(number{value: p.value, err: p.fault()})
 	case "vector":
-		var all []series
-		if err := json.Unmarshal(r.Data.Result, &all); err != nil {
-			return nil, &fault{kindMalformed, clip(fmt.Sprintf("the answer cannot be read: %v", err))}
+		all, err := r.vector()
+		if err != nil {
+			return nil, err
 		}
 		return numbersOf(all)
 	case "matrix":
@@ -191,6 +217,76 @@ func numbersOf(all []series) ([]number, error) {
 		return one(out[0])
 	}
 	return out, nil
+}
+
+// ages reads the answer to [ageQuery]; none are an error.
+func (r *reply) ages() (map[target]ages, error) {
+	all, err := r.vector()
+	if err != nil {
+		return nil, err
+	}
+	found := map[target]ages{}
+	for _, s := range all {
+		id, word := target{job: s.Metric.Job, instance: s.Metric.Instance}, ""
+		// A proxy that removes labels leaves one source, of one age.
+		if _, err := fmt.Sscanf(s.Metric.Part, "%s %d", &word, &id.part); err != nil && s.Metric.Part != "" || s.Value == nil {
+			return nil, &fault{kindMalformed, "the answer to the query for ages has a series without its label or value"}
+		}
+		if math.IsNaN(s.Value.value) || s.Value.value > maxAge {
+			return nil, &fault{kindNotFinite, fmt.Sprintf("the age of its series is %v", s.Value.value)}
+		}
+		age := trimtab.Seconds(max(0, s.Value.value)).Duration() // less: a sample from the server's future
+		a, had := found[id]
+		if !had {
+			a = ages{newest: age, oldest: age}
+		}
+		a.newest, a.oldest = min(a.newest, age), max(a.oldest, age)
+		found[id] = a
+	}
+	if len(found) == 0 {
+		return nil, &fault{kindGone, "the series behind the value have ended"}
+	}
+	return found, nil
+}
+
+// maxAge bounds an age in seconds: ten years.
+const maxAge = 10 * 366 * 24 * 3600
+
+// health reads the answer to [upQuery].
+func (r *reply) health() (health, error) {
+	all, err := r.vector()
+	if err != nil {
+		return nil, err
+	}
+	up := health{}
+	for _, s := range all {
+		id := [2]string{s.Metric.Job, s.Metric.Instance}
+		of := up[id]
+		if s.Value == nil || math.IsNaN(s.Value.value) || s.Value.value > maxAge {
+			return nil, &fault{kindMalformed, "the answer to the query for up has no value"}
+		}
+		switch s.Metric.Part {
+		case "age":
+			of.age = trimtab.Seconds(max(0, s.Value.value)).Duration()
+		case "up":
+			of.works = s.Value.value != 0
+		default:
+			continue
+		}
+		up[id] = of
+	}
+	return up, nil
+}
+
+// vector reads a result that is one.
+func (r *reply) vector() (all []series, err error) {
+	if r.Data.Type != "vector" {
+		return nil, &fault{kindMalformed, fmt.Sprintf("result type %.40q, want a vector", r.Data.Type)}
+	}
+	if err := json.Unmarshal(r.Data.Result, &all); err != nil {
+		return nil, &fault{kindMalformed, clip(fmt.Sprintf("the answer cannot be read: %v", err))}
+	}
+	return all, nil
 }
 
 // one is an answer of one number, which is none where that is none.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -57,7 +56,11 @@ func Clock(ctx context.Context, c Config) (ahead, within time.Duration, err erro
 	}
 	defer func() { _ = asker.Close() }() // it was only read
 	before := time.Now()
-	all, _, err := asker.client.ask(ctx, "time()")
+	r, err := asker.client.ask(ctx, "time()")
+	var all []number
+	if err == nil {
+		all, err = r.numbers()
+	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("ask Prometheus for its time: %w", err)
 	}
@@ -81,9 +84,8 @@ func Series(ctx context.Context, c Config, selectors ...string) ([]map[string]st
 	now := time.Now()
 	form := url.Values{"match[]": selectors, "limit": {strconv.Itoa(maxSeries)},
 		"start": {strconv.FormatInt(now.Add(-5*time.Minute).Unix(), 10)}, "end": {strconv.FormatInt(now.Unix(), 10)}}
-	lister := *asker.client
-	lister.url = strings.TrimSuffix(lister.url, "query") + "series"
-	response, err := lister.send(ctx, http.MethodPost, form)
+	lister := asker.client
+	response, err := lister.send(ctx, http.MethodPost, "series", form)
 	if err != nil {
 		return nil, fmt.Errorf("list series: %w", lister.unanswered(ctx, err))
 	}

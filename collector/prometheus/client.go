@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
@@ -21,11 +24,26 @@ const maxAnswer = 1 << 20
 // maxRedirects bounds redirects, all on the same host.
 const maxRedirects = 3
 
+// wholeNow asks for all data as of now. Prometheus knows none of these parameters and
+// ignores them.
+func wholeNow() map[string]string {
+	return map[string]string{
+		"nocache":               "1",     // VictoriaMetrics: now is now, not 30 s ago
+		"deny_partial_response": "1",     // VictoriaMetrics cluster: an error when a storage node is away
+		"partial_response":      "false", // Thanos: an error when a store is away
+	}
+}
+
+// plainFor is for how long wholeNow is left out once a server or proxy refused it.
+const plainFor = 10 * time.Minute
+
 // client asks one server.
 type client struct {
 	http    *http.Client
-	url     string
+	url     string // of the API, with a trailing slash
 	timeout time.Duration
+	// plain is until when wholeNow is left out, in nanoseconds since 1970.
+	plain atomic.Int64
 }
 
 func newClient(base string, c promconfig.HTTPClientConfig, timeout time.Duration) (*client, error) {
@@ -40,7 +58,7 @@ func newClient(base string, c promconfig.HTTPClientConfig, timeout time.Duration
 	if c.FollowRedirects {
 		h.CheckRedirect = sameHost
 	}
-	return &client{http: h, url: u.JoinPath("api/v1/query").String(), timeout: timeout}, nil
+	return &client{http: h, url: u.JoinPath("api/v1/").String(), timeout: timeout}, nil
 }
 
 // sameHost refuses to be sent to another server: it would get our credentials'
@@ -56,31 +74,69 @@ func sameHost(next *http.Request, via []*http.Request) error {
 }
 
 // ask evaluates expr now. The error is a *fault, or that of ctx.
-func (c *client) ask(ctx context.Context, expr string) (all []number, warnings []string, err error) {
+func (c *client) ask(ctx context.Context, expr string) (*reply, error) {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	form := url.Values{"query": {expr}, "timeout": {strconv.FormatFloat(c.timeout.Seconds(), 'f', -1, 64)}}
-	response, err := c.send(limited, http.MethodPost, form)
+	plain := func() (*reply, int, error) { return c.query(ctx, limited, form) }
+	if time.Now().UnixNano() < c.plain.Load() {
+		r, _, err := plain()
+		return r, err
+	}
+	whole := maps.Clone(form)
+	for name, value := range wholeNow() {
+		whole.Set(name, value)
+	}
+	r, status, err := c.query(ctx, limited, whole)
+	f := (*fault)(nil)
+	if !errors.As(err, &f) || f.kind != kindRefused || !slices.Contains([]int{http.StatusBadRequest, http.StatusForbidden,
+		http.StatusUnprocessableEntity, http.StatusServiceUnavailable}, status) {
+		return r, err
+	}
+	// A proxy in between does not know the parameters, or the server denies a part, which
+	// it marks as one without them; else the query is at fault, and fails again.
+	again, _, plainErr := plain()
+	switch {
+	case plainErr == nil:
+		if status != http.StatusServiceUnavailable { // that was a store that is back
+			c.plain.Store(time.Now().Add(plainFor).UnixNano())
+		}
+		return again, nil
+	case errors.As(plainErr, &f) && f.kind == kindPartial:
+		return nil, plainErr
+	}
+	return nil, err
+}
+
+// query sends one instant query. limited is ctx with a time limit; status is 0 where
+// there was no answer, or one of an overloaded server that is not the API's.
+func (c *client) query(ctx, limited context.Context, form url.Values) (r *reply, status int, err error) {
+	response, err := c.send(limited, http.MethodPost, "query", form)
 	if err == nil && (response.StatusCode == http.StatusMethodNotAllowed || response.StatusCode == http.StatusNotImplemented) {
 		response.Body.Close()
-		response, err = c.send(limited, http.MethodGet, form) // a proxy in between that only reads
+		response, err = c.send(limited, http.MethodGet, "query", form) // a proxy in between that only reads
 	}
 	if err != nil {
-		return nil, nil, c.unanswered(ctx, err)
+		return nil, 0, c.unanswered(ctx, err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err != nil {
-		return nil, nil, c.unanswered(ctx, err)
+		return nil, 0, c.unanswered(ctx, err)
 	}
 	if len(body) > maxAnswer {
-		return nil, nil, &fault{kindTooLarge, fmt.Sprintf("the answer is larger than %d bytes: aggregate with sum()", maxAnswer)}
+		return nil, 0, &fault{kindTooLarge, fmt.Sprintf("the answer is larger than %d bytes: aggregate with sum()", maxAnswer)}
 	}
-	return readAnswer(response.StatusCode, response.Header.Get("Content-Type"), body)
+	media := response.Header.Get("Content-Type")
+	r, err = readReply(response.StatusCode, media, body)
+	if status = response.StatusCode; status/100 == 5 && !strings.HasPrefix(media, "application/json") {
+		status = 0
+	}
+	return r, status, err
 }
 
-func (c *client) send(ctx context.Context, method string, form url.Values) (*http.Response, error) {
-	target, body := c.url, io.Reader(nil)
+func (c *client) send(ctx context.Context, method, path string, form url.Values) (*http.Response, error) {
+	target, body := c.url+path, io.Reader(nil)
 	if method == http.MethodPost {
 		body = strings.NewReader(form.Encode())
 	} else {

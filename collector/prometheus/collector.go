@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,7 +39,7 @@ type Config struct {
 	HTTP promconfig.HTTPClientConfig
 	// Interval is the time between two queries of the same expression, > 0.
 	Interval time.Duration
-	// Timeout is when a query is given up, > 0; a sample takes up to three.
+	// Timeout is when a query is given up, > 0; a sample takes up to four.
 	Timeout time.Duration
 	// Concurrency bounds the queries that run at once; 0 means 4.
 	Concurrency int
@@ -58,14 +59,18 @@ type Collector struct {
 
 // state is what is known of a query between rounds.
 type state struct {
-	age    string // the query for the age; "" when there is none
-	known  bool   // the expression's selectors were understood
-	window time.Duration
+	selectors []string // of the expression
+	known     bool     // they were understood
+	window    time.Duration
+	// targets stand behind the selectors; merged tells that they are too many to be told
+	// apart.
+	targets targets
+	merged  bool
 	// answered tells that there was an answer, gap that the last one was none,
 	// until is when the window no longer reaches into the last gap.
 	answered, gap bool
 	until         time.Time
-	missing       string // the last reason, to log changes only
+	missing       string // why the last answer was none, to log changes only
 	warned        string
 }
 
@@ -94,10 +99,7 @@ func Open(c Config) (*Collector, error) {
 	states := make([]state, len(c.Queries))
 	for i, q := range c.Queries {
 		selectors, window, ok := Selectors(q.Expr)
-		states[i] = state{known: ok, window: window}
-		if len(selectors) > 0 {
-			states[i].age = ageQuery(selectors)
-		}
+		states[i] = state{selectors: selectors, known: ok, window: window}
 	}
 	return &Collector{config: c, client: client, log: c.Logger.With("collector", "prometheus"), states: states}, nil
 }
@@ -151,14 +153,18 @@ func (c *Collector) one(ctx context.Context, i int) {
 	if ctx.Err() != nil {
 		return // stopping is no news about the workload
 	}
-	missing := ""
+	reason := ""
 	for i := range samples {
-		missing = max(missing, samples[i].Missing)
+		reason = max(reason, samples[i].Missing)
 	}
 	c.count(&samples[0], kind)
+	missing := reason
+	if kind != kindOK { // a reason has ages in it that change with every answer
+		missing = kind
+	}
 	if missing != s.missing {
 		if s.missing = missing; missing != "" {
-			c.log.Warn("no value", "workload", q.Workload, "quantity", q.Quantity, "reason", missing)
+			c.log.Warn("no value", "workload", q.Workload, "quantity", q.Quantity, "reason", reason)
 		} else {
 			c.log.Info("value is back", "workload", q.Workload, "quantity", q.Quantity)
 		}
@@ -178,21 +184,35 @@ func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.
 		Workload: q.Workload, Quantity: q.Quantity, Source: "prometheus",
 		Time: now, Window: trimtab.SecondsOf(s.window),
 	}
-	all, err := c.ask(ctx, q, s, q.Expr)
-	if err == nil && s.age != "" {
-		var age []number
-		if age, err = c.ask(ctx, q, s, s.age); err == nil {
-			sample.Time = now.Add(-trimtab.Seconds(age[0].value).Duration())
-		} else if f := (*fault)(nil); errors.As(err, &f) && f.kind == kindEmpty {
-			err = &fault{kindGone, "the series behind the value have ended"}
-		} else if errors.As(err, &f) && f.kind == kindNegative { // a sample from the server's future
-			err = nil
+	all, err := c.numbers(ctx, q, s, q.Expr)
+	st := standing{live: true}
+	if err == nil && len(s.selectors) > 0 {
+		st, err = c.look(ctx, q, s, now)
+	}
+	requests := map[place]float64{}
+	if err == nil && q.Requests != "" {
+		if n, err := c.numbers(ctx, q, s, q.Requests); err == nil {
+			for _, of := range n {
+				requests[of.place] = of.value // 0, which is unknown, where that is none
+			}
 		}
 	}
+	// A sum shows whether a target is missing from it. What is told of instances does not:
+	// it is as old as the oldest.
+	sum, shows := 0.0, err == nil && len(all) == 1
+	if shows {
+		sum, shows = additive(q.Quantity, all[0].value, requests[all[0].place])
+	}
+	if !shows {
+		st.age = st.oldest
+	}
+	sample.Time = now.Add(-st.age)
 	if !s.known {
 		sample.Source = "prometheus: age unknown"
 	}
-	err = s.covered(err, now, sample.Time)
+	if err = s.covered(err, now, st); err == nil && shows && len(s.selectors) > 0 {
+		err = s.targets.partial(now, &st, sum, s.window)
+	}
 	if err != nil {
 		kind := kindUnreachable
 		if f := (*fault)(nil); errors.As(err, &f) {
@@ -200,14 +220,6 @@ func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.
 		}
 		sample.Missing = err.Error()
 		return []trimtab.Sample{sample}, kind
-	}
-	requests := map[place]float64{}
-	if q.Requests != "" {
-		if n, err := c.ask(ctx, q, s, q.Requests); err == nil {
-			for _, of := range n {
-				requests[of.place] = of.value // 0, which is unknown, where that is none
-			}
-		}
 	}
 	var samples []trimtab.Sample
 	for _, n := range all {
@@ -217,23 +229,76 @@ func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.
 		}
 		samples = append(samples, sample)
 	}
-	return samples, "ok"
+	return samples, kindOK
+}
+
+// additive returns what of an answer adds up over the targets behind it: the load and the
+// allocation do, and of another value the number of requests that it was taken over.
+func additive(q trimtab.Quantity, value, requests float64) (sum float64, ok bool) {
+	if q == trimtab.Load || q == trimtab.Allocation {
+		return value, true
+	}
+	return requests, requests > 0
+}
+
+// look asks which targets the expression reads and how they stand.
+func (c *Collector) look(ctx context.Context, q *Query, s *state, now time.Time) (standing, error) {
+	found, err := c.ages(ctx, q, s)
+	if err != nil {
+		return standing{}, err
+	}
+	var up health
+	away := s.targets.away(found)
+	if !s.merged && s.targets.unsure(found) {
+		if r, err := c.ask(ctx, q, s, upQuery(s.selectors, away)); err == nil {
+			up, _ = r.health() // nil: not known
+		} else if ctx.Err() != nil {
+			return standing{}, ctx.Err()
+		}
+	}
+	s.targets.enter(now, found, up, away)
+	return s.targets.stand(now, s.window), nil
+}
+
+// ages asks for the ages of what each target has; too many targets count as one.
+func (c *Collector) ages(ctx context.Context, q *Query, s *state) (map[target]ages, error) {
+	for {
+		by := byTarget
+		if s.merged {
+			by = ""
+		}
+		var found map[target]ages
+		r, err := c.ask(ctx, q, s, ageQuery(s.selectors, by))
+		if err == nil {
+			found, err = r.ages()
+		}
+		f := (*fault)(nil)
+		many := len(found) > maxTargets || errors.As(err, &f) && f.kind == kindTooLarge
+		if s.merged || !many {
+			return found, err
+		}
+		s.merged, s.targets = true, targets{}
+	}
 }
 
 // covered returns err, or why a rate over a window is not yet, or no longer, that
 // of a whole one: after a gap the part of it without scrapes reads as less, for as
-// long as the window is. A gap is a query without an answer, or a newest scrape
-// that is older than most of the window. No requests are no gap: 0/0 says nothing
+// long as the window is. A gap is a query without an answer, or samples that are
+// older than most of the window. No requests are no gap: 0/0 says nothing
 // of scrapes.
-func (s *state) covered(err error, now, scraped time.Time) error {
+func (s *state) covered(err error, now time.Time, st standing) error {
 	if s.window <= 0 {
 		return err
 	}
-	if f := (*fault)(nil); errors.As(err, &f) && (f.kind == kindNotFinite || f.kind == kindNegative) {
+	if f := (*fault)(nil); errors.As(err, &f) && (f.kind == kindNotFinite || f.kind == kindNegative || f.kind == kindPartial) {
 		return err
 	}
-	if err == nil && now.Sub(scraped) > s.window*6/10 {
-		err = &fault{kindGap, fmt.Sprintf("the newest scrape is %v old, of a window of %v", now.Sub(scraped).Round(time.Second), s.window)}
+	if err == nil && st.age > s.window*6/10 {
+		which := "newest sample"
+		if st.live {
+			which = "oldest of what is still scraped"
+		}
+		err = &fault{kindGap, fmt.Sprintf("the %s is %v old, of a window of %v", which, st.age.Round(time.Second), s.window)}
 	}
 	switch {
 	case err != nil:
@@ -247,16 +312,28 @@ func (s *state) covered(err error, now, scraped time.Time) error {
 	return err
 }
 
-// ask evaluates one expression, and logs warnings when they change.
-func (c *Collector) ask(ctx context.Context, q *Query, s *state, expr string) ([]number, error) {
+// numbers evaluates one expression that has numbers as its result.
+func (c *Collector) numbers(ctx context.Context, q *Query, s *state, expr string) ([]number, error) {
+	r, err := c.ask(ctx, q, s, expr)
+	if err != nil {
+		return nil, err
+	}
+	return r.numbers()
+}
+
+// ask evaluates one expression, and logs remarks on it when they change.
+func (c *Collector) ask(ctx context.Context, q *Query, s *state, expr string) (*reply, error) {
 	start := time.Now()
-	all, warnings, err := c.client.ask(ctx, expr)
+	r, err := c.client.ask(ctx, expr)
 	c.config.Metrics.Histogram("trimtab_collector_prometheus_query_seconds").Observe(time.Since(start).Seconds())
-	if text := clip(strings.Join(warnings, "; ")); text != "" && text != s.warned {
+	if err != nil {
+		return nil, err
+	}
+	if text := clip(strings.Join(slices.Concat(r.Warnings, r.Infos), "; ")); text != "" && text != s.warned {
 		s.warned = text
 		c.log.Warn("Prometheus warns", "workload", q.Workload, "quantity", q.Quantity, "warnings", text)
 	}
-	return all, err
+	return r, nil
 }
 
 // ageMetric is a gauge per query.

@@ -55,29 +55,43 @@ func settings(url string) (prometheus.Config, outlet) {
 	}, o
 }
 
-// collect runs c until it published n samples.
-func collect(t *testing.T, c prometheus.Config, o outlet, n int) []*trimtab.Sample {
+// running runs c; next is its next sample.
+func running(t *testing.T, c prometheus.Config, o outlet) (next func() *trimtab.Sample, stop func()) {
 	t.Helper()
 	collector, err := prometheus.Open(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer collector.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- collector.Run(ctx) }()
-	var got []*trimtab.Sample
-	for range n {
+	next = func() *trimtab.Sample {
+		t.Helper()
 		select {
 		case s := <-o.samples:
-			got = append(got, s)
+			return s
 		case <-time.After(time.Minute):
 			t.Fatal("no sample within a minute")
 		}
+		return nil
 	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("Run: %v", err)
+	return next, func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		_ = collector.Close()
+	}
+}
+
+// collect runs c until it published n samples.
+func collect(t *testing.T, c prometheus.Config, o outlet, n int) []*trimtab.Sample {
+	t.Helper()
+	next, stop := running(t, c, o)
+	defer stop()
+	var got []*trimtab.Sample
+	for range n {
+		got = append(got, next())
 	}
 	return got
 }

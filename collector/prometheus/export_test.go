@@ -2,7 +2,13 @@ package prometheus
 
 // ReadAnswer lets the fuzz target in without a server.
 func ReadAnswer(status int, contentType string, body []byte) (values []float64, err error) {
-	all, _, err := readAnswer(status, contentType, body)
+	r, err := readReply(status, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	_, _ = r.ages()
+	_, _ = r.health()
+	all, err := r.numbers()
 	for _, n := range all {
 		if n.err == nil {
 			values = append(values, n.value)
@@ -11,5 +17,9 @@ func ReadAnswer(status int, contentType string, body []byte) (values []float64, 
 	return values, err
 }
 
-// AgeQuery lets a real server judge it.
-func AgeQuery(selectors []string) string { return ageQuery(selectors) }
+// AgeQuery and UpQuery let a real server judge them.
+func AgeQuery(selectors []string) string { return ageQuery(selectors, byTarget) }
+
+func UpQuery(selectors []string) string {
+	return upQuery(selectors, []target{{job: "a\"b", instance: "c"}})
+}

@@ -25,18 +25,35 @@ import (
 // target five times a second, and returns its URL once it is ready.
 func startPrometheus(t *testing.T, target string) string {
 	t.Helper()
-	binary, err := exec.LookPath("prometheus")
+	return start(t, "prometheus", fmt.Sprintf("scrape_configs:\n- job_name: shop\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\n  static_configs:\n  - targets: [%q]\n", target))
+}
+
+// servers are the programs that answer PromQL, with where they come from.
+var servers = map[string]string{
+	"prometheus":       "apt-get install prometheus",
+	"prometheus-3":     "go install github.com/prometheus/prometheus/cmd/prometheus@v0.316.0, renamed",
+	"victoria-metrics": "go install github.com/VictoriaMetrics/VictoriaMetrics/app/victoria-metrics@v1.151.0",
+}
+
+// start runs one of them with a scrape configuration.
+func start(t *testing.T, program, scrapes string) string {
+	t.Helper()
+	binary, err := exec.LookPath(program)
 	if err != nil {
-		t.Skipf("no Prometheus here (%v): apt-get install prometheus", err)
+		t.Skipf("no %s here (%v): %s", program, err, servers[program])
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("scrape_configs:\n- job_name: shop\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\n  static_configs:\n  - targets: [%q]\n", target)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(scrapes), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	address := loopback.Address(t)
-	cmd := exec.Command(binary, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=error")
+	args := []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address, "--log.level=error"}
+	if program == "victoria-metrics" {
+		args = []string{"-promscrape.config=" + file, "-storageDataPath=" + filepath.Join(dir, "data"), "-httpListenAddr=" + address,
+			"-promscrape.fileSDCheckInterval=1s", "-loggerLevel=ERROR", "-memory.allowedBytes=256MiB", "-inmemoryDataFlushInterval=1s"}
+	}
+	cmd := exec.Command(binary, args...)
 	if testing.Verbose() {
 		cmd.Stderr = os.Stderr
 	}
@@ -48,7 +65,7 @@ func startPrometheus(t *testing.T, target string) string {
 		_ = cmd.Wait()
 	})
 	url := "http://" + address
-	eventually(t, "Prometheus is ready", func() bool {
+	eventually(t, program+" is ready", func() bool {
 		r, err := http.Get(url + "/-/ready")
 		if err != nil {
 			return false
@@ -204,14 +221,16 @@ func TestEverySelectorFoundIsReadByARealPrometheus(t *testing.T) {
 		if !ok || len(selectors) == 0 {
 			t.Errorf("%s: %v", expr, selectors)
 		}
-		r, err := http.PostForm(url+"/api/v1/query", map[string][]string{"query": {prometheus.AgeQuery(selectors)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(r.Body)
-		r.Body.Close()
-		if r.StatusCode != http.StatusOK {
-			t.Errorf("%s: %s", expr, body)
+		for _, query := range []string{prometheus.AgeQuery(selectors), prometheus.UpQuery(selectors)} {
+			r, err := http.PostForm(url+"/api/v1/query", map[string][]string{"query": {query}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(r.Body)
+			r.Body.Close()
+			if r.StatusCode != http.StatusOK {
+				t.Errorf("%s: %s", query, body)
+			}
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()

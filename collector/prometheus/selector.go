@@ -2,6 +2,8 @@ package prometheus
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -203,13 +205,38 @@ func wordByte(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == ':'
 }
 
-// ageQuery asks for the age in seconds of the oldest series that the
-// selectors find; it is empty when they find none.
-func ageQuery(selectors []string) string {
-	parts := make([]string, len(selectors))
+// ageQuery asks for the ages in seconds of what each selector finds: of the newest and of
+// the oldest series of each target. The label trimtab tells which, since "or" drops series
+// with equal labels.
+func ageQuery(selectors []string, by string) string {
+	var parts []string
 	for i, s := range selectors {
-		// Each part gets a label of its own: "or" drops series with equal labels.
-		parts[i] = fmt.Sprintf(`label_replace(max(time() - timestamp(%s)), "part", "%d", "", "")`, s, i)
+		for _, of := range []struct{ word, function string }{{"newest", "min"}, {"oldest", "max"}} {
+			parts = append(parts, fmt.Sprintf(`label_replace(%s by (%s) (time() - timestamp(%s)), "trimtab", "%s %d", "", "")`, of.function, by, s, of.word, i))
+		}
 	}
-	return "max(" + strings.Join(parts, " or ") + ")"
+	return strings.Join(parts, " or ")
+}
+
+// byTarget are the labels that Prometheus gives every series of one scrape target.
+const byTarget = "job, instance"
+
+// upQuery asks for up, and for the age of its newest sample, of the targets that the
+// selectors find, and of those that are away.
+func upQuery(selectors []string, away []target) string {
+	var works, ages []string
+	for _, s := range selectors {
+		works = append(works, fmt.Sprintf("up and on (%s) %s", byTarget, s))
+		ages = append(ages, fmt.Sprintf("time() - timestamp(up) and on (%s) %s", byTarget, s))
+	}
+	instances := map[string][]string{}
+	for _, t := range away {
+		instances[t.job] = append(instances[t.job], regexp.QuoteMeta(t.instance))
+	}
+	for _, job := range slices.Sorted(maps.Keys(instances)) {
+		up := fmt.Sprintf("up{job=%q,instance=~%q}", job, strings.Join(instances[job], "|"))
+		works, ages = append(works, up), append(ages, fmt.Sprintf("time() - timestamp(%s)", up))
+	}
+	return fmt.Sprintf(`label_replace(min by (%[1]s) (%[2]s), "trimtab", "up", "", "") or label_replace(min by (%[1]s) (%[3]s), "trimtab", "age", "", "")`,
+		byTarget, strings.Join(works, " or "), strings.Join(ages, " or "))
 }

@@ -79,7 +79,7 @@ func demandUtilityTexts(cfg *config.Config) (all []string) {
 
 func pathConfig(cfg *config.Config, partition int) path.Config {
 	c := path.Config{
-		Discover: true, Every: cfg.Analyzer.ReportInterval, Timeout: cfg.Analyzer.TraceTimeout, Settle: settle(cfg), MaxSpans: cfg.Analyzer.MaxSpans,
+		Discover: true, Every: cfg.Analyzer.ReportInterval, Timeout: cfg.Analyzer.TraceTimeout, Lateness: min(collected, cfg.Analyzer.TraceTimeout), MaxSpans: cfg.Analyzer.MaxSpans,
 		MaxSpansPerTrace: min(cfg.Analyzer.MaxTraceSpans, cfg.Analyzer.MaxSpans), MaxWorkloads: len(cfg.Workloads) + cfg.Analyzer.MaxDiscovered, Partition: partition,
 	}
 	for i := range cfg.Workloads {
@@ -95,12 +95,10 @@ func pathConfig(cfg *config.Config, partition int) path.Config {
 	return c
 }
 
-// settle is how long a trace waits for spans of services that export in
-// batches, 5 s apart by default: half a report at most, so that reports are
-// not late by more than that.
-func settle(cfg *config.Config) time.Duration {
-	return min(5*time.Second, cfg.Analyzer.ReportInterval/2, cfg.Analyzer.TraceTimeout)
-}
+// collected is how long a service that is not yet known, or that is known to collect
+// its spans, may take to send them: OpenTelemetry's SDKs and Envoy collect for 5 s
+// unless they are told otherwise.
+const collected = 6 * time.Second
 
 // AnalyzerConfig is what the file says to the analyzer.
 func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {

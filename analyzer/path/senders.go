@@ -1,0 +1,276 @@
+package path
+
+// clockID numbers the sender that a resource stands for; noClock: none is followed.
+type clockID uint32
+
+const noClock clockID = 0
+
+// clock is what is known of when the spans of one sender come. A sender is a
+// process, as far as its resource tells processes apart: SDKs collect spans for
+// some seconds and then send them, in the order in which they ended.
+type clock struct {
+	workload int32
+	// flushes is how often it sent, up to enoughFlushes, told apart by learnEvery.
+	flushes uint8
+	// heard is when it sent last, learnt when late and disorder were found, faded when its
+	// past was made to count half; newest is the latest end of its spans, by our clock.
+	// All Unix ns.
+	heard, learnt, faded, newest int64
+	// shift is what is added to its times, in ns: its clock is wrong by so much.
+	// strayed is since when its times cannot be believed, 0: they can.
+	shift, strayed int64
+	// age is how long after their end its spans came, behind by how much they ended
+	// before what had come from it already.
+	age, behind lateness
+	// late and disorder are what these tell, in ns.
+	late, disorder int64
+}
+
+const (
+	// enoughFlushes is how often a sender must have sent before its lateness is known.
+	enoughFlushes = 3
+	// learnEvery is the least time between two flushes, in ns: a sender whose queue is
+	// full sends several batches at once.
+	learnEvery = 100 * 1e6
+	// fadeEvery is the half-life of what is known of a sender, in ns.
+	fadeEvery = 30 * 1e9
+	// batches is the lateness, in ns, from which on a sender is taken to collect spans.
+	// One that sends a full batch before its time is up, as all do under load, takes
+	// all of that time when the load falls.
+	batches = 500 * 1e6
+	// awaited is for how long a sender that is silent is waited for, in ns: longer, and
+	// it is taken to be gone, or to send next to nothing.
+	awaited = 30 * 1e9
+	// strayFor is for how long all spans of a sender must be older than maxAge until
+	// its clock is taken to be wrong, in ns: until then they may have waited.
+	strayFor = 30 * 1e9
+)
+
+// take enters a frame of spans, the newest of which ended at newest by its own clock.
+func (c *clock) take(now, newest int64, config *Config) {
+	c.heard = now
+	c.set(now, newest, config)
+	c.newest = max(c.newest, min(newest+c.shift, now))
+	if now-c.learnt < learnEvery {
+		return
+	}
+	c.learnt = now
+	c.flushes = min(c.flushes+1, enoughFlushes)
+	c.learn()
+	if now-c.faded >= fadeEvery {
+		c.faded = now
+		c.age.fade()
+		c.behind.fade()
+	}
+}
+
+// set finds by how much the clock of the sender is wrong, when its newest span ended at
+// a time. That what it sends is of the future no delay explains.
+func (c *clock) set(now, newest int64, config *Config) {
+	skew, off := int64(config.Skew), now-newest
+	believed := func(age int64) bool { return age >= -skew && age <= maxAge }
+	switch {
+	case believed(off):
+		c.shift, c.strayed = 0, 0
+	case c.shift != 0 && believed(off-c.shift):
+		c.strayed = 0
+	case off < -skew:
+		c.shift = off
+	case c.strayed == 0:
+		c.strayed = now
+	case now-c.strayed >= strayFor:
+		c.shift, c.strayed = off, 0
+	}
+}
+
+// learn makes late and disorder of what was counted.
+func (c *clock) learn() {
+	if v, ok := c.age.quantile(); ok {
+		c.late = v
+	}
+	if v, ok := c.behind.quantile(); ok {
+		c.disorder = v
+	}
+}
+
+// wait is how long after the end of an interval a silent sender may still have spans
+// of it, in ns.
+func (c *clock) wait(config *Config) int64 {
+	w := c.late + int64(config.Settle)
+	if c.late >= batches || c.flushes < enoughFlushes {
+		w = max(w, int64(config.Lateness))
+	}
+	return w
+}
+
+// mark is the time up to which all spans of the sender have come.
+func (c *clock) mark(now int64, config *Config) int64 {
+	m := now - c.wait(config)
+	if c.flushes >= enoughFlushes {
+		m = max(m, c.newest-c.disorder)
+	}
+	return m
+}
+
+// silent reports whether the sender is not waited for any more.
+func (c *clock) silent(now int64, config *Config) bool {
+	return now-c.heard > max(awaited, 3*c.wait(config))
+}
+
+// senders knows when spans come, and so when all of some time have come.
+//
+// Workloads whose spans meet in one trace are kin and wait for each other; others do
+// not, however late those are.
+type senders struct {
+	config *Config
+	// clocks is by number; the first is not used. spare are free numbers.
+	clocks []clock
+	// kin has, by workload, another one of the same kin, or itself: the one that is its
+	// own stands for all.
+	kin []int32
+	// groups is by workload that stands for its kin, +1; the first is that of spans
+	// which belong to no workload.
+	groups []*group
+	slot   int64
+	slots  int64
+}
+
+// group holds the traces of one kin that wait for further spans.
+type group struct {
+	// mark is the time up to which everything has come, but for what is beyond the
+	// longest wait; done the number of the first slot that was not looked through.
+	mark, done int64
+	// lists has the traces by the time at which they are due, in slots, as a ring.
+	lists []list
+	// share and missing are the number of spans lately seen of its senders, and of those
+	// of them of which some may still come.
+	share, missing float64
+}
+
+// part is the share of the spans that may still come beyond the longest wait, [0, 1].
+func (g *group) part() float64 {
+	if g.share == 0 {
+		return 0
+	}
+	return g.missing / g.share
+}
+
+func newSenders(c *Config) *senders {
+	slot := max(int64(c.Every)/64, int64(c.Timeout)/256, 1)
+	return &senders{config: c, clocks: make([]clock, 1), groups: []*group{nil}, slot: slot, slots: int64(c.Timeout+c.Skew)/slot + 3}
+}
+
+// root returns the workload that stands for the kin of w.
+func (s *senders) root(w int32) int32 {
+	for int(w) >= len(s.kin) {
+		s.kin = append(s.kin, int32(len(s.kin)))
+	}
+	for s.kin[w] != w {
+		s.kin[w] = s.kin[s.kin[w]]
+		w = s.kin[w]
+	}
+	return w
+}
+
+// group returns that of the kin of w, or of spans without a workload.
+func (s *senders) group(w int32) *group {
+	at := 0
+	if w != noWorkload {
+		at = 1 + int(s.root(w))
+	}
+	for at >= len(s.groups) {
+		s.groups = append(s.groups, nil)
+	}
+	if s.groups[at] == nil {
+		s.groups[at] = &group{lists: make([]list, s.slots)}
+		for i := range s.groups[at].lists {
+			s.groups[at].lists[i].which = 1
+		}
+	}
+	return s.groups[at]
+}
+
+// join makes kin of two workloads whose spans met in a trace.
+func (s *senders) join(a, b int32, traces *slab[traceRecord]) {
+	a, b = s.root(a), s.root(b)
+	if a == b {
+		return
+	}
+	if b < a {
+		a, b = b, a
+	}
+	to, from := s.group(a), s.group(b)
+	s.kin[b] = a
+	if to.done == 0 || from.done > 0 && from.done < to.done {
+		to.done = from.done
+	}
+	to.mark = min(to.mark, from.mark)
+	for i := range from.lists {
+		for t := from.lists[i].head; t != 0; t = from.lists[i].head {
+			from.lists[i].remove(traces, t)
+			to.lists[i].push(traces, t)
+		}
+	}
+	s.groups[1+b] = nil
+}
+
+// list returns the one of g's that has the traces which are due at a time.
+func (s *senders) list(g *group, due int64) *list { return &g.lists[due/s.slot%s.slots] }
+
+// advance finds up to when everything has come, of each kin.
+func (s *senders) advance(now int64) {
+	least := now - int64(s.config.Timeout)
+	for at, g := range s.groups {
+		if g == nil {
+			continue
+		}
+		if g.share, g.missing = 0, 0; at == 0 || s.config.Lateness == 0 {
+			g.mark = now - int64(s.config.Settle)
+			continue
+		}
+		g.mark = -1
+	}
+	if s.config.Lateness == 0 {
+		return
+	}
+	// Of a kin all of whose senders are silent, the slowest counts.
+	for _, silent := range []bool{false, true} {
+		for i := range s.clocks {
+			c := &s.clocks[i]
+			if c.heard == 0 || c.silent(now, s.config) != silent {
+				continue
+			}
+			g := s.group(c.workload)
+			if silent && g.share > 0 {
+				continue
+			}
+			m := c.mark(now, s.config)
+			if g.mark < 0 || m < g.mark {
+				g.mark = max(m, least)
+			}
+			if silent {
+				continue
+			}
+			n := 1 + float64(c.age.spans())
+			if g.share += n; m < least {
+				g.missing += n
+			}
+		}
+	}
+	for _, g := range s.groups[1:] {
+		if g != nil && g.mark < 0 {
+			g.mark = now - int64(max(s.config.Settle, s.config.Lateness))
+		}
+	}
+}
+
+// follow returns the number of a new sender of a workload. What is known of others of
+// its component, if any, is taken to hold for it too.
+func (s *senders) follow(workload int32, like clockID) clockID {
+	c := clock{workload: workload}
+	if like != noClock {
+		c.late, c.disorder, c.flushes = s.clocks[like].late, s.clocks[like].disorder, s.clocks[like].flushes
+	}
+	s.clocks = append(s.clocks, c)
+	return clockID(len(s.clocks) - 1)
+}

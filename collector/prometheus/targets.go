@@ -1,0 +1,332 @@
+package prometheus
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// target is one scrape target, or another source of series, as far as one selector of an
+// expression reads it.
+type target struct {
+	part          int // the selector's number
+	job, instance string
+}
+
+func (t target) compare(u target) int {
+	return cmp.Or(cmp.Compare(t.part, u.part), cmp.Compare(t.job, u.job), cmp.Compare(t.instance, u.instance))
+}
+
+// ages are those of the newest samples of a target's series: of its newest series and of
+// its oldest.
+type ages struct{ newest, oldest time.Duration }
+
+// targets follows what stands behind one expression, to tell a target that went in good
+// order, of which the rest is all there is, from one that was cut off, without which the
+// rest is a part:
+//
+//	a target of Prometheus (it has a series up)
+//	  without a sample at its last scrape   its series ended there: the pod was replaced
+//	  removed, up is gone                   in good order
+//	  removed, until Prometheus marks that  in doubt, for up to three scrape intervals
+//	  up is 0                               in doubt
+//	another source (pushed, federated)
+//	  without new samples, or gone          in doubt
+//
+// While a target is in doubt, a value that adds up over targets counts only if it is
+// hardly less than the last one that had no doubt: then the others have taken over.
+type targets struct {
+	of map[target]*source
+	// whole is the greater of the last two values without a doubt, before the last of them,
+	// of so many targets; none while count is 0.
+	whole, before float64
+	count         int
+}
+
+// source is what is known of a target.
+type source struct {
+	// at is when the sample that counts was taken: the newest of a target of Prometheus,
+	// the oldest of another source, whose series may be of different processes.
+	at time.Time
+	// gaps are the latest times between two samples, lag is how old the last was when it
+	// was first seen.
+	gaps [4]time.Duration
+	next int
+	lag  time.Duration
+	ages ages
+	// found tells that the selector finds it now, asked that up was asked for, scraped that
+	// it has, or had, one, down that up is 0, ended that it went in good order.
+	found, asked, scraped, down, ended bool
+	// doubted tells that it was in doubt; back is when it came back from there.
+	doubted bool
+	back    time.Time
+}
+
+const (
+	// maxTargets bounds the targets that are told apart. More count as one source.
+	maxTargets = 1000
+	// alike is the part of the last whole value that is taken for no fall.
+	alike = 0.9
+	// lostFor is when a target that does not come back no longer makes values partial.
+	lostFor = 24 * time.Hour
+	// sameSample is the distance below which two samples are one: an age is known to some
+	// milliseconds.
+	sameSample = 500 * time.Millisecond
+)
+
+// age is the one that counts.
+func (s *source) age() time.Duration {
+	if s.scraped {
+		return s.ages.newest
+	}
+	return s.ages.oldest
+}
+
+// every is the least of the latest times between two samples; 0: unknown.
+func (s *source) every() (least time.Duration) {
+	for _, gap := range s.gaps {
+		if gap > 0 && (least == 0 || gap < least) {
+			least = gap
+		}
+	}
+	return least
+}
+
+// late reports whether an age is more than that of a source with news as usual. rate()
+// takes a series for ended when its newest sample is more than 1.1 intervals old.
+func (s *source) late(age time.Duration) bool {
+	every := s.every()
+	return every > 0 && age > every*11/10+s.lag+time.Second
+}
+
+// unsure reports whether Prometheus must be asked for up: for a target that is new, or
+// that was scraped and is late or no longer found.
+func (t *targets) unsure(found map[target]ages) bool {
+	for id, a := range found {
+		if s := t.of[id]; s == nil || !s.asked || s.scraped && (s.ended || s.down || s.late(a.oldest)) {
+			return true
+		}
+	}
+	return len(t.away(found)) > 0
+}
+
+// maxAway bounds the targets without series of which up is asked at once.
+const maxAway = 50
+
+// away lists the scraped targets that are no longer found, in order, those first that are
+// not known to be down.
+func (t *targets) away(found map[target]ages) []target {
+	var all []target
+	for id, s := range t.of {
+		if _, ok := found[id]; !ok && s.scraped {
+			all = append(all, id)
+		}
+	}
+	slices.SortFunc(all, func(a, b target) int {
+		if t.of[a].down != t.of[b].down && t.of[a].down {
+			return 1
+		} else if t.of[a].down != t.of[b].down {
+			return -1
+		}
+		return a.compare(b)
+	})
+	return all[:min(len(all), maxAway)]
+}
+
+// health is what up says of targets, by job and instance: whether the newest scrape
+// worked, and how old it is. nil: it was not asked, or there was no answer.
+type health map[[2]string]struct {
+	works bool
+	age   time.Duration
+}
+
+// enter takes what was found at now, and what up says of it and of those that are away.
+func (t *targets) enter(now time.Time, found map[target]ages, up health, away []target) {
+	if t.of == nil {
+		t.of = map[target]*source{}
+	}
+	for id, a := range found {
+		s := t.of[id]
+		if s == nil {
+			s = &source{}
+			t.of[id] = s
+		}
+		s.ages, s.found = a, true
+		s.judge(id, up)
+		s.taken(now)
+	}
+	for id, s := range t.of {
+		if _, ok := found[id]; ok {
+			continue
+		}
+		if s.found = false; slices.Contains(away, id) {
+			s.judge(id, up)
+		}
+		if s.ended || now.Sub(s.at) > lostFor || len(t.of) > 2*maxTargets {
+			delete(t.of, id)
+		}
+	}
+}
+
+// judge enters what up says of a target.
+func (s *source) judge(id target, up health) {
+	if up == nil {
+		return
+	}
+	is, has := up[[2]string{id.job, id.instance}]
+	s.asked, s.scraped = true, s.scraped || has
+	s.down = has && !is.works
+	switch {
+	case !s.scraped || s.down:
+		s.ended = false
+	case has: // its scrapes go on, without these series
+		s.ended = !s.found && !s.late(is.age)
+	default:
+		s.ended = s.ended || s.marked()
+	}
+}
+
+// marked reports whether the series of a target that was removed can have ended by a
+// staleness marker, which Prometheus writes 3.1 intervals after the last sample. Without
+// one they are found for 5 minutes, however long the interval.
+func (s *source) marked() bool { return s.age() <= 4*s.every() }
+
+// taken enters when the sample that counts was taken.
+func (s *source) taken(now time.Time) {
+	at := now.Add(-s.age())
+	gap := at.Sub(s.at)
+	if gap < sameSample {
+		return
+	}
+	if !s.at.IsZero() {
+		s.gaps[s.next%len(s.gaps)] = gap
+		s.next++
+	}
+	s.at, s.lag, s.ended = at, s.age(), false
+}
+
+// standing is how the targets stand at one time.
+type standing struct {
+	// age is that of the oldest of what is still scraped, or, where nothing is, of the
+	// newest sample; live tells which. oldest is that of all that did not end in order.
+	age, oldest time.Duration
+	live        bool
+	doubted     []target
+	count       int // of the targets that should be there
+}
+
+// stand judges each target. window is the range of the expression.
+func (t *targets) stand(now time.Time, window time.Duration) standing {
+	var st standing
+	newest := time.Duration(-1)
+	for id, s := range t.of {
+		doubt := !s.found || s.down || s.late(s.age()) && !s.ended
+		if s.found {
+			if newest < 0 || s.ages.newest < newest {
+				newest = s.ages.newest
+			}
+			if !s.ended {
+				st.oldest = max(st.oldest, s.age())
+			}
+		}
+		if s.doubted && !doubt {
+			s.back = now
+		}
+		if s.doubted = doubt; s.ended && s.found && !doubt {
+			continue
+		}
+		st.count++
+		if !doubt {
+			st.live, st.age = true, max(st.age, s.age())
+		}
+		if doubt || !s.back.IsZero() && now.Sub(s.back) <= window {
+			st.doubted = append(st.doubted, id)
+		}
+	}
+	if !st.live {
+		st.age = max(0, newest)
+		st.oldest = max(st.oldest, st.age)
+	}
+	slices.SortFunc(st.doubted, target.compare)
+	return st
+}
+
+// partial says why a value that adds up over targets is that of a part of them; nil: it
+// is not.
+func (t *targets) partial(now time.Time, st *standing, value float64, window time.Duration) error {
+	if len(st.doubted) == 0 {
+		t.whole, t.before, t.count = max(value, t.before), value, st.count
+		return nil
+	}
+	if t.count > 0 && value >= t.enough(st)*t.whole {
+		t.settle(now, st, window)
+		return nil
+	}
+	if t.count > 0 && value >= t.share(st)*t.whole && t.settle(now, st, window) {
+		return nil
+	}
+	return t.words(now, st, value)
+}
+
+// words say what a partial value lacks.
+func (t *targets) words(now time.Time, st *standing, value float64) error {
+	i := slices.IndexFunc(st.doubted, func(id target) bool { return t.of[id] != nil })
+	id := st.doubted[i]
+	first := t.of[id]
+	what := fmt.Sprintf("told nothing new for %v", now.Sub(first.at).Round(time.Second))
+	switch {
+	case first.down:
+		what = fmt.Sprintf("has not answered Prometheus for %v (up is 0)", now.Sub(first.at).Round(time.Second))
+	case !first.doubted:
+		what = fmt.Sprintf("came back %v ago", now.Sub(first.back).Round(time.Second))
+	}
+	which := ""
+	if id.job != "" || id.instance != "" {
+		which = fmt.Sprintf(", job %.60q instance %.60q", id.job, id.instance)
+	}
+	text := fmt.Sprintf("partial: %d of %d targets%s, %s", len(st.doubted), st.count, which, what)
+	if len(st.doubted) > 1 {
+		text = fmt.Sprintf("partial: %d of %d targets told nothing new; the first%s, %s", len(st.doubted), st.count, which, what)
+	}
+	if t.count > 0 {
+		text += fmt.Sprintf("; it reads %.3g, and was %.3g with all", value, t.whole)
+	}
+	return &fault{kindPartial, text}
+}
+
+// enough is the part of the last whole value below which a value is partial. A target
+// that was just removed looks for some scrapes like one that is cut off, while the rates
+// of the old and the new one fade into each other.
+func (t *targets) enough(st *standing) float64 {
+	if !st.live {
+		return alike
+	}
+	for _, id := range st.doubted {
+		if s := t.of[id]; !s.doubted || !s.scraped || !s.found || s.down || !s.marked() {
+			return alike
+		}
+	}
+	return min(alike, t.share(st))
+}
+
+// share is the part of the last whole value that is nearer to that of the others with
+// their work taken over than to that of the others without.
+func (t *targets) share(st *standing) float64 {
+	return 1 - float64(len(st.doubted))/float64(2*max(st.count, len(st.doubted)))
+}
+
+// settle forgets each target in doubt of which the window holds nothing any more, since
+// the others have taken its work over, and reports whether none is left.
+func (t *targets) settle(now time.Time, st *standing, window time.Duration) bool {
+	left := false
+	for _, id := range st.doubted {
+		s := t.of[id]
+		if !s.found && now.Sub(s.at) > window+2*s.every() {
+			delete(t.of, id)
+		} else {
+			left = true
+		}
+	}
+	return !left
+}
