@@ -3,6 +3,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 	"time"
 )
 
-// corePlayer plays for half a minute what `make interop-core` has installed, with a
+// corePlayer plays for three quarters of a minute what `make interop-core` has installed, with a
 // trimtab of this tree.
 func corePlayer(t *testing.T) *player {
 	t.Helper()
@@ -23,7 +24,7 @@ func corePlayer(t *testing.T) *player {
 	if out, err := exec.Command("go", "build", "-gcflags=all=-dwarf=false", "-o", binary, "../../../cmd/trimtab").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return &player{home: h, trimtab: binary, during: 30 * time.Second}
+	return &player{home: h, trimtab: binary, during: 45 * time.Second}
 }
 
 // TestTheSpansOfRealSendersAreRead plays senders with the defaults of their
@@ -55,9 +56,9 @@ func TestTheSpansOfRealSendersAreRead(t *testing.T) {
 			if len(o.Counted.Refused) > 0 {
 				t.Errorf("refused: %v", o.Counted.Refused)
 			}
-			// Loopback is quick: what the client saw is what the spans say, to some ms.
-			if o.Counted.P50 < o.Sent.P50/2 || o.Counted.P50 > o.Sent.P50*2 {
-				t.Errorf("half of the requests took %v, counted %v", o.Sent.P50, o.Counted.P50)
+			// Spans come 5 s at a time, and polls are no requests.
+			if math.Abs(o.Counted.Load-o.Sent.Rate) > 1 {
+				t.Errorf("load %.4g, %.4g to %.4g, of %.4g requests a second", o.Counted.Load, o.Counted.Least, o.Counted.Most, o.Sent.Rate)
 			}
 		})
 	}

@@ -56,26 +56,23 @@ func drive(ctx context.Context, address string, rate float64, during time.Durati
 	var lock sync.Mutex
 	var out sent
 	var took []time.Duration
-	tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
-	defer tick.Stop()
-	began := time.Now()
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-			continue
-		case <-tick.C:
+	ask := func() {
+		start := time.Now()
+		err := fetch("http://" + address + "/")
+		lock.Lock()
+		defer lock.Unlock()
+		if err != nil {
+			out.Failed++
+			return
 		}
-		wait.Go(func() {
-			start := time.Now()
-			err := fetch("http://" + address + "/")
-			lock.Lock()
-			defer lock.Unlock()
-			if err != nil {
-				out.Failed++
-				return
-			}
-			took = append(took, time.Since(start))
-		})
+		took = append(took, time.Since(start))
+	}
+	began := time.Now()
+	// By the clock, so that a machine that is busy for a while does not slow the load.
+	for asked := 0; pause.For(ctx, time.Duration(float64(time.Second)/rate)); {
+		for ; asked < int(rate*time.Since(began).Seconds()); asked++ {
+			wait.Go(ask)
+		}
 	}
 	elapsed := time.Since(began)
 	wait.Wait()
