@@ -111,13 +111,35 @@ type Estimate struct {
 	Counters []Input `json:"counters,omitempty"`
 	// Exemplars are the slowest requests of the latest interval.
 	Exemplars []Exemplar `json:"exemplars,omitempty"`
+	// Notes say for people what the load and the performance are made of, where that is
+	// not what they expect: how late spans come, what does not count. At most MaxNotes.
+	Notes []string `json:"notes,omitempty"`
 }
+
+// MaxNotes bounds the notes of an estimate.
+const MaxNotes = 5
 
 // Kind returns KindEstimate.
 func (e *Estimate) Kind() Kind { return KindEstimate }
 
 // Key returns the workload.
 func (e *Estimate) Key() string { return e.Workload }
+
+// validateNotes bounds latencies and notes.
+func (e *Estimate) validateNotes() error {
+	switch {
+	case len(e.Latency) > MaxLatencies:
+		return Invalidf("estimate of %s: %d latencies, limit %d", e.Workload, len(e.Latency), MaxLatencies)
+	case len(e.Notes) > MaxNotes:
+		return Invalidf("estimate of %s: %d notes, limit %d", e.Workload, len(e.Notes), MaxNotes)
+	}
+	for _, note := range e.Notes {
+		if len(note) > MaxText {
+			return Invalidf("estimate of %s: a note of %d bytes, limit %d", e.Workload, len(note), MaxText)
+		}
+	}
+	return nil
+}
 
 // Validate checks every number.
 func (e *Estimate) Validate() error {
@@ -135,8 +157,8 @@ func (e *Estimate) Validate() error {
 			return err
 		}
 	}
-	if len(e.Latency) > MaxLatencies {
-		return Invalidf("estimate of %s: %d latencies, limit %d", e.Workload, len(e.Latency), MaxLatencies)
+	if err := e.validateNotes(); err != nil {
+		return err
 	}
 	if e.Curve != nil {
 		if err := e.Curve.Validate(); err != nil {

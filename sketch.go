@@ -18,14 +18,16 @@ type Sketch struct {
 	// From and To bound the ends of the counted requests: From <= end < To.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Requests is the number of entry spans, adjusted for sampling; an entry
-	// span is a span of the workload whose parent is not of the workload.
+	// Requests is the number of entry spans, adjusted for sampling: the spans of
+	// requests that the workload served, each counted once (see analyzer/path).
 	Requests float64 `json:"requests"`
 	// Spans is the number of spans that were read for it, not adjusted.
 	Spans uint64 `json:"spans"`
 	// Sampled tells that some spans carried a sampling threshold, so that
 	// Requests is an estimate.
 	Sampled bool `json:"sampled,omitempty"`
+	// Adjusted is how many of Requests come from spans that tell how many they stand for.
+	Adjusted float64 `json:"adjusted,omitempty"`
 	// Latency holds the durations of the entry spans, in seconds.
 	Latency quantile.Histogram `json:"latency"`
 	// Threshold is the SLO latency that Under counts against; 0: none known.
@@ -115,7 +117,7 @@ func (s *Sketch) Validate() error {
 	if !s.From.Before(s.To) {
 		return Invalidf("sketch of %s: interval from %v to %v", s.Workload, s.From, s.To)
 	}
-	for name, v := range map[string]float64{"requests": s.Requests, "under": s.Under, "errors": s.Errors, "threshold_s": float64(s.Threshold),
+	for name, v := range map[string]float64{"requests": s.Requests, "under": s.Under, "errors": s.Errors, "adjusted": s.Adjusted, "threshold_s": float64(s.Threshold),
 		"late": s.Late, "wait_s": float64(s.Wait), "missing": s.Missing} {
 		if err := nonNegative(name, v); err != nil {
 			return err

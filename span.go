@@ -22,6 +22,10 @@ const (
 	// FlagAdjusted: Adjusted was read from the tracestate sampling threshold;
 	// without it Adjusted is 1 and the true rate may be higher.
 	FlagAdjusted
+	// FlagFollowsFrom: its parent did not wait for it (FOLLOWS_FROM of OpenTracing).
+	FlagFollowsFrom
+	// FlagReceive: it waited for messages, or confirmed them, and processed none.
+	FlagReceive
 )
 
 // Span is one timed operation, reduced to what the analysis reads. It holds
@@ -40,6 +44,12 @@ type Span struct {
 	Resource uint16
 	Kind     SpanKind
 	Flags    uint8
+}
+
+// Serves reports whether the span is of a request that was served: a call that was
+// answered, or a message that was processed.
+func (s *Span) Serves() bool {
+	return s.Kind == SpanServer || s.Kind == SpanConsumer && s.Flags&FlagReceive == 0
 }
 
 // OwnAttribute marks, as an attribute of their resource, the spans that

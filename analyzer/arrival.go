@@ -18,6 +18,9 @@ type arrival struct {
 	// last half minute, fading. missing is the share of the latest interval that was not
 	// waited for, [0, 1].
 	requests, late, missing float64
+	// adjusted are the requests of the last half minute whose spans tell how many they
+	// stand for, clock the spans whose sender has a wrong clock.
+	adjusted, clock float64
 }
 
 const (
@@ -28,6 +31,9 @@ const (
 	mostLate = 0.05
 	// arrivalMemory is the time over which the share of late requests is averaged.
 	arrivalMemory = 30 * time.Second
+	// noticed is the delay of spans from which on it is told; fewLate and fewFlagged the
+	// shares of requests up to which nothing is.
+	noticed, fewLate, fewFlagged = 2 * time.Second, 0.01, 0.05
 	// maxArrived is more requests than a workload has, so that sums stay finite.
 	maxArrived = 1e15
 )
@@ -41,6 +47,25 @@ func (a *arrival) take(s *trimtab.Sketch) {
 	keep := math.Exp(-s.To.Sub(s.From).Seconds() / arrivalMemory.Seconds())
 	a.requests, a.late = min(a.requests*keep+s.Requests, maxArrived), min(a.late*keep+s.Late, maxArrived)
 	a.missing = s.Missing
+	a.clock = min(a.clock*keep+float64(s.Flagged["clock"]), maxArrived)
+	a.adjusted = min(a.adjusted*keep+s.Adjusted, maxArrived)
+}
+
+// notes say what is unexpected of the spans of a workload.
+func (a *arrival) notes() (all []string) {
+	if w := a.wait(); w > noticed {
+		all = append(all, fmt.Sprintf("spans come up to %v late", w.Round(time.Second)))
+	}
+	if c := a.complete(); c < 1-fewLate {
+		all = append(all, fmt.Sprintf("%.0f%% of the requests come too late to count", 100*(1-c)))
+	}
+	if share := a.clock / max(a.requests, 1); share > fewFlagged {
+		all = append(all, "the clock of a sender is wrong: its times are corrected")
+	}
+	if share := a.adjusted / max(a.requests, 1); share > fewFlagged && share < 1-fewFlagged {
+		all = append(all, fmt.Sprintf("senders sample unequally: %.0f%% of the requests come from some that do not say how, and may stand for more", 100*(1-share)))
+	}
+	return all
 }
 
 // wait is how long after its end an interval is told.

@@ -101,6 +101,9 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 		Exemplars:   r.Slowest,
 		Shares:      w.loads.Shares(),
 	}
+	if w.bySpans() {
+		e.Notes = w.arrival.notes()
+	}
 	if w.learner != nil {
 		e.Model, e.Reports = w.learner.Name(), w.learner.Reports()
 		if e.Load != nil && e.Load.Upper > 0 {
@@ -205,9 +208,6 @@ func (w *workload) inputs(now time.Time) []trimtab.Input {
 	}
 	if w.loads == nil && w.join.Lacks() != "" {
 		in = append(in, trimtab.Input{Name: "shares", Source: FromSpans, Age: age(now, r.At), Missing: w.join.Lacks()})
-	}
-	if w.bySpans() && !w.arrival.since.IsZero() {
-		in = append(in, trimtab.Input{Name: "spans", Value: w.arrival.complete(), Age: trimtab.SecondsOf(w.arrival.wait()), Source: FromSpans})
 	}
 	if r.Aside != "" && w.learner != nil {
 		in = append(in, trimtab.Input{Name: "report", Age: age(now, r.At), Missing: "not learnt from: " + r.Aside})

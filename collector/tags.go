@@ -3,13 +3,28 @@ package collector
 import "github.com/trimtab/trimtab"
 
 // ApplyJaegerTag sets what a tag in the OpenTracing conventions, which Jaeger
-// follows, says about its span: span.kind and error. Other tags say nothing.
+// follows, says about its span: span.kind and error; and what [ApplyAttribute] does.
 func ApplyJaegerTag(s *trimtab.Span, key, value string) {
 	switch {
 	case key == "error" && value == "true":
 		s.Flags |= trimtab.FlagError
 	case key == "span.kind":
 		s.Kind = KindNamed(value)
+	default:
+		ApplyAttribute(s, key, value)
+	}
+}
+
+// ApplyAttribute sets what an attribute in the semantic conventions of OpenTelemetry says
+// about its span: whether it only waited for messages, or confirmed them. Other attributes
+// say nothing.
+func ApplyAttribute(s *trimtab.Span, key, value string) {
+	switch key {
+	case "messaging.operation", "messaging.operation.type":
+		switch value {
+		case "receive", "poll", "settle":
+			s.Flags |= trimtab.FlagReceive
+		}
 	}
 }
 

@@ -5,7 +5,7 @@ import "github.com/trimtab/trimtab"
 // account adds the trace that was loaded to the open intervals.
 func (p *Path) account() {
 	t := &p.tree
-	t.sojourns()
+	t.sojourns(p.places)
 	for i := range t.nodes {
 		if n := &t.nodes[i]; !n.duplicate && n.top == int32(i) {
 			p.accountTop(n)
@@ -38,7 +38,7 @@ func (p *Path) account() {
 }
 
 // accountTop assigns the topmost span of a trace, or of a fragment of one, to its time
-// window, and counts it if it is a request of its workload ([node.entry]). A request of
+// window, and counts it if it is a request of its workload. A request of
 // unknown duration counts as load, and not as under the latency threshold.
 func (p *Path) accountTop(n *node) {
 	if n.workload == noWorkload {
@@ -58,16 +58,19 @@ func (p *Path) accountTop(n *node) {
 		return
 	}
 	n.faults |= fault
-	if !n.entry() {
+	if n.role == innerRole {
 		return
 	}
 	weight := float64(n.adjusted)
-	s := p.windows.at(n.window).sum(n.workload)
+	s := p.sumOf(n)
 	if fault&late != 0 {
 		s.late += weight
 		return
 	}
 	s.requests += weight
+	if n.flags&trimtab.FlagAdjusted != 0 {
+		s.adjusted += weight
+	}
 	s.serve(n.instance, weight)
 	began := end
 	if n.known {
@@ -90,6 +93,16 @@ func (p *Path) accountTop(n *node) {
 	case !failed:
 		s.under += weight
 	}
+}
+
+// sumOf returns the sums that a request counts in: those of its workload, or, while its
+// component was not seen to serve any, those of what the component started.
+func (p *Path) sumOf(n *node) *sum {
+	s := p.windows.at(n.window).sum(n.workload)
+	if n.role == startedRole {
+		return s.startedBy(p.places.places[n.place].base)
+	}
+	return s
 }
 
 // seconds converts from nanoseconds.

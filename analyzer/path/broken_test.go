@@ -64,7 +64,7 @@ func TestBrokenSpansAreFlaggedByKindAndChangeNoOtherTrace(t *testing.T) {
 func TestAChildThatOutlivesItsParentIsClipped(t *testing.T) {
 	got := run(t, newPath(t, Config{Discover: true}), frame(t,
 		sp{trace: 1, id: 1, service: "a", start: 100, end: 200},
-		sp{trace: 1, id: 2, parent: 1, service: "b", start: 180, end: 500, kind: trimtab.SpanConsumer}))
+		sp{trace: 1, id: 2, parent: 1, service: "b", start: 180, end: 500, kind: trimtab.SpanServer}))
 	if m := meanMS(&got["a"].Components["a"].Sojourn); m != 80 {
 		t.Errorf("sojourn %v ms, want 80", m)
 	}
@@ -72,8 +72,8 @@ func TestAChildThatOutlivesItsParentIsClipped(t *testing.T) {
 
 func TestACalleeWithAnotherClockIsTakenFromItsCaller(t *testing.T) {
 	got := run(t, newPath(t, Config{Discover: true}), frame(t,
-		sp{trace: 1, id: 1, service: "a", start: 100, end: 200, kind: trimtab.SpanClient},
-		sp{trace: 1, id: 2, parent: 1, service: "b", start: 700, end: 760, kind: trimtab.SpanServer}))
+		sp{trace: 1, id: 1, service: "a@1", start: 100, end: 200, kind: trimtab.SpanClient},
+		sp{trace: 1, id: 2, parent: 1, service: "b@2", start: 700, end: 760, kind: trimtab.SpanServer}))
 	if m := meanMS(&got["a"].Components["a"].Sojourn); m != 40 {
 		t.Errorf("sojourn %v ms, want 40", m)
 	}

@@ -8,17 +8,30 @@
 //
 // so parallel children count once, and a child that outlives its parent is
 // clipped. It belongs to the component that sent the span (service.name); a
-// workload has one or several of them. A request of a workload is an entry
-// span: one whose parent is absent or belongs to another workload. Its latency
-// is its duration, and its interval is the one in which it ended. Where its resource
-// names the instance that served it, it counts there too.
+// workload has one or several of them.
+//
+// A request of a workload is a SERVER span, or a CONSUMER span that processes a
+// message, that lies in no other request of the workload. Other spans without a
+// parent in the workload (CLIENT, PRODUCER, INTERNAL, and those of no kind) are
+// requests only of a component that was never seen to send one of the former:
+// else they are pollers, heartbeats and jobs. A CLIENT or PRODUCER span below a
+// span of another workload passes a call on, and a CONSUMER span that waits for
+// messages serves none; neither is ever a request. The latency of a request is its
+// duration, and its interval is the one in which it ended. Where its resource names
+// the instance that served it, it counts there too.
+//
+// Whom its parent did not wait for takes none of its parent's time, and is a request
+// of its own if it serves one: the consumer of a message, whose producer waits for the
+// broker alone; what follows from its parent (FOLLOWS_FROM); and what began on the same
+// host when its parent was over.
 //
 // Source: Zhao et al., Rhythm, ACM TOCS 2023, sections 3.3 (request tracer)
 // and 5.4 (spans in the place of the tracer).
 //
 // Sketches of the same interval from several partitions merge to the sketch
 // that one partition with all traces would have made, bit for bit; neither
-// duplicates nor the order of arrival changes them. Broken spans are mended or
+// duplicates nor the order of arrival changes them, once each has seen which components
+// serve requests. Broken spans are mended or
 // set aside, counted by kind, and change no other trace. Memory is bounded:
 // over the limits the oldest traces are finished early, and components and instances
 // are not told apart.

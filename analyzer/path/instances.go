@@ -26,7 +26,9 @@ const (
 type sender struct {
 	place    placeID
 	instance instanceID
-	clock    clockID
+	// serves: its component is known to serve requests. It is not kept up to date.
+	serves bool
+	clock  clockID
 }
 
 // instance is one that spans named.

@@ -195,7 +195,7 @@ func TestInstancesThatAreNoLongerSeenMakeRoomForNewOnes(t *testing.T) {
 // spread gives each span a sender among few, some of which are not named.
 func spread(t *rapid.T, spans []sp) (out []from) {
 	for _, s := range spans {
-		s.service = map[byte]string{'a': "shop", 'b': "other"}[s.service[0]]
+		s.service = map[byte]string{'a': "shop", 'b': "next"}[s.service[0]]
 		sent := on(rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "host"), rapid.SampledFrom([]string{"1", "2"}).Draw(t, "instance"))
 		out = append(out, from{s, sent[:rapid.IntRange(0, 2).Draw(t, "names")]})
 	}
@@ -204,7 +204,7 @@ func spread(t *rapid.T, spans []sp) (out []from) {
 
 func TestTheRequestsOfInstancesAreTheSameInAnyOrderSplitAndFrames(t *testing.T) {
 	c := shop()
-	c.Workloads = append(c.Workloads, Match{Name: "other", Attributes: map[string][]string{"service.name": {"other"}}})
+	c.Workloads = append(c.Workloads, Match{Name: "next", Attributes: map[string][]string{"service.name": {"next"}}})
 	rapid.Check(t, func(rt *rapid.T) {
 		drawn := drawTraces(rt)
 		if rapid.Bool().Draw(rt, "ids collide") {
@@ -213,7 +213,10 @@ func TestTheRequestsOfInstancesAreTheSameInAnyOrderSplitAndFrames(t *testing.T) 
 			}
 		}
 		spans := spread(rt, drawn)
-		want := served(run(t, newPath(t, c), framed(t, spans...)))
+		// Each part sees that both services serve requests, of no named instance.
+		serve := framed(t, from{sp{trace: 1 << 40, id: 1, service: "shop", kind: trimtab.SpanServer}, nil},
+			from{sp{trace: 1 << 40, id: 2, service: "next", kind: trimtab.SpanServer}, nil})
+		want := served(run(t, newPath(t, c), serve, framed(t, spans...)))
 		again := rapid.Permutation(append(slices.Clone(spans), spans[:len(spans)/2]...)).Draw(rt, "order")
 		split := make([][]from, rapid.IntRange(1, 4).Draw(rt, "parts"))
 		for _, s := range again {
@@ -222,7 +225,7 @@ func TestTheRequestsOfInstancesAreTheSameInAnyOrderSplitAndFrames(t *testing.T) 
 		}
 		got := map[string]float64{}
 		for _, part := range split {
-			var frames []*trimtab.SpanFrame
+			frames := []*trimtab.SpanFrame{serve}
 			for chunk := range slices.Chunk(part, rapid.IntRange(1, 50).Draw(rt, "frame")) {
 				frames = append(frames, framed(t, chunk...))
 			}
@@ -238,11 +241,17 @@ func TestTheRequestsOfInstancesAreTheSameInAnyOrderSplitAndFrames(t *testing.T) 
 
 func TestTheRequestsOfAnInstanceAreTheEntrySpansThatNameIt(t *testing.T) {
 	c := shop()
-	c.Workloads = append(c.Workloads, Match{Name: "other", Attributes: map[string][]string{"service.name": {"other"}}})
+	c.Workloads = append(c.Workloads, Match{Name: "next", Attributes: map[string][]string{"service.name": {"next"}}})
 	rapid.Check(t, func(rt *rapid.T) {
 		drawn := drawTrace(rt)
 		spans := spread(rt, drawn)
 		want := map[string]float64{}
+		for i, s := range spans {
+			drawn[i].service = drawn[i].service[:1] + "0@"
+			if len(s.attrs) > 0 {
+				drawn[i].service += s.attrs[0].Value
+			}
+		}
 		for _, w := range []byte("ab") {
 			for _, i := range slowEntries(drawn, w) {
 				if names := spans[i].attrs; len(names) > 0 {

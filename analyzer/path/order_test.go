@@ -17,7 +17,7 @@ func drawTraces(t *rapid.T) []sp {
 	for trace := range rapid.IntRange(1, 8).Draw(t, "traces") {
 		for _, s := range drawTrace(t) {
 			s.trace = uint64(trace + 1)
-			s.flags = uint8(rapid.IntRange(0, 3).Draw(t, "flags"))
+			s.flags = uint8(rapid.IntRange(0, 15).Draw(t, "flags"))
 			s.adjusted = rapid.Float32Range(1, 100).Draw(t, "adjusted")
 			s.service = s.service[:1] + rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "component")
 			all = append(all, s)
@@ -82,6 +82,7 @@ func merge(a, b *trimtab.Sketch) {
 	a.Sampled = a.Sampled || b.Sampled
 	a.Latency.Merge(&b.Latency)
 	a.Under += b.Under
+	a.Adjusted += b.Adjusted
 	a.Errors += b.Errors
 	a.Exemplars = trimtab.SlowestExemplars(a.Exemplars, b.Exemplars)
 	for name, c := range b.Components {
@@ -112,11 +113,12 @@ func TestPartialSketchesMergeToTheSketchOfAllInAnySplitAndOrder(t *testing.T) {
 	c := twoWorkloads()
 	rapid.Check(t, func(rt *rapid.T) {
 		spans := drawTraces(rt)
-		// Every trace has a request of each workload, so that no partial
-		// sketch is left out for having none.
+		// Every trace has a request that each component served, so that no partial
+		// sketch is left out for having none, nor takes a component for one that
+		// serves none.
 		for trace := spans[len(spans)-1].trace; trace > 0; trace-- {
-			for i, service := range []string{"a1", "b1"} {
-				spans = append(spans, sp{trace: trace, id: uint64(100 + i), service: service, start: 2, end: 4})
+			for i, service := range []string{"a1", "a2", "a3", "b1", "b2", "b3"} {
+				spans = append(spans, sp{trace: trace, id: uint64(100 + i), service: service, start: 2, end: 4, kind: trimtab.SpanServer})
 			}
 		}
 		want := run(t, newPath(t, c), frame(t, spans...))

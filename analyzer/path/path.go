@@ -153,7 +153,7 @@ func (p *Path) countEarly(t *traceRecord, mark int64) (next int64) {
 			if next == 0 || n.end < next {
 				next = n.end
 			}
-		case n.duplicate || n.workload == noWorkload || n.top != int32(i) || n.side() != 1 || r.flags&recCounted != 0:
+		case n.duplicate || n.workload == noWorkload || n.role != servedRole || r.flags&recCounted != 0:
 		case n.up != none || n.parent == 0 || p.places.places[p.places.places[n.place].base].inner <= 0:
 			p.accountTop(n)
 			r.flags |= recCounted
@@ -226,7 +226,11 @@ func (p *Path) trace(id [16]byte) uint32 {
 // add holds s in trace i.
 func (p *Path) add(i uint32, s *trimtab.Span) {
 	t := p.traces.at(i)
-	from := p.resources[s.Resource]
+	from := &p.resources[s.Resource]
+	if !from.serves && s.Serves() {
+		from.serves = true
+		p.places.serve(from.place)
+	}
 	p.meet(i, t, p.places.places[from.place].workload)
 	shift := int64(0)
 	if from.clock != noClock {

@@ -34,6 +34,8 @@ type place struct {
 	// of the component as a whole.
 	host string
 	base placeID
+	// serves: the component sent a span of a request that it served.
+	serves bool
 	// clock is a sender of the component, of which new ones are taken to be alike.
 	clock clockID
 	// inner counts its requests that were seen before their callers, and turned out to be
@@ -162,7 +164,24 @@ func (p *places) of(packed []byte) sender {
 	if s.instance != unnamed {
 		p.workloads[p.places[s.place].workload].instances.known[s.instance].seen = p.now
 	}
+	s.serves = p.serves(s.place)
 	return s
+}
+
+// serves reports whether the component of a place sent a span of a request that it served.
+func (p *places) serves(id placeID) bool { return p.places[p.places[id].base].serves }
+
+// serve notes that the component of a place sent a span of a request that it served.
+func (p *places) serve(id placeID) {
+	if id != nowhere {
+		p.places[p.places[id].base].serves = true
+	}
+}
+
+// sameHost reports whether two places are known to be on one host, and so have one clock.
+func (p *places) sameHost(a, b placeID) bool {
+	host := p.places[a].host
+	return host != "" && host != "localhost" && host == p.places[b].host
 }
 
 func (p *places) refused() uint64 {

@@ -2,6 +2,8 @@ package path
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +23,8 @@ func drawTrace(t *rapid.T) []sp {
 			trace: 7, id: uint64(i + 1), parent: rapid.Uint64Range(0, uint64(n+1)).Draw(t, "parent"),
 			service: fmt.Sprintf("%s%d", rapid.SampledFrom([]string{"a", "b"}).Draw(t, "workload"), i),
 			start:   float64(start), end: float64(start + 2*rapid.IntRange(-2, 60).Draw(t, "length")),
-			kind: trimtab.SpanKind(rapid.IntRange(0, 5).Draw(t, "kind")),
+			kind:  trimtab.SpanKind(rapid.IntRange(0, 5).Draw(t, "kind")),
+			flags: rapid.SampledFrom([]uint8{0, 0, 0, trimtab.FlagFollowsFrom, trimtab.FlagReceive}).Draw(t, "flags"),
 		}
 	}
 	return spans
@@ -59,6 +62,40 @@ func slowParent(spans []sp, i int) int {
 	return named(i)
 }
 
+// slowCall reports whether span c could be a call by up whose times are of another clock.
+func slowCall(c, up sp) bool {
+	_, host, named := strings.Cut(c.service, "@")
+	_, hostUp, _ := strings.Cut(up.service, "@")
+	if !named {
+		host, hostUp = "h", "h" // see frame
+	}
+	kinds := c.kind == trimtab.SpanServer && up.kind == trimtab.SpanClient || c.service != up.service && c.kind != trimtab.SpanConsumer && up.kind != trimtab.SpanProducer
+	return kinds && c.end-c.start <= up.end-up.start && (host == "" || host != hostUp)
+}
+
+// componentOf returns the component of a span without its host.
+func componentOf(s sp) string {
+	component, _, _ := strings.Cut(s.service, "@")
+	return component
+}
+
+// slowWaiter returns the parent of span i, or -1 where that did not wait for it.
+func slowWaiter(spans []sp, i int) int {
+	k := slowParent(spans, i)
+	if k < 0 {
+		return -1
+	}
+	c, up := spans[i], spans[k]
+	known := c.end >= c.start && up.end >= up.start
+	switch {
+	case c.flags&trimtab.FlagFollowsFrom != 0,
+		c.kind == trimtab.SpanConsumer && (up.kind == trimtab.SpanProducer || componentOf(c) != componentOf(up)),
+		known && c.start > up.end && !slowCall(c, up):
+		return -1
+	}
+	return k
+}
+
 // slowSojourn counts the milliseconds of span i in which no child of it runs.
 func slowSojourn(spans []sp, i int) int {
 	in := map[int]bool{}
@@ -67,12 +104,12 @@ func slowSojourn(spans []sp, i int) int {
 	}
 	length := int(spans[i].end - spans[i].start)
 	for k, c := range spans {
-		if slowParent(spans, k) != i || c.end < c.start {
+		if slowWaiter(spans, k) != i || c.end < c.start {
 			continue
 		}
 		from, to := int(c.start), int(c.end)
 		sticksOut := from < int(spans[i].start) || to > int(spans[i].end)
-		if sticksOut && c.kind == trimtab.SpanServer && spans[i].kind == trimtab.SpanClient && to-from <= length {
+		if sticksOut && c.kind == trimtab.SpanServer && spans[i].kind == trimtab.SpanClient && slowCall(c, spans[i]) {
 			shift := int(spans[i].start) + (length-(to-from))/2 - from
 			from, to = from+shift, to+shift
 		}
@@ -83,26 +120,53 @@ func slowSojourn(spans []sp, i int) int {
 	return len(in)
 }
 
-// slowRequests counts the entry spans of a workload.
+// slowRequests counts the requests of a workload.
 func slowRequests(spans []sp, workload byte) float64 {
 	return float64(len(slowEntries(spans, workload)))
 }
 
-// slowEntries returns the entry spans of a workload.
+// slowEntries returns the requests of a workload.
 func slowEntries(spans []sp, workload byte) (entries []int) {
 	for i, s := range spans {
-		if s.service[0] != workload {
-			continue
-		}
-		up := slowParent(spans, i)
-		local := s.kind == trimtab.SpanInternal || s.kind == trimtab.SpanClient || s.kind == trimtab.SpanProducer
-		switch {
-		case up >= 0 && spans[up].service[0] == workload, up < 0 && s.parent != 0 && local:
-		default:
+		if s.service[0] == workload && slowEntry(spans, i) {
 			entries = append(entries, i)
 		}
 	}
 	return entries
+}
+
+// slowServes reports whether a span tells of a request that was served.
+func slowServes(s sp) bool {
+	return s.kind == trimtab.SpanServer || s.kind == trimtab.SpanConsumer && s.flags&trimtab.FlagReceive == 0
+}
+
+// slowEntry reports whether span i is a request: one that was served, within no other of
+// its workload, or the first span in it of a component that never serves any.
+func slowEntry(spans []sp, i int) bool {
+	s, up := spans[i], slowParent(spans, i)
+	local := func(k int) bool { return k >= 0 && spans[k].service[0] == s.service[0] }
+	if slowServes(s) {
+		k := slowWaiter(spans, i)
+		return !local(k) || !slowInRequest(spans, k)
+	}
+	switch {
+	case local(up), s.flags&trimtab.FlagReceive != 0, up < 0 && s.parent != 0 && s.kind != 0,
+		up >= 0 && (s.kind == trimtab.SpanClient || s.kind == trimtab.SpanProducer):
+		return false
+	}
+	return !slices.ContainsFunc(spans, func(x sp) bool { return slowServes(x) && componentOf(x) == componentOf(s) })
+}
+
+// slowInRequest reports whether span i is a request of its workload, or lies in one by spans
+// of the workload alone. A fragment whose server is missing does.
+func slowInRequest(spans []sp, i int) bool {
+	for k := i; k >= 0 && spans[k].service[0] == spans[i].service[0]; k = slowWaiter(spans, k) {
+		fragment := slowParent(spans, k) < 0 && spans[k].parent != 0 && spans[k].kind != 0 && spans[k].flags&trimtab.FlagReceive == 0
+		if fragment || slowServes(spans[k]) || slowEntry(spans, k) {
+			return true
+		}
+	}
+	return false
 }
 
 func TestSojournsAndRequestsAreThoseOfTheDefinition(t *testing.T) {

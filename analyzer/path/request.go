@@ -81,8 +81,8 @@ func (v *Visit) locate(p *places, id placeID) {
 	v.Host = p.places[id].host
 }
 
-// tellRequests tells of the requests of the trace that was loaded: of its
-// roots, or, where they are missing, of what stands in for one.
+// tellRequests tells of the requests of the trace that was loaded that lie in no
+// other: of its root, or, where that is missing or none, of what stands in for it.
 func (p *Path) tellRequests() {
 	if p.config.Requests == nil {
 		return
@@ -91,7 +91,7 @@ func (p *Path) tellRequests() {
 	v.begin(t, p.places)
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		if n.duplicate || !n.known || n.up != none || (n.parent != 0 && (t.roots > 0 || !n.entry())) {
+		if n.duplicate || !n.known || n.told || n.role == innerRole {
 			continue
 		}
 		v.visits = v.visits[:0]

@@ -7,41 +7,6 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-func TestAnEntrySpanIsOneWhoseParentIsAbsentOrOfAnotherWorkload(t *testing.T) {
-	for name, c := range map[string]struct {
-		spans []sp
-		want  float64 // requests of workload a
-	}{
-		"a root of any kind": {[]sp{{id: 1, service: "a", kind: trimtab.SpanInternal}, {trace: 1, id: 2, service: "a", kind: trimtab.SpanClient}}, 2},
-		"a child in the workload is none": {[]sp{{id: 1, service: "a"}, {id: 2, parent: 1, service: "a", kind: trimtab.SpanServer},
-			{id: 3, parent: 2, service: "a2", kind: trimtab.SpanServer}}, 1},
-		"a server called by another workload": {[]sp{{id: 1, service: "b", kind: trimtab.SpanClient}, {id: 2, parent: 1, service: "a", kind: trimtab.SpanServer}}, 1},
-		"a consumer of another's message":     {[]sp{{id: 1, service: "b", kind: trimtab.SpanProducer}, {id: 2, parent: 1, service: "a", kind: trimtab.SpanConsumer}}, 1},
-		"called by what is no workload":       {[]sp{{id: 1, service: "x"}, {id: 2, parent: 1, service: "a", kind: trimtab.SpanServer}}, 1},
-		"there and back again":                {[]sp{{id: 1, service: "a"}, {id: 2, parent: 1, service: "b"}, {id: 3, parent: 2, service: "a"}}, 2},
-		"a server whose caller is missing":    {[]sp{{id: 2, parent: 1, service: "a", kind: trimtab.SpanServer}}, 1},
-		"a kindless span, parent missing":     {[]sp{{id: 2, parent: 1, service: "a"}}, 1},
-		"a fragment whose server is missing":  {[]sp{{id: 2, parent: 1, service: "a", kind: trimtab.SpanClient}, {id: 3, parent: 1, service: "a", kind: trimtab.SpanInternal}}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			config := Config{Workloads: []Match{
-				{Name: "a", Attributes: map[string][]string{"service.name": {"a", "a2"}}},
-				{Name: "b", Attributes: map[string][]string{"service.name": {"b"}}},
-			}}
-			for i := range c.spans {
-				c.spans[i].start, c.spans[i].end = 1, 2
-			}
-			got := 0.0
-			if s := run(t, newPath(t, config), frame(t, c.spans...))["a"]; s != nil {
-				got = s.Requests
-			}
-			if got != c.want {
-				t.Errorf("%v requests, want %v", got, c.want)
-			}
-		})
-	}
-}
-
 func TestRequestsAreAdjustedForSamplingAndSpansAreNot(t *testing.T) {
 	s := run(t, newPath(t, Config{Discover: true}), frame(t,
 		sp{trace: 1, id: 1, service: "a", start: 0, end: 10, adjusted: 4, flags: trimtab.FlagAdjusted},

@@ -1,6 +1,7 @@
 package path
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -45,6 +46,15 @@ func (c *classes) at(class int) *[3]float64 {
 		c.sums = append(c.sums, [3]float64{})
 	}
 	return &c.sums[class-c.first]
+}
+
+func (c *classes) add(d *classes) {
+	for i, s := range d.sums {
+		at := c.at(d.first + i)
+		for k, v := range s {
+			at[k] += v
+		}
+	}
 }
 
 func (c *classes) sketch() (out []trimtab.TailSum) {
@@ -116,6 +126,27 @@ func (s *servpods) call(caller, callee placeID) *callSum {
 	return c
 }
 
+// add adds what t summed up.
+func (s *servpods) add(t *servpods) {
+	for i := range t.pods {
+		x := &t.pods[i]
+		pod := s.pod(x.place)
+		m, n := &pod.sums, &x.sums
+		m.N, m.Sum, m.Square = m.N+n.N, m.Sum+n.Sum, m.Square+n.Square
+		m.Latency, m.LatencySquare, m.Cross = m.Latency+n.Latency, m.LatencySquare+n.LatencySquare, m.Cross+n.Cross
+		m.Wait, m.Off, m.OffLatency, m.Slack = m.Wait+n.Wait, m.Off+n.Off, m.OffLatency+n.OffLatency, m.Slack+n.Slack
+		pod.tail.add(&x.tail)
+	}
+	keys := slices.SortedFunc(maps.Keys(t.calls), func(a, b [2]placeID) int { return slices.Compare(a[:], b[:]) })
+	for _, key := range keys {
+		x := t.calls[key]
+		if c := s.call(key[0], key[1]); c != nil {
+			c.n, c.own, c.wait = c.n+x.n, c.own+x.own, c.wait+x.wait
+			c.tail.add(&x.tail)
+		}
+	}
+}
+
 // stay is the time of one request in one Servpod.
 type stay struct {
 	place                 placeID
@@ -129,7 +160,7 @@ func (p *Path) contribute() {
 	t, begun := &p.tree, false
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		if n.duplicate || n.top != int32(i) || !n.known || n.workload == noWorkload || !n.entry() || n.faults&late != 0 ||
+		if n.duplicate || n.top != int32(i) || !n.known || n.workload == noWorkload || n.role == innerRole || n.faults&late != 0 ||
 			p.places.workloads[n.workload].threshold <= 0 || p.nested(n) {
 			continue
 		}
@@ -139,7 +170,7 @@ func (p *Path) contribute() {
 		}
 		p.visitor.visits = p.visitor.visits[:0]
 		p.visitor.from(int32(i))
-		p.visitor.addStays(&p.windows.at(n.window).sum(n.workload).servpods, seconds(n.duration()), float64(n.adjusted))
+		p.visitor.addStays(&p.sumOf(n).servpods, seconds(n.duration()), float64(n.adjusted))
 	}
 }
 
@@ -149,10 +180,10 @@ func (p *Path) nested(n *node) bool {
 	around := 0
 	for k, steps := n.up, 0; k != none; k, steps = p.tree.nodes[k].up, steps+1 {
 		up := &p.tree.nodes[k]
-		if up.top == k && up.workload != noWorkload && p.places.workloads[up.workload].threshold > 0 {
+		if up.role != innerRole && up.workload != noWorkload && p.places.workloads[up.workload].threshold > 0 {
 			around++
 		}
-		if up.workload == n.workload || steps >= maxAbove || around > maxNested {
+		if up.workload == n.workload && up.inRequest || steps >= maxAbove || around > maxNested {
 			return true
 		}
 	}

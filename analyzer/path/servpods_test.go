@@ -66,8 +66,8 @@ func TestTheTimesOfServpodsAddUpToTheLatencyOfRequests(t *testing.T) {
 			want := 0.0
 			for _, i := range slowEntries(spans, w[0]) {
 				nested := false
-				for k, n := slowParent(spans, i), 0; k >= 0 && n <= len(spans); k, n = slowParent(spans, k), n+1 {
-					nested = nested || spans[k].service[0] == w[0]
+				for k := slowWaiter(spans, i); k >= 0; k = slowWaiter(spans, k) {
+					nested = nested || spans[k].service[0] == w[0] && slowInRequest(spans, k)
 				}
 				if d := spans[i].end - spans[i].start; !nested && d >= 0 {
 					want += d

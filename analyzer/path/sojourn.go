@@ -15,14 +15,14 @@ type interval struct {
 
 // sojourns sets covered on each node: the length of the union of its
 // children's intervals, clipped to it. The sojourn time is the rest.
-func (t *tree) sojourns() {
+func (t *tree) sojourns(p *places) {
 	t.order = t.order[:0]
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		if n.duplicate || n.up == none || !n.known || !t.nodes[n.up].known {
 			continue
 		}
-		if v := n.within(&t.nodes[n.up]); v.start < v.end {
+		if v := n.within(&t.nodes[n.up], p); v.start < v.end {
 			v.up = n.up
 			t.order = append(t.order, v)
 		}
@@ -40,15 +40,14 @@ func (t *tree) sojourns() {
 }
 
 // within returns the part of up in which its child n runs. A callee that is
-// not longer than its caller but sticks out of it has another clock: it is
-// put in the middle, as what is left of the call went to the way there and
-// back. Anything else that sticks out is clipped.
-func (n *node) within(up *node) interval {
+// not longer than its caller but sticks out of it has another clock, unless both
+// are on one host: it is put in the middle, as what is left of the call went to
+// the way there and back. Anything else that sticks out is clipped.
+func (n *node) within(up *node, p *places) interval {
 	if n.start >= up.start && n.end <= up.end {
 		return interval{start: n.start, end: n.end}
 	}
-	if trimtab.SpanKind(n.kind) == trimtab.SpanServer && trimtab.SpanKind(up.kind) == trimtab.SpanClient &&
-		n.duration() <= up.duration() {
+	if trimtab.SpanKind(n.kind) == trimtab.SpanServer && trimtab.SpanKind(up.kind) == trimtab.SpanClient && n.otherClock(up, p) {
 		n.faults |= skewed
 		start := up.start + (up.duration()-n.duration())/2
 		return interval{start: start, end: start + n.duration()}

@@ -18,10 +18,18 @@ type node struct {
 	record
 	// up is the parent, or none.
 	up int32
-	// top is the first span, going up, that has no parent in its workload.
+	// top is the first span, going up, that is a request of its workload or has no
+	// parent in it: it decides the interval in which the span counts.
 	top int32
 	// seen is the progress of the walk: 0 not yet, 1 on the way, 2 done.
 	seen uint8
+	role role
+	// inRequest: it is a request of its workload, or lies in one, in spans of the
+	// workload alone. Where the parent of a client or internal span did not come, the
+	// request is taken to be among what is missing.
+	inRequest bool
+	// told: a request above it tells of it, in any workload, or nobody waited for it.
+	told bool
 	// known: the duration is one that can be believed.
 	known     bool
 	duplicate bool
@@ -96,7 +104,7 @@ func (t *tree) connect(p *places) {
 	}
 	for i := range t.nodes {
 		if n := &t.nodes[i]; !n.duplicate && n.seen == 0 {
-			t.climb(int32(i))
+			t.climb(int32(i), p)
 		}
 	}
 }
@@ -166,9 +174,9 @@ func (t *tree) findParent(n *node) {
 	}
 }
 
-// climb goes up from node i, breaks a cycle when it meets one, and sets the
-// tops on the way back.
-func (t *tree) climb(i int32) {
+// climb goes up from node i, breaks a cycle when it meets one, and settles what each
+// span is on the way back.
+func (t *tree) climb(i int32, p *places) {
 	t.walk = t.walk[:0]
 	for i != none && t.nodes[i].seen == 0 {
 		t.nodes[i].seen = 1
@@ -187,23 +195,6 @@ func (t *tree) climb(i int32) {
 		}
 	}
 	for k := len(t.walk) - 1; k >= 0; k-- {
-		n := &t.nodes[t.walk[k]]
-		n.seen = 2
-		n.top = t.walk[k]
-		if n.up != none && t.nodes[n.up].workload == n.workload {
-			n.top = t.nodes[n.up].top
-		}
+		t.settle(t.walk[k], p)
 	}
-}
-
-// entry reports whether n is a request of its workload: a span whose parent
-// is absent or of another workload. A span whose parent should be there and
-// is not counts only if it is of a kind that has its parent elsewhere: a
-// client or internal span is a fragment of a request that its server counts.
-func (n *node) entry() bool {
-	if n.up != none || n.parent == 0 {
-		return true
-	}
-	k := trimtab.SpanKind(n.kind)
-	return k != trimtab.SpanInternal && k != trimtab.SpanClient && k != trimtab.SpanProducer
 }

@@ -224,9 +224,7 @@ func (v *visitor) findCallees(client int32) {
 // be in the middle, as in within. Times of spans stay as they are.
 func (v *visitor) clock(client *node, k int32) int64 {
 	kid := &v.tree.nodes[k]
-	inside := kid.start >= client.start && kid.end <= client.end
-	message := trimtab.SpanKind(client.kind) == trimtab.SpanProducer || trimtab.SpanKind(kid.kind) == trimtab.SpanConsumer
-	if inside || message || kid.duration() > client.duration() {
+	if kid.start >= client.start && kid.end <= client.end || !kid.otherClock(client, v.places) {
 		return 0
 	}
 	return client.start + (client.duration()-kid.duration())/2 - kid.start

@@ -78,14 +78,30 @@ func TestTheTimeOfARequestGoesToTheComponentsThatItStaysIn(t *testing.T) {
 		"a message that is handled later is not part of the request": {[]sp{
 			{id: 1, service: "a", start: 0, end: 100, kind: server}, {id: 2, parent: 1, service: "a", start: 90, end: 95, kind: producer},
 			{id: 3, parent: 2, service: "b", start: 200, end: 204, kind: consumer},
-		}, ">a own 95 wait 0; a>b own 0 wait 5"},
+		}, ">a own 100 wait 0"},
+		"a consumer beside its producer is not part of the request either": {[]sp{
+			{id: 1, service: "a", start: 0, end: 100, kind: server}, {id: 2, parent: 1, service: "a", start: 10, end: 90, kind: producer},
+			{id: 3, parent: 2, service: "b", start: 20, end: 60, kind: consumer},
+		}, ">a own 100 wait 0"},
+		"what follows from a call is not part of the request": {[]sp{
+			{id: 1, service: "a@1", start: 0, end: 100, kind: server}, {id: 2, parent: 1, service: "a@1", start: 10, end: 90, kind: client},
+			{id: 3, parent: 2, service: "b@2", start: 2000, end: 2015, kind: server, flags: trimtab.FlagFollowsFrom},
+		}, ">a own 100 wait 0"},
+		"what begins on the same host when its caller is over is not part of the request": {[]sp{
+			{id: 1, service: "a@1", start: 0, end: 100, kind: server}, {id: 2, parent: 1, service: "a@1", start: 10, end: 90, kind: client},
+			{id: 3, parent: 2, service: "b@1", start: 95, end: 99, kind: server},
+		}, ">a own 100 wait 0"},
+		"nor is it on another host, if it takes longer than its caller saw": {[]sp{
+			{id: 1, service: "a@1", start: 0, end: 100, kind: server}, {id: 2, parent: 1, service: "a@1", start: 10, end: 90, kind: client},
+			{id: 3, parent: 2, service: "b@2", start: 95, end: 195, kind: server},
+		}, ">a own 100 wait 0"},
 		"a child that outlives its parent is cut": {[]sp{
 			{id: 1, service: "a", start: 0, end: 100, kind: server}, {id: 3, parent: 1, service: "b", start: 80, end: 300, kind: server},
 			{id: 4, parent: 3, service: "c", start: 90, end: 250, kind: server},
 		}, ">a own 80 wait 0; a>b own 10 wait 0; b>c own 10 wait 0"},
 		"a callee with another clock takes as long as it says": {[]sp{
-			{id: 1, service: "a", start: 0, end: 100, kind: server}, {id: 2, parent: 1, service: "a", start: 10, end: 90, kind: client},
-			{id: 3, parent: 2, service: "b", start: 5000, end: 5040, kind: server}, {id: 4, parent: 3, service: "c", start: 5010, end: 5020, kind: server},
+			{id: 1, service: "a@1", start: 0, end: 100, kind: server}, {id: 2, parent: 1, service: "a@1", start: 10, end: 90, kind: client},
+			{id: 3, parent: 2, service: "b@2", start: 5000, end: 5040, kind: server}, {id: 4, parent: 3, service: "c@2", start: 5010, end: 5020, kind: server},
 		}, ">a own 20 wait 0; a>b own 30 wait 40; b>c own 10 wait 0"},
 		"a service may call itself": {[]sp{
 			{id: 1, service: "a", start: 0, end: 100, kind: server}, {id: 2, parent: 1, service: "b", start: 10, end: 90, kind: server},
@@ -144,7 +160,7 @@ func TestWhatAFragmentLacksARootIsARequestOnlyWhereNoRootCame(t *testing.T) {
 func slowly(spans []sp, i, ms int, from, to int) string {
 	best, start, end := -1, 0, 0
 	for k, c := range spans {
-		if slowParent(spans, k) != i || c.end < c.start {
+		if slowWaiter(spans, k) != i || c.end < c.start {
 			continue
 		}
 		s, e := max(int(c.start), from), min(int(c.end), to)
@@ -167,7 +183,7 @@ func TestEveryInstantOfARequestBelongsToOneComponent(t *testing.T) {
 		for i := range spans {
 			spans[i].kind = trimtab.SpanInternal
 		}
-		spans[0].parent, spans[0].end = 0, max(spans[0].end, spans[0].start)
+		spans[0].parent, spans[0].flags, spans[0].end = 0, 0, max(spans[0].end, spans[0].start)
 		got := map[string]time.Duration{}
 		requests := 0
 		p, err := New(Config{Discover: true, Requests: func(r *Request) {

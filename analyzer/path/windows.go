@@ -35,10 +35,12 @@ type window struct {
 type sum struct {
 	requests, under, errors float64
 	// late are requests that came after their interval was closed.
-	late    float64
-	spans   uint64
-	sampled bool
-	latency quantile.Histogram
+	late float64
+	// adjusted are those whose span tells how many it stands for.
+	adjusted float64
+	spans    uint64
+	sampled  bool
+	latency  quantile.Histogram
 	// begun[k] requests began k intervals before they ended.
 	begun   []float64
 	slowest slowest
@@ -47,6 +49,9 @@ type sum struct {
 	// servpods are where the time of its requests went.
 	servpods servpods
 	flagged  tally
+	// started are the requests that no SERVER or CONSUMER span tells, by component. They
+	// count unless it is seen to serve some before the interval is closed.
+	started []startedSum
 }
 
 // pick returns the interval that a request of a workload which ended at end counts in,
@@ -148,7 +153,7 @@ func (w *windows) close(now int64, from *senders) (out []trimtab.Value) {
 				open = true
 			default:
 				x.sums[i] = nil // first: what fails here must not fail again for ever
-				if s.requests > 0 || s.late > 0 {
+				if s = s.total(w.places); s.requests > 0 || s.late > 0 {
 					out = append(out, w.sketch(x, int32(i), s, now, from))
 				}
 			}
@@ -199,6 +204,7 @@ func (w *windows) sketch(x *window, workload int32, s *sum, now int64, from *sen
 		Requests:  s.requests,
 		Spans:     s.spans,
 		Sampled:   s.sampled,
+		Adjusted:  s.adjusted,
 		Latency:   s.latency,
 		Begun:     begunOf(s.begun),
 		Threshold: trimtab.SecondsOf(time.Duration(about.threshold)),

@@ -123,7 +123,7 @@ func demoConfig(s *demo.Setup, dir, listen string) *config.Config {
 		cfg.Pool.CPU = s.Capacity
 	}
 	cfg.Objective, cfg.Round, cfg.Lease = s.Objective, s.Round, 10*time.Second
-	cfg.Analyzer.ReportInterval, cfg.Analyzer.TraceTimeout, cfg.Analyzer.Partitions = s.Round, 2*time.Second, 1
+	cfg.Analyzer.ReportInterval, cfg.Analyzer.Partitions = s.Round, 1
 	// A day lasts two minutes here, so the load changes within seconds: moves must be as quick.
 	cfg.Guard = config.Guard{MaxFall: 0.5, MaxLowered: 1, MaxMoved: 0.5, DeadBand: 0.02, HoldRounds: 3}
 	// Loads of the demo double within seconds: plan for the highest of a round.

@@ -84,6 +84,13 @@ func (c *doctorCmd) running(ctx context.Context) []site.Finding {
 		}
 		out = append(out, f)
 	}
+	if s, err := (client.Client{URL: c.URL}).Status(ctx); err == nil {
+		for _, w := range s.Workloads {
+			for _, note := range w.Notes {
+				out = append(out, site.Finding{Area: "workload", Subject: w.Name, Level: site.FoundNote, Text: note, Hint: "docs/operations.md says what to do about it"})
+			}
+		}
+	}
 	return out
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -160,6 +161,15 @@ func slow(batch *model.Batch) (out []spantest.Span, rejected uint64) {
 		if tag, ok := model.KeyValues(s.Tags).FindByKey("error"); ok && tag.AsString() == "true" {
 			span.Flags = trimtab.FlagError
 		}
+		if tag, ok := model.KeyValues(s.Tags).FindByKey("messaging.operation"); ok && tag.AsString() == "receive" {
+			span.Flags |= trimtab.FlagReceive
+		}
+		from := func(kind model.SpanRefType) bool {
+			return slices.ContainsFunc(s.References, func(r model.SpanRef) bool { return r.RefType == kind && r.TraceID == s.TraceID })
+		}
+		if from(model.FollowsFrom) && !from(model.ChildOf) {
+			span.Flags |= trimtab.FlagFollowsFrom
+		}
 		out = append(out, spantest.Span{Span: span, Attrs: attrs})
 	}
 	return out, rejected
@@ -169,7 +179,7 @@ func genTags(t *rapid.T, keys ...string) (tags model.KeyValues) {
 	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(keys), 0, len(keys), rapid.ID).Draw(t, "keys") {
 		switch rapid.IntRange(0, 3).Draw(t, "type") {
 		case 0:
-			tags = append(tags, model.String(key, rapid.SampledFrom([]string{"server", "client", "true", "x", ""}).Draw(t, "text")))
+			tags = append(tags, model.String(key, rapid.SampledFrom([]string{"server", "client", "consumer", "receive", "true", "x", ""}).Draw(t, "text")))
 		case 1:
 			tags = append(tags, model.Bool(key, rapid.Bool().Draw(t, "bool")))
 		case 2:
@@ -193,7 +203,7 @@ func genBatch(t *rapid.T) *model.Batch {
 			TraceID: model.NewTraceID(small.Draw(t, "high"), small.Draw(t, "low")), SpanID: model.SpanID(small.Draw(t, "id")),
 			StartTime: time.Unix(rapid.Int64Range(-1e9, 4e9).Draw(t, "s"), rapid.Int64Range(0, 999999999).Draw(t, "ns")).UTC(),
 			Duration:  time.Duration(rapid.Int64Range(-1e12, 1e15).Draw(t, "d")),
-			Tags:      genTags(t, "span.kind", "error", "http.method"), Logs: []model.Log{{Timestamp: time.Unix(1, 0)}},
+			Tags:      genTags(t, "span.kind", "error", "http.method", "messaging.operation"), Logs: []model.Log{{Timestamp: time.Unix(1, 0)}},
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "refs") {
 			s.References = append(s.References, model.SpanRef{TraceID: model.NewTraceID(small.Draw(t, "rh"), small.Draw(t, "rl")), SpanID: model.SpanID(small.Draw(t, "r")),

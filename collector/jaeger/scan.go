@@ -135,8 +135,9 @@ func scanSpan(b []byte, shared *collector.Resource, cache *collector.ResourceCac
 		p.SetResource(resource)
 	}
 	parent := refs[0].span
-	if parent == nil {
+	if parent == nil && refs[followsFrom].span != nil {
 		parent = refs[followsFrom].span
+		s.Flags |= trimtab.FlagFollowsFrom
 	}
 	if bad, reason := setIDs(&s, own, parent); bad {
 		p.Reject(reason)

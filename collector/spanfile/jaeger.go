@@ -142,4 +142,7 @@ func jaegerParent(references jsonvalue.Value, s *trimtab.Span) {
 			found, s.Parent = kind, id
 		}
 	}
+	if found == "FOLLOWS_FROM" {
+		s.Flags |= trimtab.FlagFollowsFrom
+	}
 }

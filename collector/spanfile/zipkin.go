@@ -100,8 +100,12 @@ func zipkinOne(v jsonvalue.Value) zipkinSpan {
 		case "shared":
 			z.shared, _ = m.Bool()
 		case "tags":
-			if text, ok := m.Member("error").Text(); ok && text != "false" {
-				z.span.Flags |= trimtab.FlagError
+			for key, tag := range m.Members() {
+				text, ok := tag.Text()
+				if key == "error" && ok && text != "false" {
+					z.span.Flags |= trimtab.FlagError
+				}
+				collector.ApplyAttribute(&z.span, key, text)
 			}
 		}
 	}

@@ -256,6 +256,9 @@ func (r *Row) has(s *state, d held, now time.Time) {
 
 // notes say what else bears on what the workload has.
 func (s *state) notes() (all []string) {
+	if s.estimate != nil {
+		all = append(all, s.estimate.Notes...)
+	}
 	for _, h := range s.hosts {
 		for i, its := 0, h.of(s.Name); i < len(its); i++ {
 			k := &its[i]

@@ -33,7 +33,7 @@ func (s *spans) open(ctx context.Context, address string) error {
 			return fmt.Errorf("send spans to trimtab: %w", err)
 		}
 		*p.to = sdk.NewTracerProvider(
-			sdk.WithBatcher(out, sdk.WithBatchTimeout(500*time.Millisecond), sdk.WithMaxQueueSize(1<<14)),
+			sdk.WithBatcher(out, sdk.WithMaxQueueSize(1<<14)),
 			sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", p.name), attribute.String("service.namespace", "shop"), attribute.String("host.name", host))))
 	}
 	return nil

@@ -37,7 +37,7 @@ func (p *spans) begin(ctx context.Context, a addresses) error {
 			return fmt.Errorf("send spans to trimtab: %w", err)
 		}
 		p.providers[i] = sdk.NewTracerProvider(
-			sdk.WithBatcher(out, sdk.WithBatchTimeout(time.Second)),
+			sdk.WithBatcher(out),
 			sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", name))))
 		p.tracers[i] = p.providers[i].Tracer("bench")
 	}

@@ -16,9 +16,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// exportEvery keeps reports fresh; OTEL_BSP_SCHEDULE_DELAY overrides it.
-const exportEvery = 200 * time.Millisecond
-
 // StartHeader carries when the router in front of a service took a request:
 // "t=" and Unix seconds with a fraction, as routers and load balancers send it.
 const StartHeader = "X-Request-Start"
@@ -49,7 +46,8 @@ func RequestStart(h http.Header, now time.Time) time.Time {
 }
 
 // newTracing builds a provider that exports to cfg.OTLP, or to where the
-// OTEL_ variables say. The sampler is theirs too: every request by default.
+// OTEL_ variables say. The sampler is theirs too, every request by default, and how
+// long spans are collected, 5 s by default.
 func newTracing(ctx context.Context, cfg *Config) (*sdktrace.TracerProvider, error) {
 	var opts []otlptracegrpc.Option
 	if cfg.OTLP != "" {
@@ -66,11 +64,7 @@ func newTracing(ctx context.Context, cfg *Config) (*sdktrace.TracerProvider, err
 	if err != nil {
 		return nil, fmt.Errorf("describe service %s: %w", cfg.Name, err)
 	}
-	var batch []sdktrace.BatchSpanProcessorOption
-	if os.Getenv("OTEL_BSP_SCHEDULE_DELAY") == "" {
-		batch = append(batch, sdktrace.WithBatchTimeout(exportEvery))
-	}
-	return sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter, batch...), sdktrace.WithResource(res)), nil
+	return sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res)), nil
 }
 
 // meters are the service's own metrics, under the names that dashboards and

@@ -1,0 +1,77 @@
+package analyzer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// toldOf enters the sketches of two minutes of seconds and returns what is said of them.
+func toldOf(change func(*trimtab.Sketch)) *arrival {
+	var a arrival
+	for i := range 120 {
+		from := time.Unix(int64(i), 0)
+		s := &trimtab.Sketch{Workload: "w", From: from, To: from.Add(time.Second), Requests: 20, Wait: 0.3}
+		change(s)
+		a.take(s)
+	}
+	return &a
+}
+
+func TestNotesSayWhatIsUnexpectedOfSpans(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*trimtab.Sketch)
+		want   string
+		held   bool
+	}{
+		{"quick", func(*trimtab.Sketch) {}, "", false},
+		{"collected", func(s *trimtab.Sketch) { s.Wait = 5.1 }, "spans come up to 5s late", false},
+		{"few too late", func(s *trimtab.Sketch) { s.Late = 0.6 }, "3% of the requests come too late to count", false},
+		{"many too late", func(s *trimtab.Sketch) { s.Late = 20 }, "50% of the requests come too late to count", true},
+		{"all too late", func(s *trimtab.Sketch) { s.Requests, s.Late = 0, 20 }, "100% of the requests come too late to count", true},
+		{"a sender not waited for", func(s *trimtab.Sketch) { s.Missing = 0.25 }, "25% of the requests come too late to count", true},
+		{"a wrong clock", func(s *trimtab.Sketch) { s.Flagged = map[string]uint64{"clock": 20} }, "the clock of a sender is wrong: its times are corrected", false},
+		{"sampled", func(s *trimtab.Sketch) { s.Adjusted = 20 }, "", false},
+		{"sampled in part", func(s *trimtab.Sketch) { s.Adjusted = 12 }, "senders sample unequally: 40% of the requests come from some that do not say how, and may stand for more", false},
+	} {
+		a := toldOf(c.change)
+		if got := strings.Join(a.notes(), "; "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+		if held := a.lacks(); (held != nil) != c.held {
+			t.Errorf("%s: held %v, want %v", c.name, held, c.held)
+		}
+	}
+}
+
+// TestTheLoadOfASenderThatCollectsIsNeitherLateNorStale: reports come in bursts of five,
+// and the workload is not held between them.
+func TestTheLoadOfASenderThatCollectsIsNeitherLateNorStale(t *testing.T) {
+	a, err := New(Config{Report: time.Second, Round: time.Second, Workloads: []Workload{{Name: "w"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Unix(1_800_000_000, 0)
+	var held []string
+	for tick := range 400 {
+		now := begin.Add(time.Duration(tick) * 250 * time.Millisecond)
+		if tick%20 == 0 && tick > 0 {
+			for k := 5; k > 0; k-- {
+				to := now.Add(-time.Duration(k-1) * time.Second)
+				a.Step(now, &trimtab.Sketch{Workload: "w", From: to.Add(-time.Second), To: to, Requests: 20, Wait: trimtab.SecondsOf(now.Sub(to))})
+			}
+		}
+		for _, v := range a.Step(now, nil) {
+			if e := v.(*trimtab.Estimate); tick > 60 && e.Hold != nil {
+				held = append(held, fmt.Sprint(now.Sub(begin), " ", e.Hold.Text))
+			}
+		}
+	}
+	if len(held) > 0 {
+		t.Errorf("held: %v", held)
+	}
+}

@@ -1,0 +1,87 @@
+package path
+
+import "github.com/trimtab/trimtab"
+
+// role is what a span is to its workload.
+type role uint8
+
+const (
+	// innerRole: no request.
+	innerRole role = iota
+	// servedRole: a request that a SERVER or CONSUMER span tells.
+	servedRole
+	// startedRole: a span of another kind that nobody in the workload called. It is a request
+	// only if its component never serves one: else it is a poller, a heartbeat or a job.
+	startedRole
+)
+
+// settle finds out what span i is; its parent must be settled. A span that its parent did
+// not wait for loses it: its time is none of the parent's.
+func (t *tree) settle(i int32, p *places) {
+	n := &t.nodes[i]
+	n.seen, n.top = 2, i
+	called, local := n.up != none, false
+	if called {
+		up := &t.nodes[n.up]
+		local = up.workload == n.workload
+		switch {
+		case n.apart(up, p):
+			n.up, n.told = none, true
+		default:
+			n.told = up.told || up.role != innerRole
+			if local {
+				n.top, n.inRequest = up.top, up.inRequest
+			}
+		}
+	}
+	orphan := !called && n.parent != 0
+	n.told = n.told || orphan && t.roots > 0
+	kind := trimtab.SpanKind(n.kind)
+	switch {
+	case n.inRequest:
+	case n.serves():
+		n.role, n.top, n.inRequest = servedRole, i, true
+	case local, n.flags&trimtab.FlagReceive != 0:
+	case orphan && kind != trimtab.SpanUnspecified:
+		// A fragment of a request: it counts where its server does, which is missing.
+		n.inRequest, n.told = true, true
+	case called && (kind == trimtab.SpanClient || kind == trimtab.SpanProducer):
+		// A call that is passed on, as by a sidecar.
+	case !p.serves(n.place):
+		n.role, n.inRequest = startedRole, true
+	}
+}
+
+// serves reports whether n tells of a request that was served: a call that was answered,
+// or a message that was processed.
+func (n *node) serves() bool {
+	k := trimtab.SpanKind(n.kind)
+	return k == trimtab.SpanServer || k == trimtab.SpanConsumer && n.flags&trimtab.FlagReceive == 0
+}
+
+// apart reports whether up did not wait for its child n: that is so by its reference
+// (FOLLOWS_FROM), for the consumer of a message, whose producer only waits for the broker,
+// and for what began when up was over.
+func (n *node) apart(up *node, p *places) bool {
+	if n.flags&trimtab.FlagFollowsFrom != 0 {
+		return true
+	}
+	if trimtab.SpanKind(n.kind) == trimtab.SpanConsumer &&
+		(trimtab.SpanKind(up.kind) == trimtab.SpanProducer || p.places[n.place].base != p.places[up.place].base) {
+		return true
+	}
+	if n.start <= up.end || !n.known || !up.known || n.otherClock(up, p) {
+		return false
+	}
+	n.faults |= outside
+	return true
+}
+
+// otherClock reports whether n, a span that is not within its parent up, may only seem so
+// by another clock: it is a call that took no longer than its caller saw, and not known to
+// be on the same host.
+func (n *node) otherClock(up *node, p *places) bool {
+	call := trimtab.SpanKind(n.kind) == trimtab.SpanServer && trimtab.SpanKind(up.kind) == trimtab.SpanClient
+	message := trimtab.SpanKind(n.kind) == trimtab.SpanConsumer || trimtab.SpanKind(up.kind) == trimtab.SpanProducer
+	return (call || n.place != up.place && !message) && n.duration() <= up.duration() && !p.sameHost(n.place, up.place)
+}
