@@ -66,6 +66,9 @@ func (h *home) ready(s *sender) error {
 
 // install gets what a sender needs, unless it is there.
 func (h *home) install(ctx context.Context, s *sender) error {
+	if err := h.installBetween(ctx, s.Route); err != nil {
+		return err
+	}
 	if s.Go != "" {
 		return h.build(ctx, s.Go)
 	}

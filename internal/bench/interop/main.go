@@ -43,6 +43,14 @@ type options struct {
 	core, install    bool
 }
 
+// trial is one row of the page before it is played.
+type trial struct {
+	// missing is where the row says why it has no figures.
+	missing *error
+	install func() error
+	play    func()
+}
+
 func run(ctx context.Context, o options) error {
 	h, err := open(".", o.cache)
 	if err != nil {
@@ -57,54 +65,32 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("find trimtab: %w", err)
 	}
 	p := &player{home: h, trimtab: trimtab, during: o.during}
-	var spans []outcome
-	for _, s := range senders() {
-		if named.MatchString(s.Name) && (s.Core || !o.core) {
-			spans = append(spans, outcome{sender: s})
-		}
-	}
-	var series []scraped
-	for _, s := range scrapers() {
-		if named.MatchString(s.Name) && !o.core {
-			series = append(series, scraped{scraper: s})
-		}
-	}
-	var alerts []alerted
-	for _, n := range notifiers() {
-		if named.MatchString(n.Name) && !o.core {
-			alerts = append(alerts, alerted{notifier: n})
-		}
-	}
+	wanted := func(name string, core bool) bool { return named.MatchString(name) && (core || !o.core) }
+	spans, series, alerts := rows(wanted)
+	var all []trial
 	for i := range spans {
-		spans[i].Missing = h.install(ctx, &spans[i].sender)
-		if spans[i].Missing == nil {
-			spans[i].Missing = h.installBetween(ctx, spans[i].Route)
-		}
+		r := &spans[i]
+		all = append(all, trial{&r.Missing, func() error { return h.install(ctx, &r.sender) }, func() { *r = p.play(ctx, r.sender) }})
 	}
 	for i := range series {
-		series[i].Missing = h.installScraper(ctx, &series[i].scraper)
+		r := &series[i]
+		all = append(all, trial{&r.Missing, func() error { return h.installScraper(ctx, &r.scraper) }, func() { *r = p.scrape(ctx, r.scraper) }})
 	}
 	for i := range alerts {
-		alerts[i].Missing = h.installNotifier(ctx, &alerts[i].notifier)
+		r := &alerts[i]
+		all = append(all, trial{&r.Missing, func() error { return h.installNotifier(ctx, &r.notifier) }, func() { *r = p.notify(ctx, r.notifier) }})
+	}
+	var missing []error
+	var work []func()
+	for _, t := range all {
+		if *t.missing = t.install(); *t.missing != nil {
+			missing = append(missing, *t.missing)
+		} else {
+			work = append(work, t.play)
+		}
 	}
 	if o.install {
-		return installed(spans, series, alerts)
-	}
-	var work []func()
-	for i := range spans {
-		if spans[i].Missing == nil {
-			work = append(work, func() { spans[i] = p.play(ctx, spans[i].sender) })
-		}
-	}
-	for i := range series {
-		if series[i].Missing == nil {
-			work = append(work, func() { series[i] = p.scrape(ctx, series[i].scraper) })
-		}
-	}
-	for i := range alerts {
-		if alerts[i].Missing == nil {
-			work = append(work, func() { alerts[i] = p.notify(ctx, alerts[i].notifier) })
-		}
+		return errors.Join(missing...)
 	}
 	together(work, o.beside)
 	text := page(o.during, spans, series, alerts)
@@ -118,19 +104,24 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// installed says what could not be installed.
-func installed(spans []outcome, series []scraped, alerts []alerted) error {
-	var missing []error
-	for _, o := range spans {
-		missing = append(missing, o.Missing)
+// rows are those of the page, without figures.
+func rows(wanted func(name string, core bool) bool) (spans []outcome, series []scraped, alerts []alerted) {
+	for _, s := range senders() {
+		if wanted(s.Name, s.Core) {
+			spans = append(spans, outcome{sender: s})
+		}
 	}
-	for _, o := range series {
-		missing = append(missing, o.Missing)
+	for _, s := range scrapers() {
+		if wanted(s.Name, s.Core) {
+			series = append(series, scraped{scraper: s})
+		}
 	}
-	for _, o := range alerts {
-		missing = append(missing, o.Missing)
+	for _, n := range notifiers() {
+		if wanted(n.Name, n.Core) {
+			alerts = append(alerts, alerted{notifier: n})
+		}
 	}
-	return errors.Join(missing...)
+	return spans, series, alerts
 }
 
 // together runs all of them, at most n at a time.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -93,19 +94,9 @@ func (p *player) played(ctx context.Context, dir string, o *outcome) error {
 	})
 	reading.Wait()
 	if err != nil || watched != nil {
-		return fmt.Errorf("play %s: %w", o.Name, firstOf(err, watched))
+		return fmt.Errorf("play %s: %w", o.Name, errors.Join(err, watched))
 	}
 	return o.Counted.finish(t)
-}
-
-// firstOf returns the first error that is one.
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // serve starts the service, drives it, waits for its last batch, and ends it.

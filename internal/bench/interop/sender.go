@@ -17,7 +17,7 @@ type sender struct {
 	// Name and Version are those of the library that makes the spans.
 	Name, Version string
 	// Says is how the library is set up and what it sends by default.
-	Says string
+	Says  string
 	Route route
 	// Node is the folder below internal/tools/interop/node with its packages; Go
 	// the command below internal/tools/interop. One of them is set.
@@ -33,7 +33,6 @@ type sender struct {
 	// Core senders are also tried in `make integration`.
 	Core bool
 }
-
 
 // senders is the table.
 func senders() []sender {
