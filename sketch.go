@@ -36,6 +36,9 @@ type Sketch struct {
 	// length before the one that they ended in, the last entry those before that
 	// too. At most MaxBegun entries; empty: all began in it.
 	Begun []float64 `json:"begun,omitempty"`
+	// Unserved is how many of Requests no SERVER or CONSUMER span tells: spans without a
+	// parent, of components that were never seen to serve a request.
+	Unserved float64 `json:"unserved,omitempty"`
 	// Under is how many of Requests ended without error within Threshold.
 	Under float64 `json:"under"`
 	// Errors is how many of Requests ended with an error.
@@ -117,7 +120,7 @@ func (s *Sketch) Validate() error {
 	if !s.From.Before(s.To) {
 		return Invalidf("sketch of %s: interval from %v to %v", s.Workload, s.From, s.To)
 	}
-	for name, v := range map[string]float64{"requests": s.Requests, "under": s.Under, "errors": s.Errors, "adjusted": s.Adjusted, "threshold_s": float64(s.Threshold),
+	for name, v := range map[string]float64{"requests": s.Requests, "under": s.Under, "errors": s.Errors, "adjusted": s.Adjusted, "unserved": s.Unserved, "threshold_s": float64(s.Threshold),
 		"late": s.Late, "wait_s": float64(s.Wait), "missing": s.Missing} {
 		if err := nonNegative(name, v); err != nil {
 			return err

@@ -19,8 +19,9 @@ type arrival struct {
 	// waited for, [0, 1].
 	requests, late, missing float64
 	// adjusted are the requests of the last half minute whose spans tell how many they
-	// stand for, clock the spans whose sender has a wrong clock.
-	adjusted, clock float64
+	// stand for, clock the spans whose sender has a wrong clock, unserved the requests that
+	// no SERVER or CONSUMER span tells.
+	adjusted, clock, unserved float64
 }
 
 const (
@@ -49,6 +50,7 @@ func (a *arrival) take(s *trimtab.Sketch) {
 	a.missing = s.Missing
 	a.clock = min(a.clock*keep+float64(s.Flagged["clock"]), maxArrived)
 	a.adjusted = min(a.adjusted*keep+s.Adjusted, maxArrived)
+	a.unserved = min(a.unserved*keep+s.Unserved, maxArrived)
 }
 
 // notes say what is unexpected of the spans of a workload.
@@ -61,6 +63,9 @@ func (a *arrival) notes() (all []string) {
 	}
 	if share := a.clock / max(a.requests, 1); share > fewFlagged {
 		all = append(all, "the clock of a sender is wrong: its times are corrected")
+	}
+	if share := a.unserved / max(a.requests, 1); share > fewFlagged {
+		all = append(all, fmt.Sprintf("%.0f%% of the requests are spans that serve nothing by their kind: background work, or a sender that sets no kind", 100*min(share, 1)))
 	}
 	if share := a.adjusted / max(a.requests, 1); share > fewFlagged && share < 1-fewFlagged {
 		all = append(all, fmt.Sprintf("senders sample unequally: %.0f%% of the requests come from some that do not say how, and may stand for more", 100*(1-share)))

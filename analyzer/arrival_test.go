@@ -35,6 +35,7 @@ func TestNotesSayWhatIsUnexpectedOfSpans(t *testing.T) {
 		{"all too late", func(s *trimtab.Sketch) { s.Requests, s.Late = 0, 20 }, "100% of the requests come too late to count", true},
 		{"a sender not waited for", func(s *trimtab.Sketch) { s.Missing = 0.25 }, "25% of the requests come too late to count", true},
 		{"a wrong clock", func(s *trimtab.Sketch) { s.Flagged = map[string]uint64{"clock": 20} }, "the clock of a sender is wrong: its times are corrected", false},
+		{"without kinds", func(s *trimtab.Sketch) { s.Unserved = 20 }, "100% of the requests are spans that serve nothing by their kind: background work, or a sender that sets no kind", false},
 		{"sampled", func(s *trimtab.Sketch) { s.Adjusted = 20 }, "", false},
 		{"sampled in part", func(s *trimtab.Sketch) { s.Adjusted = 12 }, "senders sample unequally: 40% of the requests come from some that do not say how, and may stand for more", false},
 	} {

@@ -19,6 +19,7 @@ func (s *site) words() template.FuncMap {
 		"tailGrew":        view.TailGrew,
 		"parts":           view.PartsOf,
 		"optional":        view.Optional,
+		"stale":           view.Stale,
 		"percent":         percentOf,
 		"amount":          view.Amount,
 		"amountIn":        view.AmountIn,

@@ -29,12 +29,11 @@
 // and 5.4 (spans in the place of the tracer).
 //
 // Sketches of the same interval from several partitions merge to the sketch
-// that one partition with all traces would have made, bit for bit; neither
-// duplicates nor the order of arrival changes them, once each has seen which components
-// serve requests. Broken spans are mended or
-// set aside, counted by kind, and change no other trace. Memory is bounded:
-// over the limits the oldest traces are finished early, and components and instances
-// are not told apart.
+// that one partition with all traces would have made, bit for bit, once each has
+// seen which components serve requests; neither duplicates nor the order of arrival
+// changes them. Broken spans are mended or set aside, counted by kind, and change no
+// other trace. Memory is bounded: over the limits the oldest traces are finished
+// early, and components and instances are not told apart.
 //
 // Senders collect spans before they send them, OpenTelemetry's SDKs for 5 s. With
 // Config.Lateness the package learns of each sender how late its spans come, and in

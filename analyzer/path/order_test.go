@@ -83,6 +83,7 @@ func merge(a, b *trimtab.Sketch) {
 	a.Latency.Merge(&b.Latency)
 	a.Under += b.Under
 	a.Adjusted += b.Adjusted
+	a.Unserved += b.Unserved
 	a.Errors += b.Errors
 	a.Exemplars = trimtab.SlowestExemplars(a.Exemplars, b.Exemplars)
 	for name, c := range b.Components {

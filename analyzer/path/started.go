@@ -23,7 +23,9 @@ func (s *sum) startedBy(component placeID) *sum {
 func (s *sum) total(p *places) *sum {
 	for _, x := range s.started {
 		if !p.serves(x.component) {
+			n := s.unserved + x.requests
 			s = s.plus(x.sum)
+			s.unserved = n
 		}
 	}
 	return s
@@ -40,6 +42,7 @@ func (s *sum) plus(t *sum) *sum {
 	out := sum{late: s.late + t.late, spans: s.spans, sampled: s.sampled, flagged: s.flagged}
 	for _, x := range []*sum{s, t} {
 		out.requests += x.requests
+		out.adjusted += x.adjusted
 		out.under += x.under
 		out.errors += x.errors
 		out.latency.Merge(&x.latency)

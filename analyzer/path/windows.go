@@ -49,6 +49,8 @@ type sum struct {
 	// servpods are where the time of its requests went.
 	servpods servpods
 	flagged  tally
+	// unserved are those of requests that no SERVER or CONSUMER span tells.
+	unserved float64
 	// started are the requests that no SERVER or CONSUMER span tells, by component. They
 	// count unless it is seen to serve some before the interval is closed.
 	started []startedSum
@@ -205,6 +207,7 @@ func (w *windows) sketch(x *window, workload int32, s *sum, now int64, from *sen
 		Spans:     s.spans,
 		Sampled:   s.sampled,
 		Adjusted:  s.adjusted,
+		Unserved:  s.unserved,
 		Latency:   s.latency,
 		Begun:     begunOf(s.begun),
 		Threshold: trimtab.SecondsOf(time.Duration(about.threshold)),

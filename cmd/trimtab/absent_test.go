@@ -60,6 +60,22 @@ func constantly(text string) func(http.ResponseWriter, *http.Request, bool) {
 	}
 }
 
+// inPart answers everything but the age with less than there is, and says so.
+func inPart(mark string) func(http.ResponseWriter, *http.Request, bool) {
+	return func(w http.ResponseWriter, r *http.Request, age bool) {
+		if age {
+			vector(w, "0.1")
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		value := "50"
+		if strings.Contains(r.FormValue("query"), "perf") {
+			value = "0.99"
+		}
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[%d,%q]}]},%s}`, time.Now().Unix(), value, mark)
+	}
+}
+
 func TestAbsentPrometheusDataOfAnyKindLowersNobodyAndTheReasonIsShown(t *testing.T) {
 	t.Parallel()
 	a := &answers{faults: map[string]func(http.ResponseWriter, *http.Request, bool){
@@ -77,6 +93,9 @@ func TestAbsentPrometheusDataOfAnyKindLowersNobodyAndTheReasonIsShown(t *testing
 			fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
 		},
 		"w_junk": func(w http.ResponseWriter, _ *http.Request, _ bool) { fmt.Fprint(w, "<html>login</html>") },
+		// Half of the load, and the other half in a store that is away.
+		"w_thanos":  inPart(`"warnings":["receive series from Addr: 10.0.0.7:10901: rpc error: code = Unavailable desc = EOF"]`),
+		"w_cluster": inPart(`"isPartial":true`),
 		"w_frozen": func(w http.ResponseWriter, _ *http.Request, age bool) {
 			if age {
 				vector(w, "3600")
@@ -86,7 +105,7 @@ func TestAbsentPrometheusDataOfAnyKindLowersNobodyAndTheReasonIsShown(t *testing
 		},
 	}}
 	// What goes on well, and what loses its group on the host. The pool is so
-	// small that nobody can keep what it has, whoever is known first: of 11
+	// small that nobody can keep what it has, whoever is known first: of 13
 	// workloads with 0.8 cores each, any 6 at the least allowed leave 4.3.
 	names := []string{"w_well", "w_vanished"}
 	for name := range a.faults {
@@ -164,7 +183,7 @@ workloads:
 		return nil
 	})
 	saysSince(t, p, a, began)
-	reasons := map[string]string{"w_error": "500", "w_slow": "", "w_cut": "", "w_nan": "", "w_inf": "", "w_negative": "", "w_empty": "", "w_junk": "", "w_frozen": "", "w_vanished": "no such file"}
+	reasons := map[string]string{"w_error": "500", "w_slow": "", "w_cut": "", "w_nan": "", "w_inf": "", "w_negative": "", "w_empty": "", "w_junk": "", "w_thanos": "the answer is partial: receive series from", "w_cluster": "the answer is partial", "w_frozen": "", "w_vanished": "no such file"}
 	for name, want := range reasons {
 		code, out := p.command("explain", name)
 		reason := ""

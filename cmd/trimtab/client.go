@@ -104,7 +104,7 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 	rows := [][]string{{"WORKLOAD", "MODE", "LOAD/S", "P50", "P99", "SLO", "WITHIN", "BUDGET", strings.ToUpper(view.Unit(s.Resource)), "TARGET", "STATE"}}
 	for i := range s.Workloads {
 		r := &s.Workloads[i]
-		rows = append(rows, []string{r.Name, string(r.Mode), view.Optional(r.Load), view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"),
+		rows = append(rows, []string{r.Name, string(r.Mode), view.Load(r), view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"),
 			orDash(r.SLO), view.Performance(r.Performance, r.Share), r.Budget.LeftText(), view.Has(r), view.Optional(r.Target), stateSince(r)})
 	}
 	table(w, rows)
@@ -125,7 +125,7 @@ func watched(w io.Writer, s *view.Status) {
 	rows := [][]string{{"WORKLOAD", "MODE", "LOAD/S", "P50", "P99", "STATE"}}
 	for i := range s.Workloads {
 		r := &s.Workloads[i]
-		rows = append(rows, []string{r.Name, string(r.Mode), view.Optional(r.Load), view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"), r.State})
+		rows = append(rows, []string{r.Name, string(r.Mode), view.Load(r), view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"), r.State})
 	}
 	table(w, rows)
 	fmt.Fprintln(w, "\nwatching only: no pool is configured. To let trimtab recommend, write a trimtab.yaml (docs/config.md, or `trimtab explain WORKLOAD`\nfor a start) and start `trimtab run --config.file trimtab.yaml`.")

@@ -147,7 +147,11 @@ func (x *explanation) inputs() {
 			x.add("input "+in.Name, "missing: %s", in.Missing)
 			continue
 		}
-		x.add("input "+in.Name, "%s, %s old, from %s", view.Quantity(in, x.Resource, x.Share), view.Age(in.Age), orDash(in.Source))
+		age := view.Age(in.Age) + " old"
+		if in.Name == string(trimtab.Load) && x.LoadStale {
+			age = "stale: " + age
+		}
+		x.add("input "+in.Name, "%s, %s, from %s", view.Quantity(in, x.Resource, x.Share), age, orDash(in.Source))
 	}
 	for _, in := range x.Counters {
 		x.add("counter "+in.Name, "%s, %s old, from %s", view.Quantity(in, x.Resource, x.Share), view.Age(in.Age), orDash(in.Source))

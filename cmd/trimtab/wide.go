@@ -23,7 +23,7 @@ func wideStatus(w io.Writer, s *view.Status) {
 		if r.Decision != nil {
 			plan = r.Decision.Plan
 		}
-		rows = append(rows, []string{r.Name, string(r.Mode), orDash(string(r.Class)), view.Optional(r.Load), view.Optional(r.LoadUpper),
+		rows = append(rows, []string{r.Name, string(r.Mode), orDash(string(r.Class)), view.Load(r), view.Optional(r.LoadUpper),
 			view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"), orDash(r.SLO), view.Performance(r.Performance, r.Share),
 			r.Budget.LeftText(), r.Budget.BurnText(), view.Optional(r.Utility), view.Has(r), view.Optional(r.Target), view.Optional(r.Demand), fmt.Sprint(r.Reports), age, plan,
 			orDash(r.Host), orDash(r.Knob), stateSince(r)})

@@ -129,6 +129,7 @@ func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
 	var trace, id, parent [32]byte
 	var nTrace, nID, nParent int
 	var state string
+	var attributes jsonvalue.Value
 	ok := true
 	for key, v := range v.Members() {
 		if v.Absent() {
@@ -150,14 +151,21 @@ func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
 			s.End, read = v.Int()
 		case "kind":
 			s.Kind, read = jsonKind(v)
+		case "attributes":
+			attributes = v
 		case "status":
-			s.Flags, read = jsonStatus(v)
+			var flags uint8
+			flags, read = jsonStatus(v)
+			s.Flags |= flags
 		}
 		if ok = ok && read; !ok {
 			return trimtab.Invalidf("read OTLP request: span with %s %.40q", key, []byte(v))
 		}
 	}
 	applyState([]byte(state), &s)
+	if mayReceive(s.Kind, nParent == 0) {
+		jsonAttributes(attributes, &s)
+	}
 	if bad := setIDs(&s, trace[:nTrace], id[:nID], parent[:nParent]); bad >= 0 {
 		p.Reject(collector.Reason(bad))
 		return nil

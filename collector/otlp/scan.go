@@ -29,14 +29,15 @@ const (
 
 	scopeSpansSpans = 2<<3 | length
 
-	spanTraceID  = 1<<3 | length
-	spanID       = 2<<3 | length
-	spanState    = 3<<3 | length
-	spanParentID = 4<<3 | length
-	spanKind     = 6<<3 | varint
-	spanStart    = 7<<3 | fixed64
-	spanEnd      = 8<<3 | fixed64
-	spanStatus   = 15<<3 | length
+	spanTraceID   = 1<<3 | length
+	spanID        = 2<<3 | length
+	spanState     = 3<<3 | length
+	spanParentID  = 4<<3 | length
+	spanKind      = 6<<3 | varint
+	spanStart     = 7<<3 | fixed64
+	spanEnd       = 8<<3 | fixed64
+	spanAttribute = 9<<3 | length
+	spanStatus    = 15<<3 | length
 
 	statusCode = 3<<3 | varint
 
@@ -124,10 +125,10 @@ func scanScope(b []byte, p *collector.Packer) error {
 // scanSpan reads one span into s. bad is the reason to reject it, or < 0.
 func scanSpan(b []byte, s *trimtab.Span) (bad int, err error) {
 	*s = trimtab.Span{Adjusted: 1}
-	var trace, id, parent, state, value []byte
+	var trace, id, parent, state, value, attributes []byte
 	code, n := uint64(0), 0
 	for len(b) > 0 {
-		tag := uint64(b[0])
+		field, tag := b, uint64(b[0])
 		if n = 1; tag >= 0x80 {
 			if tag, n = wire.Varint(b); n <= 0 {
 				return -1, wire.Malformed("tag")
@@ -147,6 +148,10 @@ func scanSpan(b []byte, s *trimtab.Span) (bad int, err error) {
 				parent = value
 			case spanState:
 				state = value
+			case spanAttribute:
+				if attributes == nil {
+					attributes = field
+				}
 			case spanStatus:
 				if code, err = scanStatus(value, code); err != nil {
 					return -1, err
@@ -169,6 +174,11 @@ func scanSpan(b []byte, s *trimtab.Span) (bad int, err error) {
 	}
 	if code == statusError {
 		s.Flags |= trimtab.FlagError
+	}
+	if attributes != nil && mayReceive(s.Kind, len(parent) == 0) {
+		if err := scanAttributes(attributes, s); err != nil {
+			return -1, err
+		}
 	}
 	if len(state) > 0 {
 		applyState(state, s)

@@ -84,6 +84,13 @@ func slowSpan(s *tracepb.Span) (trimtab.Span, bool) {
 	if s.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR {
 		out.Flags |= trimtab.FlagError
 	}
+	if s.GetKind() == tracepb.Span_SPAN_KIND_CONSUMER || s.GetKind() == tracepb.Span_SPAN_KIND_CLIENT && len(s.GetParentSpanId()) == 0 {
+		for _, a := range s.GetAttributes() {
+			if a.GetKey() == "messaging.operation" && a.GetValue().GetStringValue() == "receive" {
+				out.Flags |= trimtab.FlagReceive
+			}
+		}
+	}
 	// The generator below writes thresholds in this one form.
 	if _, th, ok := strings.Cut(s.GetTraceState(), "ot=th:"); ok {
 		v, err := strconv.ParseUint(th+strings.Repeat("0", 14-len(th)), 16, 64)
@@ -103,11 +110,11 @@ func genID(n int) *rapid.Generator[[]byte] {
 }
 
 func genAttrs(t *rapid.T) (attrs []*commonpb.KeyValue) {
-	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"service.name", "host", "", "pid", "ok", "x"}), 0, 5, rapid.ID).Draw(t, "keys") {
+	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"service.name", "host", "", "pid", "ok", "messaging.operation"}), 0, 5, rapid.ID).Draw(t, "keys") {
 		v := &commonpb.AnyValue{}
 		switch rapid.IntRange(0, 5).Draw(t, "type") {
 		case 0, 1:
-			v.Value = &commonpb.AnyValue_StringValue{StringValue: rapid.String().Draw(t, "text")}
+			v.Value = &commonpb.AnyValue_StringValue{StringValue: rapid.OneOf(rapid.Just("receive"), rapid.String()).Draw(t, "text")}
 		case 2:
 			v.Value = &commonpb.AnyValue_BoolValue{BoolValue: rapid.Bool().Draw(t, "bool")}
 		case 3:

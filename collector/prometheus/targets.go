@@ -271,9 +271,11 @@ func (t *targets) partial(now time.Time, st *standing, value float64, window tim
 
 // words say what a partial value lacks.
 func (t *targets) words(now time.Time, st *standing, value float64) error {
-	i := slices.IndexFunc(st.doubted, func(id target) bool { return t.of[id] != nil })
-	id := st.doubted[i]
+	id := slices.MaxFunc(st.doubted, func(a, b target) int { return cmp.Compare(t.grave(a), t.grave(b)) })
 	first := t.of[id]
+	if first == nil {
+		first = &source{at: now}
+	}
 	what := fmt.Sprintf("told nothing new for %v", now.Sub(first.at).Round(time.Second))
 	switch {
 	case first.down:
@@ -281,18 +283,31 @@ func (t *targets) words(now time.Time, st *standing, value float64) error {
 	case !first.doubted:
 		what = fmt.Sprintf("came back %v ago", now.Sub(first.back).Round(time.Second))
 	}
-	which := ""
+	which := " one" // the gravest
 	if id.job != "" || id.instance != "" {
-		which = fmt.Sprintf(", job %.60q instance %.60q", id.job, id.instance)
+		which = fmt.Sprintf(" job %.60q instance %.60q,", id.job, id.instance)
 	}
-	text := fmt.Sprintf("partial: %d of %d targets%s, %s", len(st.doubted), st.count, which, what)
+	text := fmt.Sprintf("partial: %d of %d targets,%s %s", len(st.doubted), st.count, which, what)
 	if len(st.doubted) > 1 {
-		text = fmt.Sprintf("partial: %d of %d targets told nothing new; the first%s, %s", len(st.doubted), st.count, which, what)
+		text = fmt.Sprintf("partial: %d of %d targets are in doubt, among them%s %s", len(st.doubted), st.count, which, what)
 	}
 	if t.count > 0 {
 		text += fmt.Sprintf("; it reads %.3g, and was %.3g with all", value, t.whole)
 	}
 	return &fault{kindPartial, text}
+}
+
+// grave orders targets in doubt by what is known against them.
+func (t *targets) grave(id target) int {
+	switch s := t.of[id]; {
+	case s == nil:
+		return 0
+	case s.down:
+		return 3
+	case s.doubted:
+		return 2
+	}
+	return 1
 }
 
 // enough is the part of the last whole value below which a value is partial. A target

@@ -85,12 +85,16 @@ type Row struct {
 	Since time.Time `json:"since,omitzero"`
 	// Notes say what else bears on what it has until it ends, or somebody ends it: the limit
 	// of a group above.
-	Notes       []string `json:"notes,omitempty"`
-	Load        *float64 `json:"load,omitempty"`
-	LoadUpper   *float64 `json:"load_upper,omitempty"`
-	Performance *float64 `json:"performance,omitempty"`
-	Share       bool     `json:"performance_is_share,omitempty"`
-	Utility     *float64 `json:"utility,omitempty"`
+	Notes     []string `json:"notes,omitempty"`
+	Load      *float64 `json:"load,omitempty"`
+	LoadUpper *float64 `json:"load_upper,omitempty"`
+	// LoadAge is how long ago Load was measured last, and LoadStale that nothing newer
+	// came in time: it says what was asked of the workload then, not what is now.
+	LoadAge     *trimtab.Seconds `json:"load_age_s,omitempty"`
+	LoadStale   bool             `json:"load_stale,omitempty"`
+	Performance *float64         `json:"performance,omitempty"`
+	Share       bool             `json:"performance_is_share,omitempty"`
+	Utility     *float64         `json:"utility,omitempty"`
 	// Budget is the error budget of the last 7 days, as far as it is known.
 	Budget  *Budget                    `json:"error_budget,omitempty"`
 	Latency map[string]trimtab.Seconds `json:"latency_s,omitempty"`
@@ -189,7 +193,10 @@ type Explanation struct {
 	// load, with its band; Forecast is that load.
 	Curve    *trimtab.Curve        `json:"curve,omitempty"`
 	Forecast *trimtab.LoadForecast `json:"forecast,omitempty"`
-	Reports  int                   `json:"reports"`
+	// LoadAge and LoadStale are as in [Row].
+	LoadAge   *trimtab.Seconds `json:"load_age_s,omitempty"`
+	LoadStale bool             `json:"load_stale,omitempty"`
+	Reports   int              `json:"reports"`
 	// Observations are the newest reports that had both an allocation and a
 	// performance, oldest first: ?observations= of them, by default none and at
 	// most [MaxObservations].

@@ -97,6 +97,9 @@ func (s *state) shown(e *trimtab.Estimate) *trimtab.Estimate {
 		return &out
 	}
 	out.Model, out.Fallback, out.Hold = brief(e.Model), brief(e.Fallback), nil // nobody plans for it
+	if h := e.Hold; h != nil && h.Input == string(trimtab.Load) {
+		out.Hold = &trimtab.Held{Code: h.Code, Input: string(trimtab.Load)} // its load is stale
+	}
 	out.Shares, out.Counters = nil, nil
 	out.Inputs = slices.Clone(e.Inputs[:min(len(e.Inputs), invented)])
 	for i := range out.Inputs {

@@ -28,6 +28,9 @@ func Draft(row *Row, group string, cores float64) (lines []string, recommends bo
 	load := "no load yet"
 	if row.Load != nil {
 		load = fmt.Sprintf("%.3g requests per second now", *row.Load)
+		if row.LoadStale && row.LoadAge != nil {
+			load = fmt.Sprintf("%.3g requests per second %s ago, and none seen since", *row.Load, Age(*row.LoadAge))
+		}
 	}
 	name := row.Name
 	if !plainName(name) {

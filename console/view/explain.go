@@ -33,6 +33,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	if s.estimate != nil {
 		e.Inputs, e.Counters = s.inputs(now), aged(s.estimate.Counters, now.Sub(s.estimate.Time))
 		e.Model, e.Curve, e.Forecast = s.estimate.Model, s.estimate.Curve, s.estimate.Load
+		e.LoadAge, e.LoadStale = row.LoadAge, row.LoadStale
 	}
 	if c := s.contributions; c != nil && now.Sub(c.Time) < max(contributionsLast, 3*v.config.Round) {
 		e.Contributions = c

@@ -77,6 +77,22 @@ func Has(r *Row) string {
 	return Amount(*r.Allocation)
 }
 
+// Load prints the load of a workload, with its age where it is stale.
+func Load(r *Row) string {
+	if stale := Stale(r.LoadStale, r.LoadAge); stale != "" && r.Load != nil {
+		return Number(*r.Load) + " " + stale
+	}
+	return Optional(r.Load)
+}
+
+// Stale says how old a stale figure is, in brackets; nothing of one that counts.
+func Stale(stale bool, age *trimtab.Seconds) string {
+	if !stale || age == nil {
+		return ""
+	}
+	return "(stale, " + Age(*age) + " old)"
+}
+
 // Percent prints a share of 1, with one decimal only next to 100%, where the
 // difference counts: 87%, 99.5%.
 func Percent(v float64) string {

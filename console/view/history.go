@@ -189,7 +189,7 @@ func (s *state) report(e *trimtab.Estimate) point {
 	}
 	set(colAllocation, e.Allocation)
 	set(colPerformance, e.Performance)
-	if e.Load != nil {
+	if e.Load != nil && (e.Hold == nil || e.Hold.Input != "load") { // else it is that of an earlier time
 		set(colLoad, &e.Load.Now)
 		set(colUpper, &e.Load.Upper)
 	}

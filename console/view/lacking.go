@@ -43,11 +43,11 @@ func (v *Model) silent(s *state, now time.Time) *MissingInput {
 	if !s.declared {
 		return nil
 	}
-	e, round := s.estimate, v.config.Round
+	e := s.estimate
 	switch {
 	case e == nil:
 		return &MissingInput{Input: "estimate", Reason: "none yet", Since: v.began}
-	case round > 0 && now.Sub(e.Time) > 3*round+5*time.Second:
+	case v.silentSince(e, now):
 		return &MissingInput{Input: "estimate", Reason: "nothing from the analyzer", Since: e.Time}
 	case e.Hold != nil && len(s.lacks) == 0:
 		return &MissingInput{Input: cmp.Or(e.Hold.Input, "estimate"), Source: e.Hold.Source, Reason: e.Hold.Text, Since: s.holdSince}

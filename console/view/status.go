@@ -209,6 +209,7 @@ func (v *Model) row(s *state, now time.Time) Row {
 		r.Age = &age
 		if e.Load != nil {
 			r.Load, r.LoadUpper = &e.Load.Now, &e.Load.Upper
+			r.LoadAge, r.LoadStale = v.loadAge(s, now)
 		}
 		if s.Utility != nil && e.Performance != nil {
 			u := s.Utility(*e.Performance)
@@ -303,7 +304,7 @@ func (s *state) latest(resource string) *Decision {
 
 // stateAt says how the workload is; what needs a person comes first.
 func (v *Model) stateAt(s *state, now time.Time) situation {
-	e, round := s.estimate, v.config.Round
+	e := s.estimate
 	held, isHeld := v.heldNow(s)
 	has := s.main(v.config.Resource, now)
 	knob := has.problem()
@@ -317,7 +318,7 @@ func (v *Model) stateAt(s *state, now time.Time) situation {
 		return situation{codeHeld, held.Text, s.heldSince}
 	case e == nil:
 		return situation{codeWaiting, "", s.heldSince}
-	case round > 0 && now.Sub(e.Time) > 3*round+5*time.Second:
+	case v.silentSince(e, now):
 		return situation{codeStale, "nothing for " + Age(trimtab.SecondsOf(now.Sub(e.Time))), e.Time}
 	case e.Hold != nil && s.declared:
 		return situation{codeHeld, e.Hold.Text, s.lackSince()}
@@ -331,6 +332,28 @@ func (v *Model) stateAt(s *state, now time.Time) situation {
 		return situation{code: codeOff}
 	}
 	return situation{code: codeOK}
+}
+
+// silentSince reports whether the analyzer said nothing of a workload for so long that its
+// estimate no longer counts.
+func (v *Model) silentSince(e *trimtab.Estimate, now time.Time) bool {
+	return v.config.Round > 0 && now.Sub(e.Time) > 3*v.config.Round+5*time.Second
+}
+
+// loadAge is how long ago the load of an estimate was measured last, and whether nothing
+// newer came in time.
+func (v *Model) loadAge(s *state, now time.Time) (age *trimtab.Seconds, stale bool) {
+	e := s.estimate
+	stale = v.silentSince(e, now) || e.Hold != nil && e.Hold.Input == "load" || s.lacks["load"].Reason != ""
+	at, known := s.seen["load"]
+	if !known && !stale {
+		return nil, false
+	}
+	if !known {
+		at = e.Time
+	}
+	old := trimtab.SecondsOf(max(0, now.Sub(at)))
+	return &old, stale
 }
 
 // lackSince is when an estimate's hold began: when the first of the inputs

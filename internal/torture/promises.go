@@ -143,6 +143,13 @@ func all() []promise {
 			not: []string{"10^6 instants of real processes: the script's limits are read some 40 times a second; hosts that lie are tried in memory"}},
 		{id: "R27", sentence: "every move is judged: harmful ones are taken back", tests: []test{
 			{pkg: "./planner", name: "TestAMoveThatHarmedIsTakenBackInTheNextRoundAndGoodOnesStay", full: 10_000, once: 5 * second, each: 2 * ms}}},
+		{id: "R30", sentence: "a partial answer is missing: a store that is away, a federation that is cut off", tests: []test{
+			{pkg: "./collector/prometheus", name: "TestAPartialAnswerIsMissing", once: 2 * second},
+			{pkg: "./collector/prometheus", name: "TestNoStoreThatIsAwayMakesALoadFall", once: 2 * second},
+			{pkg: "./collector/prometheus", name: "TestALoadOfWhichAPartIsCutOffIsMissingAndNeverAFall", once: 2 * second},
+			{pkg: "./collector/prometheus", name: "TestManyTargetsThatAreDownAreAllMissed", once: 2 * second},
+			{pkg: "./cmd/trimtab", name: "TestAbsentPrometheusDataOfAnyKindLowersNobodyAndTheReasonIsShown", once: 60 * second}},
+			not: []string{"stores of a real Thanos and a real cluster of VictoriaMetrics: their answers are played to the byte"}},
 		{id: "S1", sentence: "a stage can use only its own subjects", tests: []test{
 			{pkg: "./internal/cluster", name: "TestARoleIsDeniedEverythingThatTheTableDoesNotGiveIt", once: 10 * second},
 			{pkg: "./internal/cluster", name: "TestNobodyButThePlannerPublishesWhatItReadsFromAStream", once: 2 * second},
