@@ -200,12 +200,18 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 		a.lock.Close()
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}
+	for _, l := range []*hostfs.Lock{a.lock, a.presence} {
+		if aside := l.Aside(); aside != "" {
+			a.logger.Warn("something else was in place of a lock file and was renamed: it is of no use to trimtab", "file", aside)
+		}
+	}
 	if a.config.JournalSize == 0 && len(c.Finders) > 0 {
 		a.config.JournalSize = 4 * hostfs.DefaultJournalSize // for MaxKnobs, and as many in one plan
 	}
 	if a.journal, err = a.openJournal(ctx); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", errors.Join(err, a.presence.Close(), a.lock.Close()))
 	}
+	_ = a.presence.SetContent([]byte("there is a journal\n")) // see readHeld, which does without
 	a.host = a.openHost()
 	a.start(ctx)
 	a.watchdog = a.guard()
@@ -217,7 +223,7 @@ func (a *Actuator) start(ctx context.Context) {
 	s := readState(journalState(a.journal))
 	if n := a.journal.Damaged() + s.unreadable; n > 0 {
 		a.metrics.Counter("trimtab_actuator_journal_damaged_total").Add(float64(n))
-		a.logger.Warn("journal was damaged; what was readable is used", "places", n)
+		a.tellDamage(n, len(s.entries))
 	}
 	a.position, a.lease, a.paused, a.released = s.position, s.lease, s.paused, s.released
 	for _, t := range a.config.Targets {

@@ -53,7 +53,7 @@ func TestFaultsOfTheDiskLeaveEveryBaselineToBeRestored(t *testing.T) {
 		kind := []string{"full before the start", "full between two plans", "a torn copy", "a flipped bit"}[random.IntN(4)]
 		kinds[kind]++
 		if random.IntN(4) == 0 { // a new host: its journal is not there yet
-			for _, name := range []string{"journal.0", "journal.1"} {
+			for _, name := range []string{"journal.0", "journal.1", "actuator"} {
 				if err := os.Remove(filepath.Join(h.config.Dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 					t.Fatal(err)
 				}

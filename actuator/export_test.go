@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // OpenAt opens an actuator with clocks that a test can make jump.
@@ -32,4 +33,11 @@ func DecodeRecord(k string, value []byte) []trimtab.Amount {
 		all = append(append(all, e.Baseline), e.Wrote...)
 	}
 	return all
+}
+
+// Watch returns what one look of a watchdog at a journal does, and what it restores when
+// the actuator is dead.
+func Watch(dir, boot string, reopen func([]byte) (Knob, error)) (look func(context.Context), restore func(context.Context) (Report, error)) {
+	w := &watcher{dir: dir, boot: boot, reopen: reopen, follower: hostfs.JournalFollower{Dir: dir}}
+	return func(ctx context.Context) { w.relieve(ctx) }, w.restore
 }

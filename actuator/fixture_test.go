@@ -89,6 +89,7 @@ func reopen(undo []byte) (actuator.Knob, error) {
 	if err := json.Unmarshal(undo, &k); err != nil || k.Path == "" {
 		return nil, trimtab.Invalidf("undo %q", undo)
 	}
+	grow(filepath.Dir(k.Path))
 	return &k, nil
 }
 

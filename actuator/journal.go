@@ -32,6 +32,20 @@ func (a *Actuator) openJournal(ctx context.Context) (Journal, error) {
 	return hostfs.OpenJournal(a.config.Dir, a.config.JournalSize)
 }
 
+// tellDamage says that so many places of the journal could not be read, and so many
+// baselines could.
+func (a *Actuator) tellDamage(places, baselines int) {
+	damage := hostfs.Damage{}
+	if j, ok := a.journal.(*hostfs.Journal); ok {
+		damage = j.Damage()
+	}
+	if damage.Lost && baselines == 0 {
+		a.logger.Error("the journal cannot be read: a limit that an earlier start of trimtab set may still be in place, and counts as its baseline from now on; compare the limits with those that you want", "dir", a.config.Dir, "damage", damage.String())
+		return
+	}
+	a.logger.Warn("journal was damaged; what was readable is used", "places", places, "damage", damage.String())
+}
+
 // RestoreJournal puts every baseline of a journal back, as [Restore] does of one in a
 // directory.
 func RestoreJournal(ctx context.Context, j Journal, reopen func(undo []byte) (Knob, error)) (Report, error) {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,12 +51,7 @@ func readOwner(text []byte) (o owner) {
 
 // readMark reads the mark in a lock file.
 func readMark(path string) owner {
-	f, err := os.Open(path)
-	if err != nil {
-		return owner{}
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, hostfs.MaxRead))
+	b, err := hostfs.ReadFile(path, hostfs.MaxRead)
 	if err != nil {
 		return owner{}
 	}

@@ -69,3 +69,24 @@ func (o *owner) pending() bool {
 		return e.Resource == o.Resource && e.Workload == o.Workload && e.Instance == o.Instance
 	})
 }
+
+// maxTurned bounds what Turned lists.
+const maxTurned = 100
+
+// Turned lists what the actuator with a journal in dir turned last, by its marks in a
+// directory of locks: for people, where the journal is lost. It may be at its baseline.
+func Turned(locks, dir string) (all []string) {
+	entries, err := os.ReadDir(locks)
+	if err != nil {
+		return nil
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	for _, e := range entries {
+		if mark := readMark(filepath.Join(locks, e.Name())); mark.Dir == dir && mark.Place != "" && len(all) < maxTurned {
+			all = append(all, fmt.Sprintf("%s of %s: %s", mark.Resource, mark.Name(), mark.Place))
+		}
+	}
+	return all
+}

@@ -8,92 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
-
-// Restored is what became of one baseline.
-type Restored struct {
-	trimtab.KnobID
-	Knob string `json:"knob"`
-	// Status is Written, Equal (it stood there already), Refused (somebody
-	// else changed the knob, or it is gone) or Failed.
-	Status   trimtab.Status `json:"status"`
-	Found    trimtab.Amount `json:"found"`
-	Baseline trimtab.Amount `json:"baseline"`
-	Reason   string         `json:"reason,omitempty"`
-
-	entry *entry
-}
-
-// Report is what a restore did.
-type Report struct {
-	Items []Restored `json:"items"`
-	// Damaged counts places of the journal that could not be read.
-	Damaged int `json:"damaged,omitempty"`
-	// Left counts the baselines whose turn had not come when there was no more time. They
-	// are in the journal still.
-	Left int `json:"left,omitempty"`
-}
-
-// maxTold bounds the failures that an error lists.
-const maxTold = 20
-
-// Err returns the failures, joined, and that something is left; a knob that was refused
-// is none.
-func (r Report) Err() error {
-	var errs []error
-	failed := 0
-	for _, i := range r.Items {
-		if i.Status != trimtab.Failed {
-			continue
-		}
-		if failed++; failed <= maxTold {
-			errs = append(errs, fmt.Errorf("restore %s: %s", i.Name(), i.Reason))
-		}
-	}
-	if failed > maxTold {
-		errs = append(errs, fmt.Errorf("restore: %d more failed", failed-maxTold))
-	}
-	if r.Left > 0 {
-		errs = append(errs, fmt.Errorf("%d baselines are left in the journal, which time did not suffice for: trimtab puts them back when it starts again, and `trimtab restore` without a start", r.Left))
-	}
-	return errors.Join(errs...)
-}
-
-// add joins what another part of the same restore did.
-func (r *Report) add(more Report) {
-	r.Items, r.Left = append(r.Items, more.Items...), more.Left
-}
-
-// String prints a line per knob.
-func (r Report) String() string {
-	var b strings.Builder
-	for _, i := range r.Items {
-		fmt.Fprintf(&b, "%s %s (%s): ", i.Workload, i.Resource, i.Knob)
-		switch i.Status {
-		case trimtab.Written:
-			fmt.Fprintf(&b, "restored from %v to %v\n", i.Found, i.Baseline)
-			if i.Reason != "" {
-				fmt.Fprintf(&b, "  as far as it goes: %s\n", i.Reason)
-			}
-		case trimtab.Equal:
-			fmt.Fprintf(&b, "already at %v\n", i.Baseline)
-		default:
-			fmt.Fprintf(&b, "%s: %s\n", i.Status, i.Reason)
-		}
-	}
-	if r.Left > 0 {
-		fmt.Fprintf(&b, "%d are left in the journal: run it again\n", r.Left)
-	}
-	if r.Damaged > 0 {
-		fmt.Fprintf(&b, "%d damaged places in the journal were left out\n", r.Damaged)
-	}
-	return b.String()
-}
 
 // restoreWait is how long Restore waits for a watchdog that is just looking.
 const restoreWait = time.Second
@@ -116,15 +35,20 @@ func Restore(ctx context.Context, dir string, reopen func(undo []byte) (Knob, er
 // opening it for writing first: knobs come back even where it cannot be
 // written any more.
 func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Knob, error)) (Report, error) {
-	s, err := readDir(dir)
+	s, err := readHeld(dir)
 	if err != nil {
 		return Report{}, fmt.Errorf("restore: %w", err)
 	}
+	return restoreStored(ctx, dir, s, reopen)
+}
+
+// restoreStored restores what was read of the journal in dir.
+func restoreStored(ctx context.Context, dir string, s stored, reopen func(undo []byte) (Knob, error)) (Report, error) {
 	all := reopenAll(s.entries, reopen)
 	defer closeAll(all)
 	defer lockAll(ctx, s.locks, dir, all, reopen)()
 	r, err := restoreParts(ctx, all, false, func(part Report) error { return forgetIn(dir, part) })
-	r.Damaged = s.unreadable
+	r.Damaged, r.Damage, r.Lost = s.unreadable, s.damage.Words, s.damage.Lost
 	return r, errors.Join(r.Err(), err)
 }
 

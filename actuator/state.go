@@ -142,8 +142,11 @@ type stored struct {
 	entries []*entry
 	// touched are the knobs that somebody else turned lately.
 	touched []*touched
-	// unreadable counts records that are whole and make no sense.
+	// unreadable counts what cannot be read: places, and records that are whole and make
+	// no sense.
 	unreadable int
+	// damage is what the journal's files say of themselves.
+	damage hostfs.Damage
 }
 
 // readState decodes what a journal holds. Nothing in it is fatal: a record

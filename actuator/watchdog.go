@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -40,6 +41,7 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	if err != nil {
 		return Report{}, err
 	}
+	w := &watcher{dir: dir, boot: id, reopen: reopen, follower: hostfs.JournalFollower{Dir: dir}}
 	ended := make(chan struct{})
 	var at time.Duration // when it ended, before ended is closed
 	// The pipe of a process that dies may end before its locks do.
@@ -48,14 +50,14 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	}
 	if p := inheritedPack(parent); p != nil {
 		go p.guardPartner(ended, func() bool {
-			held, left, err := leaseLeft(dir, id)
+			held, left, err := w.leaseLeft()
 			return err == nil && held && left > 0 && !successor()
 		})
 	}
-	due, follower := hostfs.BootTime(), &hostfs.JournalFollower{Dir: dir}
+	due := hostfs.BootTime()
 	err = watch(ctx, dir, parent, func() {
 		if hostfs.BootTime() >= due {
-			due = relieve(ctx, follower, id, reopen)
+			due = w.relieve(ctx)
 		}
 	})
 	at = hostfs.BootTime()
@@ -64,7 +66,7 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 		return Report{}, err
 	}
 	for {
-		held, left, err := leaseLeft(dir, id)
+		held, left, err := w.leaseLeft()
 		switch {
 		case err != nil:
 			return Report{}, err
@@ -76,7 +78,7 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 			lock, err := hostfs.TakeLock(ctx, dir, 0)
 			if err == nil {
 				defer lock.Close()
-				return restoreLocked(ctx, dir, reopen)
+				return w.restore(ctx)
 			}
 			if !errors.Is(err, trimtab.ErrRefused) {
 				return Report{}, err
@@ -92,10 +94,48 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	}
 }
 
+// watcher is what a watchdog knows.
+type watcher struct {
+	dir, boot string
+	reopen    func(undo []byte) (Knob, error)
+	follower  hostfs.JournalFollower
+	// last is the journal as it was read last; nil: never. It counts where the files were
+	// removed or overwritten since.
+	last map[string][]byte
+}
+
+// read reads the journal, or says what was read of it before it was lost.
+func (w *watcher) read() (stored, error) {
+	s, err := readHeld(w.dir)
+	if err == nil || w.last == nil {
+		return s, err
+	}
+	return readState(w.last, slices.Sorted(maps.Keys(w.last))), nil
+}
+
+// leaseLeft tells whether anything is held, and for how long.
+func (w *watcher) leaseLeft() (held bool, left time.Duration, err error) {
+	s, err := w.read()
+	if err != nil {
+		return false, 0, err
+	}
+	return len(s.entries) > 0, s.lease.left(w.boot, hostfs.BootTime()), nil
+}
+
+// restore restores when the lock is held.
+func (w *watcher) restore(ctx context.Context) (Report, error) {
+	s, err := w.read()
+	if err != nil {
+		return Report{}, err
+	}
+	return restoreStored(ctx, w.dir, s, w.reopen)
+}
+
 // dying is how long a process that dies may take to let go of everything.
 const dying = 500 * time.Millisecond
 
-// presencePath is the lock file that only actuators take.
+// presencePath is the lock file that only actuators take. It is empty until there is a
+// journal.
 func presencePath(dir string) string { return filepath.Join(dir, "actuator") }
 
 // watch returns when parent ends, and calls look every second until then.
@@ -135,26 +175,30 @@ const relieveAfter = 2 * time.Second
 // later than lookAfter, for the next plan may bring a shorter one. Until the lease is
 // over it reads only what was appended to the journal: to read all of that of a hundred
 // knobs is what a watchdog took its CPU time for.
-func relieve(ctx context.Context, follower *hostfs.JournalFollower, boot string, reopen func(undo []byte) (Knob, error)) (due time.Duration) {
+func (w *watcher) relieve(ctx context.Context) (due time.Duration) {
 	now := hostfs.BootTime()
-	if l, err := followLease(follower); err == nil && l.Boot == boot && now < saturate(l.Until, relieveAfter) {
+	if l, err := w.follow(); err == nil && l.Boot == w.boot && now < saturate(l.Until, relieveAfter) {
 		return now + min(lookAfter, max(0, l.Until-now)/3)
 	}
-	s, err := readDir(follower.Dir)
-	if err != nil || s.lease.Boot != boot || now < saturate(s.lease.Until, relieveAfter) {
+	s, err := w.read()
+	if err != nil {
+		return now + lookAfter // there is none, or none that can be read
+	}
+	if s.lease.Boot != w.boot || now < saturate(s.lease.Until, relieveAfter) {
 		return now
 	}
 	// Nobody to tell: the actuator reports when it can again.
-	all := reopenAll(s.entries, reopen)
+	all := reopenAll(s.entries, w.reopen)
 	defer closeAll(all)
 	_ = restoreAll(ctx, all, false)
 	return now
 }
 
-// followLease reads the lease alone.
-func followLease(f *hostfs.JournalFollower) (l lease, err error) {
-	state, err := f.Read()
+// follow reads what was appended, and returns the lease.
+func (w *watcher) follow() (l lease, err error) {
+	state, err := w.follower.Read()
 	if err == nil {
+		w.last = state
 		err = json.Unmarshal(state[leaseKey], &l)
 	}
 	return l, err
@@ -162,20 +206,29 @@ func followLease(f *hostfs.JournalFollower) (l lease, err error) {
 
 // readDir reads the journal in dir.
 func readDir(dir string) (stored, error) {
-	state, damaged, err := hostfs.ReadJournal(dir)
+	state, damage, err := hostfs.ReadJournal(dir)
 	if err != nil {
 		return stored{}, err
 	}
 	s := readState(state, slices.Sorted(maps.Keys(state)))
-	s.unreadable += damaged
+	s.damage = damage
+	s.unreadable += damage.Places
 	return s, nil
 }
 
-// leaseLeft reads from the journal whether anything is held, and for how long.
-func leaseLeft(dir, boot string) (held bool, left time.Duration, err error) {
+// readHeld reads the journal for what is to be restored. Where that names no limit, and
+// no copy is whole, there may be some that it does not name.
+func readHeld(dir string) (stored, error) {
 	s, err := readDir(dir)
-	if err != nil {
-		return false, 0, err
+	if errors.Is(err, os.ErrNotExist) {
+		info, none := os.Stat(presencePath(dir))
+		if none == nil && info.Size() > 0 {
+			return stored{}, fmt.Errorf("the journal in %s was removed: %w: %w", dir, hostfs.ErrUnreadable, err)
+		}
+		return stored{}, nil // none was made, so nothing was set
 	}
-	return len(s.entries) > 0, s.lease.left(boot, hostfs.BootTime()), nil
+	if err == nil && s.damage.Lost && len(s.entries) == 0 {
+		err = fmt.Errorf("what is left of the journal in %s names no limit: %s: %w", dir, &s.damage, hostfs.ErrUnreadable)
+	}
+	return s, err
 }

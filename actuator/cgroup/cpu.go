@@ -185,6 +185,7 @@ func (k *CPU) Close() error {
 	}
 	k.closed = true
 	k.shut()
+	k.root.Forget(k.config.Path)
 	return k.root.Close()
 }
 

@@ -48,6 +48,7 @@ func (f *Files) Close() error {
 		return nil
 	}
 	f.closed = true
+	f.root.Forget(f.config.Path)
 	return f.root.Close()
 }
 

@@ -96,6 +96,7 @@ func (k *Memory) Close() error {
 		return nil
 	}
 	k.closed = true
+	k.root.Forget(k.config.Path)
 	return k.root.Close()
 }
 

@@ -138,7 +138,7 @@ func Supervise(ctx context.Context, c Supervisor) error {
 // prepare writes workers.max unless it is there and can be read.
 func (c *Supervisor) prepare() error {
 	name := filepath.Join(c.Dir, MaxFile)
-	if b, err := os.ReadFile(name); err == nil {
+	if b, err := hostfs.ReadFile(name, hostfs.MaxRead); err == nil {
 		if _, err := ParseMax(string(b)); err == nil {
 			return nil
 		}

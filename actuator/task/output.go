@@ -9,8 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode"
+
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // The files of a task's output: the first half of what is kept, and the end in two files
@@ -134,7 +137,7 @@ func (o *output) store(b []byte) (int, error) {
 
 func (o *output) write(f **os.File, name string, size *int64, b []byte) (int, error) {
 	if *f == nil {
-		opened, err := os.OpenFile(filepath.Join(o.dir, name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		opened, err := os.OpenFile(filepath.Join(o.dir, name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 		if err != nil {
 			return 0, err
 		}
@@ -204,7 +207,7 @@ func readOutput(dir string) (Output, error) {
 }
 
 func readAtMost(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := hostfs.OpenFile(name)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,9 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 const (
@@ -100,7 +102,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("make bus store %s: %w", dir, err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o640)
+	f, _, err := hostfs.OpenOwn(filepath.Join(dir, "lock"))
 	if err != nil {
 		return nil, fmt.Errorf("open bus store %s: %w", dir, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 const (
@@ -72,12 +74,18 @@ func stayLean(ctx context.Context, room uint64) {
 	}()
 }
 
-// waitLean makes a process small that will wait nearly all the time: what reading the
-// command line took goes back at once.
+// waitRoom is how much more memory than at its start a process may take that waits
+// nearly all the time, in bytes: the journal of 1,000 knobs takes 30 MiB to read. One that
+// takes more ends, and is started again.
+const waitRoom = 128 << 20
+
+// waitLean makes a process small that will wait nearly all the time, and bounds what it
+// may take: what reading the command line took goes back at once.
 func waitLean() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(leanPercent)
 	}
 	debug.FreeOSMemory()
-	_, _ = dropPages() // see stayLean
+	_, _ = dropPages()               // see stayLean
+	_ = hostfs.LimitMemory(waitRoom) // without a bound it is of use, too
 }

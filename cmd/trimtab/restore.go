@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/process"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/site"
 )
 
@@ -85,6 +86,12 @@ func restoreCluster(ctx context.Context, file string, t terminal) error {
 // restoreFrom restores the baselines of one journal.
 func restoreFrom(ctx context.Context, dir string, t terminal) error {
 	report, err := actuator.Restore(ctx, dir, site.Reopen)
+	if errors.Is(err, hostfs.ErrUnreadable) {
+		for _, knob := range actuator.Turned(actuator.DefaultLockDir(), dir) {
+			fmt.Fprintf(t.out, "may still be as trimtab set it: %s\n", knob)
+		}
+		return hint.Add(fmt.Errorf("restore from %s: %w", dir, err), "limits that trimtab set may still be in place, and nothing says what they were: compare the limits of your workloads with those that you want, set them by hand, then move the damaged files away (docs/operations.md, \"When the journal is damaged\")")
+	}
 	if err != nil {
 		return hint.Add(fmt.Errorf("restore from %s: %w", dir, err), "a running trimtab restores by itself when it stops; --storage.path names the directory that it ran with")
 	}

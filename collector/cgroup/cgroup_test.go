@@ -370,3 +370,40 @@ func FuzzStatParsersAreTotal(f *testing.F) {
 		}
 	})
 }
+
+func TestOfGroupsThatCameAndWentNothingIsOpen(t *testing.T) {
+	root, err := hostfs.CPUHierarchy()
+	if err != nil {
+		skip(t, "no cpu hierarchy: %v", err)
+	}
+	prefix := "trimtab-came-" + strconv.Itoa(os.Getpid()) + "-"
+	makeGroup(t, root, prefix+"stays", nil)
+	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "w", Host: "h", Path: prefix + "*"}}})
+	round := func() { // one begins with the group that stays after this
+		for range 2 {
+			o.until(t, func(s *trimtab.Sample) bool { return s.Instance == "stays" && s.Quantity == trimtab.Usage })
+		}
+	}
+	open := func() int {
+		all, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			skip(t, "no /proc: %v", err)
+		}
+		return len(all)
+	}
+	round()
+	before := open()
+	for i := range 30 {
+		makeGroup(t, root, prefix+strconv.Itoa(i), nil)
+	}
+	o.until(t, func(s *trimtab.Sample) bool { return s.Instance == "9" && s.Missing == "" }) // the last by name
+	most := open()
+	for i := range 30 {
+		removeGroup(t, root, prefix+strconv.Itoa(i))
+	}
+	o.until(t, func(s *trimtab.Sample) bool { return s.Instance == "9" && s.Missing == "absent" })
+	round()
+	if after := open(); after > before {
+		t.Errorf("%d descriptors are open, %d with 30 groups more, %d before", after, most, before)
+	}
+}

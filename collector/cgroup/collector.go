@@ -203,6 +203,8 @@ func (c *Collector) find(ctx context.Context, i int) {
 			c.note(t, g, os.ErrNotExist)
 			c.tell(ctx, t, g, nil, os.ErrNotExist)
 			delete(groups, name)
+			c.root.Forget(g.Path)
+			c.usage.Forget(g.Path)
 		}
 	}
 }

@@ -1,23 +1,44 @@
 package hostfs
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/trimtab/trimtab"
 )
 
-// DefaultJournalSize is the size of each of a journal's two copies, in bytes:
-// room for the state of about a thousand knobs.
-const DefaultJournalSize = 1 << 20
+const (
+	// DefaultJournalSize is the size of each of a journal's two copies, in bytes:
+	// room for the state of about a thousand knobs.
+	DefaultJournalSize = 1 << 20
+	// maxJournal bounds what is read of a copy, in bytes: four times the largest that
+	// trimtab makes. What is behind it is damage.
+	maxJournal = 16 << 20
+)
+
+// ErrUnreadable is a journal that is there, and of which no record can be read.
+var ErrUnreadable = errors.New("the journal is unreadable")
+
+// sizeKey is of the first record of a journal, a deletion that has the size of the copies
+// in bytes as its value. By it a new journal differs from one that was overwritten with
+// zeros, and a whole copy from one that was cut.
+const sizeKey = "size"
+
+// sizeEntry is the value of such a record.
+func sizeEntry(size int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(size)) }
+
+// sizeIn returns what such a record says; 0: there is none.
+func sizeIn(m map[string]record) int {
+	if r := m[sizeKey]; r.op == opDelete && len(r.value) == 4 {
+		return int(min(binary.LittleEndian.Uint32(r.value), maxJournal))
+	}
+	return 0
+}
 
 // Entry is one change: Value nil deletes the key.
 type Entry struct {
@@ -36,87 +57,64 @@ type Journal struct {
 	copies [2]*copyFile
 	// newest has the newest record of every key, deletions too: they outrank
 	// what a torn rewrite may leave behind, until neither copy has any of it.
-	newest  map[string]record
-	next    uint64
-	size    int
-	damaged int
-}
-
-// copyFile is one of the two copies.
-type copyFile struct {
-	file storage
-	// there says whether the file is still the one at its path.
-	there    func() error
-	tail     int
-	complete bool
-	// anew is the highest number in it when it was last written anew: of the
-	// numbers up to it, it has what was the newest then, and nothing older. 0: never.
-	anew uint64
-}
-
-// storage is the part of a file that a journal needs.
-type storage interface {
-	io.WriterAt
-	Sync() error
-	Close() error
+	newest map[string]record
+	next   uint64
+	size   int
+	damage Damage
 }
 
 // OpenJournal opens or makes the journal in dir, with copies of size bytes; 0:
 // as large as it is, [DefaultJournalSize] when there is none. It never shrinks.
 func OpenJournal(dir string, size int) (*Journal, error) {
-	if size <= 0 {
-		size = sizeOf(dir)
-	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	j := &Journal{size: size}
-	var contents [2][]byte
+	j := &Journal{}
+	found := [2]copyContent{readCopy(dir, 0), readCopy(dir, 1)}
+	anew := found[0].absent() && found[1].absent()
+	j.load(&found)
+	j.size = max(size, len(found[0].bytes), len(found[1].bytes), sizeIn(j.newest))
+	if size <= 0 && len(j.newest) == 0 {
+		j.size = max(j.size, DefaultJournalSize)
+	}
 	for i := range j.copies {
-		file, content, err := openCopy(copyPath(dir, i), size)
+		file, err := openCopy(copyPath(dir, i), &found[i], j.size)
 		if err != nil {
 			j.Close()
 			return nil, fmt.Errorf("open journal: %w", err)
 		}
-		j.copies[i], contents[i] = &copyFile{file: file, there: file.there}, content
-		j.size = max(j.size, len(content))
+		j.copies[i] = &copyFile{file: file, there: file.there}
 	}
 	if err := syncDir(dir); err != nil {
 		j.Close()
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	j.load(contents[:])
+	if j.load(&found); anew {
+		j.damage = Damage{}
+	}
+	if sizeIn(j.newest) != j.size {
+		// Where it cannot be written now, the first entry will tell.
+		_ = j.append(record{op: opDelete, key: sizeKey, value: sizeEntry(j.size)})
+	}
 	return j, nil
 }
 
-// ReadJournal returns the state of the journal in dir without changing
-// anything, and how many stretches of it could not be read.
-func ReadJournal(dir string) (state map[string][]byte, damaged int, err error) {
-	var contents [2][]byte
-	var missing int
-	for i := range contents {
-		contents[i], err = os.ReadFile(copyPath(dir, i))
-		if errors.Is(err, os.ErrNotExist) {
-			missing++
-		} else if err != nil {
-			damaged++
-		}
-	}
-	if missing == 2 {
-		return nil, 0, fmt.Errorf("read journal: %w", err)
-	}
-	// Whole copies have one size; one that was cut between two records is told
-	// by nothing else.
-	if a, b := len(contents[0]), len(contents[1]); a != b || a == 0 {
-		damaged++
+// ReadJournal returns the state of the journal in dir without changing anything, and
+// what of it could not be read. Without any record the error is [ErrUnreadable].
+func ReadJournal(dir string) (state map[string][]byte, damage Damage, err error) {
+	found := [2]copyContent{readCopy(dir, 0), readCopy(dir, 1)}
+	if found[0].absent() && found[1].absent() {
+		return nil, Damage{}, fmt.Errorf("read journal: %w", found[0].why)
 	}
 	var j Journal
-	j.load(contents[:])
+	if j.load(&found); len(j.newest) == 0 {
+		return nil, j.damage, fmt.Errorf("read journal in %s: %s: %w", dir, &j.damage, ErrUnreadable)
+	}
 	state = map[string][]byte{}
 	for _, k := range j.Keys("") {
 		state[k] = j.newest[k].value
 	}
-	return state, damaged + j.damaged, nil
+	return state, j.damage, nil
 }
 
 // JournalReadable returns why a journal that is there can be read by neither of
@@ -124,7 +122,7 @@ func ReadJournal(dir string) (state map[string][]byte, damaged int, err error) {
 func JournalReadable(dir string) error {
 	var errs [2]error
 	for i := range errs {
-		f, err := os.Open(copyPath(dir, i))
+		f, err := OpenFile(copyPath(dir, i))
 		if err == nil {
 			f.Close()
 		}
@@ -135,100 +133,32 @@ func JournalReadable(dir string) error {
 	return errors.Join(errs[:]...)
 }
 
-func copyPath(dir string, i int) string {
-	return filepath.Join(dir, fmt.Sprintf("journal.%d", i))
-}
-
-// sizeOf returns the size of the larger copy in dir.
-func sizeOf(dir string) int {
-	var size int64
-	for i := range 2 {
-		if info, err := os.Stat(copyPath(dir, i)); err == nil {
-			size = max(size, info.Size())
-		}
-	}
-	if size == 0 {
-		return DefaultJournalSize
-	}
-	// At least a little, for one that was cut.
-	return max(int(size), 32<<10)
-}
-
-// openCopy opens one copy and fills it up to size.
-func openCopy(path string, size int) (*dataFile, []byte, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, nil, err
-	}
-	content, err := io.ReadAll(io.LimitReader(f, 64<<20))
-	if err == nil && len(content) < size {
-		_, err = f.WriteAt(make([]byte, size-len(content)), int64(len(content)))
-		err = errors.Join(err, f.Sync())
-		// A journal that was cut and cannot grow again is still good for what
-		// it holds: Append finds out.
-		if err != nil && len(content) > 0 {
-			err = nil
-		}
-	}
-	if err != nil {
-		f.Close()
-		return nil, nil, err
-	}
-	return &dataFile{f}, content, nil
-}
-
-// dataFile syncs without the times of the inode.
-type dataFile struct{ *os.File }
-
-// there returns an error when the file was removed or replaced: what is
-// written to it then, nobody finds again.
-func (f *dataFile) there() error {
-	own, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	at, err := os.Stat(f.Name())
-	if err == nil && !os.SameFile(own, at) {
-		err = fmt.Errorf("%s was replaced: %w", f.Name(), trimtab.ErrStale)
-	}
-	return err
-}
-
-func (f *dataFile) Sync() error {
-	if err := unix.Fdatasync(int(f.Fd())); err != nil {
-		return fmt.Errorf("sync %s: %w", f.Name(), err)
-	}
-	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // load merges the copies: the highest number wins, key by key.
-func (j *Journal) load(contents [][]byte) {
-	j.newest = map[string]record{}
+func (j *Journal) load(found *[2]copyContent) {
+	j.newest, j.damage = map[string]record{}, Damage{}
 	var alone [2]map[string]record
-	for i, b := range contents {
-		records, damaged, end := scan(b)
-		alone[i] = map[string]record{}
+	var damaged [2]int
+	for i := range found {
+		records, places, end := scan(found[i].bytes)
+		alone[i], damaged[i] = map[string]record{}, places
 		for _, r := range records {
 			newer(alone[i], r)
 			newer(j.newest, r)
-			j.next = max(j.next, r.number)
+			j.next = max(j.next, r.number+1)
 		}
-		j.damaged += damaged
 		if j.copies[i] != nil {
 			j.copies[i].tail = end
 		}
 	}
-	j.next++
+	whole := max(len(found[0].bytes), len(found[1].bytes), sizeIn(j.newest))
+	for i := range found {
+		j.damage.add(i, &found[i], whole, len(alone[i]), damaged[i])
+	}
+	j.damage.Lost = len(j.damage.Words) == len(found)
 	for i, c := range j.copies {
-		if c != nil {
+		if c != nil && found[i].moved {
+			c.tail = 0
+		} else if c != nil {
 			c.complete = maps.EqualFunc(alone[i], j.newest, func(a, b record) bool { return a.number == b.number })
 		}
 	}
@@ -243,7 +173,10 @@ func newer(m map[string]record, r record) {
 
 // Damaged returns how many stretches could not be read when the journal was
 // opened. What could be read from either copy is not lost by it.
-func (j *Journal) Damaged() int { return j.damaged }
+func (j *Journal) Damaged() int { return j.damage.Places }
+
+// Damage says what could not be read when the journal was opened.
+func (j *Journal) Damage() Damage { return j.damage }
 
 // Get returns the value of a key.
 func (j *Journal) Get(key string) ([]byte, bool) {
@@ -267,19 +200,28 @@ func (j *Journal) Keys(prefix string) []string {
 // one when the other fails. On an error nothing changed in memory, and
 // what the disk holds is either the old or the new value of each key.
 func (j *Journal) Append(entries ...Entry) error {
-	var b []byte
 	records := make([]record, 0, len(entries))
 	for _, e := range entries {
 		if len(e.Key) == 0 || len(e.Key)+len(e.Value) > MaxRecord {
 			return trimtab.Invalidf("append to journal: %d bytes of key %.40q", len(e.Key)+len(e.Value), e.Key)
 		}
-		r := record{op: opPut, number: j.next, key: e.Key, value: slices.Clone(e.Value)}
+		r := record{op: opPut, key: e.Key, value: slices.Clone(e.Value)}
 		if e.Value == nil {
 			r.op = opDelete
 		}
+		records = append(records, r)
+	}
+	return j.append(records...)
+}
+
+// append numbers the records and makes them durable.
+func (j *Journal) append(records ...record) error {
+	var b []byte
+	for i := range records {
 		// Used up even when the write fails: some of it may be on the disk.
+		records[i].number = j.next
 		j.next++
-		records, b = append(records, r), appendRecord(b, r)
+		b = appendRecord(b, records[i])
 	}
 	if err := j.write(b); err != nil {
 		return fmt.Errorf("append to journal: %w", err)
@@ -358,7 +300,9 @@ func (j *Journal) room(c, other *copyFile, more int) error {
 // copies were written anew.
 func (j *Journal) prune() {
 	before := min(j.copies[0].anew, j.copies[1].anew)
-	maps.DeleteFunc(j.newest, func(_ string, r record) bool { return r.op == opDelete && r.number <= before })
+	maps.DeleteFunc(j.newest, func(k string, r record) bool {
+		return r.op == opDelete && r.number <= before && k != sizeKey
+	})
 }
 
 // image returns the newest records of all keys, under their own numbers.

@@ -2,6 +2,7 @@ package hostfs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,30 +48,28 @@ func (f *JournalFollower) Read() (map[string][]byte, error) {
 // anew reads all of it.
 func (f *JournalFollower) anew() (map[string][]byte, error) {
 	f.copies, f.newest = [2]followed{}, map[string]record{}
-	missing, failed := 0, error(nil)
+	var errs [2]error
 	for i := range f.copies {
 		c := &f.copies[i]
 		info, unknown := os.Stat(copyPath(f.Dir, i)) // of one that is replaced now: found next time
-		content, err := os.ReadFile(copyPath(f.Dir, i))
-		if errors.Is(err, os.ErrNotExist) {
-			missing, failed = missing+1, err
-		}
-		records, _, end := scan(content)
+		content := readCopy(f.Dir, i)
+		errs[i] = content.why
+		records, _, end := scan(content.bytes)
 		for _, r := range records {
 			newer(f.newest, r)
 		}
-		if err != nil || unknown != nil || len(records) == 0 {
+		if content.why != nil || unknown != nil || len(records) == 0 {
 			continue
 		}
 		last := &records[len(records)-1]
 		at := end - recordHeader - len(last.key) - len(last.value)
-		if r, n := readRecord(content[at:]); n > 0 && r.number == last.number { // no damage is behind it
+		if r, n := readRecord(content.bytes[at:]); n > 0 && r.number == last.number { // no damage is behind it
 			c.info, c.at, c.tail = info, int64(at), int64(end)
-			copy(c.last[:], content[at:])
+			copy(c.last[:], content.bytes[at:])
 		}
 	}
-	if missing == len(f.copies) {
-		return nil, fmt.Errorf("read journal: %w", failed)
+	if len(f.newest) == 0 {
+		return nil, fmt.Errorf("follow journal: %w", cmp.Or(errors.Join(errs[:]...), ErrUnreadable))
 	}
 	return f.state(), nil
 }
@@ -81,7 +80,7 @@ func (f *JournalFollower) follow(i int) error {
 	if c.info == nil {
 		return errAnew
 	}
-	file, err := os.Open(copyPath(f.Dir, i))
+	file, err := OpenFile(copyPath(f.Dir, i))
 	if err != nil {
 		return err
 	}

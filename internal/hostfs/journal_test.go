@@ -184,8 +184,8 @@ func TestAnyFlippedBitLosesNothingAndIsCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		state, damaged, err := ReadJournal(dir)
-		if err != nil || damaged == 0 || !cmp.Equal(want, state) {
-			t.Fatalf("bit %d: %d damaged, %v, %s", bit, damaged, err, cmp.Diff(want, state))
+		if err != nil || damaged.Places == 0 || !cmp.Equal(want, state) {
+			t.Fatalf("bit %d: damage %+v, %v, %s", bit, damaged, err, cmp.Diff(want, state))
 		}
 		os.WriteFile(copyPath(dir, bit%2), whole, 0o600)
 	}
@@ -430,7 +430,7 @@ func FuzzJournalIsTotal(f *testing.F) {
 	f.Add([]byte("tjr2tjr1tjr2"), []byte{})
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		var j Journal
-		j.load([][]byte{a, b})
+		j.load(&[2]copyContent{{bytes: a}, {bytes: b}})
 		for k, v := range contents(&j) {
 			if len(k)+len(v) > MaxRecord {
 				t.Errorf("key %q has %d bytes", k, len(v))

@@ -1,6 +1,7 @@
 package hostfs
 
 import (
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -63,6 +64,20 @@ func (k *kept) keep(name string, fd int) bool {
 	}
 	k.files[name] = &keptFile{fd: fd}
 	return true
+}
+
+// Forget closes what is kept open of a directory, and of those beneath it: nobody reads it
+// any more, or it is gone.
+func (r *Root) Forget(dir string) {
+	k := &r.kept
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, f := range k.files {
+		if strings.HasPrefix(name, dir+"/") {
+			_ = syscall.Close(f.fd) // it was only read
+			delete(k.files, name)
+		}
+	}
 }
 
 // forget closes all.

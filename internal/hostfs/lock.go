@@ -2,6 +2,7 @@ package hostfs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,14 @@ import (
 
 // Lock is a hold on a file, until Close or the end of the process, however it
 // ends. Children do not inherit it.
-type Lock struct{ file *os.File }
+type Lock struct {
+	file  *os.File
+	aside string
+}
+
+// Aside is the new name of what was in place of the file and was none, such as a
+// directory; "": nothing was.
+func (l *Lock) Aside() string { return l.aside }
 
 // TakeLock takes the lock file in dir, waiting at most the given time for
 // another holder to let go; then the error is trimtab.ErrRefused.
@@ -23,7 +31,8 @@ func TakeLock(ctx context.Context, dir string, wait time.Duration) (*Lock, error
 	return TakeFile(ctx, filepath.Join(dir, "lock"), wait)
 }
 
-// TakeFile takes a lock file, which is made when it is absent, as TakeLock does.
+// TakeFile takes a lock file, which is made when it is absent, as TakeLock does. What is
+// there and is no file, such as a directory, excludes nobody, and is renamed.
 func TakeFile(ctx context.Context, path string, wait time.Duration) (*Lock, error) {
 	return take(ctx, path, wait, syscall.LOCK_EX)
 }
@@ -31,6 +40,9 @@ func TakeFile(ctx context.Context, path string, wait time.Duration) (*Lock, erro
 // Taken reports whether somebody has the lock file. Those who ask do not get in
 // each other's way.
 func Taken(ctx context.Context, path string) bool {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return false // nobody's; who takes it renames it
+	}
 	l, err := take(ctx, path, 0, syscall.LOCK_SH)
 	if err != nil {
 		return errors.Is(err, trimtab.ErrRefused)
@@ -41,11 +53,16 @@ func Taken(ctx context.Context, path string) bool {
 
 func take(ctx context.Context, path string, wait time.Duration, how int) (*Lock, error) {
 	deadline := BootTime() + wait
-	for {
+	for aside := ""; ; {
 		l, err := takeOpen(ctx, path, deadline, how)
+		if err != nil {
+			return nil, err
+		}
+		aside = cmp.Or(aside, l.aside)
 		// One that was removed meanwhile excludes nobody: see Remove.
-		if err != nil || l.There() {
-			return l, err
+		if l.There() {
+			l.aside = aside
+			return l, nil
 		}
 		l.Close()
 	}
@@ -55,7 +72,7 @@ func take(ctx context.Context, path string, wait time.Duration, how int) (*Lock,
 func takeOpen(ctx context.Context, path string, deadline time.Duration, how int) (*Lock, error) {
 	// No link: in a directory for temporary files it may be another user's, and
 	// lead to a file of ours.
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, aside, err := OpenOwn(path)
 	if err != nil {
 		return nil, fmt.Errorf("take lock: %w", err)
 	}
@@ -63,7 +80,7 @@ func takeOpen(ctx context.Context, path string, deadline time.Duration, how int)
 	for {
 		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		if err == nil {
-			return &Lock{file: f}, nil
+			return &Lock{f, aside}, nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			f.Close()

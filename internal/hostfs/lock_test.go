@@ -84,16 +84,71 @@ func TestALockThatIsRemovedLetsOneOtherIn(t *testing.T) {
 	}
 }
 
-func TestALockFileThatIsALinkIsNotFollowed(t *testing.T) {
+func TestWhatIsInPlaceOfALockFileIsRenamedAndNeverFollowed(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "precious")
-	if err := errors.Join(os.WriteFile(victim, []byte("data"), 0o600), os.Symlink(victim, filepath.Join(dir, "knob.lock"))); err != nil {
+	if err := os.WriteFile(victim, []byte("data"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if l, err := hostfs.TakeFile(t.Context(), filepath.Join(dir, "knob.lock"), 0); err == nil {
-		l.Close()
-		t.Error("followed")
+	for kind, put := range map[string]func(path string) error{
+		"link":        func(path string) error { return os.Symlink(victim, path) },
+		"broken link": func(path string) error { return os.Symlink(filepath.Join(dir, "none"), path) },
+		"loop":        func(path string) error { return os.Symlink(path, path) },
+		"device":      func(path string) error { return os.Symlink("/dev/zero", path) },
+		"pipe":        func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"directory":   func(path string) error { return os.Mkdir(path, 0o700) },
+		"directory with files": func(path string) error {
+			return errors.Join(os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, "x"), nil, 0o600))
+		},
+	} {
+		path := filepath.Join(dir, kind)
+		for round := range 2 { // also where one was renamed before
+			if err := put(path); err != nil {
+				t.Fatal(err)
+			}
+			if hostfs.Taken(t.Context(), path) {
+				t.Errorf("%s: counts as taken", kind)
+			}
+			l, err := hostfs.TakeFile(t.Context(), path, 0)
+			if err != nil {
+				t.Fatalf("%s: %v", kind, err)
+			}
+			want := []string{path + ".damaged", path + ".damaged-2"}[round]
+			if _, err := os.Lstat(want); err != nil || l.Aside() != want {
+				t.Errorf("%s: renamed to %q: %v", kind, l.Aside(), err)
+			}
+			if _, err := hostfs.TakeFile(t.Context(), path, 0); !errors.Is(err, trimtab.ErrRefused) {
+				t.Errorf("%s: taken twice: %v", kind, err)
+			}
+			if err := l.Remove(); err != nil {
+				t.Error(err)
+			}
+		}
 	}
+	if b, err := os.ReadFile(victim); err != nil || string(b) != "data" {
+		t.Errorf("a link was followed: %q, %v", b, err)
+	}
+}
+
+func TestWhatCannotBeRenamedIsNamedAndSaysWhatToDo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	for _, name := range append([]string{path, path + ".damaged"}, asides(path)...) {
+		if err := os.Mkdir(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := hostfs.TakeFile(t.Context(), path, 0)
+	if !errors.Is(err, trimtab.ErrInvalid) || !strings.Contains(err.Error(), path+": it is a directory") || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// asides are the names that are left for what is renamed.
+func asides(path string) (all []string) {
+	for n := 2; n <= 9; n++ {
+		all = append(all, path+".damaged-"+strconv.Itoa(n))
+	}
+	return all
 }
 
 // copyOf returns another descriptor of a file that this process has open, as a

@@ -109,11 +109,19 @@ func Open(dir string, c Config) (r *Registry, problem error) {
 }
 
 func readBounded(name string, most int64) ([]byte, error) {
-	f, err := os.Open(name)
+	// Non-blocking, so that a pipe in its place cannot hang the reader.
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = trimtab.Invalidf("%s is no regular file", name)
+	}
+	if err != nil {
+		return nil, err
+	}
 	return io.ReadAll(io.LimitReader(f, most))
 }
 

@@ -10,12 +10,15 @@ import (
 
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner/colocate"
 )
 
 const (
 	// thresholdsFile has the state of the step, in the directory of the jobs.
 	thresholdsFile = "thresholds.json"
+	// maxSaved bounds what is read again of what was saved, in bytes.
+	maxSaved = 16 << 20
 	// saveThresholds is how often it is saved; it is at the end, too.
 	saveThresholds = time.Minute
 	// storePatience is how long is waited for the bus.
@@ -57,7 +60,7 @@ func (k *keeper) save(ctx context.Context, state []byte) error {
 // load gives restore what was saved: the file, or else the bucket. What restore refuses
 // is in the error.
 func (k *keeper) load(ctx context.Context, restore func(state []byte) error) error {
-	state, err := os.ReadFile(filepath.Join(k.dir, thresholdsFile))
+	state, err := hostfs.ReadFile(filepath.Join(k.dir, thresholdsFile), maxSaved)
 	if err == nil {
 		if err = restore(state); err == nil {
 			return nil

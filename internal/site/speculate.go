@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/pipeline"
 	"github.com/trimtab/trimtab/planner/throttle"
 )
@@ -38,7 +39,7 @@ type taskPlace struct {
 // tasks, and reports whether it ever had any.
 func SweepTasks(ctx context.Context, storage string) (bool, error) {
 	dir := TasksDir(storage)
-	b, err := os.ReadFile(filepath.Join(dir, placeFile))
+	b, err := hostfs.ReadFile(filepath.Join(dir, placeFile), hostfs.MaxRead)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -226,7 +227,7 @@ func (s *Site) openTasks(ctx context.Context, cfg *config.Config, c task.Config,
 func nextLife(dir string, now time.Time) (uint64, error) {
 	name := filepath.Join(dir, "life")
 	var last uint64
-	if b, err := os.ReadFile(name); err == nil {
+	if b, err := hostfs.ReadFile(name, hostfs.MaxRead); err == nil {
 		last, _ = strconv.ParseUint(strings.TrimSpace(string(b)), 10, 53) // of what is no number the clock has to do
 	}
 	life := max(last+1, uint64(max(0, now.UnixMicro())))
@@ -239,11 +240,13 @@ func nextLife(dir string, now time.Time) (uint64, error) {
 // replaceFile writes a file that is whole, the old or the new, whatever happens.
 func replaceFile(name string, content []byte) (err error) {
 	next := name + ".new"
-	f, err := os.OpenFile(next, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, _, err := hostfs.OpenOwn(next)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(content)
+	if err = f.Truncate(0); err == nil {
+		_, err = f.Write(content)
+	}
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/trimtab/trimtab/analyzer/fingerprint"
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner/throttle"
 )
 
@@ -50,7 +51,7 @@ func (s *signals) save(dir string, p *throttle.Policy) error {
 
 // restore takes back what was saved, as far as it is whole. What is not is in the error.
 func (s *signals) restore(dir string, p *throttle.Policy) error {
-	b, err := os.ReadFile(filepath.Join(dir, learnedFile))
+	b, err := hostfs.ReadFile(filepath.Join(dir, learnedFile), maxSaved)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

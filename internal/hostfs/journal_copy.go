@@ -1,0 +1,185 @@
+package hostfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab"
+)
+
+// copyFile is one of the two copies.
+type copyFile struct {
+	file storage
+	// there says whether the file is still the one at its path.
+	there    func() error
+	tail     int
+	complete bool
+	// anew is the highest number in it when it was last written anew: of the
+	// numbers up to it, it has what was the newest then, and nothing older. 0: never.
+	anew uint64
+}
+
+// storage is the part of a file that a journal needs.
+type storage interface {
+	io.WriterAt
+	Sync() error
+	Close() error
+}
+
+// copyContent is what was read of a copy; why says what kept the rest from it.
+type copyContent struct {
+	bytes []byte
+	why   error
+	// moved tells that the file at its path is a new one.
+	moved bool
+}
+
+func (c *copyContent) absent() bool { return errors.Is(c.why, os.ErrNotExist) }
+
+// readCopy reads one copy, and follows a link to it.
+func readCopy(dir string, i int) (c copyContent) {
+	c.bytes, c.why = readUpTo(copyPath(dir, i), maxJournal)
+	if len(c.bytes) > maxJournal {
+		c.bytes, c.why = c.bytes[:maxJournal], trimtab.Invalidf("read %s: more than %d bytes", copyPath(dir, i), maxJournal)
+	}
+	return c
+}
+
+func copyPath(dir string, i int) string {
+	return filepath.Join(dir, fmt.Sprintf("journal.%d", i))
+}
+
+// openCopy opens the copy of which found was read, and makes it of that size at least.
+func openCopy(path string, found *copyContent, size int) (*dataFile, error) {
+	if found.why != nil && !found.absent() && !errors.Is(found.why, trimtab.ErrInvalid) {
+		return nil, found.why // it may be readable later, as one of another user
+	}
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		return makeCopy(path, found, size)
+	}
+	f, aside, err := OpenOwn(path)
+	if err != nil {
+		return nil, err
+	}
+	there := len(found.bytes)
+	if found.moved = aside != ""; found.moved {
+		there, found.why = 0, trimtab.Invalidf("was no file and is %s now", aside)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() > maxJournal {
+		err = f.Truncate(maxJournal) // nobody reads it
+	}
+	if err == nil && there < size {
+		_, err = f.WriteAt(make([]byte, size-there), int64(there))
+		err = errors.Join(err, f.Sync())
+		// A journal that was cut and cannot grow again is still good for what
+		// it holds: Append finds out.
+		if err != nil && there > 0 {
+			err = nil
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &dataFile{f, path}, nil
+}
+
+// makeCopy makes a copy that is whole, or none: zeros alone are of a journal that was lost.
+func makeCopy(path string, found *copyContent, size int) (*dataFile, error) {
+	found.bytes = make([]byte, size)
+	if first := appendRecord(nil, record{op: opDelete, key: sizeKey, value: sizeEntry(size)}); len(first) <= size {
+		copy(found.bytes, first)
+	}
+	f, _, err := OpenOwn(path + ".new")
+	if err != nil {
+		return nil, err
+	}
+	if err = f.Truncate(0); err == nil {
+		_, err = f.WriteAt(found.bytes, 0)
+	}
+	if err = errors.Join(err, f.Sync()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(f.Name()), f.Close())
+	}
+	return &dataFile{f, path}, nil
+}
+
+// dataFile is the file at a path. It syncs without the times of the inode.
+type dataFile struct {
+	*os.File
+	path string
+}
+
+// there returns an error when the file was removed or replaced: what is
+// written to it then, nobody finds again.
+func (f *dataFile) there() error {
+	own, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	at, err := os.Lstat(f.path)
+	if err == nil && !os.SameFile(own, at) {
+		err = fmt.Errorf("%s was replaced: %w", f.path, trimtab.ErrStale)
+	}
+	return err
+}
+
+func (f *dataFile) Sync() error {
+	if err := unix.Fdatasync(int(f.Fd())); err != nil {
+		return fmt.Errorf("sync %s: %w", f.path, err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Damage is what of a journal cannot be read.
+type Damage struct {
+	// Places counts it, over both copies.
+	Places int
+	// Lost tells that neither copy is whole: records may be missing.
+	Lost bool
+	// Words say of each copy that is not whole what is wrong with it.
+	Words []string
+}
+
+func (d *Damage) String() string { return strings.Join(d.Words, "; ") }
+
+// add notes what is wrong with a copy that has so many keys and damaged places; whole is
+// the length of a whole one.
+func (d *Damage) add(i int, c *copyContent, whole, keys, damaged int) {
+	var why string
+	switch {
+	case c.why != nil:
+		why = c.why.Error()
+	case len(c.bytes) == 0:
+		why = "is empty"
+	case keys == 0 && damaged == 0:
+		why = "has zeros only"
+	case keys == 0:
+		why = "has no record"
+	case damaged > 0:
+		why = fmt.Sprintf("is damaged in %d places", damaged)
+	case len(c.bytes) < whole:
+		why = fmt.Sprintf("was cut from %d bytes to %d", whole, len(c.bytes))
+	default:
+		return
+	}
+	d.Places += max(1, damaged)
+	d.Words = append(d.Words, fmt.Sprintf("copy %d %s", i, why))
+}
