@@ -234,7 +234,7 @@ func (a *Actuator) start(ctx context.Context) {
 		h.released = s.released[t.Workload]
 		a.insert(h)
 	}
-	a.openFast()
+	a.openFast(ctx)
 	for _, f := range a.config.Finders {
 		a.finders = append(a.finders, &finder{Finder: f, there: map[string]uint64{}})
 	}

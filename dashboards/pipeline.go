@@ -219,9 +219,10 @@ func pipelineActing(g *grid) {
 		{`sum by (instance) (trimtab_actuator_instances{@})`, "instances on {{instance}}"},
 		{`sum by (instance) (increase(trimtab_actuator_find_errors_total{@}[$__rate_interval]))`, "failed looks on {{instance}}"},
 	}, from0, stairs)
-	g.graph(12, "Pools of one host", "What a pool claims of its host, and what the other pools of the host do; rises that were refused for these.", "short", []query{
+	g.graph(12, "Pools of one host", "What a pool claims of its host, and what the other pools of the host do; rises that were refused for these; and what of the configuration is not in force there.", "short", []query{
 		{`max by (instance, resource, by) (trimtab_actuator_host_claimed{@})`, "{{resource}} {{by}} {{instance}}"},
 		{`sum by (instance) (increase(trimtab_actuator_host_refusals_total{@}[$__rate_interval]))`, "refused {{instance}}"},
+		{`max by (host, what) (trimtab_host_unmet{@})`, "{{what}} not in force on {{host}}"},
 	}, from0, stairs)
 	g.graph(12, "Journal", "Writes of the journal that failed, so that nothing was done, and damage found at a start.", "short", []query{
 		{`sum by (instance) (increase(trimtab_actuator_journal_errors_total{@}[$__rate_interval]))`, "errors {{instance}}"},

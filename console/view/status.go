@@ -80,6 +80,10 @@ func (v *Model) summary(now time.Time) Status {
 			}
 		}
 	}
+	s.Unmet = v.unmet(now)
+	if v.plan != nil {
+		s.Exceeds = v.exceeds(v.plan, now)
+	}
 	s.Allocated.Value = round9(s.Allocated.Value)
 	if s.Allocated.Unlimited {
 		s.Allocated = trimtab.Unlimited()
