@@ -52,9 +52,18 @@ $(AXE):
 	mkdir -p $(@D)
 	cd $(@D) && npm pack --silent axe-core@4.10.3 && echo '5e6edba515e70d25f6604d9815f064d859c5d1ea7ab661bbc4f87c88779ef0c21cae0abbeb636471ef39e9d62d2582e4b88a1866f19f4ecfcf6d986275e4dc12  axe-core-4.10.3.tgz' | sha512sum -c --quiet && tar xzf axe-core-4.10.3.tgz --strip-components=1 package/axe.min.js && rm axe-core-4.10.3.tgz && touch axe.min.js
 
+.PHONY: interop-core
+interop-core: ## the real senders that `make integration` tries, in ~/.cache/trimtab-interop, from npm and the module proxy
+	go run ./internal/bench/interop --core --install
+
+.PHONY: interop
+interop: build ## every real sender beside trimtab: prints docs/interop.md (20 minutes of two cores the first time, then 8)
+	go run ./internal/bench/interop -o docs/interop.md
+
 .PHONY: integration
-integration: build ## race detector, a nats-server and a Prometheus as processes of their own, non-root paths
+integration: build ## race detector, a nats-server, a Prometheus and real senders of spans as processes of their own, non-root paths
 	-@$(MAKE) -s axe
+	-@$(MAKE) -s interop-core
 	go test $(PLAIN) -count=1 -race -timeout 20m $(RACE_PACKAGES)
 	go test $(PLAIN) -count=1 -race -timeout 20m -run 'Loop|Recommend|Pause|Reload|Alert|Hostile|Burst' ./cmd/trimtab
 	go test $(PLAIN) -count=1 -race -tags integration -timeout 20m -run TestTheConsoleInABrowser ./console
@@ -64,7 +73,7 @@ integration: build ## race detector, a nats-server and a Prometheus as processes
 
 # The packages that share memory between goroutines.
 RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./internal/site ./internal/client
-INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./dashboards/... ./sim/cilantro ./sim/microservices/... ./sim/kubernetes ./internal/bench/real
+INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./dashboards/... ./sim/cilantro ./sim/microservices/... ./sim/kubernetes ./internal/bench/real ./internal/bench/interop
 # The others of cmd/trimtab need no tag, and ran in `make test`.
 INTEGRATION_OF_CMD = $(shell grep -ho '^func Test[A-Za-z0-9]*' cmd/trimtab/*_integration_test.go | cut -c6- | paste -sd '|')
 

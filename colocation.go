@@ -59,6 +59,8 @@ type Colocation struct {
 	Reclaimed float64 `json:"reclaimed_cores"`
 	// Problem is why nothing is decided or done; "": it is.
 	Problem string `json:"problem,omitempty"`
+	// Unmet is what of the control of jobs is not in force.
+	Unmet []Unmet `json:"unmet,omitempty"`
 	// Decisions are the last that differed from the one before, newest first.
 	Decisions []HostDecision `json:"decisions"`
 }
@@ -159,6 +161,9 @@ type Job struct {
 	Heard *Seconds `json:"heard_s,omitempty"`
 	// Problem is why a knob of it cannot be used, or what is wrong with its reports.
 	Problem string `json:"problem,omitempty"`
+	// Unmet is what cannot be done to it, and what holds it instead; "": decisions are in
+	// force as their words say.
+	Unmet string `json:"unmet,omitempty"`
 }
 
 // Named reports whether a job is called so: by its ID, or by the name that it
@@ -190,11 +195,16 @@ func (c *Colocation) Brief() *Colocation {
 		out.Missing[name] = cut(why)
 	}
 	out.Services = c.Services[:min(len(c.Services), MaxServicesHere)]
+	out.Unmet = slices.Clone(c.Unmet[:min(len(c.Unmet), MaxUnmet)])
+	for i := range out.Unmet {
+		u := &out.Unmet[i]
+		u.What, u.Why, u.Do = cut(u.What), cut(u.Why), cut(u.Do)
+	}
 	out.Jobs = slices.Clone(c.Jobs[:min(len(c.Jobs), briefJobs)])
 	out.Omitted = c.Omitted + len(c.Jobs) - len(out.Jobs)
 	for i := range out.Jobs {
 		j := &out.Jobs[i]
-		j.Place, j.Problem = cut(j.Place), cut(j.Problem)
+		j.Place, j.Problem, j.Unmet = cut(j.Place), cut(j.Problem), cut(j.Unmet)
 	}
 	out.Decisions = []HostDecision{}
 	for i := range c.Decisions[:min(len(c.Decisions), briefDecisions)] {
@@ -238,6 +248,9 @@ func (c *Colocation) Validate() error {
 		return Invalidf("%s: %d resources missing, %d verbs, %d jobs omitted, %d running, %d suspended", what, len(c.Missing), len(c.Counts), c.Omitted, c.Running, c.Suspended)
 	}
 	if err := short(what, c.Policy, string(c.Mode)); err != nil {
+		return err
+	}
+	if err := validUnmet(c.Host, c.Unmet); err != nil {
 		return err
 	}
 	if err := told(what, c.Problem); err != nil {
@@ -355,7 +368,7 @@ func (j *Job) validate(what string) error {
 	if err := short(what, string(j.Mode), j.State, j.Predict); err != nil {
 		return err
 	}
-	if err := told(what, j.Place, j.Problem); err != nil {
+	if err := told(what, j.Place, j.Problem, j.Unmet); err != nil {
 		return err
 	}
 	if err := validAmounts(what, j.Has); err != nil {

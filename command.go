@@ -14,6 +14,10 @@ type Alert struct {
 	// Started is when it began to fire; Time is when it was received.
 	Started time.Time `json:"started,omitzero"`
 	Time    time.Time `json:"time"`
+	// Until is when one that fires is taken to be over unless it is heard of again: the end
+	// that its sender gave, or when a repetition is overdue by the sender's own habit; zero:
+	// neither is known.
+	Until   time.Time `json:"until,omitzero"`
 	Summary string    `json:"summary,omitempty"`
 }
 

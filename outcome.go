@@ -125,6 +125,8 @@ type Holding struct {
 	// Pace is how many changes of its knobs a second the host makes, where they are those of
 	// a server that takes no more; 0: no bound.
 	Pace float64 `json:"pace,omitempty"`
+	// Unmet is what the configuration asks for and this host does not have in force.
+	Unmet []Unmet `json:"unmet,omitempty"`
 	// Targets are all knobs of the pool that this host has been given.
 	Targets []KnobState `json:"targets,omitempty"`
 }
@@ -208,6 +210,9 @@ func (h *Holding) Validate() error {
 		if err := Units(v).Validate(); err != nil {
 			return err
 		}
+	}
+	if err := validUnmet(h.Host, h.Unmet); err != nil {
+		return err
 	}
 	for i := range h.Targets {
 		t := &h.Targets[i]

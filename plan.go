@@ -104,7 +104,7 @@ type Plan struct {
 	Epoch    uint64 `json:"epoch"`
 	Sequence uint64 `json:"sequence"`
 	Step     int    `json:"step"`
-	// Last tells that no step follows.
+	// Last tells that no step with actions follows: one without may, to renew the lease.
 	Last      bool      `json:"last"`
 	Time      time.Time `json:"time"`
 	Objective string    `json:"objective"`
@@ -126,14 +126,19 @@ type Plan struct {
 	Lendable map[string]float64 `json:"lendable,omitempty"`
 	// Envelopes are of knobs that stay where they rest: no actions, since nothing moves.
 	Envelopes []Enveloped `json:"envelopes,omitempty"`
-	// Lease is how long the allocation holds without another plan.
-	Lease   Seconds  `json:"lease_s"`
-	Actions []Action `json:"actions,omitempty"`
+	// Lease is how long the allocation holds without another plan, BorrowLease how long
+	// what knobs have above their baselines does, counted from Time; 0: as long as Lease.
+	// It is shorter where other hosts lend what that is: their leases may end first.
+	Lease       Seconds  `json:"lease_s"`
+	BorrowLease Seconds  `json:"borrow_lease_s,omitempty"`
+	Actions     []Action `json:"actions,omitempty"`
 	// Held says, per workload that was held, why.
 	Held map[string]Held `json:"held,omitempty"`
 	// Unmoved says, per workload that was planned for and keeps what it has, why:
 	// what it needs, what the guard said, what would move it.
 	Unmoved map[string]Held `json:"unmoved,omitempty"`
+	// Alarms are the alerts that fire on workloads, each of which is not lowered meanwhile.
+	Alarms map[string]Alarm `json:"alarms,omitempty"`
 	// Verdicts say what came of moves that were judged since the last plan.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
 	// Cause is what started the round.
@@ -145,6 +150,17 @@ type Plan struct {
 	Cut bool `json:"cut,omitempty"`
 	// Audit says how fair the allocation is; nil: nothing was audited.
 	Audit *Audit `json:"audit,omitempty"`
+}
+
+// Alarm is that alerts fire on a workload.
+type Alarm struct {
+	// Name is that of the first, and More how many others fire.
+	Name string `json:"name"`
+	More int    `json:"more,omitempty"`
+	// Since is when the first began, and Until when the last is taken to be over unless
+	// it is heard of again.
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
 }
 
 // Judgement is what a verdict comes to.
@@ -274,7 +290,7 @@ func (p *Plan) validateIdentity() error {
 	return p.Cause.validate("cause of plan " + p.ID())
 }
 
-// validateReasons checks why workloads were held or not moved.
+// validateReasons checks why workloads were held or not moved, and which alerts fire.
 func (p *Plan) validateReasons() error {
 	for _, reasons := range []map[string]Held{p.Held, p.Unmoved} {
 		for name, why := range reasons {
@@ -284,6 +300,14 @@ func (p *Plan) validateReasons() error {
 			if err := named("workload of plan "+p.ID(), name); err != nil {
 				return err
 			}
+		}
+	}
+	for name, a := range p.Alarms {
+		if err := named("workload of plan "+p.ID(), name); err != nil {
+			return err
+		}
+		if err := named("alert on "+name, a.Name); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -307,7 +331,10 @@ func (p *Plan) validateAmounts() error {
 	if !(p.Lease > 0) {
 		return Invalidf("plan %s: lease %v", p.ID(), p.Lease)
 	}
-	for _, v := range []float64{float64(p.Lease), p.Capacity} {
+	if p.BorrowLease > p.Lease {
+		return Invalidf("plan %s: what is borrowed for %v is on a lease of %v", p.ID(), p.BorrowLease, p.Lease)
+	}
+	for _, v := range []float64{float64(p.Lease), float64(p.BorrowLease), p.Capacity} {
 		if err := nonNegative("plan "+p.ID(), v); err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func (p *Plan) parts() (parts []Value) {
 	for _, host := range slices.Compact(hosts) {
 		part := *p
 		part.Hosts, part.Host, part.Actions = nil, host, of[host]
-		part.Held, part.Unmoved, part.Verdicts, part.Audit = nil, nil, nil, nil
+		part.Held, part.Unmoved, part.Alarms, part.Verdicts, part.Audit = nil, nil, nil, nil, nil
 		part.Lendable, part.Envelopes = lendableOf(p, host), within[host]
 		parts = append(parts, &part)
 	}
@@ -48,13 +48,14 @@ func (p *Plan) parts() (parts []Value) {
 
 // pieces returns the plan in pieces of about pieceSize entries.
 func (p *Plan) pieces() (pieces []Value) {
-	n := max(1, (len(p.Actions)+len(p.Envelopes)+len(p.Held)+len(p.Unmoved)+pieceSize-1)/pieceSize)
-	held, unmoved := slices.Sorted(maps.Keys(p.Held)), slices.Sorted(maps.Keys(p.Unmoved))
+	n := max(1, (len(p.Actions)+len(p.Envelopes)+len(p.Held)+len(p.Unmoved)+len(p.Alarms)+pieceSize-1)/pieceSize)
+	held, unmoved, alarmed := slices.Sorted(maps.Keys(p.Held)), slices.Sorted(maps.Keys(p.Unmoved)), slices.Sorted(maps.Keys(p.Alarms))
 	for i := range n {
 		piece := *p
 		piece.Hosts, piece.Piece, piece.Pieces = nil, i+1, n
 		piece.Actions, piece.Envelopes = share(p.Actions, i, n), share(p.Envelopes, i, n)
 		piece.Held, piece.Unmoved = only(p.Held, share(held, i, n)), only(p.Unmoved, share(unmoved, i, n))
+		piece.Alarms = only(p.Alarms, share(alarmed, i, n))
 		if i > 0 {
 			piece.Verdicts, piece.Audit, piece.Lendable = nil, nil, nil
 		}
@@ -72,12 +73,12 @@ func share[T any](all []T, i, n int) []T {
 	return nil
 }
 
-// only has the reasons of some workloads; nil: of none.
-func only(of map[string]Held, names []string) map[string]Held {
+// only has what is said of some workloads; nil: of none.
+func only[T any](of map[string]T, names []string) map[string]T {
 	if len(names) == 0 {
 		return nil
 	}
-	out := make(map[string]Held, len(names))
+	out := make(map[string]T, len(names))
 	for _, name := range names {
 		out[name] = of[name]
 	}
@@ -160,20 +161,21 @@ func (j *Joiner) drop(i int) []*Plan {
 	whole := *first
 	whole.Piece, whole.Pieces = 0, 0
 	whole.Actions, whole.Envelopes = slices.Clip(whole.Actions), slices.Clip(whole.Envelopes)
-	whole.Held, whole.Unmoved = maps.Clone(whole.Held), maps.Clone(whole.Unmoved)
+	whole.Held, whole.Unmoved, whole.Alarms = maps.Clone(whole.Held), maps.Clone(whole.Unmoved), maps.Clone(whole.Alarms)
 	for n := 2; n <= first.Pieces; n++ {
 		if piece := o.pieces[n]; piece != nil {
 			whole.Actions, whole.Envelopes = append(whole.Actions, piece.Actions...), append(whole.Envelopes, piece.Envelopes...)
 			whole.Held, whole.Unmoved = merged(whole.Held, piece.Held), merged(whole.Unmoved, piece.Unmoved)
+			whole.Alarms = merged(whole.Alarms, piece.Alarms)
 		}
 	}
 	return []*Plan{&whole}
 }
 
-// merged adds the reasons of a piece; all may be nil, and may be changed.
-func merged(all, more map[string]Held) map[string]Held {
+// merged adds what a piece says of workloads; all may be nil, and may be changed.
+func merged[T any](all, more map[string]T) map[string]T {
 	if all == nil && len(more) > 0 {
-		all = make(map[string]Held, len(more))
+		all = make(map[string]T, len(more))
 	}
 	maps.Copy(all, more)
 	return all

@@ -55,6 +55,8 @@ type Actuator struct {
 	host     *host
 	position position
 	lease    lease
+	// returned is set once what was borrowed was to go back, until the next lease.
+	returned bool
 	// expired is set once the lease ran out, until the next one; unrestored counts the
 	// baselines whose turn to come back then has not come.
 	expired    bool
@@ -232,7 +234,7 @@ func (a *Actuator) start(ctx context.Context) {
 		h.released = s.released[t.Workload]
 		a.insert(h)
 	}
-	a.openFast()
+	a.openFast(ctx)
 	for _, f := range a.config.Finders {
 		a.finders = append(a.finders, &finder{Finder: f, there: map[string]uint64{}})
 	}

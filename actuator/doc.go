@@ -17,7 +17,9 @@
 //
 // The allocation is on lease, counted on the boot clock from receipt. When
 // the lease runs out, the recorded baselines are restored, shrinks first, and
-// only where the knob still holds what trimtab wrote. A [Restorer] puts back more than
+// only where the knob still holds what trimtab wrote. Where a plan says so, what is above
+// its baseline goes back earlier: other hosts lend it, and their leases may end first.
+// That is counted from when the plan was made. A [Restorer] puts back more than
 // an amount, or says that nothing can. What another program set
 // meanwhile, the baseline too, is reported and left alone until Resume. [Restore] does the same
 // from the journal alone, and [Watchdog], of which two run and guard each other,

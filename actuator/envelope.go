@@ -2,6 +2,7 @@ package actuator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -170,28 +171,38 @@ func (a *Actuator) bind(ctx context.Context, p *trimtab.Plan, moves []*move, rai
 		return
 	}
 	goal := h.Knob.Nearest(trimtab.Units(min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))))
-	why := a.claim(ctx, h)
-	if why == "" && !a.observe(ctx, h) {
-		why = h.problem
-	}
-	if why == "" && h.foreign {
-		why = h.problem
-	}
-	if why == "" && (same(h.now, goal) || h.now.Less(goal) != raise) {
+	err := a.reachParent(ctx, h)
+	if err == nil && (same(h.now, goal) || h.now.Less(goal) != raise) {
 		if same(h.now, goal) {
-			a.fastProblem("")
+			a.fastProblem("", "")
 		}
 		return
 	}
-	if why == "" {
-		if err := a.bindTo(ctx, h, goal); err != nil {
-			why = err.Error()
+	if err == nil {
+		err = a.bindTo(ctx, h, goal)
+	}
+	if err != nil {
+		a.fastProblem(noParent+err.Error(), ParentRemedy(err))
+		return
+	}
+	a.fastProblem("", "")
+}
+
+// reachParent reports why the group above cannot be used now; nil: it can.
+func (a *Actuator) reachParent(ctx context.Context, h *held) error {
+	if why := a.claim(ctx, h); why != "" {
+		return errors.New(why)
+	}
+	if !a.observe(ctx, h) {
+		if _, err := h.Knob.Read(ctx); err != nil {
+			return err
 		}
+		return errors.New(h.problem) // it can be read again by the next plan
 	}
-	if why != "" {
-		why = "the group above cannot be set: " + why
+	if h.foreign {
+		return errors.New(h.problem)
 	}
-	a.fastProblem(why)
+	return nil
 }
 
 // bindTo writes the group above, journal first.

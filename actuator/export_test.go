@@ -39,5 +39,5 @@ func DecodeRecord(k string, value []byte) []trimtab.Amount {
 // the actuator is dead.
 func Watch(dir, boot string, reopen func([]byte) (Knob, error)) (look func(context.Context), restore func(context.Context) (Report, error)) {
 	w := &watcher{dir: dir, boot: boot, reopen: reopen, follower: hostfs.JournalFollower{Dir: dir}}
-	return func(ctx context.Context) { w.relieve(ctx) }, w.restore
+	return func(ctx context.Context) { w.relieve(ctx) }, func(ctx context.Context) (Report, error) { return w.restore(ctx, false) }
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"slices"
@@ -38,8 +39,9 @@ type fast struct {
 	whole bool
 	// looked is when the loop last looked, on the boot clock.
 	looked time.Duration
-	// problem is why nothing is moved; "": nothing is in the way.
-	problem string
+	// problem is why nothing is moved, remedy what to do about it; "": nothing is in the
+	// way.
+	problem, remedy string
 }
 
 // FastGroup is one knob that may be moved, and within what.
@@ -88,12 +90,16 @@ type FastMove struct {
 // loopDead is after how long without a look what was moved goes back to its target.
 const loopDead = 2 * time.Second
 
-// openFast takes over the group above.
-func (a *Actuator) openFast() {
+// openFast takes over the group above, and finds out whether it may be set before a plan
+// wants it.
+func (a *Actuator) openFast(ctx context.Context) {
 	a.fast.looked = never
 	if f := a.config.Fast; f != nil && f.Parent != nil {
 		id := a.config.here(trimtab.KnobID{Workload: "parent of the pool", Resource: trimtab.CPU})
 		a.fast.parent = newHeld(Target{KnobID: id, Knob: f.Parent, Max: math.MaxInt32, Mode: trimtab.Act})
+		if err := f.Parent.MayWrite(ctx); err != nil {
+			a.fastProblem(noParent+err.Error(), ParentRemedy(err))
+		}
 	}
 }
 
@@ -208,13 +214,19 @@ func (a *Actuator) potential() float64 {
 	return max(0, targets+a.fast.lendable-set)
 }
 
-// fastProblem notes why nothing is moved.
-func (a *Actuator) fastProblem(why string) {
-	if a.fast.problem != why {
-		a.fast.problem = why
-		a.logger.Info("fast loop", "problem", why)
-		a.notify()
+// fastProblem notes why nothing is moved, and what to do about it.
+func (a *Actuator) fastProblem(why, remedy string) {
+	a.fast.remedy = remedy
+	if a.fast.problem == why {
+		return
 	}
+	level := slog.LevelWarn
+	if why == "" {
+		level = slog.LevelInfo
+	}
+	a.fast.problem = why
+	a.logger.Log(context.Background(), level, "quotas between rounds", "problem", why, "do", remedy)
+	a.notify()
 }
 
 // FastLook reads all knobs that the loop may move now. Its slices are valid until the
@@ -268,7 +280,7 @@ func (a *Actuator) glance(h *held) (Counters, error) {
 // regroup finds out which knobs may be moved, and within what limits.
 func (a *Actuator) regroup() {
 	f := &a.fast
-	frozen := !a.paused.IsZero() || a.closed || f.problem != "" || a.lease.left(a.clock.id, a.clock.boot()) == 0
+	frozen := !a.paused.IsZero() || a.closed || f.problem != "" || a.lease.borrowed().left(a.clock.id, a.clock.boot()) == 0
 	n, others := 0, 0.0
 	changed := false
 	for _, h := range a.knobs {
@@ -300,7 +312,7 @@ func (a *Actuator) regroup() {
 	if !changed && n < len(f.groups) {
 		f.groups, f.knobs, changed = slices.Clone(f.groups[:n]), slices.Clone(f.knobs[:n]), true
 	}
-	limits := FastLimits{Until: a.lease.Until, Capacity: max(f.targets(), f.capacity-others), Lendable: f.lendable}
+	limits := FastLimits{Until: a.lease.borrowed().Until, Capacity: max(f.targets(), f.capacity-others), Lendable: f.lendable}
 	if a.lease.Boot != a.clock.id {
 		limits.Until = 0
 	}

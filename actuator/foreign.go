@@ -177,7 +177,8 @@ func usualSuspect(k Knob) string {
 // group that was removed and made anew begins with it, which is nobody's doing.
 func (a *Actuator) undone(h *held, before trimtab.Amount) bool {
 	e := h.entry
-	if !same(h.now, e.Baseline) || same(h.now, e.last()) || a.lease.left(a.clock.id, a.clock.boot()) == 0 {
+	if !same(h.now, e.Baseline) || same(h.now, e.last()) || a.lease.left(a.clock.id, a.clock.boot()) == 0 ||
+		h.now.Less(before) && a.lease.borrowed().left(a.clock.id, a.clock.boot()) == 0 { // a watchdog did it
 		return false
 	}
 	if !h.foreign && (!e.ours(before) || same(before, h.now)) {

@@ -19,6 +19,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 	if left := a.leftByOthers(); left != nil {
 		h.Capacity, h.Divided = maps.Clone(left), true
 	}
+	h.Unmet = a.unmet()
 	for _, k := range a.knobs {
 		baseline := k.now
 		if k.entry != nil {

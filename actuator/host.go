@@ -19,8 +19,10 @@ import (
 // host is this pool's side of the host's arbiter.
 type host struct {
 	*arbiter.Arbiter
-	// left is what other pools leave, by resource; nil: there is none that claims.
-	left map[string]float64
+	// left is what other pools leave, by resource; nil: there is none that claims. claimed
+	// says of which resource that is less than the pool could have alone.
+	left    map[string]float64
+	claimed []claimed
 	// failed is why nobody could be asked in the present step; "": somebody could.
 	failed string
 	// kept is what the pool had before a plan that is not yet carried out to its end, by
@@ -257,7 +259,8 @@ func (a *Actuator) divide(claims map[string]arbiter.Claim) {
 		}
 	}
 	divided := false
-	for resource := range has {
+	var less []claimed
+	for _, resource := range slices.Sorted(maps.Keys(has)) {
 		own, ok := claims[resource]
 		if !ok {
 			own = a.claimOf(resource)
@@ -274,11 +277,21 @@ func (a *Actuator) divide(claims map[string]arbiter.Claim) {
 		if left[resource] = max(room, has[resource], 0); a.config.Shared {
 			left[resource] = min(left[resource], measured)
 		}
+		if alone := min(a.room(resource), measured); a.config.Limits.Capacity != nil && left[resource] < alone-slack {
+			less = append(less, claimed{resource, alone, left[resource], a.host.Shares(resource, own)})
+		}
 	}
 	if !divided {
 		left = nil
 	}
-	if !maps.Equal(left, a.host.left) {
+	same := sameClaims(less, a.host.claimed)
+	if !same {
+		begun := len(a.host.claimed) == 0
+		if a.host.claimed = less; begun {
+			a.logger.Warn("other pools of this host claim capacity of the pool", "unmet", a.unmetCapacity())
+		}
+	}
+	if !same || !maps.Equal(left, a.host.left) {
 		a.host.left = left
 		a.logger.Debug("what other pools leave of this host", "left", left)
 		a.notify()

@@ -153,11 +153,14 @@ func (h *host) start(lease float64, baselines []trimtab.Amount, env ...string) *
 	return cmd
 }
 
-// endWith ends an actuator process with the test, and its watchdogs, which would wait for
-// the end of its lease.
+// endWith ends an actuator process with the test, and its watchdogs.
 func (h *host) endWith(cmd *exec.Cmd) {
-	h.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); proctest.End(h.t, h.dir) })
+	h.endProcesses()
+	h.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 }
+
+// endProcesses ends the watchdogs with the test, which else wait for the end of the lease.
+func (h *host) endProcesses() { h.t.Cleanup(func() { proctest.End(h.t, h.dir) }) }
 
 // eventually waits until f returns nil.
 func eventually(t testing.TB, f func() error) {
@@ -334,7 +337,7 @@ func TestKilledWatchdogsAreReplaced(t *testing.T) {
 	t.Parallel()
 	h, _ := fallen(t)
 	h.config = victim(h.dir)
-	t.Cleanup(func() { proctest.End(t, h.dir) })
+	h.endProcesses()
 	a, err := actuator.Open(t.Context(), h.config)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // Kind is a kind of knob as a value: all that the rest of a program needs to know
@@ -84,7 +85,7 @@ func (l Location) Several() bool { return strings.Contains(l.Path, "*") }
 
 // Instance returns the location of one instance of a pattern.
 func (l Location) Instance(name string) Location {
-	l.Path = strings.Replace(l.Path, "*", name, 1)
+	l.Path = strings.Replace(hostfs.PlainPattern(l.Path), "*", name, 1)
 	return l
 }
 

@@ -41,18 +41,19 @@ func (a *Actuator) Tick(ctx context.Context) {
 	a.gauges()
 }
 
-// keep renews the lease of a pause when half of it is gone.
+// keep renews the lease of a pause when half of it is gone, and that of what is borrowed
+// at once.
 func (a *Actuator) keep() {
 	if a.paused.IsZero() || !a.holds() {
 		return
 	}
 	length := a.lease.Length.Duration()
 	now := a.clock.boot()
-	if a.lease.left(a.clock.id, now) > length/2 {
+	if a.lease.left(a.clock.id, now) > length/2 && a.lease.BorrowUntil == 0 {
 		return
 	}
 	l := a.lease
-	l.Boot, l.Until = a.clock.id, saturate(now, length)
+	l.Boot, l.Until, l.BorrowUntil = a.clock.id, saturate(now, length), 0
 	if err := a.journal.Append(put(leaseKey, l)); err != nil {
 		a.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
 		a.logger.Error("renew the lease of a pause", "err", err)
@@ -74,9 +75,14 @@ func (a *Actuator) holds() bool {
 	return false
 }
 
-// expire restores everything when the lease ran out.
+// expire restores everything when the lease ran out, and what was borrowed when it was to
+// go back.
 func (a *Actuator) expire(ctx context.Context) {
-	if !a.holds() || a.lease.left(a.clock.id, a.clock.boot()) > 0 {
+	if !a.holds() {
+		return
+	}
+	if a.lease.left(a.clock.id, a.clock.boot()) > 0 {
+		a.giveBackBorrowed(ctx)
 		return
 	}
 	if !a.expired {

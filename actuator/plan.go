@@ -291,6 +291,10 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 		a.logger.Warn("lease cut to what this host allows", "plan", p.ID(), "asked", p.Lease, "allowed", length)
 	}
 	until := lease{Boot: a.clock.id, Until: saturate(received, length.Duration()), Length: length}
+	if p.BorrowLease > 0 { // from when the plan was made: those who lend do not wait for one that came late
+		age := max(0, a.clock.wall().Sub(p.Time))
+		until.BorrowUntil = max(1, saturate(a.clock.boot(), p.BorrowLease.Duration()-age))
+	}
 	batch := []hostfs.Entry{put(positionKey, at), put(leaseKey, until)}
 	entries := make([]*entry, len(moves))
 	for i, m := range moves {
@@ -319,7 +323,7 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	if at.Epoch != a.position.Epoch || at.Sequence != a.position.Sequence {
 		clear(a.outcomes)
 	}
-	a.position, a.lease, a.expired = at, until, false
+	a.position, a.lease, a.expired, a.returned = at, until, false, false
 	a.grant(p)
 	return nil
 }
@@ -347,6 +351,10 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	if a.lease.left(a.clock.id, a.clock.boot()) == 0 {
 		// This process was stopped in between, and the plan is history.
 		refuse(r, "stale: the lease ran out before the write")
+		return
+	}
+	if e := h.entry; e != nil && !m.shrinks() && e.borrows(m.goal) && a.lease.borrowed().left(a.clock.id, a.clock.boot()) == 0 {
+		refuse(r, "stale: what was to be borrowed for this is to be given back by now")
 		return
 	}
 	if why := a.overtaken(m); why != "" {

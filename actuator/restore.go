@@ -39,13 +39,17 @@ func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Kn
 	if err != nil {
 		return Report{}, fmt.Errorf("restore: %w", err)
 	}
-	return restoreStored(ctx, dir, s, reopen)
+	return restoreStored(ctx, dir, s, reopen, false)
 }
 
-// restoreStored restores what was read of the journal in dir.
-func restoreStored(ctx context.Context, dir string, s stored, reopen func(undo []byte) (Knob, error)) (Report, error) {
+// restoreStored restores what was read of the journal in dir. borrowed: only what is above
+// its baseline.
+func restoreStored(ctx context.Context, dir string, s stored, reopen func(undo []byte) (Knob, error), borrowed bool) (Report, error) {
 	all := reopenAll(s.entries, reopen)
 	defer closeAll(all)
+	if borrowed {
+		all = borrowing(ctx, all)
+	}
 	defer lockAll(ctx, s.locks, dir, all, reopen)()
 	r, err := restoreParts(ctx, all, false, func(part Report) error { return forgetIn(dir, part) })
 	r.Damaged, r.Damage, r.Lost = s.unreadable, s.damage.Words, s.damage.Lost

@@ -88,6 +88,9 @@ func (a *Actuator) beat(ctx context.Context) {
 			// A plan may shorten the lease meanwhile: by then the next
 			// heartbeat comes first.
 			wait = min(wait, left+time.Millisecond)
+			if borrowed := a.lease.borrowed().left(a.clock.id, a.clock.boot()); borrowed > 0 || !a.returned {
+				wait = min(wait, borrowed+time.Millisecond)
+			}
 		}
 		a.mu.Unlock()
 		select {

@@ -53,9 +53,11 @@ func sign(before bool) int {
 // lease is how long the allocation holds: until a time of the boot clock, in
 // one boot.
 type lease struct {
-	Boot   string          `json:"boot"`
-	Until  time.Duration   `json:"until_ns"`
-	Length trimtab.Seconds `json:"length_s"`
+	Boot  string        `json:"boot"`
+	Until time.Duration `json:"until_ns"`
+	// BorrowUntil is until when what knobs have above their baselines holds; 0: until Until.
+	BorrowUntil time.Duration   `json:"borrow_until_ns,omitempty"`
+	Length      trimtab.Seconds `json:"length_s"`
 }
 
 // left returns how long the lease holds at the given boot time, at least 0.

@@ -50,7 +50,7 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	}
 	if p := inheritedPack(parent); p != nil {
 		go p.guardPartner(ended, func() bool {
-			held, left, err := w.leaseLeft()
+			held, left, _, err := w.leaseLeft()
 			return err == nil && held && left > 0 && !successor()
 		})
 	}
@@ -65,8 +65,9 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	if err != nil {
 		return Report{}, err
 	}
+	returned := false // what was borrowed
 	for {
-		held, left, err := w.leaseLeft()
+		held, left, borrowed, err := w.leaseLeft()
 		switch {
 		case err != nil:
 			return Report{}, err
@@ -78,12 +79,18 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 			lock, err := hostfs.TakeLock(ctx, dir, 0)
 			if err == nil {
 				defer lock.Close()
-				return w.restore(ctx)
+				return w.restore(ctx, false)
 			}
 			if !errors.Is(err, trimtab.ErrRefused) {
 				return Report{}, err
 			}
 			left = 20 * time.Millisecond // the other one restores, or an actuator starts
+		case borrowed == 0 && !returned:
+			if lock, err := hostfs.TakeLock(ctx, dir, 0); err == nil { // else the other one does it
+				_, err = w.restore(ctx, true)
+				returned = err == nil // else it is tried again
+				_ = lock.Close()
+			}
 		}
 		// In short steps: an actuator that came back renews the lease.
 		select {
@@ -113,22 +120,24 @@ func (w *watcher) read() (stored, error) {
 	return readState(w.last, slices.Sorted(maps.Keys(w.last))), nil
 }
 
-// leaseLeft tells whether anything is held, and for how long.
-func (w *watcher) leaseLeft() (held bool, left time.Duration, err error) {
+// leaseLeft tells whether anything is held, and for how long: all of it, and what is above
+// its baseline.
+func (w *watcher) leaseLeft() (held bool, left, borrowed time.Duration, err error) {
 	s, err := w.read()
 	if err != nil {
-		return false, 0, err
+		return false, 0, 0, err
 	}
-	return len(s.entries) > 0, s.lease.left(w.boot, hostfs.BootTime()), nil
+	now := hostfs.BootTime()
+	return len(s.entries) > 0, s.lease.left(w.boot, now), s.lease.borrowed().left(w.boot, now), nil
 }
 
-// restore restores when the lock is held.
-func (w *watcher) restore(ctx context.Context) (Report, error) {
+// restore restores when the lock is held. borrowed: only what is above its baseline.
+func (w *watcher) restore(ctx context.Context, borrowed bool) (Report, error) {
 	s, err := w.read()
 	if err != nil {
 		return Report{}, err
 	}
-	return restoreStored(ctx, w.dir, s, w.reopen)
+	return restoreStored(ctx, w.dir, s, w.reopen, borrowed)
 }
 
 // dying is how long a process that dies may take to let go of everything.
@@ -177,19 +186,22 @@ const relieveAfter = 2 * time.Second
 // knobs is what a watchdog took its CPU time for.
 func (w *watcher) relieve(ctx context.Context) (due time.Duration) {
 	now := hostfs.BootTime()
-	if l, err := w.follow(); err == nil && l.Boot == w.boot && now < saturate(l.Until, relieveAfter) {
-		return now + min(lookAfter, max(0, l.Until-now)/3)
+	if l, err := w.follow(); err == nil && l.Boot == w.boot && now < saturate(l.borrowed().Until, relieveAfter) {
+		return now + min(lookAfter, max(0, l.borrowed().Until-now)/3)
 	}
 	s, err := w.read()
 	if err != nil {
 		return now + lookAfter // there is none, or none that can be read
 	}
-	if s.lease.Boot != w.boot || now < saturate(s.lease.Until, relieveAfter) {
+	if s.lease.Boot != w.boot || now < saturate(s.lease.borrowed().Until, relieveAfter) {
 		return now
 	}
 	// Nobody to tell: the actuator reports when it can again.
 	all := reopenAll(s.entries, w.reopen)
 	defer closeAll(all)
+	if now < saturate(s.lease.Until, relieveAfter) {
+		all = borrowing(ctx, all)
+	}
 	_ = restoreAll(ctx, all, false)
 	return now
 }

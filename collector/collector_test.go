@@ -163,9 +163,9 @@ func TestOneRequestCannotFillMemoryWithCopiesOfItsResources(t *testing.T) {
 	for _, f := range p.Frames() {
 		total += len(f.Data)
 	}
-	rejected, most := p.Rejected()
-	if total > 50<<20 || p.Spans()+int(rejected) != n || most != collector.TooLarge {
-		t.Errorf("%d MiB, %d spans, %d rejected for %v", total>>20, p.Spans(), rejected, most)
+	rejected, why := p.Rejected(), p.Complaint()
+	if total > 50<<20 || p.Spans()+int(rejected) != n || !strings.Contains(why, fmt.Sprintf("%d for their too_large (", rejected)) {
+		t.Errorf("%d MiB, %d spans, %s", total>>20, p.Spans(), why)
 	}
 }
 
@@ -198,8 +198,8 @@ func TestSpansWithoutIDsAreRejectedAndCounted(t *testing.T) {
 	if d := cmp.Diff(want, from.Counts()); d != "" {
 		t.Error(d)
 	}
-	if n, most := p.Rejected(); n != 4 || most != collector.BadSpanID {
-		t.Errorf("%d, mostly %v", n, most)
+	if n, why := p.Rejected(), p.Complaint(); n != 4 || !strings.HasPrefix(why, "4 spans rejected: 1 for their trace_id (not 16 bytes") || !strings.Contains(why, ", 2 for their span_id (") {
+		t.Errorf("%d: %s", n, why)
 	}
 }
 
@@ -425,6 +425,28 @@ func TestAConfigThatMakesNoSenseIsInvalid(t *testing.T) {
 		{Bus: b, Metrics: set, InFlightBytes: -1}, {Bus: b, Metrics: set, MaxWait: -1}, {Bus: b, Metrics: set, AnswerTimeout: -1}} {
 		if _, err := collector.Open(c); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestOnlyAReadableThresholdAdjustsACount(t *testing.T) {
+	for state, want := range map[string]trimtab.Span{
+		"ot=th:8": {Adjusted: 2, Flags: trimtab.FlagAdjusted}, "a=b, ot=rv:6e6d1a75832a2f;th:c": {Adjusted: 4, Flags: trimtab.FlagAdjusted},
+		"ot=th:0": {Adjusted: 1, Flags: trimtab.FlagAdjusted}, "ot=th:": {Adjusted: 1}, "ot=th:C": {Adjusted: 1}, "ot=th:x": {Adjusted: 1},
+		"ot=th:123456789abcdef": {Adjusted: 1}, "x=th:8": {Adjusted: 1}, "ot=p:8;r:62": {Adjusted: 1}, "ot=th:-8": {Adjusted: 1}, "": {Adjusted: 1},
+	} {
+		s := trimtab.Span{Adjusted: 1}
+		if collector.ApplyTraceState([]byte(state), &s); s != want {
+			t.Errorf("%q: %+v", state, s)
+		}
+	}
+}
+
+func TestTimesSaturate(t *testing.T) {
+	const most, least = 1<<63 - 1, -1 << 63
+	for _, c := range [][3]int64{{1, 2, 3}, {most, 1, most}, {least, -1, least}, {5, -7, -2}, {most, 0, most}} {
+		if got := collector.AddTimes(c[0], c[1]); got != c[2] {
+			t.Errorf("%d + %d = %d", c[0], c[1], got)
 		}
 	}
 }

@@ -1,9 +1,12 @@
 package collector
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codec"
@@ -26,6 +29,8 @@ type Packer struct {
 	done     []*trimtab.SpanFrame
 	spans    int
 	rejected [reasons]uint64
+	// unread is the first key that held something and that the format does not have.
+	unread string
 	// names adds what is known of senders; nil: nothing is.
 	names *namer
 	// bytes is what was packed, limit what may be; 0: anything.
@@ -54,7 +59,7 @@ func (p *Packer) Reset() {
 		p.parts[i].reset()
 	}
 	clear(p.done)
-	p.done, p.spans, p.bytes, p.rejected = p.done[:0], 0, 0, [reasons]uint64{}
+	p.done, p.spans, p.bytes, p.rejected, p.unread = p.done[:0], 0, 0, [reasons]uint64{}, ""
 	p.resource = p.nobody
 }
 
@@ -145,19 +150,59 @@ func (p *Packer) cut(n int) {
 // Reject counts a span that could not be read.
 func (p *Packer) Reject(r Reason) { p.rejected[r]++ }
 
+// maxShownKey bounds what is shown of a key that a sender chose.
+const maxShownKey = 40
+
+// RejectUnread counts the spans, if any, under a key that the format does not have.
+func (p *Packer) RejectUnread(key string, spans int) {
+	if p.unread == "" {
+		p.unread = strings.ToValidUTF8(key[:min(len(key), maxShownKey)], "")
+	}
+	p.rejected[UnknownKey] += uint64(spans)
+}
+
+// Empty reports whether the request held no span, taken or rejected. unread is
+// then the first key that was not understood, "" without one.
+func (p *Packer) Empty() (empty bool, unread string) {
+	total := p.Rejected()
+	return p.spans == 0 && total == 0, p.unread
+}
+
+// Complaint says in words why spans were rejected, for their sender; "" when none was.
+func (p *Packer) Complaint() string {
+	total := p.Rejected()
+	if total == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d spans rejected:", total)
+	separator := " "
+	for r, n := range p.rejected {
+		if n == 0 {
+			continue
+		}
+		reason, meaning := Reason(r), Reason(r).meaning()
+		if reason == UnknownKey {
+			meaning = fmt.Sprintf("%q", p.unread)
+		}
+		fmt.Fprintf(&b, "%s%d for their %v", separator, n, reason)
+		if meaning != "" {
+			fmt.Fprintf(&b, " (%s)", meaning)
+		}
+		separator = ", "
+	}
+	return b.String()
+}
+
 // Spans returns how many spans were packed since Reset.
 func (p *Packer) Spans() int { return p.spans }
 
-// Rejected returns how many spans were rejected since Reset, and the most
-// frequent reason.
-func (p *Packer) Rejected() (total uint64, most Reason) {
-	for r, n := range p.rejected {
+// Rejected returns how many spans were rejected since Reset.
+func (p *Packer) Rejected() (total uint64) {
+	for _, n := range p.rejected {
 		total += n
-		if n > p.rejected[most] {
-			most = Reason(r)
-		}
 	}
-	return total, most
+	return total
 }
 
 // Frames closes the open frames and returns all, in order of partition within
@@ -167,6 +212,26 @@ func (p *Packer) Frames() []*trimtab.SpanFrame {
 		p.cut(n)
 	}
 	return p.done
+}
+
+// Spans calls f for each span in frames and the resource that sent it. A span is
+// valid during its call only, a resource for good.
+func Spans(frames []*trimtab.SpanFrame, f func(s *trimtab.Span, sender *Resource)) error {
+	for _, frame := range frames {
+		r, err := codec.ReadFrame(frame.Data)
+		if err != nil {
+			return err
+		}
+		var senders []*Resource
+		r.Resources(func(_ int, packed []byte) bool {
+			senders = append(senders, &Resource{packed: bytes.Clone(packed)})
+			return true
+		})
+		for s := (trimtab.Span{}); r.Next(&s); {
+			f(&s, senders[s.Resource])
+		}
+	}
+	return nil
 }
 
 // Partition returns the partition of a trace in [0, n): every collector of a

@@ -19,6 +19,8 @@ const (
 	BadSpanID
 	// BadParentID: the parent id is neither absent nor of 8 bytes.
 	BadParentID
+	// UnknownKey: the span stands under a key that its format does not have.
+	UnknownKey
 	// TooLarge: the request takes more room in frames than any honest one does.
 	TooLarge
 	// Overloaded: too many spans were waiting already; the sender was asked to
@@ -39,6 +41,8 @@ func (r Reason) String() string {
 		return "span_id"
 	case BadParentID:
 		return "parent_id"
+	case UnknownKey:
+		return "unknown_key"
 	case TooLarge:
 		return "too_large"
 	case Overloaded:
@@ -47,6 +51,19 @@ func (r Reason) String() string {
 		return "unanswered"
 	}
 	return "unknown"
+}
+
+// meaning says to a sender what it should change; "" where the label says it.
+func (r Reason) meaning() string {
+	switch r {
+	case BadTraceID:
+		return "not 16 bytes or 32 hexadecimal digits, or zero"
+	case BadSpanID, BadParentID:
+		return "not 8 bytes or 16 hexadecimal digits, or zero"
+	case TooLarge:
+		return "the request has more than this receiver holds at one time"
+	}
+	return ""
 }
 
 // Refusal is the error of [Source.Send] for spans that the sender still owns

@@ -42,6 +42,16 @@ func NewResource(attrs []trimtab.Attr) *Resource {
 // Packed returns the frame's form, not to be changed.
 func (r *Resource) Packed() []byte { return r.packed }
 
+// Service returns the attribute service.name, "" without one.
+func (r *Resource) Service() string {
+	for _, a := range codec.UnpackResource(r.packed) {
+		if a.Key == "service.name" {
+			return a.Value
+		}
+	}
+	return ""
+}
+
 // Bounds of a ResourceCache: a resource whose raw form is longer than
 // maxRaw is decoded every time, and a generation that has grown to
 // generationEntries or generationBytes makes way for the next.

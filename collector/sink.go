@@ -98,11 +98,12 @@ type adder interface{ Add(float64) }
 type Source struct {
 	sink *Sink
 
-	received, accepted     atomic.Uint64
-	rejected               [reasons]atomic.Uint64
-	receivedTotal, okTotal adder
-	rejectedTotal          [reasons]adder
-	seconds                interface{ Observe(float64) }
+	received, accepted       atomic.Uint64
+	rejected                 [reasons]atomic.Uint64
+	receivedTotal, okTotal   adder
+	rejectedTotal            [reasons]adder
+	emptyTotal, strangeTotal adder
+	seconds                  interface{ Observe(float64) }
 }
 
 // Source returns the counters of a receiver; call it once per receiver name.
@@ -112,6 +113,8 @@ func (s *Sink) Source(name string) *Source {
 		sink:          s,
 		receivedTotal: m.Counter("trimtab_collector_spans_received_total", name),
 		okTotal:       m.Counter("trimtab_collector_spans_accepted_total", name),
+		emptyTotal:    m.Counter("trimtab_collector_requests_without_spans_total", name, "empty"),
+		strangeTotal:  m.Counter("trimtab_collector_requests_without_spans_total", name, UnknownKey.String()),
 		seconds:       m.Histogram("trimtab_collector_answer_seconds", name),
 	}
 	for r := range reasons {
@@ -143,13 +146,14 @@ func (s *Source) Recycle(p *Packer) {
 // analysed; a [Refusal], that the sender still owns all of them.
 func (s *Source) Send(ctx context.Context, p *Packer) error {
 	n := uint64(p.Spans())
-	total, _ := p.Rejected()
+	total := p.Rejected()
 	s.received.Add(n + total)
 	s.receivedTotal.Add(float64(n + total))
 	for r, k := range p.rejected {
 		s.reject(Reason(r), k)
 	}
 	if n == 0 {
+		s.countEmpty(p)
 		return nil
 	}
 	if err := s.sink.send(ctx, s, p.Frames()); err != nil {
@@ -159,6 +163,17 @@ func (s *Source) Send(ctx context.Context, p *Packer) error {
 	s.accepted.Add(n)
 	s.okTotal.Add(float64(n))
 	return nil
+}
+
+// countEmpty counts a request that held no span at all, so that a sender in another
+// format is no silent zero.
+func (s *Source) countEmpty(p *Packer) {
+	switch empty, unread := p.Empty(); {
+	case empty && unread == "":
+		s.emptyTotal.Add(1)
+	case empty:
+		s.strangeTotal.Add(1)
+	}
 }
 
 func (s *Source) reject(r Reason, n uint64) {

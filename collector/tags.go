@@ -1,15 +1,22 @@
 package collector
 
-import "github.com/trimtab/trimtab"
+import (
+	"math"
+
+	"github.com/trimtab/trimtab"
+)
 
 // ApplyJaegerTag sets what a tag in the OpenTracing conventions, which Jaeger
-// follows, says about its span: span.kind and error; and what [ApplyAttribute] does.
+// follows, says about its span: span.kind, error, and the sampling threshold in
+// [TraceStateTag]; and what [ApplyAttribute] does.
 func ApplyJaegerTag(s *trimtab.Span, key, value string) {
 	switch {
 	case key == "error" && value == "true":
 		s.Flags |= trimtab.FlagError
 	case key == "span.kind":
 		s.Kind = KindNamed(value)
+	case key == TraceStateTag:
+		ApplyTraceState([]byte(value), s)
 	default:
 		ApplyAttribute(s, key, value)
 	}
@@ -43,4 +50,16 @@ func KindNamed(name string) trimtab.SpanKind {
 		return trimtab.SpanConsumer
 	}
 	return trimtab.SpanUnspecified
+}
+
+// AddTimes returns start + duration, in nanoseconds, without wrapping around.
+func AddTimes(start, duration int64) int64 {
+	end := start + duration
+	switch {
+	case duration > 0 && end < start:
+		return math.MaxInt64
+	case duration < 0 && end > start:
+		return math.MinInt64
+	}
+	return end
 }

@@ -43,7 +43,7 @@ func (v *validator) jobsApart() {
 // watched.
 func (v *validator) jobOfComponent(at string, w *Workload) {
 	for _, group := range v.config.componentGroups() {
-		if meet(strings.Split(w.Knob.Cgroup, "/"), strings.Split(group, "/")) {
+		if meet(strings.Split(plainGroup(w.Knob.Cgroup), "/"), strings.Split(plainGroup(group), "/")) {
 			v.fail(at+".knob.cgroup", fmt.Sprintf("cgroup %q is, or can be, that of the component in %q, or one above or below it", clip(w.Knob.Cgroup), clip(group)),
 				"declare the groups of the jobs alone: a job is cut to next to nothing, with all that is in its group")
 			return

@@ -272,7 +272,7 @@ type Web struct {
 type OTLP struct {
 	// Address for gRPC; "off" switches it off.
 	GRPC string `yaml:"grpc"`
-	// Address for HTTP; "off" switches it off.
+	// Address for HTTP, where Zipkin's spans are taken too; "off" switches it off.
 	HTTP string `yaml:"http"`
 	// TLS of both.
 	TLS TLS `yaml:"tls"`
@@ -319,6 +319,8 @@ type SocketComponent struct {
 type Alertmanager struct {
 	// File that holds the bearer token that Alertmanager must send, and nothing else; a changed file is in force at once. Where web.config_file asks for basic auth, it is the password. Left out: every request is refused.
 	TokenFile string `yaml:"token_file"`
+	// How long an alert keeps a workload from being lowered without being heard of again, 1m to 7d. It is over earlier at its endsAt, or once two repetitions are overdue by the repeat interval that its sender was seen to keep. Left out: 5h, since Alertmanager repeats what fires every 4h unless repeat_interval says otherwise.
+	MaxHold time.Duration `yaml:"max_hold"`
 }
 
 // Prometheus is the server that answers PromQL.

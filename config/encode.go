@@ -39,6 +39,10 @@ func encode(v reflect.Value) (tree any, empty bool) {
 		if x.URL == "" { // its defaults alone are no section
 			return nil, true
 		}
+	case Alertmanager:
+		if x.TokenFile == "" {
+			return nil, true
+		}
 	case Record:
 		if x.Path == "" {
 			return nil, true

@@ -65,15 +65,21 @@ type grouped struct {
 	parts    []string
 }
 
+// plainGroup is a pattern without the names that it leaves out.
+func plainGroup(pattern string) string {
+	at, _, _ := strings.Cut(pattern, " !")
+	return at
+}
+
 // overlaps refuses two knobs on one cgroup, and one inside another: their
 // quotas would be counted twice. Of directories of processes one may lie in
-// another. Of patterns it is enough that it can happen.
+// another. Of patterns it is enough that it can happen, whatever they leave out.
 func (v *validator) overlaps() {
 	var groups, directories []grouped
 	targets := map[string]int{}
 	for i := range v.config.Workloads {
 		k := &v.config.Workloads[i].Knob
-		g := grouped{Knob: k, index: i, at: k.place()}
+		g := grouped{Knob: k, index: i, at: plainGroup(k.place())}
 		if k.Process != nil && g.at != "" {
 			g.at = path.Clean(g.at)
 		}

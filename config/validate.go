@@ -286,6 +286,7 @@ func (v *validator) alertmanager() {
 	if v.has("alertmanager") && v.config.Alertmanager.TokenFile == "" && !v.lost("alertmanager", "alertmanager.token_file") {
 		v.fail("alertmanager", "alertmanager has no token_file", "write token_file: alertmanager.token, or remove the section: no request is let in without a token")
 	}
+	v.between("alertmanager.max_hold", v.config.Alertmanager.MaxHold, time.Minute, 7*24*time.Hour)
 }
 
 func (v *validator) prometheus() {

@@ -279,7 +279,17 @@ func (v *validator) knob(at string, w *Workload) {
 
 // cgroup refuses what could lie outside of the root.
 func (v *validator) cgroup(where, p string) {
+	p, except, excludes := strings.Cut(p, " !")
+	bad := func(name string) bool {
+		return name == "" || strings.Count(name, "*") > 1 || strings.ContainsAny(name, "/?[]{}")
+	}
 	switch {
+	case strings.ContainsAny(p, "[]{}"):
+		v.fail(where, fmt.Sprintf("cgroup %q: [] and {} have no meaning in a pattern, and are not for names", clip(p)),
+			"write * for the name of the instance, and behind it what it must not be, as in machine.slice/libpod-*.scope !conmon-*")
+	case excludes && (!strings.Contains(p, "*") || slices.ContainsFunc(strings.Split(except, " !"), bad)):
+		v.fail(where, fmt.Sprintf("cgroup %q leaves out %q", clip(p), clip(except)),
+			"write names that the * must not stand for, each behind a space and !, with at most one *, as in machine.slice/libpod-*.scope !conmon-* !test")
 	case strings.HasPrefix(p, "/"):
 		v.fail(where, fmt.Sprintf("cgroup %q is absolute", clip(p)), "write it relative to the cgroup root: "+strings.TrimLeft(strings.TrimPrefix(p, "/sys/fs/cgroup"), "/"))
 	case slices.Contains(strings.Split(p, "/"), ".."):

@@ -138,9 +138,9 @@ func (w *Workload) Components() []string {
 type Knob struct {
 	// Host that has it, by its host name, where several hosts run with this file. Left out: whichever host runs.
 	Host string `yaml:"host"`
-	// Path of the cgroup below the root, such as shop.slice/checkout.service. With one * in it, as in shop.slice/checkout@*.service, each cgroup that matches is an instance of the workload, named by what the * stands for: at least one character of one part of the path. Instances come and go; while there is none, the workload waits. If more than 1000 match on a host, trimtab sets none of the new ones.
+	// Path of the cgroup below the root, such as shop.slice/checkout.service. With one * in it, as in shop.slice/checkout@*.service, each cgroup that matches is an instance of the workload, named by what the * stands for: at least one character of one part of the path. Behind it stand names that the * must not stand for, each after a space and !, as in machine.slice/libpod-*.scope !test-*; the monitors of podman and CRI-O (conmon) are never instances of a pattern that does not name them. Instances come and go; while there is none, the workload waits. If more than 1000 match on a host, trimtab sets none of the new ones.
 	Cgroup string `yaml:"cgroup"`
-	// Write the cgroup of a systemd unit even if it is not delegated; systemd may then overwrite the limit.
+	// Write the cgroup of a systemd unit even if it is not delegated; systemd may then overwrite the limit. A group is systemd's where systemd runs, not by its name.
 	Force bool `yaml:"force"`
 	// Workload of a Kubernetes cluster: cpu and memory are the limits of one container of each of its pods, which are its instances, changed in place; resources: {replicas: …} is their number. A pod whose container has no limit is left alone.
 	Kubernetes *KubernetesTarget `yaml:"kubernetes"`

@@ -66,6 +66,8 @@ type frame struct {
 	Paused bool
 	// NotReady is what is not ready, by part, with the reason.
 	NotReady map[string]string
+	// Unmet is what hosts do not have in force.
+	Unmet []view.UnmetOn
 	// query is that of the address, with what tables are sorted by.
 	query url.Values
 }
@@ -77,6 +79,7 @@ func (s *site) frame(r *http.Request, page, title, json string) frame {
 	f.HasBatch = s.view.HasBatch()
 	f.Reports = s.view.Pool() != ""
 	f.Asks = s.options.WhatIf != nil && s.view.Pool() != ""
+	f.Unmet = s.view.Unmet(f.Now)
 	if s.options.Ready != nil {
 		f.NotReady = s.options.Ready()
 	}

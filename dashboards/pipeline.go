@@ -95,6 +95,7 @@ func pipelineIntake(g *grid) {
 		{rate("trimtab_collector_spans_accepted_total", "source"), "accepted {{source}}"},
 		{rate("trimtab_collector_spans_rejected_total", "source, reason") + ` > 0`, "refused {{source}}: {{reason}}"},
 		{rate("trimtab_collector_requests_rejected_total", "source, reason"), "request refused {{source}}: {{reason}}"},
+		{rate("trimtab_collector_requests_without_spans_total", "source, reason") + ` > 0`, "request without spans {{source}}: {{reason}}"},
 	}, from0)
 	g.graph(12, "Answers", "99th percentile of the time until a sender of spans is answered, until Alertmanager is, and until Prometheus answers; the latter two only where they are in use.", "s", []query{
 		{quantile("0.99", "trimtab_collector_answer_seconds", "source"), "spans {{source}}"},
@@ -218,9 +219,10 @@ func pipelineActing(g *grid) {
 		{`sum by (instance) (trimtab_actuator_instances{@})`, "instances on {{instance}}"},
 		{`sum by (instance) (increase(trimtab_actuator_find_errors_total{@}[$__rate_interval]))`, "failed looks on {{instance}}"},
 	}, from0, stairs)
-	g.graph(12, "Pools of one host", "What a pool claims of its host, and what the other pools of the host do; rises that were refused for these.", "short", []query{
+	g.graph(12, "Pools of one host", "What a pool claims of its host, and what the other pools of the host do; rises that were refused for these; and what of the configuration is not in force there.", "short", []query{
 		{`max by (instance, resource, by) (trimtab_actuator_host_claimed{@})`, "{{resource}} {{by}} {{instance}}"},
 		{`sum by (instance) (increase(trimtab_actuator_host_refusals_total{@}[$__rate_interval]))`, "refused {{instance}}"},
+		{`max by (host, what) (trimtab_host_unmet{@})`, "{{what}} not in force on {{host}}"},
 	}, from0, stairs)
 	g.graph(12, "Journal", "Writes of the journal that failed, so that nothing was done, and damage found at a start.", "short", []query{
 		{`sum by (instance) (increase(trimtab_actuator_journal_errors_total{@}[$__rate_interval]))`, "errors {{instance}}"},

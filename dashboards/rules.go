@@ -80,9 +80,10 @@ func alerts() []alert {
 			name: "TrimtabWriteFailed", severity: "warning",
 			expr: `increase(trimtab_actuator_actions_total{status="failed"}[15m]) > 0` +
 				` or increase(trimtab_actuator_restores_total{status="failed"}[15m]) > 0` +
-				` or increase(trimtab_actuator_journal_errors_total[15m]) > 0`,
+				` or increase(trimtab_actuator_journal_errors_total[15m]) > 0` +
+				` or min_over_time(trimtab_host_unmet{what!="claims"}[5m]) > 0`,
 			summary:     "trimtab could not write on {{ $labels.instance }}",
-			description: "In the last 15 minutes a knob was not written, not restored, or the journal could not be written on {{ $labels.instance }}. The log there has the cause.",
+			description: "In the last 15 minutes a knob was not written, not restored, or the journal could not be written on {{ $labels.instance }}; or for 5 minutes something that the configuration asks for has not been in force there. trimtab status and the log there have the cause.",
 		},
 		{
 			name: "TrimtabInputLost", after: "5m", severity: "warning",

@@ -13,15 +13,27 @@ import (
 // reversal window does not hold it, all other bounds do. Nothing in an alert
 // says how much: what is lent and given back is what the policy plans.
 type loan struct {
-	// Name is that of the alert that began it, Firing the fingerprints of
-	// those that are not over.
-	Name   string          `json:"name"`
-	Firing map[string]bool `json:"firing,omitempty"`
+	// Name is that of the alert that began it, at Since; Firing has the fingerprints of those
+	// that are not over, with when each is taken to be unless it is heard of again.
+	Name   string           `json:"name"`
+	Since  time.Time        `json:"since,omitzero"`
+	Firing map[string]until `json:"firing,omitempty"`
 	// Base is what the workload had of the first resource before, in its unit;
 	// negative: not seen yet. Further resources are not lent.
 	Base float64 `json:"base"`
 	// Over is when the last alert resolved; zero: not yet.
 	Over time.Time `json:"over,omitzero"`
+}
+
+// until is an end; zero: it is to be set.
+type until struct{ time.Time }
+
+// UnmarshalJSON reads a time, and what builds wrote that knew of no end.
+func (u *until) UnmarshalJSON(b []byte) error {
+	if string(b) == "true" {
+		return nil
+	}
+	return u.Time.UnmarshalJSON(b)
 }
 
 const (
@@ -44,7 +56,7 @@ type asked struct {
 // after the end of the alert it would begin a loan that nobody ends.
 func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 	w := p.byName[a.Workload]
-	news := w != nil && !p.recent.again(a) && w.note(now, a)
+	news := w != nil && !p.recent.again(a) && w.note(now, a, p.cfg.AlertHold)
 	if !news || !p.counts.leading || p.late(now, a.Time) {
 		p.counts.ignored["alert"]++
 		return nil
@@ -56,21 +68,32 @@ func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 	return p.ask(now, a.Group, cause)
 }
 
-// note enters an alert and reports whether it asks for a round.
-func (w *workload) note(now time.Time, a *trimtab.Alert) bool {
+// note enters an alert, which holds for so long at most, and reports whether it asks for a
+// round: one that is repeated only holds for longer.
+func (w *workload) note(now time.Time, a *trimtab.Alert, hold time.Duration) bool {
 	l := w.loan
 	if a.Firing {
 		if l == nil {
-			l = &loan{Name: a.Name, Firing: map[string]bool{}, Base: -1}
+			l = &loan{Name: a.Name, Since: a.Time, Firing: map[string]until{}, Base: -1}
+			if !a.Started.IsZero() && a.Started.Before(now) {
+				l.Since = a.Started
+			}
 			w.loan = l
 		}
-		if len(l.Firing) < maxFiring {
-			l.Firing[a.Fingerprint] = true
+		_, known := l.Firing[a.Fingerprint]
+		if end := now.Add(hold); known || len(l.Firing) < maxFiring {
+			if !a.Until.IsZero() && a.Until.Before(end) {
+				end = a.Until
+			}
+			l.Firing[a.Fingerprint] = until{end}
 		}
 		l.Over = time.Time{}
-		return true
+		return !known
 	}
-	if l == nil || !l.Firing[a.Fingerprint] {
+	if l == nil {
+		return false
+	}
+	if _, known := l.Firing[a.Fingerprint]; !known {
 		return false
 	}
 	delete(l.Firing, a.Fingerprint)
@@ -79,6 +102,62 @@ func (w *workload) note(now time.Time, a *trimtab.Alert) bool {
 	}
 	l.Over = now
 	return true
+}
+
+// lapse ends the alerts that nobody spoke of in time, and reports whether none is left.
+func (l *loan) lapse(now time.Time, hold time.Duration) bool {
+	if l == nil || !l.Over.IsZero() {
+		return false
+	}
+	if l.Since.IsZero() { // of a build that did not note it
+		l.Since = now
+	}
+	for fingerprint, end := range l.Firing {
+		switch {
+		case end.IsZero() || end.Sub(now) > hold: // of a clock that was ahead, or of another configuration
+			l.Firing[fingerprint] = until{now.Add(hold)}
+		case !end.After(now):
+			delete(l.Firing, fingerprint)
+		}
+	}
+	if len(l.Firing) > 0 {
+		return false
+	}
+	l.Over = now
+	return true
+}
+
+// lapses ends alerts of all workloads, and asks for a round for each that has none left.
+func (p *Planner) lapses(now time.Time) (out []trimtab.Value) {
+	for _, w := range p.workloads {
+		if w.loan.lapse(now, p.cfg.AlertHold) && p.counts.leading {
+			cause := trimtab.Cause{Kind: trimtab.CauseAlertOver, Ref: w.loan.Name, Workload: w.Name, Text: "it was not heard of in time"}
+			out = append(out, p.ask(now, "alerts that were not heard of", cause)...)
+		}
+	}
+	return out
+}
+
+// alarms are the alerts that fire, by workload; nil: none does.
+func (p *Planner) alarms() map[string]trimtab.Alarm {
+	var all map[string]trimtab.Alarm
+	for _, w := range p.workloads {
+		l := w.loan
+		if l == nil || !l.Over.IsZero() || len(l.Firing) == 0 {
+			continue
+		}
+		a := trimtab.Alarm{Name: l.Name, More: len(l.Firing) - 1, Since: l.Since}
+		for _, end := range l.Firing {
+			if end.After(a.Until) {
+				a.Until = end.Time
+			}
+		}
+		if all == nil {
+			all = map[string]trimtab.Alarm{}
+		}
+		all[w.Name] = a
+	}
+	return all
 }
 
 // ask starts a round for a group of alerts, now or when its gap is over.

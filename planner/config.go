@@ -39,6 +39,10 @@ type Config struct {
 	// AlertGap is the least time between two rounds that alerts of one group
 	// start. Default 10 s.
 	AlertGap time.Duration
+	// AlertHold is how long an alert that is not heard of again, and whose sender gives no
+	// earlier end, keeps its workload from being lowered. Default 5 h: Alertmanager repeats
+	// what fires every 4 h unless it is told otherwise.
+	AlertHold time.Duration
 	// Policy answers the rounds.
 	Policy policy.Policy
 	// Beta weighs the certain demand against exploration (Cilantro, equation
@@ -143,6 +147,7 @@ func (c Config) withDefaults() Config {
 	c.StaleAfter = orTime(c.StaleAfter, max(2*c.Round, 10*time.Second))
 	c.HoldRounds = orInt(c.HoldRounds, 3)
 	c.AlertGap = orTime(c.AlertGap, 10*time.Second)
+	c.AlertHold = orTime(c.AlertHold, 5*time.Hour)
 	if c.Beta == 0 {
 		c.Beta = 0.75
 	}
@@ -178,7 +183,7 @@ func (c Config) Validate() error {
 		return trimtab.Invalidf("planner: capacity %v, unit %v: want finite numbers > 0", c.Capacity, c.Unit)
 	case c.Capacity/c.Unit > policy.MaxUnits:
 		return trimtab.Invalidf("planner: capacity of %.0f units, limit %d: use a larger unit", c.Capacity/c.Unit, policy.MaxUnits)
-	case c.Step < 0 || c.HoldRounds < 0 || c.Round < 0 || c.Lease < 0 || c.Confirm < 0 || c.StaleAfter < 0 || c.AlertGap < 0:
+	case c.Step < 0 || c.HoldRounds < 0 || c.Round < 0 || c.Lease < 0 || c.Confirm < 0 || c.StaleAfter < 0 || c.AlertGap < 0 || c.AlertHold < 0:
 		return trimtab.Invalidf("planner: step %d, round %v, lease %v, confirm %v, stale after %v, alert gap %v: none may be negative",
 			c.Step, c.Round, c.Lease, c.Confirm, c.StaleAfter, c.AlertGap)
 	case c.Policy == nil:

@@ -28,9 +28,12 @@ type site struct {
 	planner  *planner.Planner // nil: none leads
 	epoch    uint64
 	born     time.Time // when the planner began
+	away     int       // after about how many seconds another one leads
 	baseline map[trimtab.KnobID]trimtab.Amount
 	epochs   map[string]uint64           // that each host has accepted
+	steps    map[string]int              // of the plan that each host has accepted
 	lease    map[string]time.Time        // until when each host holds what it was told
+	borrow   map[string]time.Time        // until when what it has above its baselines
 	cut      map[string]time.Time        // until when it hears nothing and is not heard
 	kept     map[string]*trimtab.Holding // what each host said last
 	mail     []letter
@@ -50,8 +53,8 @@ type letter struct {
 func newSite(seed uint64, i int) *site {
 	r := rand.New(rand.NewPCG(seed, uint64(i)))
 	objectives := []policy.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}, dominant.Policy{}}
-	s := &site{random: r, fleet: newFleet(map[trimtab.KnobID]trimtab.Amount{}, map[string]float64{}), baseline: map[trimtab.KnobID]trimtab.Amount{},
-		epochs: map[string]uint64{}, lease: map[string]time.Time{}, cut: map[string]time.Time{}, full: map[string]float64{}, kept: map[string]*trimtab.Holding{}}
+	s := &site{random: r, away: 5, fleet: newFleet(map[trimtab.KnobID]trimtab.Amount{}, map[string]float64{}), baseline: map[trimtab.KnobID]trimtab.Amount{},
+		epochs: map[string]uint64{}, steps: map[string]int{}, lease: map[string]time.Time{}, borrow: map[string]time.Time{}, cut: map[string]time.Time{}, full: map[string]float64{}, kept: map[string]*trimtab.Holding{}}
 	s.cfg = pool(objectives[r.IntN(len(objectives))], trimtab.Act)
 	s.cfg.Guard.Disabled = r.IntN(2) == 0
 	s.cfg.Lease, s.cfg.Shared = 30*time.Second, true
@@ -104,32 +107,30 @@ func (s *site) publish(t time.Time, values []trimtab.Value) {
 func (s *site) names() []string { return slices.Sorted(maps.Keys(s.capacity)) }
 
 // receive carries out what a host is told, as the actuators do: nothing of an
-// older epoch, nothing that has run out.
+// older plan or step, nothing that has run out.
 func (s *site) receive(t time.Time, host string, plan *trimtab.Plan) {
-	if plan.Epoch < s.epochs[host] || plan.Epoch == s.epochs[host] && plan.Sequence < s.accepted[host] || t.Sub(plan.Time) > s.cfg.Lease {
+	old := plan.Sequence < s.accepted[host] || plan.Sequence == s.accepted[host] && plan.Step < s.steps[host]
+	if plan.Epoch < s.epochs[host] || plan.Epoch == s.epochs[host] && old || t.Sub(plan.Time) > s.cfg.Lease {
 		return
 	}
-	s.note(t, "%s accepts %s step %d of %v", host, plan.ID(), plan.Step, plan.Time.Sub(t0))
+	s.note(t, "%s accepts %s step %d of %v, what is borrowed for %v", host, plan.ID(), plan.Step, plan.Time.Sub(t0), plan.BorrowLease)
+	s.epochs[host], s.steps[host], s.lease[host] = plan.Epoch, plan.Step, t.Add(s.cfg.Lease)
+	s.borrow[host] = s.lease[host]
+	if plan.BorrowLease > 0 {
+		s.borrow[host] = plan.Time.Add(plan.BorrowLease.Duration())
+	}
+	in := *plan
+	in.Actions = nil
 	for _, a := range plan.Actions {
-		if a.Host == host {
-			s.note(t, "  %s: %s to %s, has %s", a.KnobID.Name(), a.Expect, a.Set, s.now[a.KnobID])
+		if a.Host != host {
+			continue
+		}
+		s.note(t, "  %s: %s to %s, has %s", a.KnobID.Name(), a.Expect, a.Set, s.now[a.KnobID])
+		if t.Before(s.borrow[host]) || !s.baseline[a.KnobID].Less(a.Set) {
+			in.Actions = append(in.Actions, a)
 		}
 	}
-	s.epochs[host], s.lease[host] = plan.Epoch, plan.Time.Add(s.cfg.Lease)
-	s.send(t, host, "", s.carryOut(plan, host, t))
-}
-
-// reached is what the pool gives, but for what hosts that are cut off have above
-// their baselines: nobody can tell them to give it back before their leases end.
-func (s *site) reached(t time.Time) float64 {
-	sum := 0.0
-	for id, v := range s.now {
-		if s.isCut(id.Host, t) {
-			v.Value = min(v.Value, s.baseline[id].Value)
-		}
-		sum += v.Value
-	}
-	return sum
+	s.send(t, host, "", s.carryOut(&in, host, t))
 }
 
 func (s *site) note(t time.Time, format string, args ...any) {
@@ -156,21 +157,14 @@ func (s *site) second(t time.Time) string {
 				over = fmt.Sprintf("%s: host %s gives %v of %v", when, h, held, s.capacity[h])
 			}
 		}
-		if held := s.reached(t); held > s.cfg.Capacity+1e-6 && over == "" {
+		if held := s.held(""); held > s.cfg.Capacity+1e-6 && over == "" {
 			over = fmt.Sprintf("%s: the pool gives %v of %v", when, held, s.cfg.Capacity)
 		}
 	}
 	for _, h := range s.names() {
-		if until, holds := s.lease[h]; holds && !t.Before(until) {
-			delete(s.lease, h)
-			for id := range s.now {
-				if id.Host == h {
-					s.now[id] = s.baseline[id]
-				}
-			}
-			s.note(t, "the lease of %s ends", h)
-			look("the lease of " + h + " has ended")
-		}
+		s.expire(t, h, look)
+	}
+	for _, h := range s.names() {
 		if s.random.IntN(100) == 0 {
 			s.cut[h] = t.Add(time.Duration(1+s.random.IntN(90)) * time.Second)
 			s.note(t, "%s is cut off until %v", h, s.cut[h].Sub(t0))
@@ -179,7 +173,7 @@ func (s *site) second(t time.Time) string {
 			s.send(t, h, "", s.says(h, t))
 		}
 	}
-	if s.planner == nil && s.random.IntN(5) == 0 || s.planner != nil && s.random.IntN(150) == 0 {
+	if s.planner == nil && s.random.IntN(s.away) == 0 || s.planner != nil && s.random.IntN(150) == 0 {
 		s.succeed(t)
 	}
 	due := []letter{}
@@ -211,11 +205,34 @@ func (s *site) second(t time.Time) string {
 	return over
 }
 
+// expire brings baselines back when a lease of a host has ended: of what it has above
+// them, or of all.
+func (s *site) expire(t time.Time, host string, look func(when string)) {
+	until, holds := s.lease[host]
+	if !holds || t.Before(s.borrow[host]) && t.Before(until) {
+		return
+	}
+	ended := !t.Before(until)
+	back := false
+	for id, v := range s.now {
+		if id.Host == host && v != s.baseline[id] && (ended || s.baseline[id].Less(v)) {
+			s.now[id], back = s.baseline[id], true
+		}
+	}
+	if ended {
+		delete(s.lease, host)
+	}
+	if back {
+		s.note(t, "the lease of %s ends, of all: %v", host, ended)
+		look("the lease of " + host + " has ended")
+	}
+}
+
 // succeed lets a planner die, or another begin that knows nothing but what is kept
 // for it: what each host said last.
 func (s *site) succeed(t time.Time) {
 	if s.planner != nil {
-		s.planner = nil
+		s.planner, s.away = nil, []int{5, 5, 30}[s.random.IntN(3)] // now and then for longer than a lease
 		s.note(t, "the planner dies")
 		return
 	}
@@ -233,16 +250,24 @@ func (s *site) succeed(t time.Time) {
 }
 
 // R4, R5, R16 over many hosts: with leases that end, hosts that are cut off,
-// planners that die, and messages that are lost, late and out of order.
+// planners that die, and messages that are lost, late and out of order. What a host is
+// told while it is cut off does not count: it gives back by itself what it has borrowed.
 func TestAFleetIsNeverOverACapacityWhateverDies(t *testing.T) {
 	t.Parallel()
 	tr := trial.Start(t, 60)
 	instants, moved := 0, 0
+	// In the first two a host that lends has missed the last plan, and no planner is there
+	// when its lease ends.
+	known := [][2]uint64{{77, 235}, {77, 740}}
 	for i := range tr.N {
-		s := newSite(tr.Seed, i)
+		seed, at := tr.Seed, i
+		if i < len(known) {
+			seed, at = known[i][0], int(known[i][1])
+		}
+		s := newSite(seed, at)
 		for second := range 300 {
 			if over := s.second(t0.Add(time.Duration(second) * time.Second)); over != "" {
-				tr.Failf("case %d, second %d, %s without the guard %v: %s: %v of baselines %v\n%s", i, second, s.cfg.Policy.Name(), s.cfg.Guard.Disabled, over,
+				tr.Failf("case %d of seed %d, second %d, %s without the guard %v: %s: %v of baselines %v\n%s", at, seed, second, s.cfg.Policy.Name(), s.cfg.Guard.Disabled, over,
 					s.now, s.baseline, strings.Join(s.trace[max(0, len(s.trace)-120):], "\n"))
 				break
 			}

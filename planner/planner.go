@@ -279,7 +279,7 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 
 // tick releases what is due and starts the round that is.
 func (p *Planner) tick(now time.Time) []trimtab.Value {
-	out := p.release(now)
+	out := append(p.release(now), p.lapses(now)...)
 	if !p.counts.leading || p.issue.Waits() {
 		return out
 	}

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/issue"
@@ -114,7 +115,7 @@ func (r *decision) stays(s *seat) {
 	} else {
 		why += "; no amount is expected to meet its SLO"
 	}
-	for _, more := range []string{s.grant.Binding.String(), s.doubted, s.boundBy(), s.count.note, s.without} {
+	for _, more := range []string{strings.TrimPrefix(s.because(false), "; "), s.grant.Binding.String(), s.doubted, s.boundBy(), s.count.note, s.without} {
 		if more != "" {
 			why += "; " + more
 		}

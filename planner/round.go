@@ -34,7 +34,7 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 		p.patience = 0
 	}
 	return p.publish(now, issue.Decision{
-		Plan:    trimtab.Plan{Lendable: r.lendable, Envelopes: r.within, Value: r.value, Gap: r.gap, Held: r.heldBack, Unmoved: r.unmoved, Cause: r.cause, Cut: r.cut, Audit: r.audit},
+		Plan:    trimtab.Plan{Lendable: r.lendable, Envelopes: r.within, Value: r.value, Gap: r.gap, Held: r.heldBack, Unmoved: r.unmoved, Alarms: p.alarms(), Cause: r.cause, Cut: r.cut, Audit: r.audit},
 		Shrinks: r.shrinks, Grows: r.grows, Advice: r.advice,
 	})
 }

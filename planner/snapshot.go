@@ -134,7 +134,7 @@ func (p *Planner) Restore(name string, state []byte) error {
 		}
 		w.loan, w.returned, w.account, w.trust = m.Loan, m.Returned, m.Account, m.Trust
 		if w.loan != nil && w.loan.Firing == nil {
-			w.loan.Firing = map[string]bool{}
+			w.loan.Firing = map[string]until{}
 		}
 		if w.number != nil && m.Number != nil {
 			declared := w.number.state.Startup.Declared

@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -32,7 +33,7 @@ type Arbiter struct {
 	claimed map[string]Claim
 	// others is what the others claimed when that was read last, of the dead all that
 	// they may come to; dead is what was read of these.
-	others []map[string]Claim
+	others []record
 	dead   []*record
 }
 
@@ -114,21 +115,40 @@ func (a *Arbiter) Left(resource string, own Claim) float64 { return Room(own, a.
 // Others returns what the others claim of a resource, together, where that counts for
 // one that has own.
 func (a *Arbiter) Others(resource string, own Claim) (sum float64) {
-	for _, o := range a.of(resource) {
-		if claimed(own, []Claim{o}) {
-			sum += o.May
-		}
+	for _, s := range a.Shares(resource, own) {
+		sum += s.May
 	}
 	return sum
 }
 
 // of lists what the others claim of a resource.
 func (a *Arbiter) of(resource string) (all []Claim) {
-	for _, claims := range a.others {
-		if c, ok := claims[resource]; ok {
+	for i := range a.others {
+		if c, ok := a.others[i].Claims[resource]; ok {
 			all = append(all, c)
 		}
 	}
+	return all
+}
+
+// Share is what one other claimant may have of a resource.
+type Share struct {
+	Claimant
+	May float64
+}
+
+// Shares are what each of the others may have of a resource, the largest first, where
+// that counts for one that has own.
+func (a *Arbiter) Shares(resource string, own Claim) (all []Share) {
+	for i := range a.others {
+		o := &a.others[i]
+		if c, ok := o.Claims[resource]; ok && claimed(own, []Claim{c}) {
+			all = append(all, Share{o.Claimant, c.May})
+		}
+	}
+	slices.SortFunc(all, func(x, y Share) int {
+		return cmp.Or(cmp.Compare(y.May, x.May), strings.Compare(x.Pool, y.Pool), cmp.Compare(x.PID, y.PID))
+	})
 	return all
 }
 
@@ -216,7 +236,7 @@ func (a *Arbiter) gather(ctx context.Context) error {
 	}
 	slices.Sort(names)
 	own := filepath.Base(a.pathOf(&a.who))
-	var others []map[string]Claim
+	var others []record
 	var dead []*record
 	for _, name := range names {
 		if name == own || !strings.HasSuffix(name, suffix) {
@@ -230,9 +250,9 @@ func (a *Arbiter) gather(ctx context.Context) error {
 			continue
 		case !lives:
 			dead = append(dead, r)
-			others = append(others, utmost(r.Claims))
+			others = append(others, record{r.Claimant, utmost(r.Claims)})
 		default:
-			others = append(others, r.Claims)
+			others = append(others, *r)
 		}
 		if len(others)-len(dead) > maxClaimants { // the dead are dropped in time, and there may be many
 			return trimtab.Invalidf("%s has more than %d claims", a.dir, maxClaimants)

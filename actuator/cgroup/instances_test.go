@@ -143,7 +143,7 @@ func TestSoManyInstancesThatItCannotBeTurnNone(t *testing.T) {
 }
 
 func TestInstancesOfAnotherOwnerAreReadAndNotTurned(t *testing.T) {
-	root := tree(t, map[string]string{"shop.slice/web@1.service/cpu.max": "max 100000\n"})
+	root := tree(t, map[string]string{"shop.slice/web@1.service/cpu.max": "max 100000\n", systemdsOwn: ""})
 	c := actuator.Location{Root: root, Path: "shop.slice/web@*.service"}
 	a := openFinder(t, c)
 	if got := instances(a); len(got) != 1 || !strings.Contains(got[0], "belongs to the systemd unit web@1.service") {

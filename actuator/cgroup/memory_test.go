@@ -153,7 +153,9 @@ func TestMemoryOverThatOfAGroupAboveIsNotInForce(t *testing.T) {
 }
 
 func TestMemoryOfAForeignUnitOrWithoutControllerIsRefused(t *testing.T) {
-	root := tree(t, memoryFiles("x.service", "max", 0, 0))
+	files := memoryFiles("x.service", "max", 0, 0)
+	files[systemdsOwn] = ""
+	root := tree(t, files)
 	k := openMemory(t, cgroup.Config{Root: root, Path: "x.service"})
 	for _, err := range []error{k.MayWrite(t.Context()), k.Write(t.Context(), trimtab.Units(64*mib))} {
 		if !errors.Is(err, trimtab.ErrRefused) {

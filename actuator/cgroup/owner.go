@@ -2,12 +2,14 @@ package cgroup
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // owned reports whose the knob's group is.
@@ -21,9 +23,17 @@ func owned(c *Config) error {
 	if c.Force {
 		return nil
 	}
-	unit := ""
+	unit, top := "", ""
 	for group := filepath.Join(c.Root, c.Path); group != "/" && group != "."; group = filepath.Dir(group) {
 		if !isUnit(filepath.Base(group)) {
+			continue // names are the cheaper test
+		}
+		if top == "" {
+			if top = managedTop(group); top == "" {
+				return nil
+			}
+		}
+		if in, ok := strings.CutPrefix(group, top+"/"); !ok || unitAt(in) == "" {
 			continue
 		}
 		if unit == "" {
@@ -36,8 +46,51 @@ func owned(c *Config) error {
 	if unit == "" {
 		return nil
 	}
-	return fmt.Errorf("cgroup %s belongs to the systemd unit %s, which would write over it; set Delegate=yes in the unit, or force in the knob: %w",
-		c.Path, unit, trimtab.ErrRefused)
+	advice := "set Delegate=yes in the unit"
+	if strings.HasSuffix(unit, ".slice") { // systemd delegates no slice
+		advice = "name a group below a service with Delegate=yes"
+	}
+	return fmt.Errorf("cgroup %s belongs to the systemd unit %s, which would write over it; %s, or force in the knob: %w",
+		c.Path, unit, advice, trimtab.ErrRefused)
+}
+
+// managedTop returns the directory below which a systemd has its units, of the hierarchy
+// that the group is in; "": none manages the groups there, whatever their names. It is
+// the outermost directory with init.scope, systemd's own group, which a container that
+// was given the host's hierarchy sees as well. In version 1 that scope may be in
+// systemd's own hierarchy alone; where systemd is process 1 nothing more is asked.
+func managedTop(group string) string {
+	top, scoped := "", ""
+	for dir := group; dir != "/" && dir != "."; {
+		dir = filepath.Dir(dir)
+		if isDir(filepath.Join(dir, "init.scope")) {
+			scoped = dir
+		}
+		if inHierarchy(dir) {
+			top = dir
+		}
+	}
+	if scoped != "" || top == "" {
+		return scoped
+	}
+	if _, err := os.Stat(managed); err == nil {
+		return top
+	}
+	if twin := hostfs.Twin(top, "systemd"); twin != "" && isDir(filepath.Join(twin, "init.scope")) {
+		return top
+	}
+	return ""
+}
+
+// inHierarchy reports whether a directory is a control group of the kernel's.
+func inHierarchy(dir string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(dir, &s) == nil && (s.Type == unix.CGROUP2_SUPER_MAGIC || s.Type == unix.CGROUP_SUPER_MAGIC)
+}
+
+func isDir(name string) bool {
+	s, err := os.Stat(name)
+	return err == nil && s.IsDir()
 }
 
 // delegated reports whether systemd marked the group as given away.

@@ -19,12 +19,16 @@ import (
 
 const unlimited = "max 100000\n"
 
+// systemdsOwn is a file of the group in which systemd itself is: where that group is, systemd
+// manages the hierarchy.
+const systemdsOwn = "init.scope/cgroup.procs"
+
 func TestAGroupOfASystemdUnitIsReadAndItsWriteIsRefusedWithAHint(t *testing.T) {
 	for path, unit := range map[string]string{
 		"shop.slice/checkout.service": "checkout.service", "shop.slice/checkout.service/inner": "checkout.service",
 		"user.slice/session.scope": "session.scope", "shop.slice": "shop.slice", "shop.slice/plain": "shop.slice",
 	} {
-		root := tree(t, map[string]string{path + "/cpu.max": unlimited})
+		root := tree(t, map[string]string{path + "/cpu.max": unlimited, systemdsOwn: ""})
 		k := openKnob(t, cgroup.Config{Root: root, Path: path})
 		if v, err := k.Read(t.Context()); err != nil || !v.Unlimited || k.Probe(t.Context()) != nil {
 			t.Errorf("%s: read %v, %v, probe %v", path, v, err, k.Probe(t.Context()))
@@ -44,8 +48,41 @@ func TestAGroupOfASystemdUnitIsReadAndItsWriteIsRefusedWithAHint(t *testing.T) {
 	}
 }
 
+func TestANameThatEndsInServiceOrSliceIsNobodysWithoutSystemd(t *testing.T) {
+	for _, path := range []string{"shop.slice/checkout.service", "shop.slice", "session.scope/inner", "shop/web@a.service"} {
+		root := tree(t, map[string]string{path + "/cpu.max": unlimited})
+		k := openKnob(t, cgroup.Config{Root: root, Path: path})
+		if err := errors.Join(k.MayWrite(t.Context()), k.Write(t.Context(), trimtab.Units(1))); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestAGroupThatSystemdCannotHaveMadeIsNobodys(t *testing.T) {
+	root := tree(t, map[string]string{"own/web@a.service/cpu.max": unlimited, systemdsOwn: ""})
+	if err := openKnob(t, cgroup.Config{Root: root, Path: "own/web@a.service"}).MayWrite(t.Context()); err != nil {
+		t.Errorf("units lie in slices alone: %v", err)
+	}
+}
+
+func TestARealGroupIsSystemdsWhereSystemdRunsAndNotByItsName(t *testing.T) {
+	root := cpuRoot(t)
+	_, booted := os.Stat("/run/systemd/system")
+	_, above := os.Stat("/sys/fs/cgroup/init.scope")
+	_, beside := os.Stat("/sys/fs/cgroup/systemd/init.scope")
+	runs := booted == nil || above == nil || beside == nil
+	g, err := cgroup.Create(root, groupName(t)+".slice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Remove(t.Context())
+	if err := openKnob(t, cgroup.Config{Root: root, Path: g.Path()}).MayWrite(t.Context()); errors.Is(err, trimtab.ErrRefused) != runs {
+		t.Errorf("systemd runs: %v, error %v", runs, err)
+	}
+}
+
 func TestADelegatedUnitIsFree(t *testing.T) {
-	root := tree(t, map[string]string{"a.slice/b.service/c/cpu.max": unlimited})
+	root := tree(t, map[string]string{"a.slice/b.service/c/cpu.max": unlimited, systemdsOwn: ""})
 	unit := filepath.Join(root, "a.slice/b.service")
 	if err := unix.Setxattr(unit, "user.delegate", []byte("1"), 0); err != nil {
 		if root := unix.Setxattr(unit, "trusted.delegate", []byte("1"), 0); root != nil {
@@ -59,7 +96,7 @@ func TestADelegatedUnitIsFree(t *testing.T) {
 }
 
 func TestARootInsideAUnitIsTheUnits(t *testing.T) {
-	root := filepath.Join(tree(t, map[string]string{"a.slice/b.service/c/cpu.max": unlimited}), "a.slice/b.service")
+	root := filepath.Join(tree(t, map[string]string{"a.slice/b.service/c/cpu.max": unlimited, systemdsOwn: ""}), "a.slice/b.service")
 	if err := openKnob(t, cgroup.Config{Root: root, Path: "c"}).MayWrite(t.Context()); !errors.Is(err, trimtab.ErrRefused) {
 		t.Errorf("error %v, want refused", err)
 	}

@@ -92,7 +92,7 @@ func TestEveryWeightOfTheKernelIsWrittenBackAsItWas(t *testing.T) {
 }
 
 func TestAWeightThatIsNoNumberOrOfAForeignUnitIsAnError(t *testing.T) {
-	root := tree(t, map[string]string{"a/cpu.weight": "heavy\n", "x.service/cpu.weight": "100\n", "none/cpu.max": "max"})
+	root := tree(t, map[string]string{"a/cpu.weight": "heavy\n", "x.service/cpu.weight": "100\n", "none/cpu.max": "max", systemdsOwn: ""})
 	if _, err := openWeight(t, root, "a").Read(t.Context()); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Errorf("%v, want invalid", err)
 	}

@@ -186,7 +186,7 @@ func TestAGroupThatDiesBetweenReadAndWriteIsAnErrorThatSaysSo(t *testing.T) {
 }
 
 func TestListsThatAreNoneAndMachinesThatDoNotTellAreErrors(t *testing.T) {
-	root := version2(t, map[string]string{"a": "many", "b": "", "x.service": ""})
+	root := version2(t, map[string]string{"a": "many", "b": "", "x.service": "", "init.scope": ""})
 	m := fourCores(t)
 	for path, want := range map[string]error{"a": trimtab.ErrInvalid, "none": os.ErrNotExist} {
 		c := at(root, path)

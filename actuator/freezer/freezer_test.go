@@ -303,7 +303,7 @@ func TestStatesThatAreNoneAndForeignUnitsAreErrors(t *testing.T) {
 	if v, err := openRunning(t, c).Effective(t.Context()); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Errorf("%v, %v, want invalid", v, err)
 	}
-	if err := os.Rename(filepath.Join(c.Root, "a"), filepath.Join(c.Root, "x.service")); err != nil {
+	if err := errors.Join(os.Rename(filepath.Join(c.Root, "a"), filepath.Join(c.Root, "x.service")), os.Mkdir(filepath.Join(c.Root, "init.scope"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	c.Path = "x.service"

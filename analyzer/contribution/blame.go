@@ -47,8 +47,8 @@ type Culprit struct {
 	// Before is 0 where the component was not there.
 	Before, After, BeforeWait, AfterWait float64
 	// Requests is how many of the later requests came through it, Slow how many
-	// of these are in the tail.
-	Requests, Slow int
+	// of these are in the tail, by their adjusted counts.
+	Requests, Slow float64
 	// Starved: it waits at all its callees, while they are as quick as before.
 	Starved bool
 	// Example is the trace of the slow request with most of its growth.
@@ -78,6 +78,9 @@ type Verdict struct {
 // So a component that is slow now and then, as before, or for some large
 // requests, is not blamed for them. Votes of the earlier tail are taken away.
 //
+// Under sampling all of this is by adjusted counts. The tests then have as many
+// requests as tell the same with equal counts ([weighted]).
+//
 // Waiting belongs to the callee, but to the caller where the caller is starved.
 func Blame(before, after *Requests) Verdict {
 	v := Verdict{Tail: compareTails(before.latencies(), after.latencies())}
@@ -95,35 +98,20 @@ func Blame(before, after *Requests) Verdict {
 }
 
 // compareTails tests each quantile; none where there are no requests.
-func compareTails(before, after []float64) []Growth {
-	if len(before) == 0 || len(after) == 0 {
+func compareTails(before, after *weighted) []Growth {
+	if before.len() == 0 || after.len() == 0 {
 		return nil
 	}
+	n, m := before.effective(), after.effective()
 	var out []Growth
 	for _, q := range quantiles() {
-		rank := rankOf(q, len(before))
-		g := Growth{Quantile: q, Before: before[rank], After: after[rankOf(q, len(after))]}
-		above := len(after) - upper(after, g.Before)
-		g.Slower = float64(above) / float64(len(after))
+		g := Growth{Quantile: q, Before: before.quantile(q), After: after.quantile(q)}
+		g.Slower = after.over(g.Before)
 		// Equal values above the rank do not count as longer.
-		g.P = precedence(above, len(before)-upper(before, g.Before), len(before), len(after))
+		g.P = precedence(of(g.Slower, m), of(before.over(g.Before), n), of(1, n), of(1, m))
 		out = append(out, g)
 	}
 	return out
-}
-
-// rankOf returns the index of quantile q of n sorted values.
-func rankOf(q float64, n int) int { return min(n-1, int(q*float64(n))) }
-
-// upper returns how many of the sorted values are at most x.
-func upper(v []float64, x float64) int {
-	i, _ := slices.BinarySearchFunc(v, x, func(a, x float64) int {
-		if a <= x {
-			return -1
-		}
-		return 1
-	})
-	return i
 }
 
 // precedence returns the probability that at least k of m values are over the
@@ -156,7 +144,7 @@ type normal struct {
 // comparison holds what two samples have in common.
 type comparison struct {
 	before, after         *Requests
-	timesBefore, timesNow map[namedEdge][]float64
+	timesBefore, timesNow map[namedEdge]*weighted
 	normal                map[namedEdge]normal
 	starved               map[string]bool
 }
@@ -170,7 +158,7 @@ func newComparison(before, after *Requests) *comparison {
 	}
 	for e := range c.timesBefore {
 		if _, ok := c.normal[e]; !ok {
-			c.normal[e] = normal{mean: average(c.timesBefore[e])}
+			c.normal[e] = normal{mean: c.timesBefore[e].mean()}
 		}
 	}
 	c.starved = c.findStarved()
@@ -178,15 +166,18 @@ func newComparison(before, after *Requests) *comparison {
 }
 
 // pooled joins the edges of each component.
-func pooled(times map[namedEdge][]float64) map[namedEdge][]float64 {
-	out := map[namedEdge][]float64{}
+func pooled(times map[namedEdge]*weighted) map[namedEdge]*weighted {
+	out := map[namedEdge]*weighted{}
 	for _, e := range slices.SortedFunc(maps.Keys(times), compareEdges) {
 		to := e
 		to.caller = ""
-		out[to] = append(out[to], times[e]...)
+		if out[to] == nil {
+			out[to] = &weighted{}
+		}
+		out[to].values = append(out[to].values, times[e].values...)
 	}
 	for _, v := range out {
-		slices.Sort(v)
+		v.sort()
 	}
 	return out
 }
@@ -202,32 +193,25 @@ func compareEdges(a, b namedEdge) int {
 }
 
 // normalOf compares the times of one edge.
-func (c *comparison) normalOf(e namedEdge, pooledBefore, pooledNow map[namedEdge][]float64) normal {
+func (c *comparison) normalOf(e namedEdge, pooledBefore, pooledNow map[namedEdge]*weighted) normal {
 	before, now, all := c.timesBefore[e], c.timesNow[e], e
 	all.caller = ""
-	if len(before) < fewVisits {
+	if before == nil || before.len() < fewVisits {
 		before = pooledBefore[all]
 	}
-	if len(now) < fewVisits {
+	if now.len() < fewVisits {
 		now = pooledNow[all]
 	}
-	if len(before) == 0 {
+	if before == nil {
 		return normal{weight: 1} // it was not there: all of it is growth
 	}
-	rank := rankOf(usual, len(before))
+	rank := before.rank(usual)
 	// Each rank of n values has 1/(n+1) of what follows over it; one more value
 	// that is not over it keeps a single visit from being a proof.
-	chance := float64(len(before)-rank) / float64(len(before)+1)
-	seen := float64(len(now)-upper(now, before[rank])) / float64(len(now)+1)
-	return normal{average(before), max(0, (seen-chance)/(1-chance))}
-}
-
-func average(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
+	n, m := before.effective(), now.effective()
+	chance := n * before.from(rank) / (n + 1)
+	seen := m * now.over(before.values[rank].value) / (m + 1)
+	return normal{before.mean(), max(0, (seen-chance)/(1-chance))}
 }
 
 // charged returns who the time of an edge is charged to.

@@ -9,7 +9,7 @@ import (
 // tally is what one sample says of one component.
 type tally struct {
 	votes          float64
-	requests, slow int
+	requests, slow float64
 	total, wait    float64
 	// most is the largest excess in a slow request, of trace example.
 	most    float64
@@ -68,17 +68,17 @@ func vote(out map[string]*tally, in map[string]*excess, r *sampled, slow bool) {
 	}
 	for _, name := range names {
 		x, t := in[name], out[name]
-		t.requests++
-		t.total += x.total
-		t.wait += x.wait
+		t.requests += r.weight
+		t.total += r.weight * x.total
+		t.wait += r.weight * x.wait
 		if !slow {
 			continue
 		}
-		t.slow++
+		t.slow += r.weight
 		if x.changed <= 0 || all <= 0 {
 			continue
 		}
-		t.votes += min(1, x.changed/all)
+		t.votes += r.weight * min(1, x.changed/all)
 		if x.changed > t.most {
 			t.most, t.example = x.changed, r.trace
 		}
@@ -88,9 +88,8 @@ func vote(out map[string]*tally, in map[string]*excess, r *sampled, slow bool) {
 // culprits ranks the components by their part in the growth of the tail.
 func (c *comparison) culprits(chosen Growth) []Culprit {
 	before, now := c.tally(c.before, chosen.Before), c.tally(c.after, chosen.Before)
-	nBefore, nNow := float64(len(c.before.requests)), float64(len(c.after.requests))
-	sorted := c.before.latencies()
-	grown := chosen.Slower - float64(len(sorted)-upper(sorted, chosen.Before))/nBefore
+	nBefore, nNow := c.before.Total(), c.after.Total()
+	grown := chosen.Slower - c.before.latencies().over(chosen.Before)
 	sum := 0.0
 	var out []Culprit
 	for _, name := range slices.Sorted(maps.Keys(now)) {
@@ -120,9 +119,9 @@ func (c *comparison) culprits(chosen Growth) []Culprit {
 }
 
 // ratio is a mean per request, 0 of none.
-func ratio(sum float64, n int) float64 {
+func ratio(sum, n float64) float64 {
 	if n == 0 {
 		return 0
 	}
-	return sum / float64(n)
+	return sum / n
 }

@@ -298,7 +298,7 @@ func starvedNow(before, now *slot) map[string]bool {
 			continue
 		}
 		was, is := b.Wait/b.N, c.Wait/c.N
-		all = append(all, waits{caller: c.Caller, callee: c.Component, visits: int(min(c.N, 1<<30)),
+		all = append(all, waits{caller: c.Caller, callee: c.Component, visits: c.N,
 			doubled: is >= twofold*was && is > 0, growth: is - was, callees: c.Own/c.N - b.Own/b.N})
 	}
 	return starvedCallers(all)

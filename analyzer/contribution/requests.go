@@ -1,8 +1,6 @@
 package contribution
 
 import (
-	"slices"
-
 	"github.com/trimtab/trimtab/analyzer/path"
 )
 
@@ -23,6 +21,8 @@ type part struct {
 type sampled struct {
 	trace   [16]byte
 	latency float64
+	// weight is how many requests this one stands for.
+	weight float64
 	// parts[from:to] of the sample are where it went on the critical path.
 	from, to int
 }
@@ -38,8 +38,17 @@ type Requests struct {
 	requests []sampled
 }
 
-// Count is how many there are.
+// Count is how many there are, and Total how many they stand for.
 func (s *Requests) Count() int { return len(s.requests) }
+
+// Total is the sum of the adjusted counts.
+func (s *Requests) Total() float64 {
+	sum := 0.0
+	for i := range s.requests {
+		sum += s.requests[i].weight
+	}
+	return sum
+}
 
 // number returns the index of a component.
 func (s *Requests) number(name string) int32 {
@@ -71,7 +80,7 @@ func (s *Requests) put(e edge, seconds float64) {
 
 // Add keeps a request.
 func (s *Requests) Add(r *path.Request) {
-	if len(r.Visits) == 0 || r.End < r.Start {
+	if len(r.Visits) == 0 || !(r.Adjusted > 0) || r.End < r.Start {
 		return
 	}
 	from := len(s.parts)
@@ -87,18 +96,24 @@ func (s *Requests) Add(r *path.Request) {
 			s.put(e, v.OnPathWait.Seconds())
 		}
 	}
-	s.requests = append(s.requests, sampled{r.Trace, r.Latency().Seconds(), from, len(s.parts)})
+	s.requests = append(s.requests, sampled{r.Trace, r.Latency().Seconds(), r.Adjusted, from, len(s.parts)})
 }
 
-// times returns, by edge of names, all times of the sample, sorted.
-func (s *Requests) times() map[namedEdge][]float64 {
-	out := make(map[namedEdge][]float64, len(s.edges))
-	for _, p := range s.parts {
-		e := s.named(p.edge)
-		out[e] = append(out[e], p.time)
+// times returns, by edge of names, all times of the sample.
+func (s *Requests) times() map[namedEdge]*weighted {
+	out := make(map[namedEdge]*weighted, len(s.edges))
+	for i := range s.requests {
+		r := &s.requests[i]
+		for _, p := range s.parts[r.from:r.to] {
+			e := s.named(p.edge)
+			if out[e] == nil {
+				out[e] = &weighted{}
+			}
+			out[e].add(p.time, r.weight)
+		}
 	}
 	for _, v := range out {
-		slices.Sort(v)
+		v.sort()
 	}
 	return out
 }
@@ -114,12 +129,12 @@ func (s *Requests) named(i int32) namedEdge {
 	return namedEdge{s.names[e.caller], s.names[e.component], e.wait}
 }
 
-// latencies returns those of all requests, sorted.
-func (s *Requests) latencies() []float64 {
-	out := make([]float64, len(s.requests))
+// latencies returns those of all requests.
+func (s *Requests) latencies() *weighted {
+	var out weighted
 	for i := range s.requests {
-		out[i] = s.requests[i].latency
+		out.add(s.requests[i].latency, s.requests[i].weight)
 	}
-	slices.Sort(out)
-	return out
+	out.sort()
+	return &out
 }

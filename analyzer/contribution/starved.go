@@ -8,7 +8,7 @@ import (
 // waits is how the waiting of one caller for one callee changed.
 type waits struct {
 	caller, callee string
-	visits         int
+	visits         float64
 	// doubled: the median did, at least.
 	doubled bool
 	// growth is that of the median wait, and callees that of the callee's own
@@ -25,15 +25,15 @@ func (c *comparison) findStarved() map[string]bool {
 	var all []waits
 	for _, e := range slices.SortedFunc(maps.Keys(c.timesNow), compareEdges) {
 		before, now := c.timesBefore[e], c.timesNow[e]
-		if !e.wait || len(before) < fewVisits || len(now) < fewVisits {
+		if !e.wait || before == nil || before.len() < fewVisits || now.len() < fewVisits {
 			continue
 		}
 		own := e
 		own.wait = false
 		all = append(all, waits{
-			caller: e.caller, callee: e.component, visits: len(now),
-			doubled: median(now) >= twofold*median(before) && median(now) > 0,
-			growth:  median(now) - median(before), callees: median(c.timesNow[own]) - median(c.timesBefore[own]),
+			caller: e.caller, callee: e.component, visits: now.sum,
+			doubled: now.median() >= twofold*before.median() && now.median() > 0,
+			growth:  now.median() - before.median(), callees: c.timesNow[own].median() - c.timesBefore[own].median(),
 		})
 	}
 	return starvedCallers(all)
@@ -63,8 +63,8 @@ func starved(edges []waits) bool {
 		if !w.doubled {
 			return false
 		}
-		waiting += float64(w.visits) * w.growth
-		callees += float64(w.visits) * max(0, w.callees)
+		waiting += w.visits * w.growth
+		callees += w.visits * max(0, w.callees)
 	}
 	return waiting > callees
 }
@@ -83,12 +83,4 @@ func othersDoNotWait(caller string, edges []waits) bool {
 		others++
 	}
 	return others > 0
-}
-
-// median returns the middle of sorted values, 0 of none.
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	return v[len(v)/2]
 }

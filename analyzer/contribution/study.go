@@ -40,10 +40,11 @@ type Study struct {
 	numbers map[pod]int
 	names   []pod
 	// off is, by component, how it was off the critical path.
-	off      []offPath
-	scratch  []stay
-	touched  []int
-	requests float64
+	off     []offPath
+	scratch []stay
+	touched []int
+	// requests is what the sampled ones stand for.
+	requests, sampled float64
 }
 
 // window is what ended in one interval. Intervals without requests are not
@@ -113,6 +114,7 @@ func (s *Study) Add(r *path.Request) {
 	latency := r.Latency().Seconds()
 	w.requests += r.Adjusted
 	s.requests += r.Adjusted
+	s.sampled++
 	w.latency.Add(latency, r.Adjusted)
 	for _, k := range s.touched {
 		t := &s.scratch[k]
@@ -180,7 +182,7 @@ func (s *Study) widen() {
 func (s *Study) levels() (levels []*window, loads []float64) {
 	order := slices.Sorted(maps.Keys(s.windows))
 	slices.SortStableFunc(order, func(a, b int64) int { return cmp.Compare(s.windows[a].requests, s.windows[b].requests) })
-	m := min(maxLevels, max(1, int(s.requests/leastRequests)))
+	m := min(maxLevels, max(1, int(s.sampled/leastRequests)))
 	var level *window
 	seen, windows := 0.0, 0
 	for i, k := range order {
@@ -282,4 +284,5 @@ func (s *Study) Merge(o *Study) {
 		}
 	}
 	s.requests += o.requests
+	s.sampled += o.sampled
 }

@@ -65,18 +65,21 @@ func (c *blameCmd) Run(ctx context.Context, t terminal) error {
 	if _, err := readTraces(ctx, c.Incident, after.Add); err != nil {
 		return fmt.Errorf("incident: %w", err)
 	}
-	answer := newBlameAnswer(contribution.Blame(&before, &after), before.Count(), after.Count())
+	answer := newBlameAnswer(contribution.Blame(&before, &after), &before, &after)
 	return printed(t.out, c.Output, &answer, answer.text)
 }
 
 // blameAnswer is what `trimtab blame -o json` prints.
 type blameAnswer struct {
-	Verdict    string      `json:"verdict"`
-	Baseline   int         `json:"baseline_requests"`
-	Incident   int         `json:"incident_requests"`
-	Tail       []tailLine  `json:"tail"`
-	Components []blameLine `json:"components"`
-	chosen     contribution.Growth
+	Verdict string `json:"verdict"`
+	// Baseline and Incident are how many requests the sampled ones stand for.
+	Baseline        float64     `json:"baseline_requests"`
+	Incident        float64     `json:"incident_requests"`
+	BaselineSampled int         `json:"baseline_sampled_requests"`
+	IncidentSampled int         `json:"incident_sampled_requests"`
+	Tail            []tailLine  `json:"tail"`
+	Components      []blameLine `json:"components"`
+	chosen          contribution.Growth
 }
 
 // tailLine is how one quantile of the latency changed.
@@ -97,14 +100,14 @@ type blameLine struct {
 	After      float64 `json:"after_ms"`
 	WaitBefore float64 `json:"waiting_before_ms"`
 	WaitAfter  float64 `json:"waiting_after_ms"`
-	Requests   int     `json:"requests"`
-	Slow       int     `json:"slow_requests"`
+	Requests   float64 `json:"requests"`
+	Slow       float64 `json:"slow_requests"`
 	Starved    bool    `json:"starved_caller,omitempty"`
 	Example    string  `json:"example_trace"`
 }
 
-func newBlameAnswer(v contribution.Verdict, before, after int) blameAnswer {
-	a := blameAnswer{Verdict: "no change", Baseline: before, Incident: after, Tail: []tailLine{}, Components: []blameLine{}, chosen: v.Chosen}
+func newBlameAnswer(v contribution.Verdict, before, after *contribution.Requests) blameAnswer {
+	a := blameAnswer{Verdict: "no change", Baseline: before.Total(), Incident: after.Total(), BaselineSampled: before.Count(), IncidentSampled: after.Count(), Tail: []tailLine{}, Components: []blameLine{}, chosen: v.Chosen}
 	if v.Changed {
 		a.Verdict = "changed"
 	}
@@ -129,11 +132,12 @@ func (a *blameAnswer) text(w io.Writer) {
 		fmt.Fprintf(w, "p%-3.4g %8.4g ms → %.4g ms\n", 100*g.Quantile, g.Before, g.After)
 	}
 	if a.Verdict != "changed" {
-		fmt.Fprintf(w, "no change: no quantile of the latency grew by at least 10%% and by more than chance explains (%d requests, %d in the baseline)\n", a.Incident, a.Baseline)
+		fmt.Fprintf(w, "no change: no quantile of the latency grew by at least 10%% and by more than chance explains (%s, %s in the baseline)\n",
+			requestsOf(a.Incident, a.IncidentSampled), requestsOf(a.Baseline, a.BaselineSampled))
 		return
 	}
-	fmt.Fprintf(w, "changed: %.3g%% of %d requests took longer than %.4g ms, the p%.4g of %d requests before\n\n",
-		100*a.chosen.Slower, a.Incident, 1e3*a.chosen.Before, 100*a.chosen.Quantile, a.Baseline)
+	fmt.Fprintf(w, "changed: %.3g%% of %s took longer than %.4g ms, the p%.4g of %s before\n\n",
+		100*a.chosen.Slower, requestsOf(a.Incident, a.IncidentSampled), 1e3*a.chosen.Before, 100*a.chosen.Quantile, requestsOf(a.Baseline, a.BaselineSampled))
 	rows := [][]string{{"COMPONENT", "PART", "BEFORE", "AFTER", "OF IT WAITING", "REQUESTS", "SLOW", "EXAMPLE TRACE"}}
 	rest, starved := 1.0, ""
 	for _, c := range a.Components {
@@ -142,7 +146,7 @@ func (a *blameAnswer) text(w io.Writer) {
 			continue
 		}
 		rows = append(rows, []string{client.Printable(c.Name), fmt.Sprintf("%.0f%%", 100*c.Share), fmt.Sprintf("%.4g ms", c.Before), fmt.Sprintf("%.4g ms", c.After),
-			fmt.Sprintf("%.4g → %.4g ms", c.WaitBefore, c.WaitAfter), fmt.Sprint(c.Requests), fmt.Sprint(c.Slow), c.Example})
+			fmt.Sprintf("%.4g → %.4g ms", c.WaitBefore, c.WaitAfter), fmt.Sprintf("%.0f", c.Requests), fmt.Sprintf("%.0f", c.Slow), c.Example})
 		if c.Starved {
 			starved += fmt.Sprintf("%s waits longer at all its callees, while they are as quick as before: the waiting counts for it.\n", client.Printable(c.Name))
 		}

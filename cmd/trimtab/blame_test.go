@@ -9,6 +9,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab/trimtab/analyzer/contribution"
 )
 
 // jaegerFile writes n requests web -> db in Jaeger's form; db takes so many ms,
@@ -214,9 +218,120 @@ func TestAFlagOfBlameTakesAllFilesThatFollowIt(t *testing.T) {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
-	before, after := jaegerFile(t, 100, func(i int) int { return 10 + i%5 }, 1), jaegerFile(t, 100, func(i int) int { return 60 + i%5 }, 1)
-	if code, out := say(t, "blame", "--baseline", before, before, "--incident", after, after); code != exitDone || !strings.Contains(out, "of 200 requests took longer") {
-		t.Errorf("code %d:\n%s", code, out)
+}
+
+func TestTracesThatAreInTwoFilesCountOnce(t *testing.T) {
+	before, after := jaegerFile(t, 100, func(i int) int { return 10 + i%5 }, 1), jaegerFile(t, 100, func(i int) int { return 11 + i%5 }, 1)
+	once := jsonOf[blameAnswer](t, "blame", "--baseline", before, "--incident", after)
+	if once.Incident != 100 {
+		t.Fatalf("%+v", once)
+	}
+	if d := cmp.Diff(once, jsonOf[blameAnswer](t, "blame", "--baseline", before, before, "--incident", after, after), cmp.AllowUnexported(blameAnswer{}, contribution.Growth{})); d != "" {
+		t.Errorf("a copy is further proof: %s", d)
+	}
+	one, two := jsonOf[contributionsAnswer](t, "contributions", before), jsonOf[contributionsAnswer](t, "contributions", before, before)
+	if two.Flagged["repeated"] != 300 {
+		t.Errorf("flagged %v, want 300 repeated spans", two.Flagged)
+	}
+	one.Flagged, two.Flagged = nil, nil
+	if d := cmp.Diff(one, two); d != "" {
+		t.Error(d)
+	}
+}
+
+// jsonOf returns the JSON that a command prints.
+func jsonOf[T any](t *testing.T, args ...string) (answer T) {
+	t.Helper()
+	code, out := say(t, append(args, "-o", "json")...)
+	if err := json.Unmarshal([]byte(out), &answer); code != exitDone || err != nil {
+		t.Fatalf("%v: code %d, %v:\n%s", args, code, err, out)
+	}
+	return answer
+}
+
+// As the OpenTelemetry Collector's file exporter leaves traces when its file is
+// full, or as each node's collector writes what its own services sent.
+func TestATraceOverTwoFilesIsOneRequestInAnyOrderOfThem(t *testing.T) {
+	whole := jaegerFile(t, 200, func(i int) int { return 10 + i/40 }, 5)
+	text, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	span := regexp.MustCompile(`\{"traceID": "[0-9a-f]+", "spanID": "(.)".*?"processID": "..."?\}`)
+	part := func(drop string) string {
+		name := filepath.Join(t.TempDir(), "part.json")
+		some := span.ReplaceAllFunc(text, func(b []byte) []byte {
+			if strings.Contains(drop, string(span.FindSubmatch(b)[1])) {
+				return nil
+			}
+			return b
+		})
+		some = regexp.MustCompile(`(, )+\]`).ReplaceAll(regexp.MustCompile(`\[(, )+`).ReplaceAll(some, []byte("[")), []byte("]"))
+		if err := os.WriteFile(name, some, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	callers, callees := part("c"), part("ab")
+	want := jsonOf[contributionsAnswer](t, "contributions", whole)
+	if want.Requests != 200 || len(want.Components) != 2 {
+		t.Fatalf("%+v", want)
+	}
+	for _, files := range [][]string{{callers, callees}, {callees, callers}} {
+		if d := cmp.Diff(want, jsonOf[contributionsAnswer](t, append([]string{"contributions"}, files...)...)); d != "" {
+			t.Error(d)
+		}
+		v := jsonOf[blameAnswer](t, append(append(append([]string{"blame", "--baseline"}, whole), "--incident"), files...)...)
+		if v.Verdict != "no change" || v.Incident != 200 {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
+func TestSampledRequestsCountForThoseThatTheyStandFor(t *testing.T) {
+	// Slow requests are all kept, of the others one in 8: th e is 7/8 of all.
+	sampled := func(db func(i int) int) string {
+		name := jaegerFile(t, 400, db, 1)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = regexp.MustCompile(`"duration": (\d+),`).ReplaceAllFunc(text, func(b []byte) []byte {
+			th := "e"
+			if strings.Contains(string(b), ": 6") { // 60 ms and more; the others are under 20
+				th = "0"
+			}
+			return fmt.Appendf(nil, `%s "tags": [{"key": "w3c.tracestate", "type": "string", "value": "ot=th:%s"}],`, b, th)
+		})
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	quick := func(i int) int { return 10 + i%5 }
+	withSlow := func(i int) int {
+		if i%4 == 0 {
+			return 60
+		}
+		return quick(i)
+	}
+	// Of 400 requests 100 are slow and 300 stand for 2400.
+	got := jsonOf[contributionsAnswer](t, "contributions", sampled(withSlow))
+	if got.Requests != 2500 || got.Sampled != 400 {
+		t.Errorf("%v requests, %d sampled", got.Requests, got.Sampled)
+	}
+	v := jsonOf[blameAnswer](t, "blame", "--baseline", sampled(quick), "--incident", sampled(withSlow))
+	if v.Baseline != 3200 || v.BaselineSampled != 400 || v.Incident != 2500 || v.IncidentSampled != 400 || v.Verdict != "changed" {
+		t.Errorf("%+v", v)
+	}
+	// 4% of the requests are slow: neither the p90 nor the p95 grew, as 25% would let.
+	for _, tail := range v.Tail {
+		if grew := tail.After > 1.5*tail.Before; grew != (tail.Quantile == 0.99) {
+			t.Errorf("%+v", tail)
+		}
+	}
+	if _, out := say(t, "contributions", sampled(withSlow)); !strings.HasPrefix(out, "2500 requests (400 sampled) at ") {
+		t.Error(out)
 	}
 }
 

@@ -275,7 +275,7 @@ func TestEveryCommandOfTheReadmeRunsAsPrinted(t *testing.T) {
 	places, _, _ = strings.Cut(places, "\nworkloads:")
 	p.text = readme(t)[0] + "actuator:" + places + "\n"
 	unit := filepath.Join(p.q.root, "shop.slice", "checkout.service")
-	if err := errors.Join(os.MkdirAll(unit, 0o755), os.WriteFile(filepath.Join(unit, "cpu.max"), []byte("200000 100000\n"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(unit, 0o755), os.Mkdir(filepath.Join(p.q.root, "init.scope"), 0o755), os.WriteFile(filepath.Join(unit, "cpu.max"), []byte("200000 100000\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	p.start()

@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/dashboards/rulefile"
+	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/site"
 )
@@ -51,6 +52,9 @@ func (c *checkConfigCmd) Run(ctx context.Context, t terminal) error {
 	}
 	for _, w := range cfg.Warnings {
 		fmt.Fprintln(t.out, "warning:", w)
+	}
+	for _, f := range site.NotInForce(ctx, cfg) {
+		fmt.Fprintf(t.out, "warning: %s: %s\n  hint: %s\n", f.Subject, client.Printable(f.Text), f.Hint)
 	}
 	if c.Live {
 		if cfg, err = withObjectives(c.File, cfg); err != nil {

@@ -89,6 +89,10 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 			fmt.Fprintln(w, "paused: nothing is written until `trimtab resume`")
 		}
 	}
+	printUnmet(w, s.Unmet)
+	if s.Exceeds != "" {
+		fmt.Fprintln(w, s.Exceeds)
+	}
 	if len(s.Workloads) == 0 {
 		fmt.Fprintln(w, "no workload yet: send OTLP spans to 127.0.0.1:4317 or :4318, or name workloads in the configuration")
 		return
@@ -109,6 +113,17 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 	}
 	table(w, rows)
 	printHosts(w, s.Tightest, fewHosts)
+}
+
+// printUnmet says what is not in force, and what to do about each.
+func printUnmet(w io.Writer, all []view.UnmetOn) {
+	for i := range all {
+		u := &all[i]
+		fmt.Fprintln(w, client.Printable(u.Text()))
+		if u.Do != "" {
+			fmt.Fprintf(w, "  do: %s\n", client.Printable(u.Do))
+		}
+	}
 }
 
 // stateSince is the state, since when where something is wrong, and what else bears on it.
@@ -190,6 +205,9 @@ func printPlan(w io.Writer, p *view.Planned) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Barred)) {
 		fmt.Fprintf(w, "cannot be applied: %s: %s\n", name, p.Barred[name])
+	}
+	if p.Exceeds != "" {
+		fmt.Fprintln(w, p.Exceeds)
 	}
 	if p.Applicable {
 		fmt.Fprintf(w, "to carry it out: trimtab apply %s\n", p.ID)

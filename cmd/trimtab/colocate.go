@@ -10,6 +10,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/client"
 )
 
 // explainedHosts bounds the hosts that a service is explained on.
@@ -65,6 +66,9 @@ func printColocation(w io.Writer, c *view.Colocation) {
 	if c.Problem != "" {
 		fmt.Fprintf(w, "nothing is done: %s\n", c.Problem)
 	}
+	for i := range c.Unmet {
+		fmt.Fprintf(w, "not in force: %s\n  do: %s\n", client.Printable(c.Unmet[i].Why), c.Unmet[i].Do)
+	}
 	if c.Last != nil {
 		fmt.Fprintf(w, "%s since %s: %s\n", c.Last.Verb, view.Clock(c.Last.Time), orDash(c.Last.Why))
 	}
@@ -95,7 +99,11 @@ func printColocation(w io.Writer, c *view.Colocation) {
 	rows = [][]string{{"JOB", "MODE", "STATE", "HAS", "DONE", "WOULD LOSE", "PROBLEM"}}
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
-		rows = append(rows, []string{j.ID, string(j.Mode), j.State, amounts(j.Has), view.Performance(j.Done, true), losses(j), orDash(j.Problem)})
+		problem := j.Problem
+		if j.Unmet != "" {
+			problem = j.Unmet // which has the reason
+		}
+		rows = append(rows, []string{j.ID, string(j.Mode), j.State, amounts(j.Has), view.Performance(j.Done, true), losses(j), orDash(problem)})
 	}
 	if len(rows) > 1 {
 		table(w, rows)
@@ -169,6 +177,9 @@ func explainJob(w io.Writer, c *view.Colocation, j *view.Job, history int) {
 	}
 	if j.Lost > 0 {
 		rows = append(rows, []string{"  lost by kills", view.Number(j.Lost) + " core-s"})
+	}
+	if j.Unmet != "" {
+		rows = append(rows, []string{"  not in force", j.Unmet})
 	}
 	if j.Problem != "" {
 		rows = append(rows, []string{"  problem", j.Problem})

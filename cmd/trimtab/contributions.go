@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/trimtab/trimtab/analyzer/contribution"
 	"github.com/trimtab/trimtab/analyzer/path"
@@ -29,16 +29,17 @@ func (contributionsCmd) Example() string {
 func (c *contributionsCmd) Run(ctx context.Context, t terminal) error {
 	var study contribution.Study
 	byHost := contribution.Study{ByHost: true}
-	waits, hosts := map[string]time.Duration{}, false
+	waits, hosts := map[string]float64{}, false // ns, of all requests that these stand for
 	read, err := readTraces(ctx, c.Files, func(r *path.Request) {
 		study.Add(r)
 		byHost.Add(r)
 		for i := range r.Visits {
 			v := &r.Visits[i]
-			waits[v.Component] += v.Wait
+			wait := r.Adjusted * float64(v.Wait)
+			waits[v.Component] += wait
 			if v.Host != "" {
 				hosts = true
-				waits[v.Component+"\x00"+v.Host] += v.Wait
+				waits[v.Component+"\x00"+v.Host] += wait
 			}
 		}
 	})
@@ -49,7 +50,7 @@ func (c *contributionsCmd) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return fmt.Errorf("contributions: %w", err)
 	}
-	answer := contributionsAnswer{Levels: len(found.Loads), Loads: found.Loads, Requests: read.requests, Flagged: read.flagged}
+	answer := contributionsAnswer{Levels: len(found.Loads), Loads: found.Loads, Requests: read.requests, Sampled: read.sampled, Flagged: read.flagged}
 	answer.Components = contributionLines(&found, waits, read.requests)
 	if hosts {
 		servpods, err := byHost.Contributions()
@@ -62,12 +63,12 @@ func (c *contributionsCmd) Run(ctx context.Context, t terminal) error {
 }
 
 // contributionLines are those of a study, in its order.
-func contributionLines(found *contribution.Answer, waits map[string]time.Duration, requests int) (out []contributionLine) {
+func contributionLines(found *contribution.Answer, waits map[string]float64, requests float64) (out []contributionLine) {
 	for _, k := range found.Components {
 		m := found.Moments[k.Name]
 		component, host, _ := strings.Cut(k.Name, "\x00")
 		out = append(out, contributionLine{
-			Name: component, Host: host, Mean: 1e3 * k.Mean, Wait: 1e3 * waits[k.Name].Seconds() / float64(requests),
+			Name: component, Host: host, Mean: 1e3 * k.Mean, Wait: waits[k.Name] / requests / 1e6,
 			P: k.P, Rho: k.Rho, V: k.V, Alpha: k.Alpha, C: k.C, CNorm: k.CNorm,
 			Step: k.Step, LoadLimit: k.LoadLimit, CoV: m.CoV(), Correlation: m.Correlation(), Requests: m.N,
 		})
@@ -82,8 +83,10 @@ type contributionsAnswer struct {
 	Servpods []contributionLine `json:"servpods,omitempty"`
 	Levels   int                `json:"levels"`
 	// Loads are those of the levels, in requests per second.
-	Loads    []float64         `json:"loads"`
-	Requests int               `json:"requests"`
+	Loads []float64 `json:"loads"`
+	// Requests is how many the Sampled ones of the files stand for.
+	Requests float64           `json:"requests"`
+	Sampled  int               `json:"sampled_requests"`
 	Flagged  map[string]uint64 `json:"flagged"`
 }
 
@@ -110,7 +113,7 @@ type contributionLine struct {
 
 // text prints a table for people.
 func (a *contributionsAnswer) text(w io.Writer) {
-	fmt.Fprintf(w, "%d requests at %d levels of load\n\n", a.Requests, a.Levels)
+	fmt.Fprintf(w, "%s at %d levels of load\n\n", requestsOf(a.Requests, a.Sampled), a.Levels)
 	rows := [][]string{{"COMPONENT", "CONTRIBUTION", "SOJOURN", "OF IT WAITING", "P", "RHO", "V", "ALPHA"}}
 	for i := range a.Components {
 		rows = append(rows, a.Components[i].row())
@@ -137,6 +140,14 @@ func (a *contributionsAnswer) text(w io.Writer) {
 	if len(a.Flagged) > 0 {
 		fmt.Fprintln(w)
 	}
+}
+
+// requestsOf says how many requests there were, and how many of them a sampler kept.
+func requestsOf(requests float64, sampled int) string {
+	if math.Abs(requests-float64(sampled)) < 0.5 {
+		return fmt.Sprintf("%d requests", sampled)
+	}
+	return fmt.Sprintf("%.0f requests (%d sampled)", requests, sampled)
 }
 
 func (c *contributionLine) row() []string {

@@ -84,11 +84,26 @@ func (c *doctorCmd) running(ctx context.Context) []site.Finding {
 		}
 		out = append(out, f)
 	}
-	if s, err := (client.Client{URL: c.URL}).Status(ctx); err == nil {
-		for _, w := range s.Workloads {
-			for _, note := range w.Notes {
-				out = append(out, site.Finding{Area: "workload", Subject: w.Name, Level: site.FoundNote, Text: note, Hint: "docs/operations.md says what to do about it"})
-			}
+	return append(out, c.status(ctx)...)
+}
+
+// status tells what hosts do not have in force, and what bears on workloads.
+func (c *doctorCmd) status(ctx context.Context) (out []site.Finding) {
+	s, err := client.Client{URL: c.URL}.Status(ctx)
+	if err != nil {
+		return nil // of a process without a console, which the pipeline told of
+	}
+	for i := range s.Unmet {
+		u := &s.Unmet[i]
+		level := site.FoundBad
+		if u.What == trimtab.UnmetClaims {
+			level = site.FoundNote // it may be meant so
+		}
+		out = append(out, site.Finding{Area: "running", Subject: u.What + " on " + u.Host, Level: level, Text: u.Text(), Hint: u.Do})
+	}
+	for _, w := range s.Workloads {
+		for _, note := range w.Notes {
+			out = append(out, site.Finding{Area: "workload", Subject: w.Name, Level: site.FoundNote, Text: note, Hint: "docs/operations.md says what to do about it"})
 		}
 	}
 	return out

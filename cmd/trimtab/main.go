@@ -70,6 +70,7 @@ type cli struct {
 	Import        importCmd        `cmd:"" group:"Check and set up:" help:"Print the configuration that follows from files of other tools."`
 	Test          testCmd          `cmd:"" group:"Check and set up:" help:"Test a connection."`
 	Debug         debugCmd         `cmd:"" group:"Check and set up:" help:"Collect what helps to find a fault."`
+	ShowVersion   versionCmd       `cmd:"" name:"version" group:"Check and set up:" help:"Print version, commit, Go version and platform, as --version does."`
 	Completion    completionCmd    `cmd:"" group:"Check and set up:" help:"Print the completion script of a shell."`
 	Complete      completeCmd      `cmd:"" hidden:"" help:"Answer a completion script."`
 	Man           manCmd           `cmd:"" hidden:"" help:"Print the manual page."`

@@ -93,7 +93,7 @@ func firstRecommendation(t *testing.T, quota string, most float64) {
 	dir := t.TempDir()
 	// A plain unit, as systemd makes it: without Delegate=yes.
 	group := filepath.Join(dir, "groups", "shop.slice", "checkout.service")
-	if err := os.MkdirAll(group, 0o755); err != nil {
+	if err := errors.Join(os.MkdirAll(group, 0o755), os.Mkdir(filepath.Join(dir, "groups", "init.scope"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(group, "cpu.max"), []byte(quota), 0o600); err != nil {

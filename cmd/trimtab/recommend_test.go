@@ -21,7 +21,7 @@ func foreign(t *testing.T, mode trimtab.Mode) *program {
 	t.Helper()
 	q := fixtureQuotas(t)
 	unit := filepath.Join(q.root, "shop.slice", "hungry.service")
-	err := errors.Join(os.MkdirAll(filepath.Dir(unit), 0o755), os.Rename(filepath.Join(q.root, "hungry"), unit),
+	err := errors.Join(os.MkdirAll(filepath.Dir(unit), 0o755), os.Mkdir(filepath.Join(q.root, "init.scope"), 0o755), os.Rename(filepath.Join(q.root, "hungry"), unit),
 		os.WriteFile(filepath.Join(unit, "cpu.max"), []byte("90000 100000\n"), 0o644),
 		os.Chmod(filepath.Join(q.root, "modest", "cpu.max"), 0o444))
 	if err != nil {

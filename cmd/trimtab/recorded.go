@@ -15,43 +15,50 @@ const traceFileHint = "files are traces as Jaeger, Zipkin or the OpenTelemetry C
 
 // recorded is what is known of trace files besides their requests.
 type recorded struct {
-	requests int
+	// sampled is how many requests are in the files, and requests how many they
+	// stand for: more, where a sampler noted its threshold.
+	sampled  int
+	requests float64
 	// flagged counts spans that were mended or set aside, by kind of fault.
 	flagged map[string]uint64
 }
 
-// readTraces tells each of the requests of files, one file after the other.
+// readTraces tells each of the requests of files. All are read before, for a trace
+// may be spread over several of them.
 func readTraces(ctx context.Context, files []string, each func(*path.Request)) (recorded, error) {
 	out := recorded{flagged: map[string]uint64{}}
+	reader := spanfile.NewReader(spanfile.Options{})
 	for _, file := range files {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		r, err := spanfile.Open(file, spanfile.Options{})
-		if err != nil {
+		if err := reader.Open(file); err != nil {
 			return out, hint.Add(err, "%s", traceFileHint)
 		}
-		if r.Rejected > 0 {
-			out.flagged["rejected"] += r.Rejected
-		}
-		if err := takeApart(r, &out, each); err != nil {
-			return out, fmt.Errorf("read recording %s: %w", file, err)
+	}
+	r := reader.Recording()
+	for kind, n := range map[string]uint64{"rejected": r.Rejected, "repeated": r.Repeated} {
+		if n > 0 {
+			out.flagged[kind] = n
 		}
 	}
-	if out.requests == 0 {
+	if err := takeApart(r, &out, each); err != nil {
+		return out, fmt.Errorf("read recordings: %w", err)
+	}
+	if out.sampled == 0 {
 		return out, hint.Add(trimtab.Invalidf("no request in %d files: no span without a parent has a duration", len(files)), "%s", traceFileHint)
 	}
 	return out, nil
 }
 
-// takeApart joins all spans of one recording: no trace is cut off by a timeout,
+// takeApart joins all spans of a recording: no trace is cut off by a timeout,
 // and none is left out for room.
 func takeApart(r *spanfile.Recording, out *recorded, each func(*path.Request)) error {
 	room := max(1, r.Spans)
 	p, err := path.New(path.Config{
 		Discover: true, MaxSpans: room, MaxSpansPerTrace: room, MaxTraces: room, MaxWorkloads: 1 << 16, MaxComponents: 1 << 20,
 		Every: 24 * time.Hour, Timeout: time.Hour, Settle: time.Hour, Grace: time.Hour,
-		Requests: func(q *path.Request) { out.requests++; each(q) },
+		Requests: func(q *path.Request) { out.sampled++; out.requests += q.Adjusted; each(q) },
 	})
 	if err != nil {
 		return err
@@ -62,6 +69,9 @@ func takeApart(r *spanfile.Recording, out *recorded, each func(*path.Request)) e
 	}
 	p.Flush(now)
 	p.Counts(func(name string, value float64, labels ...string) {
+		if name == "trimtab_path_duplicate_spans_total" && value > 0 {
+			out.flagged["repeated"] += uint64(value) // with another content
+		}
 		// Whether a span is late or of the future cannot be told of a recording.
 		if name == "trimtab_path_flagged_spans_total" && value > 0 && labels[0] != "late" && labels[0] != "clock" {
 			out.flagged[labels[0]] += uint64(value)

@@ -88,6 +88,7 @@ type received struct {
 	Labels      labels `json:"labels"`
 	Annotations labels `json:"annotations"`
 	StartsAt    text   `json:"startsAt"`
+	EndsAt      text   `json:"endsAt"`
 	Fingerprint text   `json:"fingerprint"`
 }
 
@@ -156,11 +157,21 @@ func (a *received) alert(workload, group string, now time.Time) *trimtab.Alert {
 	if out.Name == "" {
 		out.Name = "unnamed"
 	}
-	// A start that cannot be read is none: nothing is decided by it.
-	if t, err := time.Parse(time.RFC3339, string(a.StartsAt)); err == nil && t.UTC().Year() > 0 && t.UTC().Year() < 10000 {
-		out.Started = t.UTC()
+	out.Started = timeOf(a.StartsAt)
+	// Of an alert that fires most senders leave the end open, as the year 1.
+	if t := timeOf(a.EndsAt); out.Firing && t.After(now) {
+		out.Until = t
 	}
 	return out
+}
+
+// timeOf reads a time; one that cannot be read is none.
+func timeOf(s text) time.Time {
+	t, err := time.Parse(time.RFC3339, string(s))
+	if err != nil || t.UTC().Year() <= 1 || t.UTC().Year() >= 10000 {
+		return time.Time{}
+	}
+	return t.UTC()
 }
 
 // group returns groupKey or, without one, what it is made of.

@@ -2,6 +2,7 @@ package alertmanager
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ type Receiver struct {
 	config Config
 	index  index
 	seen   seen
+	again  repeats
 	room   room
 	slots  chan struct{}
 }
@@ -104,7 +106,9 @@ func (r *Receiver) take(ctx context.Context, body []byte) (Summary, error) {
 	var s Summary
 	var news []*trimtab.Alert
 	now := time.Now()
+	var said [sha256.Size]byte
 	m, err := decode(body, func(group string, a *received) {
+		add(&said, a)
 		names := r.index.concerned(a.Labels)
 		if len(names) == 0 {
 			s.Unmatched++
@@ -118,6 +122,13 @@ func (r *Receiver) take(ctx context.Context, body []byte) (Summary, error) {
 	}
 	if err != nil {
 		return s, refusal{http.StatusBadRequest, "malformed", err.Error()}
+	}
+	if wait := r.again.heard(m.group, said, now); wait > 0 {
+		for _, a := range news {
+			if a.Firing && a.Until.IsZero() {
+				a.Until = now.Add(wait)
+			}
+		}
 	}
 	s.Alerts, s.Malformed, s.Truncated = m.alerts, m.malformed, m.truncated
 	if m.truncated > 0 {
@@ -139,9 +150,9 @@ func (r *Receiver) publish(ctx context.Context, news []*trimtab.Alert, s *Summar
 	for range min(publishers, len(news)) {
 		wg.Go(func() {
 			for a := range next {
-				again, err := r.seen.once(ctx, identity{a.Fingerprint, a.Workload, a.Started}, a.Firing, func() error { return r.config.Bus.Publish(ctx, a) })
+				again, err := r.seen.once(ctx, identity{a.Fingerprint, a.Workload, a.Started}, a.Time, a.Firing, func() error { return r.config.Bus.Publish(ctx, a) })
 				switch {
-				case again:
+				case again && err == nil:
 					repeated.Add(1)
 				case errors.Is(err, trimtab.ErrInvalid):
 					malformed.Add(1)

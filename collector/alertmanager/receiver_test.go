@@ -234,17 +234,17 @@ func TestOldAlertsAreForgottenWhenThereAreTooMany(t *testing.T) {
 	var s seen
 	ok := func() error { return nil }
 	for i := range maxSeen + 10 {
-		if again, err := s.once(t.Context(), identity{fingerprint: fmt.Sprint(i)}, true, ok); again || err != nil {
+		if again, err := s.once(t.Context(), identity{fingerprint: fmt.Sprint(i)}, time.Time{}, true, ok); again || err != nil {
 			t.Fatal(again, err)
 		}
 	}
 	if len(s.last) != maxSeen {
 		t.Errorf("%d remembered", len(s.last))
 	}
-	if again, _ := s.once(t.Context(), identity{fingerprint: "11"}, true, ok); !again {
+	if again, _ := s.once(t.Context(), identity{fingerprint: "11"}, time.Time{}, true, ok); !again {
 		t.Error("11 is forgotten")
 	}
-	if again, _ := s.once(t.Context(), identity{fingerprint: "3"}, true, ok); again {
+	if again, _ := s.once(t.Context(), identity{fingerprint: "3"}, time.Time{}, true, ok); again {
 		t.Error("3 is not forgotten")
 	}
 }

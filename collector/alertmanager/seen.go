@@ -23,18 +23,20 @@ type seen struct {
 	order []identity // in order of arrival
 }
 
-// status is the last one that was published of an alert.
+// status is the last one that was published of an alert, and when.
 type status struct {
 	known, firing bool
+	at            time.Time
 	// busy is closed when the attempt that is under way has ended; nil: none.
 	busy chan struct{}
 }
 
-// once calls publish unless this status was the last one published, and
-// reports that it was. Attempts for one alert follow each other.
-func (s *seen) once(ctx context.Context, id identity, firing bool, publish func() error) (repeated bool, err error) {
-	st, repeated, err := s.claim(ctx, id, firing)
-	if repeated || err != nil {
+// once calls publish unless this status was the last one published, and reports that it was.
+// That an alert still fires is published again, once in leastRepeat: else it would be over one
+// day. Attempts for one alert follow each other.
+func (s *seen) once(ctx context.Context, id identity, now time.Time, firing bool, publish func() error) (repeated bool, err error) {
+	st, repeated, err := s.claim(ctx, id, now, firing)
+	if st == nil || err != nil {
 		return repeated, err
 	}
 	err = publish()
@@ -43,18 +45,17 @@ func (s *seen) once(ctx context.Context, id identity, firing bool, publish func(
 	close(st.busy)
 	st.busy = nil
 	if err == nil {
-		st.known, st.firing = true, firing
+		st.known, st.firing, st.at = true, firing, now
 	}
-	return false, err
+	return repeated, err
 }
 
-// claim returns the alert's status, held for the caller.
-func (s *seen) claim(ctx context.Context, id identity, firing bool) (*status, bool, error) {
+// claim returns the alert's status, held for the caller; nil: there is nothing to publish.
+func (s *seen) claim(ctx context.Context, id identity, now time.Time, firing bool) (st *status, repeated bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		st := s.last[id]
-		if st == nil {
+		if st = s.last[id]; st == nil {
 			st = s.add(id)
 		}
 		switch {
@@ -69,11 +70,11 @@ func (s *seen) claim(ctx context.Context, id identity, firing bool) (*status, bo
 			if ctx.Err() != nil {
 				return nil, false, ctx.Err()
 			}
-		case st.known && st.firing == firing:
-			return st, true, nil
+		case st.known && st.firing == firing && (!firing || now.Sub(st.at) < leastRepeat):
+			return nil, true, nil
 		default:
 			st.busy = make(chan struct{})
-			return st, false, nil
+			return st, st.known && st.firing == firing, nil
 		}
 	}
 }

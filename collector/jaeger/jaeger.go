@@ -68,6 +68,9 @@ func postSpans(srv any, ctx context.Context, read func(any) error, intercept grp
 		if err := s.from.Send(ctx, packer); err != nil {
 			return nil, otlp.Unavailable(err)
 		}
+		if complaint := packer.Complaint(); complaint != "" && packer.Spans() == 0 {
+			return nil, status.Error(codes.InvalidArgument, complaint)
+		}
 		return otlp.Answer(nil), nil
 	}
 	if intercept == nil {

@@ -222,7 +222,7 @@ func scan(b []byte) ([]spantest.Span, uint64, error) {
 	if err := ScanRequest(b, &collector.ResourceCache{}, p); err != nil {
 		return nil, 0, err
 	}
-	n, _ := p.Rejected()
+	n := p.Rejected()
 	return spantest.Unpack(p.Frames()), n, nil
 }
 
@@ -250,11 +250,6 @@ func TestTimesThatDoNotFitSaturate(t *testing.T) {
 	}
 	if got, err := scanTime([]byte{0x08, 0x80, 0x92, 0xb8, 0xc3, 0x98, 0xfe, 0xff, 0xff, 0xff, 0x01}); err != nil || got != -1<<63 {
 		t.Error(got, err) // 0001-01-01
-	}
-	for _, c := range [][3]int64{{1, 2, 3}, {1<<63 - 1, 1, 1<<63 - 1}, {-1 << 63, -1, -1 << 63}, {5, -7, -2}} {
-		if got := addTimes(c[0], c[1]); got != c[2] {
-			t.Errorf("%d + %d = %d", c[0], c[1], got)
-		}
 	}
 }
 

@@ -125,7 +125,7 @@ func scanSpan(b []byte, shared *collector.Resource, cache *collector.ResourceCac
 	if err != nil {
 		return err
 	}
-	s.End = addTimes(s.Start, duration)
+	s.End = collector.AddTimes(s.Start, duration)
 	p.SetResource(shared)
 	if process != nil {
 		resource, err := cache.Get(process, scanProcess)
@@ -208,18 +208,6 @@ func scanTime(b []byte) (int64, error) {
 	return seconds*1_000_000_000 + nanos, err
 }
 
-// addTimes adds without wrapping around.
-func addTimes(start, duration int64) int64 {
-	end := start + duration
-	switch {
-	case duration > 0 && end < start:
-		return math.MaxInt64
-	case duration < 0 && end > start:
-		return math.MinInt64
-	}
-	return end
-}
-
 // tag is one KeyValue; ok is false when its value is of a type not read.
 type tag struct {
 	key, value string
@@ -256,11 +244,11 @@ func scanTag(b []byte) (tag, error) {
 	return t, err
 }
 
-// applyTag reads the tags that say something about a span itself. Only the
-// two that matter are unpacked.
+// applyTag reads the tags that say something about a span itself. Only those
+// that may matter are unpacked: short ones, and a tracestate, whose key stands first.
 func applyTag(b []byte, s *trimtab.Span) error {
 	const shortest, longest = len("error"), 64
-	if len(b) < shortest || len(b) > longest {
+	if len(b) < shortest || (len(b) > longest && string(b[2:2+len(collector.TraceStateTag)]) != collector.TraceStateTag) {
 		return nil
 	}
 	t, err := scanTag(b)

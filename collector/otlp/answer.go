@@ -15,24 +15,24 @@ import (
 	"github.com/trimtab/trimtab/collector"
 )
 
-// partial says which spans of a request were rejected.
+// partial says which spans of a request were rejected. A message without
+// rejected spans is a warning.
 type partial struct {
 	rejected uint64
 	message  string
 }
 
-// partialOf reads p's rejections.
+// partialOf reads what p rejected or did not understand.
 func partialOf(p *collector.Packer) partial {
-	n, most := p.Rejected()
-	if n == 0 {
-		return partial{}
+	if empty, unread := p.Empty(); empty && unread != "" {
+		return partial{message: fmt.Sprintf("no span was read: an OTLP request has no key %q", unread)}
 	}
-	return partial{rejected: n, message: fmt.Sprintf("%d spans rejected, most for their %v", n, most)}
+	return partial{rejected: p.Rejected(), message: p.Complaint()}
 }
 
 // protobuf encodes an ExportTraceServiceResponse.
 func (p partial) protobuf() []byte {
-	if p.rejected == 0 {
+	if p.message == "" {
 		return nil
 	}
 	var inner []byte
@@ -45,7 +45,7 @@ func (p partial) protobuf() []byte {
 
 // json encodes the same in OTLP's JSON.
 func (p partial) json() []byte {
-	if p.rejected == 0 {
+	if p.message == "" {
 		return []byte("{}")
 	}
 	message, _ := json.Marshal(p.message) // a string always encodes

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -47,7 +48,7 @@ const keptBuffer = 1 << 20
 func (b *bodies) read(rw http.ResponseWriter, r *http.Request) (*body, error) {
 	limited := http.MaxBytesReader(rw, r.Body, int64(b.max))
 	var in io.Reader = limited
-	switch encoding := r.Header.Get("Content-Encoding"); encoding {
+	switch encoding := strings.ToLower(r.Header.Get("Content-Encoding")); encoding {
 	case "", "identity":
 		if r.ContentLength > int64(b.max) {
 			return nil, fmt.Errorf("%w: %d bytes, limit %d", errTooLarge, r.ContentLength, b.max)

@@ -7,9 +7,14 @@
 //	body malformed          INVALID_ARGUMENT                400
 //	body too large          RESOURCE_EXHAUSTED, no retry    413
 //	overloaded, no analyzer UNAVAILABLE with RetryInfo      503 with Retry-After
+//	no span, but unknown keys                               200, partialSuccess
 //	metrics, logs           UNIMPLEMENTED                   501
+//	other paths                                             404, or 501 for a protocol known by its path
 //
-// HTTP errors carry a google.rpc.Status in the encoding of the request.
+// A request without spans, and one at another path, is counted. HTTP errors carry a google.rpc.Status in the encoding of the request.
+//
+// The HTTP port also takes Zipkin's version 2 (collector/zipkin) at /api/v2/spans:
+// most of its senders name a whole address.
 //
 // Requests are scanned, not unmarshalled: of each span the ids, times, kind,
 // error status and sampling threshold are read from the wire form; names,

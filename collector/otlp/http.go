@@ -18,20 +18,26 @@ const (
 	typeJSON     = "application/json"
 )
 
-// web serves OTLP/HTTP.
+// web serves OTLP/HTTP, and Zipkin's spans beside it.
 type web struct {
 	from  *collector.Source
 	proto collector.ResourceCache
 	json  collector.ResourceCache
+	// fromZipkin and zipkin are those of POST /api/v2/spans.
+	fromZipkin *collector.Source
+	zipkin     collector.ResourceCache
 	// bodies reads and bounds what is held.
 	bodies bodies
-	// refused counts a request by reason.
-	refused func(reason string)
+	// refused and refusedZipkin count a request by reason.
+	refused, refusedZipkin func(reason string)
 }
 
 func newHTTPServer(c *Config, w *web) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/traces", w.traces)
+	mux.HandleFunc("/v1/trace", w.traces) // before OTLP 0.20
+	mux.HandleFunc("/api/v2/spans", w.spans)
+	mux.HandleFunc("/", w.elsewhere)
 	mux.HandleFunc("/v1/metrics", tracesOnly)
 	mux.HandleFunc("/v1/logs", tracesOnly)
 	return &http.Server{
@@ -46,30 +52,45 @@ func newHTTPServer(c *Config, w *web) *http.Server {
 	}
 }
 
+// mediaType returns the type of a body without its parameters.
+func mediaType(r *http.Request) string {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
+		return ""
+	}
+	return kind
+}
+
+// isProtobuf knows the type of OTLP, and the registered one.
+func isProtobuf(kind string) bool { return kind == typeProtobuf || kind == "application/protobuf" }
+
 // traces serves POST /v1/traces.
 func (w *web) traces(rw http.ResponseWriter, r *http.Request) {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	kind := mediaType(r)
 	asJSON := kind == typeJSON
 	switch {
 	case r.Method != http.MethodPost:
 		rw.Header().Set("Allow", http.MethodPost)
 		w.fail(rw, asJSON, failure{http.StatusMethodNotAllowed, codes.Unimplemented, "method", "use POST"})
 		return
-	case err != nil || (kind != typeProtobuf && kind != typeJSON):
+	case !isProtobuf(kind) && !asJSON:
 		w.fail(rw, true, failure{http.StatusUnsupportedMediaType, codes.InvalidArgument, "content_type", "Content-Type must be " + typeProtobuf + " or " + typeJSON})
 		return
 	}
 	packer := w.from.Packer()
 	defer w.from.Recycle(packer)
-	if f := w.read(rw, r, asJSON, packer); f.http != 0 {
-		linger(rw, r, 2*int64(w.bodies.max))
+	f := w.read(rw, r, func(body []byte) error {
+		if asJSON {
+			return ScanJSON(body, &w.json, packer)
+		}
+		return ScanRequest(body, &w.proto, packer)
+	})
+	if f.http != 0 {
 		w.fail(rw, asJSON, f)
 		return
 	}
 	if err := w.from.Send(r.Context(), packer); err != nil {
-		if refusal := collector.AsRefusal(err); refusal != nil {
-			rw.Header().Set("Retry-After", retrySeconds(refusal.RetryAfter))
-		}
+		retryLater(rw, err)
 		w.write(rw, asJSON, http.StatusServiceUnavailable, statusBody(asJSON, codes.Unavailable, err.Error()))
 		return
 	}
@@ -80,23 +101,34 @@ func (w *web) traces(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// read takes the body and scans it into packer. The body is let go before the
-// spans wait for their answer.
-func (w *web) read(rw http.ResponseWriter, r *http.Request, asJSON bool, packer *collector.Packer) failure {
+// retryLater tells a sender when to repeat what was refused.
+func retryLater(rw http.ResponseWriter, err error) {
+	if refusal := collector.AsRefusal(err); refusal != nil {
+		rw.Header().Set("Retry-After", retrySeconds(refusal.RetryAfter))
+	}
+}
+
+// read takes the body and scans it. Of one that is refused it takes the rest.
+func (w *web) read(rw http.ResponseWriter, r *http.Request, scan func(body []byte) error) failure {
+	f := w.readBody(rw, r, scan)
+	if f.http != 0 {
+		linger(rw, r, 2*int64(w.bodies.max))
+	}
+	return f
+}
+
+// readBody lets the body go before the spans wait for their answer.
+func (w *web) readBody(rw http.ResponseWriter, r *http.Request, scan func(body []byte) error) failure {
 	body, err := w.bodies.read(rw, r)
 	if body != nil {
 		defer w.bodies.free(body)
 	}
 	if err == nil {
-		if asJSON {
-			err = ScanJSON(body.data, &w.json, packer)
-		} else {
-			err = ScanRequest(body.data, &w.proto, packer)
+		if err = scan(body.data); err == nil {
+			return failure{}
 		}
 	}
 	switch {
-	case err == nil:
-		return failure{}
 	case errors.Is(err, errTooLarge):
 		return failure{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, "too_large", err.Error()}
 	case errors.Is(err, errEncoding):
@@ -149,9 +181,38 @@ func (w *web) write(rw http.ResponseWriter, asJSON bool, code int, body []byte) 
 	_, _ = rw.Write(body) // a client that has gone needs no answer
 }
 
+// elsewhere answers for paths at which nothing is read. A request that may have
+// held spans is counted.
+func (w *web) elsewhere(rw http.ResponseWriter, r *http.Request) {
+	asJSON := !isProtobuf(mediaType(r))
+	f := failure{http.StatusNotFound, codes.Unimplemented, "path", "no such path: OTLP is read at /v1/traces, Zipkin's version 2 at /api/v2/spans"}
+	if name := foreign(r.URL.Path); name != "" {
+		f = failure{http.StatusNotImplemented, codes.Unimplemented, "protocol", name + " is not read: send OTLP to /v1/traces, or Zipkin's version 2 to /api/v2/spans"}
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		w.write(rw, asJSON, f.http, statusBody(asJSON, f.rpc, f.message))
+		return
+	}
+	w.fail(rw, asJSON, f)
+}
+
+// foreign names the protocol of traces whose senders use a path; "" for none.
+func foreign(path string) string {
+	switch path {
+	case "/api/v1/spans":
+		return "Zipkin's version 1"
+	case "/api/traces":
+		return "Jaeger's Thrift over HTTP"
+	case "/v0.3/traces", "/v0.4/traces", "/v0.5/traces", "/v0.7/traces", "/v1.0/traces":
+		return "the protocol of Datadog's agent"
+	case "/v3/segments":
+		return "the protocol of SkyWalking"
+	}
+	return ""
+}
+
 // tracesOnly answers for the signals that are not taken.
 func tracesOnly(rw http.ResponseWriter, r *http.Request) {
-	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	asJSON := kind == typeJSON
+	asJSON := mediaType(r) == typeJSON
 	(&web{}).write(rw, asJSON, http.StatusNotImplemented, statusBody(asJSON, codes.Unimplemented, "this receiver takes traces only"))
 }

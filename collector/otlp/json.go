@@ -1,8 +1,9 @@
 package otlp
 
 import (
-	"encoding/hex"
+	"math"
 	"strconv"
+	"strings"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector"
@@ -11,9 +12,21 @@ import (
 
 // ScanJSON packs the spans of an ExportTraceServiceRequest in OTLP's JSON:
 // lowerCamelCase keys, ids in hexadecimal, 64-bit integers as text or number,
-// enums as integers (their names are understood too), unknown keys ignored.
-// Errors and cache are as in [ScanRequest]; the cache must not be shared with
-// it, for its keys are raw JSON.
+// enums as integers. What else senders and stores write, and what can mean one
+// thing only, is read too:
+//
+//	resource_spans, start_time_unix_nano, …      keys as in the .proto files
+//	"value": {"Value": {"StringValue": …}}       Go's own JSON of generated types
+//	instrumentationLibrarySpans                  scopeSpans before OTLP 0.15
+//	batches; {"trace": …}                        Tempo's API and Grafana's download
+//	{"result": …}                                Jaeger's api/v3
+//	{"low": l, "high": h}                        64 bits in JavaScript
+//	"AAAAAAAAEAA=", {"type":"Buffer","data":…}   ids in base64, or as bytes
+//	SPAN_KIND_SERVER, STATUS_CODE_ERROR          names of enums
+//
+// Spans under a key that is none of these are rejected into p. Errors and cache
+// are as in [ScanRequest]; the cache must not be shared with it, for its keys
+// are raw JSON.
 func ScanJSON(b []byte, cache *collector.ResourceCache, p *collector.Packer) error {
 	request, err := jsonvalue.Parse(b)
 	if err != nil {
@@ -22,16 +35,99 @@ func ScanJSON(b []byte, cache *collector.ResourceCache, p *collector.Packer) err
 	if !request.IsObject() {
 		return trimtab.Invalidf("read OTLP request: not an object")
 	}
-	for key, list := range request.Members() {
-		if key != "resourceSpans" {
-			continue
+	return scanRequestJSON(request, cache, p, true)
+}
+
+// scanRequestJSON reads the lists of a request. outer: it may be wrapped.
+func scanRequestJSON(request jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer, outer bool) error {
+	for key, v := range request.Members() {
+		var err error
+		switch name := fieldName(key); {
+		case isList(name):
+			err = each(v, key, func(rs jsonvalue.Value) error { return jsonResourceSpans(rs, cache, p) })
+		case outer && isWrapper(name) && v.IsObject():
+			err = scanRequestJSON(v, cache, p, false)
+		default:
+			passOver(key, v, p)
 		}
-		err := each(list, key, func(rs jsonvalue.Value) error { return jsonResourceSpans(rs, cache, p) })
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// IsRequest tells whether a document holds a list that [ScanJSON] reads.
+func IsRequest(v jsonvalue.Value) bool {
+	for key, m := range v.Members() {
+		name := fieldName(key)
+		if isList(name) && !m.Absent() {
+			return true
+		}
+		if isWrapper(name) {
+			for inner := range m.Members() {
+				if isList(fieldName(inner)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// isList tells whether a request may have its ResourceSpans under that name.
+func isList(name string) bool { return name == "resourceSpans" || name == "batches" }
+
+// isWrapper tells whether a whole request may stand under that name.
+func isWrapper(name string) bool { return name == "result" || name == "trace" }
+
+// fieldName returns the lowerCamelCase form of a key: protobuf's JSON may have
+// the names of the .proto file, and Go's own JSON has those of its struct.
+func fieldName(key string) string {
+	if key == "" || (strings.IndexByte(key, '_') < 0 && (key[0] < 'A' || key[0] > 'Z')) {
+		return key
+	}
+	var b strings.Builder
+	for i, word := range strings.Split(key, "_") {
+		switch {
+		case word == "":
+		case i == 0:
+			b.WriteString(strings.ToLower(word[:1]) + word[1:])
+		default:
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
+}
+
+// passOver counts the spans under a key that is not read. A receiver must ignore
+// what it does not know, but not in silence where that may have held spans.
+func passOver(key string, v jsonvalue.Value, p *collector.Packer) {
+	if v.IsObject() || v.IsArray() {
+		p.RejectUnread(key, countUnread(key, v, 4))
+	}
+}
+
+// countUnread counts the elements of lists named spans, some levels deep.
+func countUnread(key string, v jsonvalue.Value, levels int) (n int) {
+	if key == "spans" {
+		for range v.Elements() {
+			n++
+		}
+		return n
+	}
+	if levels == 0 {
+		return 0
+	}
+	for inner, m := range v.Members() {
+		n += countUnread(inner, m, levels-1)
+	}
+	for e := range v.Elements() {
+		for inner, m := range e.Members() {
+			n += countUnread(inner, m, levels-1)
+		}
+	}
+	return n
 }
 
 // each calls f for the elements of a list of objects, or null.
@@ -54,13 +150,10 @@ func each(list jsonvalue.Value, name string, f func(jsonvalue.Value) error) erro
 }
 
 func jsonResourceSpans(rs jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
-	var raw, scopes jsonvalue.Value
+	var raw jsonvalue.Value
 	for key, v := range rs.Members() {
-		switch key {
-		case "resource":
+		if fieldName(key) == "resource" {
 			raw = v
-		case "scopeSpans":
-			scopes = v
 		}
 	}
 	resource, err := cache.Get(raw, jsonResource)
@@ -68,11 +161,33 @@ func jsonResourceSpans(rs jsonvalue.Value, cache *collector.ResourceCache, p *co
 		return err
 	}
 	p.SetResource(resource)
-	return each(scopes, "scopeSpans", func(scope jsonvalue.Value) error {
-		return each(scope.Member("spans"), "spans", func(v jsonvalue.Value) error {
-			return jsonSpan(v, p)
-		})
-	})
+	for key, v := range rs.Members() {
+		switch fieldName(key) {
+		case "resource":
+		case "scopeSpans", "instrumentationLibrarySpans":
+			if err := each(v, key, func(scope jsonvalue.Value) error { return jsonScope(scope, p) }); err != nil {
+				return err
+			}
+		default:
+			passOver(key, v, p)
+		}
+	}
+	return nil
+}
+
+func jsonScope(scope jsonvalue.Value, p *collector.Packer) error {
+	for key, v := range scope.Members() {
+		switch fieldName(key) {
+		case "scope", "instrumentationLibrary":
+		case "spans":
+			if err := each(v, key, func(v jsonvalue.Value) error { return jsonSpan(v, p) }); err != nil {
+				return err
+			}
+		default:
+			passOver(key, v, p)
+		}
+	}
+	return nil
 }
 
 func jsonResource(raw []byte) (*collector.Resource, error) {
@@ -85,7 +200,7 @@ func jsonResource(raw []byte) (*collector.Resource, error) {
 		var a trimtab.Attr
 		ok := false
 		for key, v := range kv.Members() {
-			switch key {
+			switch fieldName(key) {
 			case "key":
 				a.Key, _ = v.Text()
 			case "value":
@@ -105,8 +220,11 @@ func jsonResource(raw []byte) (*collector.Resource, error) {
 
 // jsonAny returns a text, integer or boolean AnyValue as text.
 func jsonAny(v jsonvalue.Value) (text string, ok bool) {
+	if inner := v.Member("Value"); inner.IsObject() {
+		v = inner // Go's own JSON
+	}
 	for key, v := range v.Members() {
-		switch key {
+		switch fieldName(key) {
 		case "stringValue":
 			text, ok = v.Text()
 		case "boolValue":
@@ -126,66 +244,81 @@ func jsonAny(v jsonvalue.Value) (text string, ok bool) {
 // an error of the whole request, as in protobuf's JSON.
 func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
 	s := trimtab.Span{Adjusted: 1}
-	var trace, id, parent [32]byte
-	var nTrace, nID, nParent int
-	var state string
-	var attributes jsonvalue.Value
-	ok := true
+	var trace, id, parent, attributes jsonvalue.Value
 	for key, v := range v.Members() {
 		if v.Absent() {
 			continue
 		}
-		read := true
-		switch key {
+		ok := true
+		switch fieldName(key) {
 		case "traceId":
-			nTrace = jsonHex(v, &trace)
+			trace = v
 		case "spanId":
-			nID = jsonHex(v, &id)
+			id = v
 		case "parentSpanId":
-			nParent = jsonHex(v, &parent)
+			parent = v
 		case "traceState":
-			state, read = v.Text()
+			state, _ := v.Text()
+			collector.ApplyTraceState([]byte(state), &s)
 		case "startTimeUnixNano":
-			s.Start, read = v.Int()
+			s.Start, ok = v.Int()
 		case "endTimeUnixNano":
-			s.End, read = v.Int()
+			s.End, ok = v.Int()
 		case "kind":
-			s.Kind, read = jsonKind(v)
+			s.Kind, ok = jsonKind(v)
 		case "attributes":
 			attributes = v
 		case "status":
 			var flags uint8
-			flags, read = jsonStatus(v)
+			flags, ok = jsonStatus(v)
 			s.Flags |= flags
 		}
-		if ok = ok && read; !ok {
+		if !ok {
 			return trimtab.Invalidf("read OTLP request: span with %s %.40q", key, []byte(v))
 		}
 	}
-	applyState([]byte(state), &s)
-	if mayReceive(s.Kind, nParent == 0) {
+	hasParent := len(parent) > len(`""`)
+	if mayReceive(s.Kind, !hasParent) {
 		jsonAttributes(attributes, &s)
 	}
-	if bad := setIDs(&s, trace[:nTrace], id[:nID], parent[:nParent]); bad >= 0 {
-		p.Reject(collector.Reason(bad))
-		return nil
+	switch {
+	case !jsonID(trace, s.TraceID[:]):
+		p.Reject(collector.BadTraceID)
+	case !jsonID(id, s.SpanID[:]):
+		p.Reject(collector.BadSpanID)
+	case hasParent && !jsonID(parent, s.Parent[:]):
+		p.Reject(collector.BadParentID)
+	default:
+		p.Add(&s)
 	}
-	p.Add(&s)
 	return nil
 }
 
-// jsonHex decodes an id and returns its length; what is no id has a length
-// that no id has.
-func jsonHex(v jsonvalue.Value, out *[32]byte) int {
-	text, ok := v.Text()
-	if !ok || len(text) > 2*len(out) {
-		return 1
+// jsonID reads an id as text, as a list of bytes, or as JavaScript's Buffer of
+// them.
+func jsonID(v jsonvalue.Value, out []byte) (ok bool) {
+	switch {
+	case v.IsObject():
+		return jsonBytes(v.Member("data"), out)
+	case v.IsArray():
+		return jsonBytes(v, out)
 	}
-	n, err := hex.Decode(out[:], []byte(text))
-	if err != nil {
-		return 1
+	text, isText := v.Text()
+	return isText && collector.ReadIDText(out, text)
+}
+
+// jsonBytes reads a list of as many bytes as out has.
+func jsonBytes(v jsonvalue.Value, out []byte) (ok bool) {
+	read := 0
+	for e := range v.Elements() {
+		n, isInt := e.Int()
+		if !isInt || n < 0 || n > math.MaxUint8 || read == len(out) {
+			return false
+		}
+		out[read] = byte(n)
+		read++
 	}
-	return n
+	return read == len(out)
 }
 
 // jsonKind reads a span kind; integers that this build does not know are
@@ -219,7 +352,12 @@ func jsonStatus(v jsonvalue.Value) (flags uint8, ok bool) {
 	if !v.IsObject() {
 		return 0, false
 	}
-	code := v.Member("code")
+	var code jsonvalue.Value
+	for key, m := range v.Members() {
+		if fieldName(key) == "code" {
+			code = m
+		}
+	}
 	if code.Absent() {
 		return 0, true
 	}

@@ -21,7 +21,8 @@ type Receiver struct {
 	grpcAddr, httpAddr net.Listener
 	grpc               *grpc.Server
 	http               *http.Server
-	grpcFrom, httpFrom *collector.Source
+	// sources count by receiver.
+	sources []*collector.Source
 }
 
 // Open listens on the configured addresses.
@@ -48,21 +49,26 @@ func Open(c Config) (*Receiver, error) {
 
 func (r *Receiver) openGRPC() {
 	const name = "otlp_grpc"
-	r.grpcFrom = r.config.Sink.Source(name)
 	r.grpc = newServer(&r.config, &service{
-		from:    r.grpcFrom,
+		from:    r.source(name),
 		refused: r.refused(name),
 	})
 }
 
 func (r *Receiver) openHTTP() {
-	const name = "otlp_http"
-	r.httpFrom = r.config.Sink.Source(name)
+	const name, nameZipkin = "otlp_http", "zipkin"
 	r.http = newHTTPServer(&r.config, &web{
-		from:    r.httpFrom,
+		from: r.source(name), fromZipkin: r.source(nameZipkin),
 		bodies:  bodies{max: r.config.MaxBody, maxHeld: r.config.MaxHeld},
-		refused: r.refused(name),
+		refused: r.refused(name), refusedZipkin: r.refused(nameZipkin),
 	})
+}
+
+// source returns the counters of a receiver.
+func (r *Receiver) source(name string) *collector.Source {
+	from := r.config.Sink.Source(name)
+	r.sources = append(r.sources, from)
+	return from
 }
 
 // refused returns what counts the requests that a receiver refuses whole.
@@ -85,13 +91,10 @@ func addr(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// Counts returns what the gRPC and the HTTP side took together.
+// Counts returns what was taken by gRPC and by HTTP together.
 func (r *Receiver) Counts() collector.Counts {
 	sum := collector.Counts{Rejected: map[collector.Reason]uint64{}}
-	for _, from := range []*collector.Source{r.grpcFrom, r.httpFrom} {
-		if from == nil {
-			continue
-		}
+	for _, from := range r.sources {
 		c := from.Counts()
 		sum.Received += c.Received
 		sum.Accepted += c.Accepted

@@ -26,6 +26,8 @@ const (
 
 	resourceSpansResource = 1<<3 | length
 	resourceSpansScopes   = 2<<3 | length
+	// InstrumentationLibrarySpans of OTLP 0.15 to 0.19, which have the form of ScopeSpans.
+	resourceSpansLibraries = 1000<<3 | length
 
 	scopeSpansSpans = 2<<3 | length
 
@@ -95,7 +97,7 @@ func scanResourceSpans(b []byte, cache *collector.ResourceCache, p *collector.Pa
 	}
 	p.SetResource(resource)
 	return wire.Fields(b, func(tag uint64, value []byte, _ uint64) error {
-		if tag != resourceSpansScopes {
+		if tag != resourceSpansScopes && tag != resourceSpansLibraries {
 			return nil
 		}
 		return scanScope(value, p)
@@ -181,7 +183,7 @@ func scanSpan(b []byte, s *trimtab.Span) (bad int, err error) {
 		}
 	}
 	if len(state) > 0 {
-		applyState(state, s)
+		collector.ApplyTraceState(state, s)
 	}
 	return setIDs(s, trace, id, parent), nil
 }
@@ -189,16 +191,12 @@ func scanSpan(b []byte, s *trimtab.Span) (bad int, err error) {
 // setIDs copies the ids; it returns the reason to reject the span, or < 0.
 func setIDs(s *trimtab.Span, trace, id, parent []byte) (bad int) {
 	switch {
-	case len(trace) != len(s.TraceID):
+	case !collector.ReadID(s.TraceID[:], trace):
 		return int(collector.BadTraceID)
-	case len(id) != len(s.SpanID):
+	case !collector.ReadID(s.SpanID[:], id):
 		return int(collector.BadSpanID)
-	case len(parent) != 0 && len(parent) != len(s.Parent):
+	case len(parent) != 0 && !collector.ReadID(s.Parent[:], parent):
 		return int(collector.BadParentID)
-	}
-	s.TraceID, s.SpanID = [16]byte(trace), [8]byte(id)
-	if len(parent) != 0 {
-		s.Parent = [8]byte(parent)
 	}
 	return -1
 }

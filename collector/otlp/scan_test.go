@@ -35,7 +35,7 @@ func scanWith(scan func([]byte, *collector.ResourceCache, *collector.Packer) err
 	if err := scan(b, &collector.ResourceCache{}, p); err != nil {
 		return result{}, err
 	}
-	n, _ := p.Rejected()
+	n := p.Rejected()
 	return result{spantest.Unpack(p.Frames()), n}, nil
 }
 
@@ -314,19 +314,6 @@ func TestMalformedBodiesAreInvalid(t *testing.T) {
 	}
 }
 
-func TestOnlyAReadableThresholdAdjustsACount(t *testing.T) {
-	for state, want := range map[string]trimtab.Span{
-		"ot=th:8": {Adjusted: 2, Flags: trimtab.FlagAdjusted}, "a=b, ot=rv:6e6d1a75832a2f;th:c": {Adjusted: 4, Flags: trimtab.FlagAdjusted},
-		"ot=th:0": {Adjusted: 1, Flags: trimtab.FlagAdjusted}, "ot=th:": {Adjusted: 1}, "ot=th:C": {Adjusted: 1}, "ot=th:x": {Adjusted: 1},
-		"ot=th:123456789abcdef": {Adjusted: 1}, "x=th:8": {Adjusted: 1}, "ot=p:8;r:62": {Adjusted: 1}, "ot=th:-8": {Adjusted: 1}, "": {Adjusted: 1},
-	} {
-		s := trimtab.Span{Adjusted: 1}
-		if applyState([]byte(state), &s); s != want {
-			t.Errorf("%q: %+v", state, s)
-		}
-	}
-}
-
 func FuzzScanRequest(f *testing.F) {
 	b, _ := proto.Marshal(&collectorpb.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{
 		Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{{Key: "service.name", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: "cart"}}}}},
@@ -360,6 +347,7 @@ func countSpans(r *collectorpb.ExportTraceServiceRequest) (n int) {
 
 func FuzzScanJSON(f *testing.F) {
 	f.Add([]byte(`{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"cart"}}]},"scopeSpans":[{"spans":[{"traceId":"5B8EFFF798038103D269B633813FC60C","spanId":"EEE19B7EC3C1B174","kind":2,"startTimeUnixNano":"1"}]}]}]}`))
+	f.Add([]byte(`{"result":{"resource_spans":[{"instrumentation_library_spans":[{"spans":[{"trace_id":"W47/95gDgQPSabYzgT/GDA==","span_id":{"type":"Buffer","data":[1,2,3,4,5,6,7,8]},"start_time_unix_nano":{"low":-1,"high":3}}]}],"other":[{"spans":[{}]}]}]},"batches":[]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if _, err := scanWith(ScanJSON, b); err != nil && !errors.Is(err, trimtab.ErrInvalid) {
 			t.Fatal(err)

@@ -153,7 +153,7 @@ func (t *targets) enter(now time.Time, found map[target]ages, up health, away []
 			t.of[id] = s
 		}
 		s.ages, s.found = a, true
-		s.judge(id, up)
+		s.judge(now, id, up)
 		s.taken(now)
 	}
 	for id, s := range t.of {
@@ -161,7 +161,7 @@ func (t *targets) enter(now time.Time, found map[target]ages, up health, away []
 			continue
 		}
 		if s.found = false; slices.Contains(away, id) {
-			s.judge(id, up)
+			s.judge(now, id, up)
 		}
 		if s.ended || now.Sub(s.at) > lostFor || len(t.of) > 2*maxTargets {
 			delete(t.of, id)
@@ -170,7 +170,7 @@ func (t *targets) enter(now time.Time, found map[target]ages, up health, away []
 }
 
 // judge enters what up says of a target.
-func (s *source) judge(id target, up health) {
+func (s *source) judge(now time.Time, id target, up health) {
 	if up == nil {
 		return
 	}
@@ -180,8 +180,8 @@ func (s *source) judge(id target, up health) {
 	switch {
 	case !s.scraped || s.down:
 		s.ended = false
-	case has: // its scrapes go on, without these series
-		s.ended = !s.found && !s.late(is.age)
+	case has: // a later scrape worked, without these series
+		s.ended = !s.found && !s.late(is.age) && now.Add(-is.age).Sub(s.at) > s.every()/2
 	default:
 		s.ended = s.ended || s.marked()
 	}

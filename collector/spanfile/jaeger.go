@@ -71,27 +71,27 @@ func jaegerTag(tag jsonvalue.Value) (key, value string, ok bool) {
 	return key, value, ok
 }
 
-// jaegerSpan packs one span.
+// jaegerSpan packs or rejects one span.
 func jaegerSpan(v jsonvalue.Value, processes map[string]*collector.Resource, cache *collector.ResourceCache, p *collector.Packer) {
 	s := trimtab.Span{Adjusted: 1}
 	var references, process jsonvalue.Value
 	var duration int64
-	timed, lasted := false, false
+	timed, lasted, ids := false, false, [3]bool{false, false, true}
 	resource := (*collector.Resource)(nil)
 	for key, m := range v.Members() {
 		switch key {
 		case "traceID":
-			hexID(m, s.TraceID[:])
+			ids[0] = jaegerID(m, s.TraceID[:])
 		case "spanID":
-			hexID(m, s.SpanID[:])
+			ids[1] = jaegerID(m, s.SpanID[:])
 		case "parentSpanID": // before references existed
-			hexID(m, s.Parent[:])
+			ids[2] = m.Absent() || jaegerID(m, s.Parent[:])
 		case "references":
 			references = m
 		case "startTime":
-			s.Start, timed = m.Int()
+			s.Start, timed = m.Thousandfold()
 		case "duration":
-			duration, lasted = m.Int()
+			duration, lasted = m.Thousandfold()
 		case "processID":
 			id, _ := m.Text()
 			resource = processes[id]
@@ -105,35 +105,50 @@ func jaegerSpan(v jsonvalue.Value, processes map[string]*collector.Resource, cac
 			}
 		}
 	}
-	s.Start = nanoseconds(s.Start)
 	if timed && lasted {
-		s.End = endOf(s.Start, nanoseconds(duration))
+		s.End = collector.AddTimes(s.Start, duration)
 	}
-	jaegerParent(references, &s)
 	if resource == nil {
 		resource = jaegerProcess(process, cache)
 	}
-	p.SetResource(resource)
-	p.Add(&s)
+	switch {
+	case !ids[0]:
+		p.Reject(collector.BadTraceID)
+	case !ids[1]:
+		p.Reject(collector.BadSpanID)
+	case !ids[2] || !jaegerParent(references, &s):
+		p.Reject(collector.BadParentID)
+	default:
+		p.SetResource(resource)
+		p.Add(&s)
+	}
+}
+
+func jaegerID(v jsonvalue.Value, out []byte) (ok bool) {
+	text, ok := v.Text()
+	return ok && collector.ReadPaddedID(out, text)
 }
 
 // jaegerParent sets the parent: the first CHILD_OF in the same trace, else the
-// first FOLLOWS_FROM.
-func jaegerParent(references jsonvalue.Value, s *trimtab.Span) {
+// first FOLLOWS_FROM. ok is false when an id of a reference cannot be read.
+func jaegerParent(references jsonvalue.Value, s *trimtab.Span) (ok bool) {
 	found := ""
 	for ref := range references.Elements() {
 		var trace [16]byte
 		var id [8]byte
-		kind := ""
+		kind, readable := "", true
 		for key, m := range ref.Members() {
 			switch key {
 			case "refType":
 				kind, _ = m.Text()
 			case "traceID":
-				hexID(m, trace[:])
+				readable = jaegerID(m, trace[:]) && readable
 			case "spanID":
-				hexID(m, id[:])
+				readable = jaegerID(m, id[:]) && readable
 			}
+		}
+		if !readable {
+			return false
 		}
 		if trace != s.TraceID || (kind != "CHILD_OF" && kind != "FOLLOWS_FROM") {
 			continue
@@ -145,4 +160,5 @@ func jaegerParent(references jsonvalue.Value, s *trimtab.Span) {
 	if found == "FOLLOWS_FROM" {
 		s.Flags |= trimtab.FlagFollowsFrom
 	}
+	return true
 }

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector"
 	"github.com/trimtab/trimtab/collector/internal/jsonvalue"
 	"github.com/trimtab/trimtab/collector/otlp"
+	"github.com/trimtab/trimtab/collector/zipkin"
 )
 
 // Format is what a file was written in.
@@ -34,46 +34,85 @@ type Options struct {
 	Partitions int
 }
 
-// Recording is what was in a file.
+// Recording is what was in one or several files.
 type Recording struct {
-	Format Format
-	Frames []*trimtab.SpanFrame
-	// Spans is how many spans the frames hold, Rejected how many had no ids.
+	// Formats are those of the files, in their order.
+	Formats []Format
+	Frames  []*trimtab.SpanFrame
+	// Spans is how many spans the frames hold, Rejected how many had no ids, and
+	// Repeated how many were there more than once and are left out.
 	Spans    int
 	Rejected uint64
+	Repeated uint64
 }
 
-// Open reads the file at path. Errors name it.
-func Open(path string, o Options) (*Recording, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open recording: %w", err)
-	}
-	defer f.Close()
-	r, err := Read(f, o)
-	if err != nil {
-		return nil, fmt.Errorf("read recording %s: %w", path, err)
-	}
-	return r, nil
+// Reader joins files: a trace may be spread over several of them, or be in more
+// than one. What it makes of them does not depend on their order.
+type Reader struct {
+	options  Options
+	formats  []Format
+	rejected uint64
+	spans    []held
+	senders  []sender
+	numbers  map[string]uint32
 }
 
-// Read reads all of in. Input that is none of the formats is ErrInvalid.
-func Read(in io.Reader, o Options) (*Recording, error) {
+// NewReader returns a reader of nothing so far.
+func NewReader(o Options) *Reader {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 1 << 30
 	}
-	doc, err := load(in, o.MaxBytes)
+	return &Reader{options: o, numbers: map[string]uint32{}}
+}
+
+// Open reads the file at path. Errors name it.
+func (r *Reader) Open(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("open recording: %w", err)
 	}
-	p := collector.NewPacker(o.Partitions)
+	defer f.Close()
+	if err := r.Read(f); err != nil {
+		return fmt.Errorf("read recording %s: %w", path, err)
+	}
+	return nil
+}
+
+// Read reads all of in. Input that is none of the formats is ErrInvalid.
+func (r *Reader) Read(in io.Reader) error {
+	doc, err := load(in, r.options.MaxBytes)
+	if err != nil {
+		return err
+	}
+	p := collector.NewPacker(1)
 	format, err := decode(doc, p)
 	if err != nil {
+		return err
+	}
+	if p.Spans() == 0 && p.Rejected() > 0 {
+		return trimtab.Invalidf("%s", p.Complaint())
+	}
+	r.formats = append(r.formats, format)
+	r.rejected += p.Rejected()
+	return r.hold(p.Frames(), format == Zipkin)
+}
+
+// Recording returns the spans of all files. The reader is then done.
+func (r *Reader) Recording() *Recording {
+	r.uniteIDs()
+	out := &Recording{Formats: r.formats, Rejected: r.rejected, Repeated: uint64(r.order())}
+	r.separate()
+	out.Spans, out.Frames = len(r.spans), r.pack()
+	return out
+}
+
+// Open reads one file.
+func Open(path string, o Options) (*Recording, error) {
+	r := NewReader(o)
+	if err := r.Open(path); err != nil {
 		return nil, err
 	}
-	r := &Recording{Format: format, Spans: p.Spans(), Frames: p.Frames()}
-	r.Rejected, _ = p.Rejected()
-	return r, nil
+	return r.Recording(), nil
 }
 
 // load returns the decompressed input.
@@ -106,10 +145,10 @@ func decode(doc []byte, p *collector.Packer) (Format, error) {
 	case err != nil:
 		return OTLP, decodeLines(doc, p, err)
 	case v.IsArray():
-		return Zipkin, decodeZipkin(v, p)
+		return Zipkin, zipkin.ScanJSON(doc, &collector.ResourceCache{}, p)
 	case v.Member("data").IsArray():
 		return Jaeger, decodeJaeger(v, p)
-	case !v.Member("resourceSpans").Absent():
+	case otlp.IsRequest(v):
 		return OTLP, otlp.ScanJSON(doc, &collector.ResourceCache{}, p)
 	}
 	return "", trimtab.Invalidf("neither Jaeger's, Zipkin's nor OTLP's JSON")
@@ -135,25 +174,4 @@ func decodeLines(doc []byte, p *collector.Packer, cause error) error {
 		return cause
 	}
 	return nil
-}
-
-// nanoseconds turns microseconds into nanoseconds without wrapping around.
-func nanoseconds(micro int64) int64 {
-	switch {
-	case micro > math.MaxInt64/1000:
-		return math.MaxInt64
-	case micro < math.MinInt64/1000:
-		return math.MinInt64
-	}
-	return micro * 1000
-}
-
-// endOf returns start + duration without wrapping around.
-func endOf(start, duration int64) int64 {
-	if end := start + duration; (end >= start) == (duration >= 0) {
-		return end
-	} else if duration > 0 {
-		return math.MaxInt64
-	}
-	return math.MinInt64
 }

@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/collector"
 	"github.com/trimtab/trimtab/collector/internal/spantest"
 )
 
@@ -37,7 +38,7 @@ type shape struct {
 func shapeOf(t *testing.T, r *Recording) shape {
 	t.Helper()
 	spans := spantest.Unpack(r.Frames)
-	out := shape{Format: r.Format, Spans: len(spans)}
+	out := shape{Format: r.Formats[0], Spans: len(spans)}
 	if r.Spans != len(spans) || r.Rejected != 0 {
 		t.Errorf("says %d spans, %d rejected; frames hold %d", r.Spans, r.Rejected, len(spans))
 	}
@@ -130,9 +131,20 @@ func TestAllMinutesOfTheInjectedFaultsAreReadWhole(t *testing.T) {
 	}
 }
 
-func read(t *testing.T, doc string) []spantest.Span {
+// readAll reads documents as files.
+func readAll(o Options, docs ...string) (*Recording, error) {
+	r := NewReader(o)
+	for _, doc := range docs {
+		if err := r.Read(strings.NewReader(doc)); err != nil {
+			return nil, err
+		}
+	}
+	return r.Recording(), nil
+}
+
+func read(t *testing.T, docs ...string) []spantest.Span {
 	t.Helper()
-	r, err := Read(strings.NewReader(doc), Options{})
+	r, err := readAll(Options{}, docs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +159,7 @@ func TestAZipkinServerThatSharesItsClientsIDBecomesItsChild(t *testing.T) {
 	 {"traceId":"1","parentId":"b","id":"e","timestamp":4,"duration":1,"localEndpoint":{"serviceName":"else"}},
 	 {"traceId":"1","parentId":"a","id":"b","kind":"SERVER","shared":true,"timestamp":3,"duration":5,"localEndpoint":{"serviceName":"back"}},
 	 {"traceId":"1","parentId":"a","id":"b","kind":"CLIENT","timestamp":2,"duration":7,"localEndpoint":{"serviceName":"front"}}]`)
-	front, c, d, e, back, client := spans[0], spans[1], spans[2], spans[3], spans[4], spans[5]
+	front, client, back, c, d, e := spans[0], spans[1], spans[2], spans[3], spans[4], spans[5] // in order of ids and times
 	if client.SpanID != [8]byte{7: 0xb} || client.Parent != front.SpanID {
 		t.Errorf("client %x under %x", client.SpanID, client.Parent)
 	}
@@ -183,9 +195,14 @@ func TestTheOrderOfAZipkinFileDoesNotMatter(t *testing.T) {
 
 func TestAHundredThousandSpansOfOneIDAreReadInOnePass(t *testing.T) {
 	const n = 100_000
-	doc := "[" + strings.Repeat(`{"traceId":"1","id":"b","parentId":"b","kind":"SERVER"},`, n) + `{"traceId":"1","id":"b","kind":"CLIENT"}]`
+	var doc strings.Builder
+	doc.WriteString("[")
+	for i := range n {
+		fmt.Fprintf(&doc, `{"traceId":"1","id":"b","parentId":"b","kind":"SERVER","timestamp":%d},`, i)
+	}
+	doc.WriteString(`{"traceId":"1","id":"b","kind":"CLIENT"}]`)
 	ids := map[[8]byte]bool{}
-	for _, s := range read(t, doc) {
+	for _, s := range read(t, doc.String()) {
 		ids[s.SpanID] = true
 	}
 	if len(ids) != n+1 {
@@ -194,7 +211,7 @@ func TestAHundredThousandSpansOfOneIDAreReadInOnePass(t *testing.T) {
 }
 
 func TestAZeroIDIsNoFamily(t *testing.T) {
-	r, err := Read(strings.NewReader(`[{"traceId":"1","id":"0"},{"traceId":"1","id":"0"},{"traceId":"1","id":"5"}]`), Options{})
+	r, err := readAll(Options{}, `[{"traceId":"1","id":"0"},{"traceId":"1","id":"0"},{"traceId":"1","id":"5"}]`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,9 +235,10 @@ func TestNestedCopiesInJaegersReferencesAreSkipped(t *testing.T) {
 
 func TestOTLPMayBeOneRequestALineAndGzipped(t *testing.T) {
 	line := `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5B8EFFF798038103D269B633813FC60C","spanId":"EEE19B7EC3C1B174"}]}]}]}` + "\n"
+	other := strings.ReplaceAll(line, "EEE1", "EEE2")
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
-	if _, err := w.Write([]byte(line + "\n" + line)); err != nil {
+	if _, err := w.Write([]byte(line + "\n" + other)); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
@@ -231,14 +249,101 @@ func TestOTLPMayBeOneRequestALineAndGzipped(t *testing.T) {
 	}
 }
 
+// anyOrder reads files in their order and backwards, and again each with a copy
+// of the first: what comes out must be the same.
+func anyOrder(t *testing.T, docs ...string) []spantest.Span {
+	t.Helper()
+	want := read(t, docs...)
+	backwards := slices.Clone(docs)
+	slices.Reverse(backwards)
+	for _, files := range [][]string{backwards, append([]string{docs[0]}, docs...), append(backwards, docs[0])} {
+		if d := cmp.Diff(want, read(t, files...)); d != "" {
+			t.Errorf("the order of files or a copy matters: %s", d)
+		}
+	}
+	return want
+}
+
+func TestSpansInSeveralFilesAreReadOnceInAnyOrderOfFiles(t *testing.T) {
+	otlpDoc := func(service, spans string) string {
+		return `{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"` + service + `"}}]},"scopeSpans":[{"spans":[` + spans + `]}]}]}`
+	}
+	root := `{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"0000000000000001","startTimeUnixNano":1000,"endTimeUnixNano":9000}`
+	call := `{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"0000000000000002","parentSpanId":"0000000000000001","startTimeUnixNano":2000,"endTimeUnixNano":8000}`
+	for name, docs := range map[string][]string{
+		"OTLP": {otlpDoc("web", root), otlpDoc("db", call)},
+		"Jaeger beside OTLP": {otlpDoc("web", root), `{"data":[{"spans":[{"traceID":"5b8efff798038103d269b633813fc60c","spanID":"2","references":[
+			{"refType":"CHILD_OF","traceID":"5b8efff798038103d269b633813fc60c","spanID":"1"}],"startTime":2,"duration":6,"processID":"p"}],"processes":{"p":{"serviceName":"db"}}}]}`},
+		"Zipkin": {`[{"traceId":"5b8efff798038103d269b633813fc60c","id":"1","timestamp":1,"duration":8,"localEndpoint":{"serviceName":"web"}}]`,
+			`[{"traceId":"5b8efff798038103d269b633813fc60c","id":"2","parentId":"1","timestamp":2,"duration":6,"localEndpoint":{"serviceName":"db"}}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spans := anyOrder(t, docs...)
+			if len(spans) != 2 || spans[0].Attrs["service.name"] != "web" || spans[1].Attrs["service.name"] != "db" || spans[1].Parent != spans[0].SpanID || spans[1].End != 8000 {
+				t.Errorf("%+v", spans)
+			}
+		})
+	}
+}
+
+func TestTheTwoSidesOfAZipkinIDMayBeInDifferentFiles(t *testing.T) {
+	spans := anyOrder(t,
+		`[{"traceId":"1","id":"b","kind":"CLIENT","timestamp":2,"duration":7,"localEndpoint":{"serviceName":"front"}}]`,
+		`[{"traceId":"1","parentId":"b","id":"c","timestamp":4,"duration":1,"localEndpoint":{"serviceName":"back"}}]`,
+		`[{"traceId":"1","id":"b","shared":true,"timestamp":3,"duration":5,"localEndpoint":{"serviceName":"back"}}]`)
+	if len(spans) != 3 {
+		t.Fatalf("%+v", spans)
+	}
+	client, server, child := spans[0], spans[1], spans[2]
+	if server.Parent != client.SpanID || server.SpanID == client.SpanID || child.Parent != server.SpanID || server.Kind != trimtab.SpanServer {
+		t.Errorf("%+v", spans)
+	}
+}
+
+func TestTraceIDsOf64And128BitsAreOneTraceWhereOnlyOneCanBeMeant(t *testing.T) {
+	const trace = "5b8efff798038103d269b633813fc60c"
+	zipkin := func(trace, id, parent string) string {
+		return `{"traceId":"` + trace + `","id":"` + id + `","parentId":"` + parent + `","timestamp":1,"duration":2}`
+	}
+	spans := anyOrder(t, "["+zipkin(trace, "1", "")+"]", "["+zipkin(trace[16:], "2", "1")+","+zipkin("77", "3", "")+"]")
+	if len(spans) != 3 || spans[0].TraceID != [16]byte{15: 0x77} || spans[1].TraceID != spans[2].TraceID || spans[1].TraceID[0] != 0x5b {
+		t.Errorf("%+v", spans)
+	}
+	// The same span in both lengths is there once.
+	if spans := anyOrder(t, "["+zipkin(trace, "1", "")+"]", "["+zipkin(trace[16:], "1", "")+"]"); len(spans) != 1 {
+		t.Errorf("%+v", spans)
+	}
+	// Two traces end in the same 64 bits: which one is meant nobody knows.
+	spans = anyOrder(t, "["+zipkin(trace, "1", "")+","+zipkin("ff"+trace[2:], "1", "")+"]", "["+zipkin(trace[16:], "2", "1")+"]")
+	if len(spans) != 3 || spans[0].TraceID[0] != 0 || spans[0].SpanID != [8]byte{7: 2} {
+		t.Errorf("%+v", spans)
+	}
+}
+
+func TestAFileOfWhichNoSpanCanBeReadSaysWhy(t *testing.T) {
+	for doc, why := range map[string]string{
+		`{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"abc","spanId":"EEE19B7EC3C1B174"}]}]}]}`: "1 for their trace_id (not 16 bytes or 32 hexadecimal digits, or zero)",
+		`{"resourceSpans":[{"spanSets":[{"spans":[{},{}]}]}]}`:                                           `2 for their unknown_key ("spanSets")`,
+		`[{"traceId":"1","id":"x"}]`:                "span_id",
+		`[{"traceId":"1","id":"2","parentId":"y"}]`: "parent_id",
+		`{"data":[{"spans":[{"traceID":"1","spanID":"2","references":[{"refType":"CHILD_OF","traceID":"1","spanID":"0x3"}]}]}]}`:          "parent_id",
+		`[{"traceId":"1","id":"2","annotations":[{"timestamp":1,"value":"sr","endpoint":{"serviceName":"web"}}],"binaryAnnotations":[]}]`: "this is version 1",
+		`[{"traceId":"1","id":"2","binaryAnnotations":[]}]`:                                                                               "this is version 1",
+	} {
+		if _, err := readAll(Options{}, doc); !errors.Is(err, trimtab.ErrInvalid) || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v, want %s", doc, err, why)
+		}
+	}
+}
+
 func TestWhatIsNoRecordingIsInvalid(t *testing.T) {
 	for _, doc := range []string{"", "hello", "{}", `"x"`, "[1]", "[[1]]", `{"data":[1]}`, `{"data":[{"spans":3}]}`, `{"data":[{"spans":[3]}]}`, `{"data":3}`,
 		`{"resourceSpans":[]}` + "\nhello", "\x1f\x8bhello", `{"resourceSpans":3}`} {
-		if _, err := Read(strings.NewReader(doc), Options{}); !errors.Is(err, trimtab.ErrInvalid) {
+		if _, err := readAll(Options{}, doc); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%q: %v", doc, err)
 		}
 	}
-	if _, err := Read(strings.NewReader(`[             ]`), Options{MaxBytes: 5}); !errors.Is(err, trimtab.ErrInvalid) {
+	if _, err := readAll(Options{MaxBytes: 5}, `[             ]`); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Errorf("too large: %v", err)
 	}
 	if _, err := Open(filepath.Join(t.TempDir(), "none.json"), Options{}); !errors.Is(err, os.ErrNotExist) {
@@ -246,34 +351,33 @@ func TestWhatIsNoRecordingIsInvalid(t *testing.T) {
 	}
 }
 
-func TestTimesSaturate(t *testing.T) {
-	const most, least = 1<<63 - 1, -1 << 63
-	if nanoseconds(most) != most || nanoseconds(least) != least || nanoseconds(-2) != -2000 {
-		t.Error("nanoseconds wrap around")
-	}
-	for _, c := range [][3]int64{{1, 2, 3}, {most, 1, most}, {least, -1, least}, {5, -7, -2}, {most, 0, most}} {
-		if got := endOf(c[0], c[1]); got != c[2] {
-			t.Errorf("%d + %d = %d", c[0], c[1], got)
-		}
-	}
-}
-
+// fuzz reads a file, and beside it once more: what is there twice is read once.
 func fuzz(f *testing.F, seeds ...string) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		p := collector.NewPacker(1)
-		if _, err := decode(doc, p); err != nil {
+		once, err := readAll(Options{}, string(doc))
+		if err != nil {
 			if !errors.Is(err, trimtab.ErrInvalid) {
 				t.Fatal(err)
 			}
 			return
 		}
-		for _, frame := range p.Frames() {
+		for _, frame := range once.Frames {
 			if err := frame.Validate(); err != nil {
 				t.Fatal(err)
 			}
+		}
+		twice, err := readAll(Options{}, string(doc), string(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(spantest.Unpack(once.Frames), spantest.Unpack(twice.Frames)); d != "" {
+			t.Fatal(d)
+		}
+		if n := uint64(once.Spans) + 2*once.Repeated; twice.Repeated != n {
+			t.Fatalf("%d spans were there more than once, want %d", twice.Repeated, n)
 		}
 	})
 }

@@ -4,116 +4,19 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
-	"strings"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/collector"
-	"github.com/trimtab/trimtab/collector/internal/jsonvalue"
 )
 
-// zipkinSpan is a span with what is needed to tell those of one id apart.
-type zipkinSpan struct {
-	span    trimtab.Span
-	service string
-	shared  bool
-}
-
-// server tells whether z may be the second span of an id.
-func (z *zipkinSpan) server() bool {
-	return z.shared || z.span.Kind == trimtab.SpanServer || z.span.Kind == trimtab.SpanConsumer
+// server tells whether a span may be the second one of an id.
+func server(s *trimtab.Span) bool {
+	return s.Kind == trimtab.SpanServer || s.Kind == trimtab.SpanConsumer
 }
 
 // zipkinID is what Zipkin thinks identifies a span.
 type zipkinID struct {
 	trace [16]byte
 	span  [8]byte
-}
-
-// decodeZipkin reads a list of spans, or a list of lists of them:
-//
-//	[{"traceId", "id", "parentId", "kind", "timestamp" µs, "duration" µs,
-//	  "localEndpoint": {"serviceName"}, "shared", "tags": {"error"}}]
-func decodeZipkin(v jsonvalue.Value, p *collector.Packer) error {
-	spans, err := zipkinSpans(v, nil)
-	if err != nil {
-		return err
-	}
-	separate(spans)
-	resources := map[string]*collector.Resource{}
-	for i := range spans {
-		z := &spans[i]
-		r := resources[z.service]
-		if r == nil {
-			r = collector.NewResource([]trimtab.Attr{{Key: "service.name", Value: z.service}})
-			if z.service == "" {
-				r = collector.NewResource(nil)
-			}
-			resources[z.service] = r
-		}
-		p.SetResource(r)
-		p.Add(&z.span)
-	}
-	return nil
-}
-
-// zipkinSpans appends the spans of v, a list.
-func zipkinSpans(v jsonvalue.Value, spans []zipkinSpan) ([]zipkinSpan, error) {
-	for e := range v.Elements() {
-		switch {
-		case e.IsObject():
-			spans = append(spans, zipkinOne(e))
-		case e.IsArray():
-			for inner := range e.Elements() {
-				if !inner.IsObject() {
-					return nil, trimtab.Invalidf("Zipkin span: %.40q", []byte(inner))
-				}
-				spans = append(spans, zipkinOne(inner))
-			}
-		default:
-			return nil, trimtab.Invalidf("Zipkin span: %.40q", []byte(e))
-		}
-	}
-	return spans, nil
-}
-
-func zipkinOne(v jsonvalue.Value) zipkinSpan {
-	z := zipkinSpan{span: trimtab.Span{Adjusted: 1}}
-	var duration int64
-	timed, lasted := false, false
-	for key, m := range v.Members() {
-		switch key {
-		case "traceId":
-			hexID(m, z.span.TraceID[:])
-		case "id":
-			hexID(m, z.span.SpanID[:])
-		case "parentId":
-			hexID(m, z.span.Parent[:])
-		case "kind":
-			kind, _ := m.Text()
-			z.span.Kind = collector.KindNamed(strings.ToLower(kind))
-		case "timestamp":
-			z.span.Start, timed = m.Int()
-		case "duration":
-			duration, lasted = m.Int()
-		case "localEndpoint":
-			z.service, _ = m.Member("serviceName").Text()
-		case "shared":
-			z.shared, _ = m.Bool()
-		case "tags":
-			for key, tag := range m.Members() {
-				text, ok := tag.Text()
-				if key == "error" && ok && text != "false" {
-					z.span.Flags |= trimtab.FlagError
-				}
-				collector.ApplyAttribute(&z.span, key, text)
-			}
-		}
-	}
-	z.span.Start = nanoseconds(z.span.Start)
-	if timed && lasted {
-		z.span.End = endOf(z.span.Start, nanoseconds(duration))
-	}
-	return z
 }
 
 // family is the spans that share one id.
@@ -128,53 +31,53 @@ type family struct {
 	other int
 }
 
-// separate gives each span an id of its own, and children the right parent.
-func separate(spans []zipkinSpan) {
+// separate gives each of Zipkin's spans an id of its own, and children the
+// right parent.
+func (r *Reader) separate() {
 	families := map[zipkinID]*family{}
-	for i := range spans {
-		id := zipkinID{spans[i].span.TraceID, spans[i].span.SpanID}
-		if id.span == [8]byte{} {
-			continue // it will be rejected, and a zero parent is no parent
+	for i := range r.spans {
+		s := &r.spans[i]
+		if !s.zipkin {
+			continue
 		}
+		id := zipkinID{s.TraceID, s.SpanID}
 		if families[id] == nil {
 			families[id] = &family{}
 		}
 		families[id].members = append(families[id].members, i)
 	}
 	for _, f := range families {
-		f.settle(spans)
+		r.settle(f)
 	}
 	// A child finds its parent by the id as it came, so all parents are found
 	// before any id changes.
-	parents := make([]int, len(spans))
-	for i := range spans {
-		parents[i] = -1
-		if f := families[zipkinID{spans[i].span.TraceID, spans[i].span.Parent}]; f != nil {
-			parents[i] = f.parentFor(spans[i].service)
+	parents := map[int]int{}
+	for i := range r.spans {
+		s := &r.spans[i]
+		if f := families[zipkinID{s.TraceID, s.Parent}]; s.zipkin && f != nil {
+			parents[i] = f.parentFor(r.service(s))
 		}
 	}
 	for _, f := range families {
-		f.rename(spans, parents)
+		r.rename(f, parents)
 	}
 	for i, parent := range parents {
-		if parent >= 0 {
-			spans[i].span.Parent = spans[parent].span.SpanID
-		}
+		r.spans[i].Parent = r.spans[parent].SpanID
 	}
 }
 
 // settle puts the members in order and notes who is whose parent: the first
 // server of a service, else the first member of it.
-func (f *family) settle(spans []zipkinSpan) {
+func (r *Reader) settle(f *family) {
 	late := func(i int) int {
-		if spans[i].server() {
+		if server(&r.spans[i].Span) {
 			return 1
 		}
 		return 0
 	}
 	slices.SortStableFunc(f.members, func(a, b int) int {
-		return cmp.Or(cmp.Compare(late(a), late(b)), cmp.Compare(spans[a].service, spans[b].service),
-			cmp.Compare(spans[a].span.Start, spans[b].span.Start), cmp.Compare(spans[a].span.End, spans[b].span.End))
+		x, y := &r.spans[a], &r.spans[b]
+		return cmp.Or(cmp.Compare(late(a), late(b)), cmp.Compare(r.service(x), r.service(y)), cmp.Compare(x.Start, y.Start), cmp.Compare(x.End, y.End))
 	})
 	f.other = f.members[0]
 	if len(f.members) == 1 {
@@ -182,9 +85,9 @@ func (f *family) settle(spans []zipkinSpan) {
 	}
 	f.parents = map[string]int{}
 	for _, i := range f.members {
-		known, found := f.parents[spans[i].service]
+		known, found := f.parents[r.service(&r.spans[i])]
 		if !found || late(i) > late(known) {
-			f.parents[spans[i].service] = i
+			f.parents[r.service(&r.spans[i])] = i
 		}
 		if late(i) > late(f.other) {
 			f.other = i
@@ -202,12 +105,12 @@ func (f *family) parentFor(service string) int {
 
 // rename gives all members but the first a new id; servers become children of
 // a client that is the first.
-func (f *family) rename(spans []zipkinSpan, parents []int) {
+func (r *Reader) rename(f *family, parents map[int]int) {
 	first := f.members[0]
-	shared := spans[first].span.SpanID
+	shared := r.spans[first].SpanID
 	for n, i := range f.members[1:] {
-		spans[i].span.SpanID = derive(shared, uint64(n+1))
-		if spans[i].server() && !spans[first].server() {
+		r.spans[i].SpanID = derive(shared, uint64(n+1))
+		if server(&r.spans[i].Span) && !server(&r.spans[first].Span) {
 			parents[i] = first
 		}
 	}

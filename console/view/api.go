@@ -54,6 +54,11 @@ type Status struct {
 	Epoch  uint64 `json:"epoch,omitempty"`
 	// NotReady is what is not ready, by part, with the reason.
 	NotReady map[string]string `json:"not_ready,omitempty"`
+	// Unmet is what the configuration asks for and hosts do not have in force, at most
+	// [trimtab.MaxUnmet], by host.
+	Unmet []UnmetOn `json:"unmet,omitempty"`
+	// Exceeds is that of the newest plan: see [Planned].
+	Exceeds string `json:"recommendations_exceed,omitempty"`
 	// Hosts counts the hosts that the pool has knobs on; Tightest are those with
 	// the least free: ?hosts= of them, by default none.
 	Hosts    int    `json:"hosts"`
@@ -249,8 +254,8 @@ type Hosts struct {
 type Host struct {
 	Name string `json:"host"`
 	Pool string `json:"pool,omitempty"`
-	// Code is what State says, for programs: "ok", "silent", "twins", "knob", "over" or
-	// "paused".
+	// Code is what State says, for programs: "ok", "silent", "twins", "knob", "over",
+	// "paused" or "unmet".
 	Code string `json:"code"`
 	// State is for people; Kind is "bad", "note" or "ok".
 	State string `json:"state"`
@@ -261,6 +266,8 @@ type Host struct {
 	Age       trimtab.Seconds `json:"age_s"`
 	LeaseLeft trimtab.Seconds `json:"lease_left_s"`
 	Paused    bool            `json:"paused,omitempty"`
+	// Unmet is what the configuration asks for and it does not have in force.
+	Unmet []trimtab.Unmet `json:"unmet,omitempty"`
 	// Rooms are what it has and gives, the pool's resource first.
 	Rooms []Room `json:"rooms"`
 	// Workloads and Instances count what runs there; Knobs what can be turned, and
@@ -319,6 +326,9 @@ type Planned struct {
 	// plan is applied as a whole or not at all.
 	Applicable bool              `json:"applicable"`
 	Barred     map[string]string `json:"barred,omitempty"`
+	// Exceeds says that what it recommends does not fit the pool, with what all others
+	// have, where that is so.
+	Exceeds string `json:"exceeds,omitempty"`
 }
 
 // Decision is one action with its reason and what came of it.

@@ -98,7 +98,7 @@ func jobsCost(c *Colocation) int {
 	n := 1000 + 300*len(c.Services)
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
-		n += 400 + len(j.ID) + len(j.Place) + len(j.Problem) + 64*len(j.Has)
+		n += 400 + len(j.ID) + len(j.Place) + len(j.Problem) + len(j.Unmet) + 64*len(j.Has)
 	}
 	for i := range c.Decisions {
 		d := &c.Decisions[i]

@@ -35,6 +35,7 @@ type host struct {
 	paused    bool
 	capacity  map[string]float64
 	divided   bool
+	unmet     []trimtab.Unmet
 	// knobs are in order of workload, resource and instance.
 	knobs []trimtab.KnobState
 	cost  int // bytes, about
@@ -77,6 +78,7 @@ func (v *Model) hear(said *trimtab.Holding) {
 	}
 	now := time.Now()
 	h.time, h.heard, h.leaseLeft, h.paused, h.capacity, h.divided = said.Time, now, said.LeaseLeft, said.Paused, said.Capacity, said.Divided
+	h.unmet = takenUnmet(said.Unmet)
 	if h.lives == nil && said.Life != 0 {
 		h.lives = &trimtab.Lives{}
 	}

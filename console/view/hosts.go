@@ -17,6 +17,7 @@ const (
 	codeTwins  = "twins"
 	codeOver   = "over"
 	codePaused = "paused"
+	codeUnmet  = "unmet"
 )
 
 // Hosts returns the hosts that f selects as they are at now, in its order: without one the
@@ -118,7 +119,7 @@ func (h *host) fits(words []string, r *Host) bool {
 // hostRow is the host at now.
 func (v *Model) hostRow(h *host, now time.Time) Host {
 	r := Host{Name: h.name, Pool: h.pool, Age: trimtab.SecondsOf(max(0, now.Sub(h.heard))), LeaseLeft: h.lease(now),
-		Paused: h.paused, Rooms: h.rooms(v.config.Resource), Knobs: len(h.knobs), Problems: h.problems}
+		Paused: h.paused, Rooms: h.rooms(v.config.Resource), Knobs: len(h.knobs), Problems: h.problems, Unmet: h.unmet}
 	r.Workloads, r.Instances = h.population()
 	r.Binds, r.Trend = v.boundOn(h), h.trend.points()
 	r.Kind, r.Code, r.State = "ok", codeOK, codeOK
@@ -137,6 +138,9 @@ func (v *Model) hostRow(h *host, now time.Time) Host {
 		r.State = fmt.Sprintf("%d of %d knobs cannot be used: %s", h.problems, len(h.knobs), h.problem())
 	case h.paused:
 		r.Kind, r.Code, r.State = "note", codePaused, codePaused
+	}
+	if i := slices.IndexFunc(h.unmet, func(u trimtab.Unmet) bool { return u.What != trimtab.UnmetClaims }); i >= 0 && r.Kind == "ok" {
+		r.Kind, r.Code, r.State = "note", codeUnmet, "not in force: "+h.unmet[i].Why
 	}
 	return r
 }

@@ -64,7 +64,9 @@ type Model struct {
 	// roundAt is when the newest round was.
 	roundAt            time.Time
 	round, roundBefore string
-	book               book
+	// alarms are the alerts that fire by the newest plan, by workload.
+	alarms map[string]trimtab.Alarm
+	book   book
 	// version counts changes; changed is closed at the next one.
 	version uint64
 	changed chan struct{}
@@ -326,6 +328,7 @@ func (v *Model) hold(p *trimtab.Plan) {
 		v.rounds++
 		v.roundBefore, v.round = v.round, id
 	}
+	v.alarms = p.Alarms
 	for name, why := range p.Held {
 		if s := v.state(name); s != nil {
 			s.holdBy(v.roundBefore, v.round, why, p.Time)

@@ -32,6 +32,7 @@ func (v *Model) Planned() *Planned {
 		}
 	}
 	out.Applicable = out.Applicable && len(out.Barred) == 0
+	out.Exceeds = v.exceeds(p, time.Now())
 	return out
 }
 

@@ -125,3 +125,23 @@ func TestALimitAboveIsSaidBesideTheState(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAlertThatFiresIsNamedWithItsEnd(t *testing.T) {
+	v := stateView()
+	p := plan(1, 2)
+	p.Actions = nil
+	p.Alarms = map[string]trimtab.Alarm{"fine": {Name: "Slow", More: 1, Since: noon.Add(-26 * time.Hour), Until: noon.Add(time.Hour)}, "held": {Name: "Old", Since: noon.Add(-time.Hour), Until: noon.Add(-time.Minute)}}
+	v.Observe(p)
+	want := "alert Slow and 1 more keeps it from being lowered, since " + noon.Add(-26*time.Hour).Local().Format("2006-01-02 15:04") + ", until " + clockOf(noon.Add(time.Hour), noon) + " unless it is repeated"
+	for _, r := range v.Status(noon).Workloads {
+		if notes := strings.Join(r.Notes, "; "); r.Name == "fine" != (notes == want) || r.Name != "fine" && notes != "" {
+			t.Errorf("%s: notes %q", r.Name, notes)
+		}
+	}
+	next := plan(2, 2)
+	next.Actions = nil
+	v.Observe(next)
+	if e, _ := v.Explain("fine", 0, noon); len(e.Notes) > 0 {
+		t.Errorf("once no alert fires: %q", e.Notes)
+	}
+}

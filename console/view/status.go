@@ -80,6 +80,10 @@ func (v *Model) summary(now time.Time) Status {
 			}
 		}
 	}
+	s.Unmet = v.unmet(now)
+	if v.plan != nil {
+		s.Exceeds = v.exceeds(v.plan, now)
+	}
 	s.Allocated.Value = round9(s.Allocated.Value)
 	if s.Allocated.Unlimited {
 		s.Allocated = trimtab.Unlimited()
@@ -217,7 +221,7 @@ func (v *Model) row(s *state, now time.Time) Row {
 		}
 	}
 	r.has(s, s.main(v.config.Resource, now), now)
-	r.Notes = s.notes()
+	r.Notes = v.notes(s, now)
 	if d := s.latest(v.config.Resource); d != nil {
 		r.Decision, r.Target, r.Demand = d, d.Action.Why.Target, d.Action.Why.Demand
 	}
@@ -256,7 +260,14 @@ func (r *Row) has(s *state, d held, now time.Time) {
 }
 
 // notes say what else bears on what the workload has.
-func (s *state) notes() (all []string) {
+func (v *Model) notes(s *state, now time.Time) (all []string) {
+	if a, ok := v.alarms[s.Name]; ok && s.Mode != trimtab.Off && a.Until.After(now) {
+		more := ""
+		if a.More > 0 {
+			more = fmt.Sprintf(" and %d more", a.More)
+		}
+		all = append(all, fmt.Sprintf("alert %s%s keeps it from being lowered, since %s, until %s unless it is repeated", brief(a.Name), more, clockOf(a.Since, now), clockOf(a.Until, now)))
+	}
 	if s.estimate != nil {
 		all = append(all, s.estimate.Notes...)
 	}
@@ -273,6 +284,14 @@ func (s *state) notes() (all []string) {
 		}
 	}
 	return all
+}
+
+// clockOf is a time for people: the day too, where it is another.
+func clockOf(t, now time.Time) string {
+	if t, now := t.Local(), now.Local(); t.YearDay() != now.YearDay() || t.Year() != now.Year() {
+		return t.Format("2006-01-02 15:04")
+	}
+	return Clock(t)
 }
 
 const (

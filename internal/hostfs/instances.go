@@ -37,7 +37,8 @@ type Instance struct {
 
 // Instances lists the directories that match a pattern now, by name: a path
 // relative to the root with one *, which stands for at least one character of
-// one part of the path, as in shop.slice/checkout@*.service. Directories whose
+// one part of the path, as in shop.slice/checkout@*.service, and behind " !" names that it
+// must not stand for. Monitors of containers do not match. Directories whose
 // part is not printable UTF-8 of at most 253 bytes do not match, nor does what
 // is reached by a link in or behind that part. A parent that is not there has none. More than [MaxInstances] are counted, none is
 // returned, and the error is trimtab.ErrRefused.
@@ -57,6 +58,11 @@ func (r *Root) Instances(pattern string) ([]Instance, error) {
 const listed = 256
 
 func (r *Root) instances(pattern string) (all []Instance, n int, err error) {
+	except, err := leftOut(pattern)
+	if err != nil {
+		return nil, 0, err
+	}
+	pattern = PlainPattern(pattern)
 	before, after, ok := strings.Cut(pattern, "*")
 	if !ok || strings.Contains(after, "*") || path.Clean(pattern) != pattern {
 		return nil, 0, trimtab.Invalidf("want a plain path with one *")
@@ -75,7 +81,7 @@ func (r *Root) instances(pattern string) (all []Instance, n int, err error) {
 		entries, err := f.ReadDir(listed)
 		for _, e := range entries {
 			name, ok := instanceName(e.Name(), prefix, suffix)
-			if !ok || !e.IsDir() {
+			if !ok || !e.IsDir() || companion(e.Name(), prefix) || slices.ContainsFunc(except, func(p string) bool { return matches(p, name) }) {
 				continue
 			}
 			if n >= MaxInstances {

@@ -28,6 +28,8 @@ func actuatorRows() []Row {
 			Help: "Rises refused because other pools of this host claim what they would need, or because that cannot be told"},
 		{Name: "trimtab_actuator_host_claimed", Type: Gauge, Labels: []string{"resource", "by"},
 			Help: "What is claimed of this host, baselines that may come back included, in the unit of the resource, by this pool (own) and by other pools (others)"},
+		{Name: "trimtab_host_unmet", Type: Gauge, Labels: []string{"host", "what"},
+			Help: "Things that the configuration asks of a host and that are not in force there, by what they are: quotas that move between rounds (fast), the control of best-effort jobs (jobs), capacity that other pools claim (claims)"},
 		{Name: "trimtab_actuator_lease_seconds", Type: Gauge,
 			Help: "Seconds until the lease of the allocation runs out"},
 		{Name: "trimtab_actuator_paused", Type: Gauge,

@@ -7,6 +7,7 @@ func collectorRows() []Row {
 		{Name: "trimtab_collector_spans_accepted_total", Type: Counter, Labels: []string{"source"}, Help: "Spans that an analyzer had handled when their sender was told OK"},
 		{Name: "trimtab_collector_spans_rejected_total", Type: Counter, Labels: []string{"source", "reason"}, Help: "Spans that were not taken, by reason; the sender was told"},
 		{Name: "trimtab_collector_requests_rejected_total", Type: Counter, Labels: []string{"source", "reason"}, Help: "Requests with spans that were refused whole before their spans could be counted, by reason"},
+		{Name: "trimtab_collector_requests_without_spans_total", Type: Counter, Labels: []string{"source", "reason"}, Help: "Requests that were read and held no span: empty, or unknown_key where they held something under a key that their format does not have, which their sender was told"},
 		{Name: "trimtab_collector_held_bytes", Type: Gauge, Labels: []string{"where"}, Help: "Bytes of packed spans that wait for the analyzer's answer (in_flight) or for room to be sent (waiting)"},
 		{Name: "trimtab_collector_answer_seconds", Type: Histogram, Labels: []string{"source"}, Help: "Time from publishing the spans of a request to the analyzer's answer in seconds", Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10}},
 		{Name: "trimtab_collector_prometheus_samples_total", Type: Counter, Labels: []string{"result"}, Start: each("ok"), Help: "Samples that were asked of Prometheus, by result: ok, or why the value is missing"},

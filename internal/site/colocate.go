@@ -403,4 +403,6 @@ func (h *jobHost) listen(ctx context.Context, b bus.Bus) (stop func()) {
 }
 
 // groupOf is the control group of a job.
-func groupOf(pattern, instance string) string { return strings.Replace(pattern, "*", instance, 1) }
+func groupOf(pattern, instance string) string {
+	return strings.Replace(hostfs.PlainPattern(pattern), "*", instance, 1)
+}

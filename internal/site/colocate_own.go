@@ -9,6 +9,7 @@ import (
 
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/jobs"
 )
 
@@ -40,7 +41,7 @@ func groupsIn(text string) (all []string) {
 // nothing: what matches is looked at when it comes.
 func declaredApart(cfg *config.Config, own []string) error {
 	for _, w := range cfg.Jobs() {
-		if of := jobs.Holds(w.Knob.Cgroup, own); of != "" {
+		if of := jobs.Holds(hostfs.PlainPattern(w.Knob.Cgroup), own); of != "" {
 			return fmt.Errorf("best-effort job %q: its cgroup %s holds trimtab itself or the system's first process, which are in %s: declare the groups of the jobs alone", w.Name, w.Knob.Cgroup, of)
 		}
 	}

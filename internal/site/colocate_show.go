@@ -21,7 +21,12 @@ func (h *jobHost) blank() *view.Colocation {
 
 // show makes what people see of a tick, and counts it.
 func (h *jobHost) show(now time.Time, status *colocate.Status, all map[string]map[string]*trimtab.KnobState, out *done) {
-	last := h.decision(now, status, out)
+	shown, used := h.showJobs(now, status, all)
+	unmet := map[string]string{}
+	for i := range shown {
+		unmet[shown[i].ID] = shown[i].Unmet
+	}
+	last := h.decision(now, status, out, unmet)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	next := *h.shown // readers have the old one
@@ -34,11 +39,12 @@ func (h *jobHost) show(now time.Time, status *colocate.Status, all map[string]ma
 	if l := status.Observed.Link; l != nil {
 		next.Link = &trimtab.LinkHere{Bandwidth: l.Bandwidth, Used: l.Used}
 	}
-	next.Jobs, next.Used = h.showJobs(now, status, all)
+	next.Jobs, next.Used = shown, used
 	next.Running, next.Suspended = statesOf(next.Jobs)
 	next.Given, next.Reclaimed, next.Paused = h.given, h.reclaimed, status.Paused
 	next.Counts = maps.Clone(next.Counts)
 	next.Problem = out.refused
+	next.Unmet = unmetJobs(&next)
 	if last.Verb == "" || next.Paused { // nothing was observed yet, so nothing was decided; or nothing may be
 		h.shown = &next
 		h.count(&next, "")
@@ -58,6 +64,7 @@ func (h *jobHost) show(now time.Time, status *colocate.Status, all map[string]ma
 		}
 	}
 	next.Last = &last
+	next.Unmet = unmetJobs(&next)
 	h.shown = &next
 	h.count(&next, last.Verb)
 }
@@ -71,7 +78,7 @@ func repeats(before, now []view.JobChange) bool {
 }
 
 // decision is what one tick decided, as people see it.
-func (h *jobHost) decision(now time.Time, status *colocate.Status, out *done) view.HostDecision {
+func (h *jobHost) decision(now time.Time, status *colocate.Status, out *done, unmet map[string]string) view.HostDecision {
 	d := &status.Decided
 	one := view.HostDecision{Time: now, Verb: string(d.Verb), By: d.By, Why: d.Why, Periods: 1}
 	results := map[string]string{}
@@ -86,6 +93,9 @@ func (h *jobHost) decision(now time.Time, status *colocate.Status, out *done) vi
 		}
 	}
 	for _, c := range d.Changes {
+		if why := unmet[c.Job]; why != "" && (c.Act == colocate.Suspend || c.Act == colocate.Kill) {
+			results[c.Job] = "not in force as said: " + why
+		}
 		one.Changes = append(one.Changes, view.JobChange{Job: c.Job, Act: string(c.Act), To: maps.Clone(map[string]float64(c.To)), Result: results[c.Job]})
 	}
 	return one
@@ -194,6 +204,7 @@ func (h *jobHost) showJob(now time.Time, id string, knobs map[string]*trimtab.Kn
 	if one.Problem = h.problemOf(knobs); one.Problem == "" {
 		one.Problem = progress.Problem
 	}
+	one.Unmet = unmetOf(one.Mode, knobs)
 	return one
 }
 
@@ -202,6 +213,7 @@ func (h *jobHost) count(c *view.Colocation, verb string) {
 	if verb != "" {
 		h.metrics.Counter("trimtab_colocate_decisions_total", h.host, verb).Inc()
 	}
+	h.metrics.Gauge("trimtab_host_unmet", h.host, trimtab.UnmetJobs).Set(float64(len(c.Unmet)))
 	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Running)).Set(float64(c.Running))
 	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Suspended)).Set(float64(c.Suspended))
 	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Ending)).Set(float64(len(c.Jobs) - c.Running - c.Suspended))

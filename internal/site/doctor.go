@@ -55,6 +55,8 @@ type visit struct {
 	ctx   context.Context
 	cfg   *config.Config
 	place Place
+	// here leaves out what is not there: it may be on another host.
+	here  bool
 	found []Finding
 }
 
@@ -97,6 +99,8 @@ func Examine(ctx context.Context, cfg *config.Config, p Place) []Finding {
 	v.storage()
 	v.listeners()
 	v.knobs()
+	v.fast()
+	v.beside()
 	v.measured()
 	return v.found
 }
@@ -352,6 +356,7 @@ func (v *visit) knob(subject string, t actuator.Target) {
 		return
 	}
 	v.add("knob", subject, FoundOK, text, "")
+	v.moves(subject, t)
 }
 
 // missingKnob says what to do where a knob cannot be opened or read.

@@ -231,7 +231,7 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 	}
 	c := planner.Config{
 		Pool: cfg.Pool.Name, Resource: cfg.Pool.Resource(), Capacity: cfg.Pool.Capacity(), Unit: cfg.Pool.Unit,
-		Step: max(1, int(cfg.Pool.Step/cfg.Pool.Unit+0.5)), Round: cfg.Round, Lease: cfg.Lease, Urgent: cfg.Round / 5, HoldRounds: cfg.Guard.HoldRounds, Policy: policy,
+		Step: max(1, int(cfg.Pool.Step/cfg.Pool.Unit+0.5)), Round: cfg.Round, Lease: cfg.Lease, Urgent: cfg.Round / 5, AlertHold: cfg.Alertmanager.MaxHold, HoldRounds: cfg.Guard.HoldRounds, Policy: policy,
 		Guard: guard.Config{Disabled: cfg.Guard.Off, Fall: cfg.Guard.MaxFall, Lowered: cfg.Guard.MaxLowered, Moved: cfg.Guard.MaxMoved,
 			Band: orNone(cfg.Guard.DeadBand), Window: orNone(cfg.Guard.ReversalWindow)},
 	}

@@ -64,6 +64,9 @@ func (s *Step) look(now time.Time) {
 			o.Capacity.without(&t.job)
 			continue
 		}
+		if t.job.State == Waiting && t.unlimitable() {
+			continue // it is not started
+		}
 		c.predict(&t.job, 1, s.config.Silent)
 		o.Jobs = append(o.Jobs, t.job)
 	}
@@ -116,7 +119,7 @@ func (s *Step) gather() {
 		}
 	}
 	s.jobs = slices.DeleteFunc(s.jobs, func(t *tenant) bool {
-		k := t.knobs[alive]
+		k := t.known(alive)
 		return k != nil && k.Now() == 0 && k.Held.Effective == nil
 	})
 	slices.SortFunc(s.jobs, func(a, b *tenant) int { return cmp.Compare(a.id, b.id) })
@@ -125,7 +128,7 @@ func (s *Step) gather() {
 			t.contested = "released: a resume takes it back"
 		}
 		t.read()
-		if s.config.Mode == trimtab.Act && t.contested == "" && t.job.State != Ending && t.unlimited() {
+		if s.config.Mode == trimtab.Act && t.contested == "" && t.job.State != Ending && (t.unlimited() || t.unlimitable()) {
 			t.job.State, t.job.Has = Waiting, nil
 		}
 	}
@@ -137,6 +140,20 @@ func (t *tenant) unlimited() bool {
 	k := t.usable(cpu)
 	return k != nil && k.Held.Now.Unlimited && k.Held.Barred == ""
 }
+
+// known returns the knob of a resource, nil where there is none, or none that was ever
+// read: what it says then is not a value.
+func (t *tenant) known(resource string) *ledger.Knob {
+	k := t.knobs[resource]
+	if k == nil || k.Held.Problem != "" && k.Held.Since.IsZero() {
+		return nil
+	}
+	return k
+}
+
+// unlimitable reports whether the CPU time of a job is to be limited and cannot be: it would
+// have the whole host.
+func (t *tenant) unlimitable() bool { return t.knobs[cpu] != nil && t.known(cpu) == nil }
 
 // usable returns the knob of a resource, nil where there is none that can be turned.
 func (t *tenant) usable(resource string) *ledger.Knob {
@@ -151,10 +168,10 @@ func (t *tenant) usable(resource string) *ledger.Knob {
 func (t *tenant) read() {
 	t.job = Job{State: Running, Has: Amounts{}, Least: Amounts{}, Most: Amounts{}}
 	t.job.ID = t.id
-	if k := t.knobs[running]; k != nil && k.Now() == 0 {
+	if k := t.known(running); k != nil && k.Now() == 0 {
 		t.job.State = Suspended
 	}
-	if k := t.knobs[alive]; k != nil && k.Now() == 0 {
+	if k := t.known(alive); k != nil && k.Now() == 0 {
 		t.job.State = Ending
 	}
 	for name, k := range t.knobs {

@@ -1,7 +1,6 @@
 package issue
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -55,6 +54,7 @@ type Issuer struct {
 	epoch, sequence uint64
 	since           time.Time // when the term began
 	pending         *pending
+	renewal         *renewal
 	recommended     []*trimtab.Plan
 	told            time.Time // the time of the last Pause or Resume
 	paused          bool
@@ -74,7 +74,7 @@ func New(c Config) *Issuer { return &Issuer{Config: c} }
 
 // Begin begins a term.
 func (i *Issuer) Begin(epoch uint64, now time.Time) {
-	i.epoch, i.sequence, i.since, i.pending = epoch, 0, now, nil
+	i.epoch, i.sequence, i.since, i.pending, i.renewal = epoch, 0, now, nil, nil
 	i.Ledger.Begin(epoch, now)
 }
 
@@ -85,7 +85,7 @@ func (i *Issuer) Epoch() uint64 { return i.epoch }
 func (i *Issuer) Waits() bool { return i.pending != nil }
 
 // Drop forgets the plan under way. What it has released stays reserved.
-func (i *Issuer) Drop() { i.pending = nil }
+func (i *Issuer) Drop() { i.pending, i.renewal = nil, nil }
 
 // Issue returns the first step of a decision. Grows follow when the answers are
 // in; without shrinks, and with every host fenced, they go out at once.
@@ -121,6 +121,7 @@ func (i *Issuer) Issue(now time.Time, d Decision) *trimtab.Plan {
 // emit notes a step that goes out.
 func (i *Issuer) emit(plan *trimtab.Plan) *trimtab.Plan {
 	plan.Hosts = i.Ledger.Hosts()
+	i.lend(plan)
 	if advises(plan) {
 		i.recommended = append(i.recommended, plan)
 		if len(i.recommended) > maxRecommended {
@@ -131,21 +132,19 @@ func (i *Issuer) emit(plan *trimtab.Plan) *trimtab.Plan {
 }
 
 // Release returns the grows that wait, when every host has answered or the wait is
-// over; nil: nothing waits, or there is more to wait for.
+// over, or else the plan once more that renews what is borrowed; nil: nothing waits, or
+// there is more to wait for.
 func (i *Issuer) Release(now time.Time) *trimtab.Plan {
 	w := i.pending
 	if w == nil {
-		return nil
+		return i.renew(now)
 	}
 	waits := len(w.waits) > 0 || i.Ledger.Unfenced(now)
 	if waits && now.Before(w.until) {
 		return nil
 	}
 	i.pending = nil
-	plan := w.plan
-	plan.Step, plan.Last, plan.Time = 2, true, now
-	plan.Verdicts, plan.Envelopes = nil, nil
-	plan.Held, plan.Unmoved, plan.Audit = maps.Clone(w.plan.Held), maps.Clone(w.plan.Unmoved), nil
+	plan := i.next(&w.plan, now)
 	plan.Actions = i.fit(now, w.grows, plan)
 	if waits {
 		i.Unanswered++
@@ -160,6 +159,10 @@ func (i *Issuer) Answer(o *trimtab.Outcome) (news bool) {
 	if w := i.pending; w != nil && o.Epoch == w.plan.Epoch && o.Sequence == w.plan.Sequence && o.Step == w.plan.Step {
 		news = news || w.waits[o.Host]
 		delete(w.waits, o.Host)
+	}
+	if r := i.renewal; r != nil && o.Refused == "" && o.Epoch == r.plan.Epoch && o.Sequence == r.plan.Sequence && o.Step == r.plan.Step {
+		news = news || r.waits[o.Host]
+		delete(r.waits, o.Host)
 	}
 	return news
 }
@@ -177,7 +180,7 @@ func (i *Issuer) Pause(now, asked time.Time, pause bool) (heard, changed bool) {
 		i.told = now
 	}
 	if pause {
-		i.pending = nil
+		i.Drop()
 	}
 	return true, changed
 }

@@ -4,6 +4,8 @@
 //	         + what comes back to it with its baseline, when its host is lost
 //	reserve  = believed, and Most while a former leader's plan may turn the knob
 //	Σ reserve <= R,  Σ_{on host h} reserve <= C_h     before any grow is released
+//	Σ max(reserve, baseline) <= R, or what knobs have above their baselines is on a
+//	         lease that ends before those of the hosts that have less than theirs
 //
 // The invariant holds whatever is lost, late, repeated or out of order: only a
 // result of the very knob answers its grows, a refusal answers nothing, and a

@@ -15,8 +15,10 @@ type host struct {
 	// the lease ends at ends, or later; zero: there is none that could end.
 	order       order
 	heard, ends time.Time
-	paused      bool
-	lives       trimtab.Lives
+	// accepted is the last plan that it is known to have accepted; it has no time.
+	accepted order
+	paused   bool
+	lives    trimtab.Lives
 	// wasLost tells that it was lost when Watch looked last, lostAt is when it last
 	// was, and again that it was lost twice within the time in which it should be steady.
 	wasLost, again bool
@@ -73,7 +75,7 @@ func (l *Ledger) stand(now time.Time) {
 		some = some || h.renews
 	}
 	for _, h := range l.hosts {
-		h.lost = !h.renews && (some || l.many() && h.order.epoch < l.epoch && l.endsSoon(h, now))
+		h.lost = !h.renews && (some || l.Many() && h.order.epoch < l.epoch && l.endsSoon(h, now))
 		l.standing.lost = l.standing.lost || h.lost
 	}
 }
@@ -179,13 +181,13 @@ func (h *host) any(so func(*Knob) bool) bool {
 	return false
 }
 
-// many reports whether more than one host has, had, or may have knobs of the pool.
-func (l *Ledger) many() bool { return l.Shared || len(l.hosts) > 1 }
+// Many reports whether more than one host has, had, or may have knobs of the pool.
+func (l *Ledger) Many() bool { return l.Shared || len(l.hosts) > 1 }
 
 // bounded reports whether what hosts say they have bounds the pool: one that has its
 // only host for itself has what is declared.
 func (l *Ledger) bounded() bool {
-	if l.many() {
+	if l.Many() {
 		return true
 	}
 	for _, h := range l.hosts {

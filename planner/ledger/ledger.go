@@ -204,6 +204,7 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 		return false
 	}
 	h.order, h.heard, h.paused = o, now, in.Paused
+	h.accept(o.epoch, o.sequence)
 	h.capacity, h.divided, h.pace = maps.Clone(in.Capacity), in.Divided, in.Pace
 	switch {
 	case in.LeaseLeft <= 0:
@@ -306,6 +307,9 @@ func (k *Knob) answered(id StepID) {
 // reports whether a knob was not read as late before.
 func (l *Ledger) Read(in *trimtab.Outcome) (news bool) {
 	o := order{in.Epoch, in.Sequence, in.Time}
+	if h := l.hosts[in.Host]; h != nil && in.Refused == "" {
+		h.accept(in.Epoch, in.Sequence)
+	}
 	for _, r := range in.Results {
 		e := l.knobs[r.KnobID]
 		if e == nil || !r.Known {
@@ -397,7 +401,7 @@ func (l *Ledger) Believed(k *Knob, now time.Time) float64 {
 // still be turning it.
 func (l *Ledger) Reserve(k *Knob, now time.Time) float64 {
 	v := l.Believed(k, now)
-	if l.stand(now); l.many() && !k.host.renews {
+	if l.stand(now); l.Many() && !k.host.renews {
 		v = max(v, k.gives()+k.Lends())
 	}
 	if !l.Fenced(k, now) {

@@ -13,9 +13,11 @@ package jsonvalue
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"iter"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/trimtab/trimtab"
 )
@@ -100,6 +102,11 @@ func (v Value) Text() (text string, ok bool) {
 	if bytes.IndexByte(inner, '\\') < 0 {
 		return string(inner), true
 	}
+	return v.unescape()
+}
+
+// unescape is apart from Text, whose result would live on the heap with it.
+func (v Value) unescape() (text string, ok bool) {
 	if json.Unmarshal(v, &text) != nil {
 		return "", false
 	}
@@ -111,13 +118,14 @@ func (v Value) Bool() (value, ok bool) {
 	return string(v) == "true", string(v) == "true" || string(v) == "false"
 }
 
-// Int returns an integer written as a number or as a string, as protobuf's
-// JSON writes 64-bit integers; ok is false when v is none or out of range.
+// Int returns an integer written as a number, as a string, as protobuf's JSON
+// writes 64-bit integers, or as the two halves {"low", "high"} of 32 bits that
+// JavaScript has for them; ok is false when v is none or out of range.
 func (v Value) Int() (n int64, ok bool) {
-	text := string(v)
-	if len(v) > 0 && v[0] == '"' {
-		text, _ = v.Text()
+	if v.IsObject() {
+		return v.halves()
 	}
+	text := v.digits()
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n, true
 	}
@@ -129,6 +137,75 @@ func (v Value) Int() (n int64, ok bool) {
 		return 0, false
 	}
 	return int64(f), true
+}
+
+// digits is the text of a number, with or without quotes.
+func (v Value) digits() string {
+	if text, ok := v.Text(); ok {
+		return text
+	}
+	return string(v)
+}
+
+// halves reads {"low": l, "high": h}, each signed or unsigned, as h·2³² + l.
+func (v Value) halves() (n int64, ok bool) {
+	var low, high int64
+	found := 0
+	for key, half := range v.Members() {
+		if key != "low" && key != "high" {
+			continue
+		}
+		if half.IsObject() {
+			return 0, false
+		}
+		x, isInt := half.Int()
+		if !isInt || x < math.MinInt32 || x > math.MaxUint32 {
+			return 0, false
+		}
+		if found++; key == "low" {
+			low = x
+		} else {
+			high = x
+		}
+	}
+	return high<<32 | int64(uint32(low)), found == 2
+}
+
+// Thousandfold returns 1000·v, rounded to an integer: nanoseconds of a number of
+// microseconds, which may have a fraction. What does not fit 64 bits is the
+// nearest that does; ok is false when v is no number.
+func (v Value) Thousandfold() (n int64, ok bool) {
+	text := v.digits()
+	whole, fraction, _ := strings.Cut(text, ".")
+	if i, err := strconv.ParseInt(whole, 10, 64); err == nil && i > math.MinInt64/1000 && i < math.MaxInt64/1000 && decimal(fraction) {
+		// Digit by digit: a float64 has no room for nanoseconds since 1970.
+		part, _ := strconv.ParseFloat("0."+fraction+"0", 64)
+		if part = math.Round(1000 * part); whole[0] == '-' {
+			part = -part
+		}
+		return 1000*i + int64(part), true
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if (err != nil && !errors.Is(err, strconv.ErrRange)) || math.IsNaN(f) || v.IsObject() {
+		return 0, false
+	}
+	switch f = math.Round(1000 * f); {
+	case f >= math.MaxInt64:
+		return math.MaxInt64, true
+	case f <= math.MinInt64:
+		return math.MinInt64, true
+	}
+	return int64(f), true
+}
+
+// decimal reports whether text has digits only.
+func decimal(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return true
 }
 
 // space returns the offset of the first byte at or behind at that is no space.

@@ -1,4 +1,4 @@
-package otlp
+package collector
 
 import (
 	"bytes"
@@ -6,17 +6,22 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/collector"
 )
 
-// applyState sets the adjusted count of s from a W3C tracestate such as
+// TraceStateTag is the tag in which Jaeger's and Zipkin's formats, which have no field
+// for it, carry a span's tracestate.
+//
+// Source: opentelemetry-collector-contrib, pkg/translator/jaeger and pkg/translator/zipkin.
+const TraceStateTag = "w3c.tracestate"
+
+// ApplyTraceState sets the adjusted count of s from a W3C tracestate such as
 //
 //	vendor=x,ot=rv:6e6d1a75832a2f;th:c
 //
 // where th is the rejection threshold: up to 14 hexadecimal digits of a 56-bit
 // fraction, trailing zeros left out. A tracestate without a readable
 // threshold changes nothing.
-func applyState(state []byte, s *trimtab.Span) {
+func ApplyTraceState(state []byte, s *trimtab.Span) {
 	if !bytes.Contains(state, []byte("th:")) {
 		return
 	}
@@ -31,7 +36,7 @@ func applyState(state []byte, s *trimtab.Span) {
 				continue
 			}
 			if th, ok := threshold(digits); ok {
-				s.Adjusted = collector.AdjustedCount(th)
+				s.Adjusted = AdjustedCount(th)
 				s.Flags |= trimtab.FlagAdjusted
 			}
 			return

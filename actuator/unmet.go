@@ -1,0 +1,130 @@
+package actuator
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/arbiter"
+)
+
+// noParent begins why nothing is moved where the group above all cannot be used.
+const noParent = "the group above cannot be set: "
+
+// ParentRemedy says what to do where the group above all that a fast loop moves cannot be
+// set.
+func ParentRemedy(err error) string {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "make the group that fast.parent names, with the groups of all workloads below it; or take fast.parent out"
+	case errors.Is(err, os.ErrPermission):
+		return "run trimtab as root, or give its user the group that fast.parent names; or take fast.parent out"
+	}
+	return "see what is said above; a group below it that has more than the pool's capacity, or one above it that gives less, must change first. Or take fast.parent out"
+}
+
+// MoveRemedy says what to do where a quota cannot move between rounds.
+const MoveRemedy = "put the service's processes into a group below its unit (Delegate=yes), and name that in its knob"
+
+// unmet says what of the configuration is not in force here, and counts it.
+func (a *Actuator) unmet() (all []trimtab.Unmet) {
+	if u := a.unmetFast(); u != nil {
+		all = append(all, *u)
+	}
+	if a.config.Fast != nil {
+		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, trimtab.UnmetFast).Set(float64(len(all)))
+	}
+	claims := a.unmetCapacity()
+	if a.host != nil && a.config.Limits.Capacity != nil {
+		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, trimtab.UnmetClaims).Set(float64(len(claims)))
+	}
+	return append(all, claims...)
+}
+
+// unmetFast says why quotas do not move between rounds; nil: they do, or are not meant to.
+func (a *Actuator) unmetFast() *trimtab.Unmet {
+	if a.config.Fast == nil {
+		return nil
+	}
+	if f := &a.fast; f.problem != "" {
+		return &trimtab.Unmet{What: trimtab.UnmetFast, Why: "no quota moves between rounds: " + f.problem, Do: f.remedy}
+	}
+	first, n := (*held)(nil), 0
+	for _, h := range a.knobs {
+		if h.fastOff != "" && !h.moves() {
+			if n++; first == nil {
+				first = h
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	who := first.Workload
+	if n > 1 {
+		who += fmt.Sprintf(" and %d more", n-1)
+	}
+	return &trimtab.Unmet{What: trimtab.UnmetFast, Why: fmt.Sprintf("the quota of %s does not move between rounds: %s", who, first.fastOff),
+		Do: MoveRemedy}
+}
+
+// claimed is what other pools have of a resource of this host.
+type claimed struct {
+	resource string
+	// has is what this pool could have alone, left what the others leave it.
+	has, left float64
+	who       []arbiter.Share
+}
+
+// mostClaimants bounds how many other pools are named.
+const mostClaimants = 5
+
+// unmetCapacity says of which resource the pool has less than the plans give it alone,
+// and who claims it.
+func (a *Actuator) unmetCapacity() (all []trimtab.Unmet) {
+	if a.host == nil {
+		return nil
+	}
+	for _, c := range a.host.claimed {
+		var who []string
+		advice := "if that is not wanted, give the other pool less, or stop its trimtab; a claim ends when its limits are restored"
+		for _, s := range c.who[:min(len(c.who), mostClaimants)] {
+			if s.Pool == trimtab.JobsPool(a.config.Pool) {
+				who = append(who, fmt.Sprintf("best-effort jobs beside it claim up to %s", sized(s.May, c.resource)))
+				advice = fmt.Sprintf("colocate: {capacity: {%s: …}} bounds what best-effort jobs may take", c.resource)
+				continue
+			}
+			who = append(who, fmt.Sprintf("pool %s (process %d) claims up to %s", s.Pool, s.PID, sized(s.May, c.resource)))
+		}
+		if more := len(c.who) - len(who); more > 0 {
+			who = append(who, fmt.Sprintf("and %d more", more))
+		}
+		all = append(all, trimtab.Unmet{What: trimtab.UnmetClaims,
+			Why: fmt.Sprintf("the pool has %s here, not %s: %s", sized(c.left, c.resource), sized(c.has, c.resource), strings.Join(who, ", ")),
+			Do:  advice})
+	}
+	return all
+}
+
+// sized is an amount with its unit, as a person would round it.
+func sized(v float64, resource string) string {
+	r := trimtab.ResourceOf(resource)
+	if r.Bytes {
+		return fmt.Sprintf("%.0f MiB", v/(1<<20))
+	}
+	unit := r.Unit
+	if unit == "" {
+		unit = resource
+	}
+	return fmt.Sprintf("%.3g %s", v, unit)
+}
+
+// sameClaims reports whether two lists say the same to a person.
+func sameClaims(x, y []claimed) bool {
+	return slices.EqualFunc(x, y, func(a, b claimed) bool {
+		return a.resource == b.resource && a.has == b.has && a.left == b.left && slices.Equal(a.who, b.who)
+	})
+}

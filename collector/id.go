@@ -1,0 +1,62 @@
+package collector
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+)
+
+// ReadID copies the id of len(out) bytes that b stands for. Besides the bytes
+// themselves these are two mistakes of senders that can mean one id only: its
+// hexadecimal digits as text, and what is left of these digits when a protobuf
+// library took them for base64. ok is false for anything else.
+func ReadID(out, b []byte) (ok bool) {
+	switch n := len(out); len(b) {
+	case n:
+		copy(out, b)
+		return true
+	case 2 * n:
+	case n * 3 / 2:
+		b = base64.StdEncoding.AppendEncode(nil, b)
+	default:
+		return false
+	}
+	_, err := hex.Decode(out, b)
+	return err == nil
+}
+
+// ReadIDText copies the id of len(out) bytes that a text stands for: hexadecimal
+// digits, as OTLP's JSON has them, or base64, as protobuf's JSON has bytes. Where
+// a text could be both, as one of too few hexadecimal digits, ok is false.
+func ReadIDText(out []byte, text string) (ok bool) {
+	n := len(out)
+	if len(text) == 2*n {
+		if _, err := hex.Decode(out, []byte(text)); err == nil {
+			return true
+		}
+	}
+	encoding, digits := base64.RawStdEncoding, strings.TrimRight(text, "=")
+	if len(digits) == len(text) && strings.Trim(text, "0123456789abcdefABCDEF") == "" || len(digits) > 3*n {
+		return false
+	}
+	if strings.ContainsAny(digits, "-_") {
+		encoding = base64.RawURLEncoding
+	}
+	b, err := encoding.DecodeString(digits)
+	if err != nil || len(b) == n*3/2 {
+		return false
+	}
+	return ReadID(out, b)
+}
+
+// ReadPaddedID copies an id of up to 2·len(out) hexadecimal digits, padded on the
+// left as Jaeger and Zipkin allow; the empty text is the zero id.
+func ReadPaddedID(out []byte, text string) (ok bool) {
+	if len(text) > 2*len(out) {
+		return false
+	}
+	digits := append(bytes.Repeat([]byte("0"), 2*len(out)-len(text)), text...)
+	_, err := hex.Decode(out, digits)
+	return err == nil
+}

@@ -1,0 +1,61 @@
+package zipkin
+
+import (
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector"
+)
+
+// span is one span while it is read. Times are nanoseconds.
+type span struct {
+	trimtab.Span
+	service       []byte
+	shared        bool
+	duration      int64
+	timed, lasted bool
+	// state is the tracestate, kind and failed what tags say of kind and error.
+	state  string
+	kind   trimtab.SpanKind
+	failed bool
+}
+
+// tag reads what a tag says of its span.
+func (s *span) tag(key, value string) {
+	switch key {
+	case "error": // its presence says so, whatever its text
+		s.failed = value != "false"
+	case "span.kind": // kinds that Zipkin does not have
+		s.kind = collector.KindNamed(value)
+	case collector.TraceStateTag:
+		s.state = value
+	default:
+		collector.ApplyAttribute(&s.Span, key, value)
+	}
+}
+
+// pack adds the span to p.
+func (s *span) pack(cache *collector.ResourceCache, p *collector.Packer) {
+	s.Adjusted = 1
+	if s.Kind == trimtab.SpanUnspecified {
+		if s.Kind = s.kind; s.shared && s.Kind == trimtab.SpanUnspecified {
+			s.Kind = trimtab.SpanServer // only one that answers a client shares its id
+		}
+	}
+	if s.failed {
+		s.Flags |= trimtab.FlagError
+	}
+	collector.ApplyTraceState([]byte(s.state), &s.Span)
+	if s.timed && s.lasted {
+		s.End = collector.AddTimes(s.Start, s.duration)
+	}
+	r, _ := cache.Get(s.service, serviceOf) // never an error
+	p.SetResource(r)
+	p.Add(&s.Span)
+}
+
+// serviceOf returns the resource of a service.
+func serviceOf(name []byte) (*collector.Resource, error) {
+	if len(name) == 0 {
+		return collector.NewResource(nil), nil
+	}
+	return collector.NewResource([]trimtab.Attr{{Key: "service.name", Value: string(name)}}), nil
+}

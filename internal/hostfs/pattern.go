@@ -1,0 +1,49 @@
+package hostfs
+
+import (
+	"strings"
+
+	"github.com/trimtab/trimtab"
+)
+
+// exclude is before each name that a pattern leaves out, as in
+// machine.slice/libpod-*.scope !conmon-* !test.
+const exclude = " !"
+
+// PlainPattern returns a pattern without what it leaves out.
+func PlainPattern(pattern string) string {
+	plain, _, _ := strings.Cut(pattern, exclude)
+	return plain
+}
+
+// leftOut returns what a pattern leaves out: names that the * must not stand for, each with
+// at most one * of its own.
+func leftOut(pattern string) ([]string, error) {
+	all := strings.Split(pattern, exclude)[1:]
+	for _, p := range all {
+		if p == "" || strings.Count(p, "*") > 1 || strings.Contains(p, "/") {
+			return nil, trimtab.Invalidf("want names behind !, each with at most one *, as in libpod-*.scope !conmon-*")
+		}
+	}
+	return all, nil
+}
+
+// matches reports whether a name is that of a pattern, in which * stands for any text.
+func matches(pattern, name string) bool {
+	before, after, star := strings.Cut(pattern, "*")
+	if !star {
+		return name == pattern
+	}
+	return len(name) >= len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after)
+}
+
+// companion reports whether a group beside that of a container is none itself: the monitor
+// that podman and CRI-O start for each has a group of its own. A pattern that names it means it.
+func companion(group, prefix string) bool {
+	for _, monitor := range []string{"libpod-conmon-", "crio-conmon-"} {
+		if strings.HasPrefix(group, monitor) && !strings.HasPrefix(prefix, monitor) {
+			return true
+		}
+	}
+	return false
+}
