@@ -21,6 +21,8 @@ type loan struct {
 	// Base is what the workload had of the first resource before, in its unit;
 	// negative: not seen yet. Further resources are not lent.
 	Base float64 `json:"base"`
+	// Latest is the latest start of an alert: one that starts later is another.
+	Latest time.Time `json:"latest,omitzero"`
 	// Over is when the last alert resolved; zero: not yet.
 	Over time.Time `json:"over,omitzero"`
 }
@@ -69,7 +71,7 @@ func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 }
 
 // note enters an alert, which holds for so long at most, and reports whether it asks for a
-// round: one that is repeated only holds for longer.
+// round: one that is repeated, with the start that it had, only holds for longer.
 func (w *workload) note(now time.Time, a *trimtab.Alert, hold time.Duration) bool {
 	l := w.loan
 	if a.Firing {
@@ -88,7 +90,11 @@ func (w *workload) note(now time.Time, a *trimtab.Alert, hold time.Duration) boo
 			l.Firing[a.Fingerprint] = until{end}
 		}
 		l.Over = time.Time{}
-		return !known
+		again := a.Started.After(l.Latest)
+		if again {
+			l.Latest = a.Started
+		}
+		return !known || again
 	}
 	if l == nil {
 		return false

@@ -249,7 +249,7 @@ func (p *Path) add(i uint32, s *trimtab.Span) {
 	r.adjusted = s.Adjusted
 	r.next = 0
 	r.place, r.instance = from.place, from.instance
-	r.kind, r.flags = uint8(s.Kind), s.Flags
+	r.kind, r.flags = uint8(s.Kind), s.Flags&^(recShifted|recCounted)
 	if shift != 0 {
 		r.start, r.end, r.flags = s.Start+shift, s.End+shift, r.flags|recShifted
 	}

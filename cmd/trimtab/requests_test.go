@@ -103,7 +103,7 @@ func TestALongPollBesideRequestsIsNone(t *testing.T) {
 	base, polled := jaegerTraces(t, times(40, request)...), jaegerTraces(t, append(times(10, poll), times(40, request)...)...)
 	got, means := contributed(t, polled)
 	if want := map[string]float64{"web": 16, "shop": 34}; got.Requests != 40 || !maps.Equal(means, want) {
-		t.Errorf("%d requests with %v ms, want 40 with %v", got.Requests, means, want)
+		t.Errorf("%v requests with %v ms, want 40 with %v", got.Requests, means, want)
 	}
 	if b := blamed(t, base, polled); b.Verdict != "no change" {
 		t.Errorf("%+v", b)
@@ -116,7 +116,7 @@ func TestWhatFollowsFromARequestTakesNoneOfItsTime(t *testing.T) {
 			{id: "3", parent: "2", service: "mail", kind: "server", start: 2000, took: 15, reference: "FOLLOWS_FROM"}}
 	})...))
 	if want := map[string]float64{"web": 40}; got.Requests != 40 || !maps.Equal(means, want) || len(got.Flagged) > 0 {
-		t.Errorf("%d requests with %v ms, flagged %v; want 40 with %v", got.Requests, means, got.Flagged, want)
+		t.Errorf("%v requests with %v ms, flagged %v; want 40 with %v", got.Requests, means, got.Flagged, want)
 	}
 }
 
@@ -139,9 +139,9 @@ func TestPublishedTraceFilesHaveTheirRightAnswers(t *testing.T) {
 	if dir == "" {
 		t.Skip("TRIMTAB_CASES is not set")
 	}
-	for name, requests := range map[string]int{"30-root-client-longpoll.json": 40, "31-follows-from.json": 40} {
+	for name, requests := range map[string]float64{"30-root-client-longpoll.json": 40, "31-follows-from.json": 40} {
 		if got, means := contributed(t, filepath.Join(dir, name)); got.Requests != requests {
-			t.Errorf("%s: %d requests with %v", name, got.Requests, means)
+			t.Errorf("%s: %v requests with %v", name, got.Requests, means)
 		}
 	}
 	if b := blamed(t, filepath.Join(dir, "38-broker-base.json"), filepath.Join(dir, "38-broker-slow.json")); !strings.HasPrefix(b.Components[0].Name, "orders") {

@@ -145,7 +145,7 @@ func near(got, want, tolerance float64) bool { return math.Abs(got-want) <= tole
 
 func TestARecordedShopHasTheLatencyThatItsDescriptionStates(t *testing.T) {
 	spans := live(t, recording(t, "nezha-online-boutique", "trace", "2022-08-23_17_00.json.gz"))
-	p := newPath(t, path.Config{Discover: true, Timeout: time.Minute})
+	p := newPath(t, path.Config{Discover: true, Timeout: time.Minute, Grace: time.Minute})
 	all := merged(replay(t, p, spans))
 	if len(all) != 10 {
 		t.Errorf("%d workloads, want 10", len(all))

@@ -158,6 +158,7 @@ type Damage struct {
 	Words []string
 }
 
+// String is what is wrong with the copies, for people.
 func (d *Damage) String() string { return strings.Join(d.Words, "; ") }
 
 // add notes what is wrong with a copy that has so many keys and damaged places; whole is

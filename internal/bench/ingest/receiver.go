@@ -84,7 +84,12 @@ func (o *options) receive() error {
 		done <- pipeline.Run(ctx, pipeline.Stage{
 			Name: "path", Bus: b, Step: slowed{analyzer, o.SlowEach}, Tick: 100 * time.Millisecond, Metrics: set,
 			Consumes: []bus.Subscription{{Kind: trimtab.KindSpans, Consumer: "path"}},
-			Ready:    func(why string) { ready <- why },
+			Ready: func(why string) {
+				select {
+				case ready <- why:
+				default: // nobody waits any more
+				}
+			},
 		})
 	}()
 	for why := "not started"; why != ""; {
