@@ -31,9 +31,9 @@ func lent(t *testing.T) (*issue.Issuer, time.Time) {
 }
 
 func TestWhatIsBorrowedEndsNoLaterThanTheLeasesOfThoseThatLend(t *testing.T) {
-	i, at := lent(t)
+	i, _ := lent(t)
 	for _, after := range []time.Duration{20 * time.Second, 40 * time.Second} {
-		at = began.Add(after)
+		at := began.Add(after)
 		accepts(i, at, "b", 1, 3)
 		if p := i.Issue(at, issue.Decision{}); p.BorrowLease.Duration() != lease-after || p.Lease.Duration() != lease {
 			t.Errorf("borrowed for %v of a lease of %v, want until a minute after plan 1", p.BorrowLease, p.Lease)

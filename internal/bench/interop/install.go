@@ -47,23 +47,6 @@ func (h *home) packages(folder string) string {
 	return filepath.Join(h.cache, "node", fmt.Sprintf("%s-%.8x", folder, sha256.Sum256(lock)))
 }
 
-// ready says why a sender cannot run as it is installed; nil: it can.
-func (h *home) ready(s *sender) error {
-	dir, args := s.command(h)
-	for _, file := range []string{dir, args[0]} {
-		if file == "node" {
-			if _, err := exec.LookPath("node"); err != nil {
-				return fmt.Errorf("find Node.js: %w", err)
-			}
-			continue
-		}
-		if _, err := os.Stat(file); err != nil {
-			return fmt.Errorf("find %s, which make interop-core or make interop installs: %w", s.Name, err)
-		}
-	}
-	return nil
-}
-
 // install gets what a sender needs, unless it is there.
 func (h *home) install(ctx context.Context, s *sender) error {
 	if err := h.installBetween(ctx, s.Route); err != nil {

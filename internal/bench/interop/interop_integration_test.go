@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -109,4 +110,21 @@ func TestTheWebhooksOfARealNotifierAreTaken(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ready says why a sender cannot run as it is installed; nil: it can.
+func (h *home) ready(s *sender) error {
+	dir, args := s.command(h)
+	for _, file := range []string{dir, args[0]} {
+		if file == "node" {
+			if _, err := exec.LookPath("node"); err != nil {
+				return fmt.Errorf("find Node.js: %w", err)
+			}
+			continue
+		}
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("find %s, which make interop-core or make interop installs: %w", s.Name, err)
+		}
+	}
+	return nil
 }

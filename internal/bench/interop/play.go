@@ -69,7 +69,7 @@ func (p *player) played(ctx context.Context, dir string, o *outcome) error {
 	if err != nil {
 		return err
 	}
-	defer needs.Close()
+	defer func() { _ = needs.Close() }()
 	if o.Route == byFile {
 		return p.recorded(ctx, dir, needs, o)
 	}
@@ -138,7 +138,7 @@ func (p *player) recorded(ctx context.Context, dir string, needs *dependency, o 
 	if err != nil {
 		return err
 	}
-	defer sink.Close()
+	defer func() { _ = sink.Close() }()
 	if err := p.serve(ctx, dir, needs, o, "", sink.address, func(context.Context) {}); err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func (p *player) scrapes(ctx context.Context, dir string, o *scraped) error {
 		fmt.Fprintf(w, "# TYPE http_requests_total counter\nhttp_requests_total{code=\"200\"} %d\nhttp_requests_total{code=\"500\"} %d\n", n-n/100, n/100)
 	})}
 	go func() { _ = service.Serve(l) }() // ends with Close
-	defer service.Close()
+	defer func() { _ = service.Close() }()
 	at, err := free(1)
 	if err != nil {
 		return err
