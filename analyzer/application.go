@@ -202,7 +202,7 @@ func (p *application) tick(now time.Time) []trimtab.Value {
 		return nil
 	}
 	p.fresh, p.told, p.toldHold = false, now, hold
-	load := p.entry.forecastLoad(now)
+	load := p.entry.forecastLoad()
 	var x []float64
 	if load != nil && load.Upper > 0 && p.vector.Reports() > 0 {
 		x, _, _ = p.where(now.Add(-1), now, load.Upper)

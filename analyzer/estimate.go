@@ -95,7 +95,7 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 		Observed:    w.observed.told(),
 		Model:       "none",
 		Hold:        hold,
-		Load:        w.forecastLoad(now),
+		Load:        w.forecastLoad(),
 		Inputs:      w.inputs(now),
 		Counters:    w.counted(now),
 		Exemplars:   r.Slowest,
@@ -148,17 +148,16 @@ func (w *workload) upTo(l *trimtab.LoadForecast) float64 {
 
 // forecastLoad returns what is expected of the coming round; nil while no
 // load was seen.
-func (w *workload) forecastLoad(now time.Time) *trimtab.LoadForecast {
+func (w *workload) forecastLoad() *trimtab.LoadForecast {
 	l := &trimtab.LoadForecast{Level: w.config.Level, Model: "none"}
 	if w.last.Now != nil {
 		l.Now = *w.last.Now
 		l.Mean, l.Upper = l.Now, l.Now
 	}
 	if w.forecaster != nil {
-		// The coming round begins now, and the latest report may be of some time ago.
-		ahead := w.config.reports(min(max(0, now.Sub(w.last.At)), w.arrival.wait()))
-		if f, ok := w.forecaster.Forecast(w.config.horizon()+ahead, w.config.Level); ok {
+		if f, ok := w.forecaster.Forecast(w.config.horizon(), w.config.Level); ok {
 			l.Mean, l.Upper, l.Model = f.Mean, f.Upper, f.Model
+			w.lag(l)
 			w.follow(l)
 			if w.last.Now == nil {
 				l.Now = f.Mean
@@ -171,6 +170,15 @@ func (w *workload) forecastLoad(now time.Time) *trimtab.LoadForecast {
 		return nil
 	}
 	return l
+}
+
+// lag widens the bound of a forecast for the time by which reports are late, which spans
+// that are collected make long: the coming round begins later by so much. Errors of a
+// random walk grow with the root of the time ahead, and of no load faster for long.
+func (w *workload) lag(l *trimtab.LoadForecast) {
+	if late := w.underWay(trimtab.Load); late > w.config.Report && l.Upper > l.Mean {
+		l.Upper = l.Mean + (l.Upper-l.Mean)*math.Sqrt(1+late.Seconds()/w.config.Round.Seconds())
+	}
 }
 
 // lookAhead adds the bound over a time that is longer than a round.

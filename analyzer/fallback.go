@@ -54,7 +54,7 @@ func (w *workload) standIn(now time.Time) standIn {
 	if !w.Fallback.Declared() || !(w.Max > 0) || w.measured() && !w.stale(now, w.sawPerformance) {
 		return standIn{}
 	}
-	l := w.forecastLoad(now)
+	l := w.forecastLoad()
 	if l != nil && l.Upper > 0 && !w.stale(now, w.sawLoad) {
 		if w.proxy != nil && w.fresh(trimtab.Proxy, now) != nil {
 			if c := learn.CurveOf(w.proxy, l.Upper, w.Min, w.most(), w.config.Level); c != nil {

@@ -131,7 +131,7 @@ func TestATaskWhoseLeaseIsNotRenewedIsKilled(t *testing.T) {
 		r := h.open()
 		kept := h.start(h.spec("sleep", "1000"))
 		let := h.spec("sleep", "1000")
-		if _, err := r.Start(t.Context(), let, 200*time.Millisecond); err != nil {
+		if _, err := r.Start(t.Context(), let, 2*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Renew(t.Context(), 300*time.Millisecond, kept, let.ID); err != nil {

@@ -37,13 +37,15 @@ type near struct {
 	// stored on its own, so that an older one is never stored after a newer one.
 	storing sync.RWMutex
 
-	mu     sync.Mutex
-	subs   map[trimtab.Kind][]*nearSub
-	turn   map[string]int // of groups
-	kept   map[trimtab.Kind]map[string]*keptValue
-	groups map[trimtab.Kind]int // members of groups that read the stream
-	count  uint64
-	closed bool
+	mu   sync.Mutex
+	subs map[trimtab.Kind][]*nearSub
+	// answerers are the subscriptions to Answered kinds.
+	answerers []*nearAnswerer
+	turn      map[string]int // of groups
+	kept      map[trimtab.Kind]map[string]*keptValue
+	groups    map[trimtab.Kind]int // members of groups that read the stream
+	count     uint64
+	closed    bool
 
 	quit func()
 	done chan struct{}

@@ -51,6 +51,13 @@ func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
 		k.published.Add(1)
 		return nil
 	}
+	if b.near != nil && k.Delivery == trimtab.Answered {
+		if err := b.near.ask(ctx, k, v, origin); err != nil {
+			return fmt.Errorf("publish %s %s: %w", v.Kind(), v.Key(), err)
+		}
+		k.published.Add(1)
+		return nil
+	}
 	data, err := codec.Encode(v, origin)
 	if err != nil {
 		return fmt.Errorf("publish: %w", err)

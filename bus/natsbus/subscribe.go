@@ -25,6 +25,8 @@ func (b *Bus) Subscribe(ctx context.Context, s bus.Subscription) (func(), error)
 	}
 	start := b.subscribeCore
 	switch {
+	case b.near != nil && k.Delivery == trimtab.Answered:
+		start = b.near.answers
 	case b.near.carries(k) && (k.Delivery == trimtab.Shed || s.Consumer == ""):
 		start = b.near.subscribe
 	case k.stream.Name != "":

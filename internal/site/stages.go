@@ -191,7 +191,7 @@ func (s *Site) learnPart(cfg *config.Config) ([]part, error) {
 func (s *Site) pathParts(cfg *config.Config) ([]part, error) {
 	var out []part
 	for i := range cfg.Analyzer.Partitions {
-		c := pathConfig(cfg, i)
+		c := PathConfig(cfg, i)
 		step := func() (trimtab.Step, error) { return path.New(c) }
 		if _, err := step(); err != nil {
 			return nil, fmt.Errorf("set up analyzer path: %w", err)

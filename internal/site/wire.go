@@ -77,7 +77,8 @@ func demandUtilityTexts(cfg *config.Config) (all []string) {
 	return all
 }
 
-func pathConfig(cfg *config.Config, partition int) path.Config {
+// PathConfig is what the file says to the path step of a partition.
+func PathConfig(cfg *config.Config, partition int) path.Config {
 	c := path.Config{
 		Discover: true, Every: cfg.Analyzer.ReportInterval, Timeout: cfg.Analyzer.TraceTimeout, Lateness: min(collected, cfg.Analyzer.TraceTimeout), MaxSpans: cfg.Analyzer.MaxSpans,
 		MaxSpansPerTrace: min(cfg.Analyzer.MaxTraceSpans, cfg.Analyzer.MaxSpans), MaxWorkloads: len(cfg.Workloads) + cfg.Analyzer.MaxDiscovered, Partition: partition,

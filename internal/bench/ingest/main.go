@@ -15,6 +15,7 @@ type options struct {
 	Batch    int
 	Conns    int
 	Calls    int
+	Rate     int
 	Address  string
 	SlowEach time.Duration
 	MemLimit string
@@ -30,6 +31,7 @@ func main() {
 	flag.IntVar(&o.Batch, "batch", 512, "spans in a batch of the main run")
 	flag.IntVar(&o.Conns, "connections", 4, "connections of the sender")
 	flag.IntVar(&o.Calls, "calls", 1, "calls under way on each connection")
+	flag.IntVar(&o.Rate, "rate", 0, "internal: spans that the sender sends a second at most; 0: as many as it can")
 	flag.StringVar(&o.Address, "address", "", "internal: where the sender sends")
 	flag.DurationVar(&o.SlowEach, "slow", 0, "internal: time that the slowed analyzer takes more for each frame")
 	flag.StringVar(&o.MemLimit, "memory", "200MiB", "GOMEMLIMIT of the receivers")
@@ -62,6 +64,7 @@ type trial struct {
 	name     string
 	receiver string
 	batch    int
+	rate     int
 	slow     time.Duration
 	profile  bool
 }
@@ -98,8 +101,10 @@ func (o *options) bench() error {
 	trials := []trial{
 		{name: "discard (ceiling)", receiver: "discard", batch: o.Batch},
 		{name: "full path", receiver: "receiver", batch: o.Batch, profile: true},
+		{name: "400,000 spans/s", receiver: "receiver", batch: o.Batch, rate: 400_000},
 		{name: "slowed analyzer", receiver: "receiver", batch: o.Batch, slow: 5 * time.Millisecond},
 		{name: "batches of 128", receiver: "receiver", batch: 128},
+		{name: "batches of 20", receiver: "receiver", batch: 20},
 		{name: "batches of 16", receiver: "receiver", batch: 16},
 	}
 	var results []result

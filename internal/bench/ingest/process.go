@@ -93,7 +93,7 @@ func (o *options) try(t trial) (result, error) {
 	busy, began := busyTime(), time.Now()
 	var sent sending
 	sender, err := o.spawn(&sent, nil, "-role", "sender", "-address", ready.Address, "-for", o.For.String(),
-		"-batch", strconv.Itoa(t.batch), "-connections", strconv.Itoa(o.Conns), "-calls", strconv.Itoa(o.Calls))
+		"-batch", strconv.Itoa(t.batch), "-connections", strconv.Itoa(o.Conns), "-calls", strconv.Itoa(o.Calls), "-rate", strconv.Itoa(t.rate))
 	if err != nil {
 		return result{}, err
 	}

@@ -21,7 +21,9 @@ import (
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector"
 	"github.com/trimtab/trimtab/collector/otlp"
+	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/internal/site"
 	"github.com/trimtab/trimtab/pipeline"
 )
 
@@ -75,7 +77,8 @@ func (o *options) receive() error {
 	if err != nil {
 		return err
 	}
-	analyzer, err := path.New(path.Config{Discover: true})
+	// As trimtab sets it up by default.
+	analyzer, err := path.New(site.PathConfig(config.Default(), 0))
 	if err != nil {
 		return err
 	}
@@ -157,7 +160,7 @@ func fill(s *state, set *metric.Set) {
 
 // drain waits until the path step holds nothing and its intervals are out.
 func drain(set *metric.Set) {
-	for range 100 {
+	for range 200 { // longer than any trace waits
 		time.Sleep(100 * time.Millisecond)
 		var s state
 		if fill(&s, set); s.Received > 0 && s.Held == 0 {

@@ -21,10 +21,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// traceSpans is the number of spans in a trace, services how many share it.
+// traceSpans is the number of spans in a trace, services how many share it. One in
+// lateCalls calls is of processes that collect their spans for up to collects, as SDKs do.
 const (
 	traceSpans = 16
 	services   = 4
+	lateCalls  = 10
+	collects   = 5 * time.Second
 )
 
 // sending is what the sender says at the end. Sent counts spans that were
@@ -52,7 +55,7 @@ func (o *options) send() error {
 			all.Add(1)
 			go func() {
 				defer all.Done()
-				s := &stream{client: collectorpb.NewTraceServiceClient(conn), batch: newBatch(o.Batch), random: rand.New(rand.NewPCG(uint64(c), uint64(i)))}
+				s := &stream{client: collectorpb.NewTraceServiceClient(conn), batch: newBatch(o.Batch, "service"), late: newBatch(o.Batch, "late"), random: rand.New(rand.NewPCG(uint64(c), uint64(i))), rate: float64(o.Rate) / float64(o.Conns*o.Calls)}
 				err := s.run(begin.Add(o.For))
 				mu.Lock()
 				defer mu.Unlock()
@@ -83,19 +86,24 @@ func (o *options) send() error {
 // stream sends one request after the other.
 type stream struct {
 	client        collectorpb.TraceServiceClient
-	batch         *batch
+	batch, late   *batch
 	random        *rand.Rand
+	rate          float64 // spans/s at most; 0: as many as it can
 	sent, retried uint64
 	latencies     []time.Duration
 }
 
 func (s *stream) run(until time.Time) error {
-	ctx := context.Background()
+	ctx, begin := context.Background(), time.Now()
 	for calls := 0; time.Now().Before(until); calls++ {
-		s.batch.renew(s.random, time.Now())
+		b, end := s.batch, time.Now()
+		if calls%lateCalls == 0 {
+			b, end = s.late, end.Add(-time.Duration(s.random.Int64N(int64(collects))))
+		}
+		b.renew(s.random, end)
 		for {
 			start := time.Now()
-			answer, err := s.client.Export(ctx, s.batch.request)
+			answer, err := s.client.Export(ctx, b.request)
 			if err == nil {
 				if n := answer.GetPartialSuccess().GetRejectedSpans(); n > 0 {
 					return fmt.Errorf("%d spans rejected", n)
@@ -108,10 +116,13 @@ func (s *stream) run(until time.Time) error {
 			if status.Code(err) != codes.Unavailable {
 				return fmt.Errorf("export: %w", err)
 			}
-			s.retried += uint64(len(s.batch.spans))
+			s.retried += uint64(len(b.spans))
 			time.Sleep(100 * time.Millisecond)
 		}
-		s.sent += uint64(len(s.batch.spans))
+		s.sent += uint64(len(b.spans))
+		if s.rate > 0 {
+			time.Sleep(time.Until(begin.Add(time.Duration(float64(s.sent) / s.rate * 1e9))))
+		}
 	}
 	return nil
 }
@@ -122,16 +133,16 @@ type batch struct {
 	spans   []*tracepb.Span // in order of trace, parents first
 }
 
-// newBatch builds a request of n spans: traces of 16 spans over 4 services,
+// newBatch builds a request of n spans: traces of 16 spans over 4 services of a name,
 // each service with a resource of 2 attributes, each span with 3.
-func newBatch(n int) *batch {
+func newBatch(n int, name string) *batch {
 	b := &batch{request: &collectorpb.ExportTraceServiceRequest{}}
 	var scopes []*tracepb.ScopeSpans
 	for i := range services {
 		scope := &tracepb.ScopeSpans{Scope: &commonpb.InstrumentationScope{Name: "bench"}}
 		scopes = append(scopes, scope)
 		b.request.ResourceSpans = append(b.request.ResourceSpans, &tracepb.ResourceSpans{
-			Resource:   &resourcepb.Resource{Attributes: []*commonpb.KeyValue{text("service.name", fmt.Sprint("service-", i)), text("service.instance.id", fmt.Sprint("service-", i, "-0"))}},
+			Resource:   &resourcepb.Resource{Attributes: []*commonpb.KeyValue{text("service.name", fmt.Sprint(name, "-", i)), text("service.instance.id", fmt.Sprint(name, "-", i, "-0"))}},
 			ScopeSpans: []*tracepb.ScopeSpans{scope},
 		})
 	}
@@ -152,7 +163,7 @@ func text(k, v string) *commonpb.KeyValue {
 	return &commonpb.KeyValue{Key: k, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: v}}}
 }
 
-// renew gives every trace new ids, and times that end now.
+// renew gives every trace new ids, and times that end at now.
 func (b *batch) renew(random *rand.Rand, now time.Time) {
 	var hi, lo uint64
 	for i, s := range b.spans {

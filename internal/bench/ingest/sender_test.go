@@ -7,7 +7,7 @@ import (
 )
 
 func TestEveryCallSendsWholeTracesThatNobodySawBefore(t *testing.T) {
-	b := newBatch(64)
+	b := newBatch(64, "service")
 	random := rand.New(rand.NewPCG(1, 2))
 	traces := map[string]int{}
 	for range 3 {
