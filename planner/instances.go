@@ -274,7 +274,7 @@ func (r *decision) spread(resource int) {
 			k.set = k.now
 		}
 		stays := math.Abs(s.grant.Set-s.now) < u/2
-		s.evens = stays && s.uneven()
+		s.evens = stays && s.uneven(r.idle(resource, r.believed(resource)) < -u/2)
 		switch {
 		case resource == 0 && s.scale != nil && s.free:
 			// Its number goes with it: see number.go.
@@ -380,15 +380,16 @@ func (r *decision) amounts(moving []*seat, left []float64) {
 
 // uneven reports whether an instance has more than its part of what the workload has, and is
 // to come down to it although the workload itself does not move: it has no limit where others
-// have one, its host refused to lower it, or it has more than twice its part. All that it has
-// counts in the pool, and serves nothing.
-func (s *seat) uneven() bool {
+// have one, its host refused to lower it, or it has more than twice its part, or, in a pool
+// that is over its capacity, more than that. All that it has counts in the pool, and serves
+// nothing.
+func (s *seat) uneven(over bool) bool {
 	if !s.free || len(s.knobs) < 2 || s.scale != nil || s.unlimited() {
 		return false
 	}
 	return slices.ContainsFunc(s.knobs, func(k instance) bool {
 		part := math.Max(k.share*s.now, math.Max(s.dial.Min, k.min))
-		loose := k.Held.Standing.Cap(k.found).Unlimited || k.Owes || k.now > 2*part+s.of.Unit
+		loose := k.Held.Standing.Cap(k.found).Unlimited || k.Owes || over || k.now > 2*part+s.of.Unit
 		return loose && !k.stuck && k.now > part+s.of.Unit/2
 	})
 }

@@ -189,6 +189,20 @@ func TestAnInstanceWithTwiceItsPartComesDown(t *testing.T) {
 	}
 }
 
+// The host had lowered them to half of what they had, and no further at once.
+func TestInstancesWithTwiceTheirPartComeDownInAPoolThatIsOverItsCapacity(t *testing.T) {
+	f := newFleet(map[trimtab.KnobID]trimtab.Amount{at("h", "a", "1"): trimtab.Units(2), at("h", "a", "2"): trimtab.Units(2),
+		at("h", "a", "3"): trimtab.Units(4), at("h", "a", "4"): trimtab.Units(4)}, nil)
+	c := pool(fair.NJCPolicy{}, trimtab.Act)
+	c.Workloads, c.Guard = c.Workloads[1:2], guard.Config{}
+	f.settle(leads(t, c), t0, 12, map[string]float64{"a": 8})
+	for id, has := range f.now {
+		if has.Value > 2.1 {
+			t.Errorf("instance %s has %v of a pool of 8", id.Instance, has)
+		}
+	}
+}
+
 func TestAnInstanceThatServesMoreGetsMore(t *testing.T) {
 	f := newFleet(map[trimtab.KnobID]trimtab.Amount{
 		at("h1", "a", "1"): trimtab.Units(3), at("h2", "a", "1"): trimtab.Units(3),

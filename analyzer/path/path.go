@@ -136,13 +136,14 @@ const maxEarly = 1000
 
 // countEarly counts the requests of a trace, which was just loaded, that ended by mark
 // and whose callers are not there: their interval is closed now, and the callers may
-// take long, or never come. It returns the end of the next one; 0: there is none.
+// take long, or never come. It returns the end of the next one, or of the trace; 0: all
+// that is known of it has ended.
 func (p *Path) countEarly(t *traceRecord, mark int64) (next int64) {
+	if t.end > mark {
+		next = t.end
+	}
 	if p.config.Lateness == 0 || t.count > maxEarly {
-		if t.end > mark {
-			return t.end
-		}
-		return 0
+		return next
 	}
 	k := t.head
 	for i := range p.tree.nodes {
@@ -150,9 +151,7 @@ func (p *Path) countEarly(t *traceRecord, mark int64) (next int64) {
 		k = r.next
 		switch {
 		case n.end > mark && n.end <= t.end:
-			if next == 0 || n.end < next {
-				next = n.end
-			}
+			next = min(next, n.end)
 		case n.duplicate || n.workload == noWorkload || n.role != servedRole || r.flags&recCounted != 0:
 		case n.up != none || n.parent == 0 || p.places.places[p.places.places[n.place].base].inner <= 0:
 			p.accountTop(n)

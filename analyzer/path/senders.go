@@ -22,8 +22,9 @@ type clock struct {
 	// age is how long after their end its spans came, behind by how much they ended
 	// before what had come from it already.
 	age, behind lateness
-	// late and disorder are what these tell, in ns.
+	// late and disorder are what these tell, in ns, and spans how many they rest on.
 	late, disorder int64
+	spans          int
 }
 
 const (
@@ -41,6 +42,8 @@ const (
 	// awaited is for how long a sender that is silent is waited for, in ns: longer, and
 	// it is taken to be gone, or to send next to nothing.
 	awaited = 30 * 1e9
+	// gone is the silence after which a sender is not looked at any more, in ns.
+	gone = 600 * 1e9
 	// strayFor is for how long all spans of a sender must be older than maxAge until
 	// its clock is taken to be wrong, in ns: until then they may have waited.
 	strayFor = 30 * 1e9
@@ -91,6 +94,7 @@ func (c *clock) learn() {
 	if v, ok := c.behind.quantile(); ok {
 		c.disorder = v
 	}
+	c.spans = c.age.spans()
 }
 
 // wait is how long after the end of an interval a silent sender may still have spans
@@ -237,7 +241,7 @@ func (s *senders) advance(now int64) {
 	for _, silent := range []bool{false, true} {
 		for i := range s.clocks {
 			c := &s.clocks[i]
-			if c.heard == 0 || c.silent(now, s.config) != silent {
+			if now-c.heard > gone || c.silent(now, s.config) != silent {
 				continue
 			}
 			g := s.group(c.workload)
@@ -251,7 +255,7 @@ func (s *senders) advance(now int64) {
 			if silent {
 				continue
 			}
-			n := 1 + float64(c.age.spans())
+			n := 1 + float64(c.spans)
 			if g.share += n; m < least {
 				g.missing += n
 			}
