@@ -95,7 +95,7 @@ func pipelineIntake(g *grid) {
 		{rate("trimtab_collector_spans_accepted_total", "source"), "accepted {{source}}"},
 		{rate("trimtab_collector_spans_rejected_total", "source, reason") + ` > 0`, "refused {{source}}: {{reason}}"},
 		{rate("trimtab_collector_requests_rejected_total", "source, reason"), "request refused {{source}}: {{reason}}"},
-		{rate("trimtab_collector_requests_without_spans_total", "source, reason") + ` > 0`, "request without spans {{source}}: {{reason}}"},
+		{rate("trimtab_collector_requests_without_spans_total", "source, reason"), "request without spans {{source}}: {{reason}}"},
 	}, from0)
 	g.graph(12, "Answers", "99th percentile of the time until a sender of spans is answered, until Alertmanager is, and until Prometheus answers; the latter two only where they are in use.", "s", []query{
 		{quantile("0.99", "trimtab_collector_answer_seconds", "source"), "spans {{source}}"},
