@@ -38,6 +38,10 @@ type Planner struct {
 	last    time.Time        // when the last round was
 	now     time.Time        // that of the step that runs
 	came    string           // a workload of which an instance came to serve since then
+	// overloaded: the needs of workloads that share by weight did not fit in the last round.
+	overloaded bool
+	// chosen is what was decided for them, in units; nil: nothing was.
+	chosen map[string]int
 	// patience is the least time from the last round to one that a need starts:
 	// it grows while such rounds change nothing.
 	patience time.Duration
