@@ -40,8 +40,6 @@ type Planner struct {
 	came    string           // a workload of which an instance came to serve since then
 	// overloaded: the needs of workloads that share by weight did not fit in the last round.
 	overloaded bool
-	// chosen is what was decided for them, in units; nil: nothing was.
-	chosen map[string]int
 	// patience is the least time from the last round to one that a need starts:
 	// it grows while such rounds change nothing.
 	patience time.Duration
@@ -66,6 +64,8 @@ type workload struct {
 	dials    []*dial
 	loan     *loan // nil: no alert fires, and nothing is to be given back
 	returned time.Time
+	// chosen: it is served in the overload that lasts.
+	chosen bool
 	// account is what it has used of its error budget.
 	account  probe.Account
 	released bool

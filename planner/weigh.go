@@ -16,19 +16,22 @@ import (
 // holds where they do not fit and the objective is about entitlements: who stays within its own
 // is served whatever others want, and who asks for more has what they leave.
 //
-// An objective that weighs utilities decides where needs do not fit: whoever it serves has a
-// share of at least its need, and whoever it does not has a crumb and what is left over. Each
-// change of who is served costs a whole backlog, so one that gains little is not made.
+// An objective that sums utilities gains by serving some in full where not all can be: they
+// share the pool in proportion to their needs, and each other one has a crumb and what they leave.
+// Each change of who is served costs a whole backlog, so whoever is stays it while the overload
+// lasts, as far as the pool can serve it.
 //
 // Source: the domination of quotas by weights in proportion to the same amounts, for a weighted
-// max-min fair scheduler; docs/weights.md.
+// max-min fair scheduler; docs/operations.md, "CPU by weight".
 
 const (
-	// worthwhile is by what part of its value an objective must gain by a change of shares.
-	worthwhile = 0.15
 	// crumb is the part of its entitlement that a workload keeps which is not served: enough
 	// for its probes.
-	crumb = 0.1
+	crumb = 0.05
+	// full and fuller are the parts of the pool that the needs of those who are served may
+	// take, by the most hopeful reading, when one more is to be, and before one is given up:
+	// what others leave, and what is not used at the moment, serves them as well.
+	full, fuller = 1.1, 1.25
 )
 
 // weigh sets the aims of the free seats that are in where all of them share by weight, and
@@ -43,9 +46,11 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 	}
 	over := r.overloaded(asked)
 	if r.planner.overloaded = over; !over {
-		r.planner.chosen = nil
+		for _, s := range asked {
+			s.chosen = false
+		}
 	}
-	if !over || !r.planner.traits.Weighs {
+	if !over || !r.planner.traits.Sums {
 		detail := "needs fit; the kernel shares"
 		if over {
 			detail = "needs do not fit; the kernel shares by entitlement"
@@ -55,7 +60,6 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 		}
 		return true
 	}
-	r.solve(in)
 	r.choose(asked)
 	return true
 }
@@ -105,62 +109,75 @@ func (s *seat) rest(e float64, detail string) {
 	s.stays = true
 }
 
-// choose turns what the policy gives into shares: whoever has its need by that shares what the
-// others cannot use, unless the objective loses by it. Where the gain over what they have is
-// small, all stay.
+// choose decides who is served in an overload, and gives each its share.
 func (r *decision) choose(asked []*seat) {
-	sol := asked[0].in
-	if sol == nil || sol.score == nil {
-		return
-	}
-	aims := slices.Clone(sol.answer.Units)
-	free, served := 0, 0
+	units := float64(max(0, policy.DownUnits(r.idle(0, r.others(asked, 0)), r.planner.cfg.Unit)))
+	least, rest := make(map[*seat]float64, len(asked)), 0.0
 	for _, s := range asked {
-		i := s.at
-		if aims[i] >= s.needAt(-1) {
-			served += aims[i]
-			continue
+		least[s] = math.Max(float64(s.lo), crumb*r.planner.entitlement(s)/s.of.Unit)
+		rest += least[s]
+	}
+	order := r.order(asked)
+	served, hopeful, needs := 0, 0.0, 0.0
+	for _, s := range order {
+		most := full
+		if s.chosen {
+			most = fuller
 		}
-		least := min(max(s.lo, int(math.Ceil(crumb*r.planner.entitlement(s)/s.of.Unit))), aims[i])
-		free += aims[i] - least
-		aims[i] = least
-	}
-	free += max(0, sol.problem.Units-sum(sol.answer.Units))
-	if served > 0 {
-		for _, s := range asked {
-			if i := s.at; sol.answer.Units[i] >= s.needAt(-1) {
-				aims[i] = min(aims[i]+free*aims[i]/served, s.hi)
-			}
+		if hopeful += float64(s.needAt(-1)); hopeful > most*(units-rest+least[s]) {
+			break
 		}
+		served, needs, rest = served+1, needs+float64(s.needAt(0)), rest-least[s]
 	}
-	best := sol.score(sol.answer.Units)
-	if value := sol.score(aims); served == 0 || value < best-1e-3*math.Abs(best) {
-		aims = sol.answer.Units
-	}
-	if last := r.lastChoice(asked); last != nil && sol.score(last) >= best-worthwhile*math.Abs(best) {
-		aims = last
-	} else {
-		r.planner.chosen = map[string]int{}
-	}
-	for _, s := range asked {
-		r.planner.chosen[s.Name] = aims[s.at]
-		if s.aim = aims[s.at]; math.Abs(float64(s.aim)*s.of.Unit-s.now) < s.of.Unit {
-			s.stays, s.binding = true, trimtab.Binding{Kind: trimtab.BindingIdle, Detail: "needs do not fit; another division would gain little"}
+	for i, s := range order {
+		had := s.chosen
+		s.chosen = i < served
+		to := least[s]
+		if s.chosen {
+			to = (units - rest) * float64(s.needAt(0)) / needs
+		}
+		s.solved, s.binding = true, trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: s.choice()}
+		s.aim = min(max(int(math.Round(to)), s.lo), s.hi)
+		close := math.Abs(to*s.of.Unit-s.now) <= near*s.now
+		if s.stays = close && had == s.chosen; s.stays {
+			s.aim = policy.UpUnits(s.now, s.of.Unit)
 		}
 	}
 }
 
-// lastChoice is what was decided for these seats in this overload; nil: nothing.
-func (r *decision) lastChoice(asked []*seat) []int {
-	last := make([]int, len(asked))
-	for _, s := range asked {
-		aim, ok := r.planner.chosen[s.Name]
-		if !ok {
-			return nil
-		}
-		last[s.at] = aim
+// near is how far a share may be from what it is to be before it is moved, as a part of it.
+const near = 0.15
+
+// choice says what was decided of a workload.
+func (s *seat) choice() string {
+	if s.chosen {
+		return "needs do not fit; it is served"
 	}
-	return last
+	return "needs do not fit; it has what those leave who are served"
+}
+
+// order returns the seats in the order in which they are served: those that are already, then
+// those that are worth most for what they need.
+func (r *decision) order(asked []*seat) []*seat {
+	worth := make(map[*seat]float64, len(asked))
+	for _, s := range asked {
+		need := s.needAt(0)
+		worth[s] = s.utility(float64(need)*s.of.Unit) / math.Max(float64(need), 1)
+	}
+	out := slices.Clone(asked)
+	slices.SortStableFunc(out, func(a, b *seat) int {
+		if a.chosen != b.chosen {
+			if a.chosen {
+				return -1
+			}
+			return 1
+		}
+		if x, y := worth[a], worth[b]; math.Abs(x-y) > 0.1*math.Max(x, y) {
+			return -cmp.Compare(x, y)
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
+	return out
 }
 
 // bounded takes from the guard what is about limits where a seat has a share by weight: a lower

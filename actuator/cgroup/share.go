@@ -24,7 +24,7 @@ import (
 // quota of the group's own is lifted by Adopt, and comes back with Restore.
 //
 // Source: Linux, cgroup-v2.rst, "cpu.weight"; sched-design-CFS.rst. That weights in proportion
-// to amounts give no less at any instant than quotas of these amounts is in docs/weights.md.
+// to amounts give no less at any instant than quotas of these amounts is in docs/operations.md, "CPU by weight".
 type Share struct {
 	*Weight
 	unit float64
