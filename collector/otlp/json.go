@@ -243,7 +243,7 @@ func jsonAny(v jsonvalue.Value) (text string, ok bool) {
 // jsonSpan packs or rejects one span. A time or enum that cannot be read is
 // an error of the whole request, as in protobuf's JSON.
 func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
-	s := trimtab.Span{Adjusted: 1}
+	s, peer := trimtab.Span{Adjusted: 1}, p.Peer()
 	var trace, id, parent, attributes jsonvalue.Value
 	for key, v := range v.Members() {
 		if v.Absent() {
@@ -278,8 +278,8 @@ func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
 		}
 	}
 	hasParent := len(parent) > len(`""`)
-	if mayReceive(s.Kind, !hasParent) {
-		jsonAttributes(attributes, &s)
+	if hasToTell(s.Kind) {
+		jsonAttributes(attributes, &s, peer)
 	}
 	switch {
 	case !jsonID(trace, s.TraceID[:]):
@@ -289,7 +289,7 @@ func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
 	case hasParent && !jsonID(parent, s.Parent[:]):
 		p.Reject(collector.BadParentID)
 	default:
-		p.Add(&s)
+		p.AddCall(&s, peer.Name())
 	}
 	return nil
 }
