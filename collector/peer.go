@@ -150,6 +150,15 @@ func (p *Peer) TakeNumber(key []byte, n int64) {
 	}
 }
 
+// TakeLiteral is TakeNumber of an integer or boolean as JSON writes it.
+func (p *Peer) TakeLiteral(key []byte, literal string) {
+	n, _ := strconv.ParseInt(literal, 10, 64)
+	if literal == "true" {
+		n = 1
+	}
+	p.TakeNumber(key, n)
+}
+
 // TakeEndpoint notes an endpoint as Zipkin has it; the zero Addr is none.
 func (p *Peer) TakeEndpoint(service []byte, address netip.Addr, port uint16) {
 	p.set(peerEndpoint, 1, service)

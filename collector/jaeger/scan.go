@@ -257,7 +257,9 @@ func applyTag(b []byte, s *trimtab.Span, peer *collector.Peer) error {
 	if err != nil {
 		return err
 	}
-	if value, ok := t.value(); ok {
+	if t.kind != typeText && collector.NamesPeer(t.key) {
+		peer.TakeNumber(t.key, int64(t.number))
+	} else if value, ok := t.value(); ok {
 		collector.ApplyJaegerTag(s, peer, t.key, value)
 	}
 	return nil

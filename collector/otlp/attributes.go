@@ -44,7 +44,10 @@ func mayMatter(b []byte) bool {
 func jsonAttributes(list jsonvalue.Value, s *trimtab.Span, peer *collector.Peer) {
 	for kv := range list.Elements() {
 		key, _ := kv.Member("key").Text()
-		if text, ok := jsonAny(kv.Member("value")); ok {
+		switch text, ok, literal := jsonAny(kv.Member("value")); {
+		case literal:
+			peer.TakeLiteral([]byte(key), text)
+		case ok:
 			collector.ApplyAttribute(s, peer, []byte(key), []byte(text))
 		}
 	}

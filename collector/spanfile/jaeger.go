@@ -99,7 +99,10 @@ func jaegerSpan(v jsonvalue.Value, processes map[string]*collector.Resource, cac
 			process = m
 		case "tags":
 			for tag := range m.Elements() {
-				if key, value, ok := jaegerTag(tag); ok {
+				key, value, ok := jaegerTag(tag)
+				if _, isText := tag.Member("value").Text(); ok && !isText && collector.NamesPeer([]byte(key)) {
+					peer.TakeLiteral([]byte(key), value)
+				} else if ok {
 					collector.ApplyJaegerTag(&s, peer, []byte(key), []byte(value))
 				}
 			}
