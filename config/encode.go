@@ -3,12 +3,13 @@ package config
 import (
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
+	promconfig "github.com/prometheus/common/config"
 )
 
 // Redacted returns the configuration, defaults included, as YAML that may be
@@ -16,7 +17,7 @@ import (
 func (c *Config) Redacted() []byte { return redacted(*c) }
 
 func redacted(v any) []byte {
-	tree, _ := encode(reflect.ValueOf(v))
+	tree, _ := encode(reflect.ValueOf(v), defaults(reflect.TypeOf(v)))
 	b, err := yaml.Marshal(tree)
 	if err != nil {
 		return []byte("error: " + err.Error() + "\n")
@@ -24,9 +25,21 @@ func redacted(v any) []byte {
 	return b
 }
 
+// defaults returns what a section is where a file does not say it; of one without defaults
+// that differ from zero, nothing.
+func defaults(t reflect.Type) reflect.Value {
+	switch t {
+	case reflect.TypeFor[Config]():
+		return reflect.ValueOf(*zero())
+	case reflect.TypeFor[Speculate]():
+		return reflect.ValueOf(Speculate{Slack: 1})
+	}
+	return reflect.Value{}
+}
+
 // encode turns v into what the YAML writer takes; empty says that it may be
-// left out.
-func encode(v reflect.Value) (tree any, empty bool) {
+// left out. byDefault is what v is where a file does not say it, if that is known.
+func encode(v, byDefault reflect.Value) (tree any, empty bool) {
 	if isSecret(v.Type()) {
 		return hidden, v.Len() == 0
 	}
@@ -35,6 +48,13 @@ func encode(v reflect.Value) (tree any, empty bool) {
 		return short(x), x == 0
 	case Bytes:
 		return x.String(), x == 0
+	case promconfig.URL: // of a proxy: it may hold a password
+		return hidden, x.URL == nil
+	case float64: // 1e+06 would be read as text
+		if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+			return int64(x), x == 0
+		}
+		return x, x == 0
 	case Prometheus:
 		if x.URL == "" { // its defaults alone are no section
 			return nil, true
@@ -56,35 +76,40 @@ func encode(v reflect.Value) (tree any, empty bool) {
 		if s, ok := v.Interface().(fmt.Stringer); ok { // a URL: its String shows no password
 			return s.String(), false
 		}
-		tree, _ = encode(v.Elem())
+		tree, _ = encode(v.Elem(), defaults(v.Elem().Type()))
 		return tree, false
 	case reflect.Struct:
-		return encodeStruct(v)
+		return encodeStruct(v, byDefault)
 	case reflect.Map:
 		return encodeMap(v)
 	case reflect.Slice:
 		list := make([]any, v.Len())
 		for i := range list {
-			list[i], _ = encode(v.Index(i))
+			list[i], _ = encode(v.Index(i), reflect.Value{})
 		}
 		return list, len(list) == 0
 	}
 	return v.Interface(), v.IsZero()
 }
 
-func encodeStruct(v reflect.Value) (tree yaml.MapSlice, empty bool) {
+func encodeStruct(v, byDefault reflect.Value) (tree yaml.MapSlice, empty bool) {
 	for i := range v.NumField() {
 		name, inline := keyOf(v.Type().Field(i))
 		if name == "" && !inline {
 			continue
 		}
-		inner, none := encode(v.Field(i))
+		var field reflect.Value
+		if byDefault.IsValid() {
+			field = byDefault.Field(i)
+		}
+		inner, none := encode(v.Field(i), field)
+		if none && scalar(v.Field(i)) && field.IsValid() && !field.IsZero() {
+			none = false // zero was asked for
+		}
 		switch items, isMap := inner.(yaml.MapSlice); {
 		case none:
 		case inline && isMap:
 			tree = append(tree, items...)
-		case strings.HasSuffix(name, "proxy_url"):
-			tree = append(tree, yaml.MapItem{Key: name, Value: hidden})
 		case name == "http_headers":
 			tree = append(tree, yaml.MapItem{Key: name, Value: hidden})
 		default:
@@ -94,13 +119,18 @@ func encodeStruct(v reflect.Value) (tree yaml.MapSlice, empty bool) {
 	return tree, len(tree) == 0
 }
 
+// scalar reports whether a value is one number, switch or text.
+func scalar(v reflect.Value) bool {
+	return v.CanInt() || v.CanFloat() || v.Kind() == reflect.Bool || v.Kind() == reflect.String
+}
+
 func encodeMap(v reflect.Value) (tree yaml.MapSlice, empty bool) {
 	names := map[string]reflect.Value{}
 	for _, k := range v.MapKeys() {
 		names[k.String()] = v.MapIndex(k)
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		inner, _ := encode(names[name])
+		inner, _ := encode(names[name], reflect.Value{})
 		tree = append(tree, yaml.MapItem{Key: name, Value: inner})
 	}
 	return tree, len(tree) == 0

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
@@ -32,6 +33,9 @@ const (
 	// take, by the most hopeful reading, when one more is to be, and before one is given up:
 	// what others leave, and what is not used at the moment, serves them as well.
 	full, fuller = 1.1, 1.25
+	// dwell is how long a choice stands at least while the overload lasts: as long as it takes
+	// to work off a backlog, and to learn what the chosen ones really need.
+	dwell = time.Minute
 )
 
 // weigh sets the aims of the free seats that are in where all of them share by weight, and
@@ -46,8 +50,9 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 	}
 	over := r.overloaded(asked)
 	if r.planner.overloaded = over; !over {
+		r.planner.choseAt = time.Time{}
 		for _, s := range asked {
-			s.chosen = false
+			s.chosen, s.slice = false, 0
 		}
 	}
 	if !over || !r.planner.traits.Sums {
@@ -111,6 +116,22 @@ func (s *seat) rest(e float64, detail string) {
 
 // choose decides who is served in an overload, and gives each its share.
 func (r *decision) choose(asked []*seat) {
+	if r.planner.choseAt.IsZero() || r.now.Sub(r.planner.choseAt) >= dwell || slices.ContainsFunc(asked, func(s *seat) bool { return s.slice == 0 }) {
+		r.chooseAnew(asked)
+		r.planner.choseAt = r.now
+	}
+	for _, s := range asked {
+		s.solved, s.aim = true, s.slice
+		s.binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: s.choice()}
+		if s.stays = math.Abs(float64(s.slice)*s.of.Unit-s.now) < s.of.Unit; s.stays {
+			s.aim = policy.UpUnits(s.now, s.of.Unit)
+		}
+	}
+}
+
+// chooseAnew picks those who are served, in order, as far as the pool serves them, and what part
+// of it each has.
+func (r *decision) chooseAnew(asked []*seat) {
 	units := float64(max(0, policy.DownUnits(r.idle(0, r.others(asked, 0)), r.planner.cfg.Unit)))
 	least, rest := make(map[*seat]float64, len(asked)), 0.0
 	for _, s := range asked {
@@ -130,23 +151,14 @@ func (r *decision) choose(asked []*seat) {
 		served, needs, rest = served+1, needs+float64(s.needAt(0)), rest-least[s]
 	}
 	for i, s := range order {
-		had := s.chosen
 		s.chosen = i < served
 		to := least[s]
 		if s.chosen {
 			to = (units - rest) * float64(s.needAt(0)) / needs
 		}
-		s.solved, s.binding = true, trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: s.choice()}
-		s.aim = min(max(int(math.Round(to)), s.lo), s.hi)
-		close := math.Abs(to*s.of.Unit-s.now) <= near*s.now
-		if s.stays = close && had == s.chosen; s.stays {
-			s.aim = policy.UpUnits(s.now, s.of.Unit)
-		}
+		s.slice = min(max(int(math.Round(to)), s.lo, 1), s.hi)
 	}
 }
-
-// near is how far a share may be from what it is to be before it is moved, as a part of it.
-const near = 0.15
 
 // choice says what was decided of a workload.
 func (s *seat) choice() string {

@@ -268,7 +268,7 @@ func (k *Alive) killFrozen(ctx context.Context) error {
 	if err := k.freeze(true); err != nil {
 		return err
 	}
-	_, err := k.until(ctx, k.frozen)
+	_, err := k.until(ctx, k.refrozen)
 	if err == nil {
 		err = k.signal()
 	}

@@ -6,7 +6,8 @@
 //
 // Both act on the whole subtree. Freezing takes a moment: [Running.Read] is the state
 // that was requested, [Running.Effective] whether all processes are frozen (cgroup.events;
-// FREEZING does not count). They are frozen as well while a group above is.
+// FREEZING does not count). They are frozen as well while a group above is. Version 1 can
+// stay FREEZING for ever, as where a shell forks: it is asked again at each look.
 //
 // A kill cannot be undone: [Alive.Write] of 1 is refused if no process is left, and a
 // restore says so and drops the journal's entry. Processes that start in the group after

@@ -77,6 +77,23 @@ func (g group) frozen() (bool, error) {
 	return state == "FROZEN", err
 }
 
+// refrozen is frozen for whoever asked for it. Version 1 asks each process once: one that
+// was in vfork then sleeps until its child runs on, which is frozen, and the group stays
+// FREEZING for ever. Asked again, the kernel counts it as frozen where it sleeps.
+func (g group) refrozen() (bool, error) {
+	on, err := g.frozen()
+	if on || err != nil || g.version() != 1 {
+		return on, err
+	}
+	if on, err = g.frozenBySelf(); !on || err != nil {
+		return false, err // somebody thawed it meanwhile
+	}
+	if err = g.freeze(true); err != nil {
+		return false, err
+	}
+	return g.frozen()
+}
+
 // freeze asks for the group to freeze, or to thaw.
 func (g group) freeze(on bool) error {
 	switch {

@@ -14,6 +14,8 @@ import (
 type Running struct {
 	group
 	config Config
+	// freezing: it was this knob that asked for 0 last.
+	freezing bool
 }
 
 var (
@@ -28,7 +30,7 @@ func OpenRunning(c Config) (*Running, error) {
 		return nil, err
 	}
 	c.Path = g.Group()
-	return &Running{g, c}, nil
+	return &Running{group: g, config: c}, nil
 }
 
 // runningKind and aliveKind mark what Undo returns.
@@ -95,8 +97,12 @@ func (k *Running) Read(ctx context.Context) (trimtab.Amount, error) {
 	return k.read(ctx, k.frozenBySelf)
 }
 
-// Effective returns 0 once all processes are frozen.
+// Effective returns 0 once all processes are frozen. Where this knob asked for that, it
+// asks again for those that are not.
 func (k *Running) Effective(ctx context.Context) (trimtab.Amount, error) {
+	if k.freezing {
+		return k.read(ctx, k.refrozen)
+	}
 	return k.read(ctx, k.frozen)
 }
 
@@ -130,5 +136,6 @@ func (k *Running) Write(ctx context.Context, a trimtab.Amount) error {
 	if err != nil {
 		return fmt.Errorf("write freezer of cgroup %s: %w", k.Group(), err)
 	}
+	k.freezing = freeze
 	return nil
 }

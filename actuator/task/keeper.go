@@ -359,8 +359,8 @@ func (r *Runner) turn(ctx context.Context, id ID, to State) error {
 	ctx, cancel := context.WithTimeout(ctx, freezeWait)
 	defer cancel()
 	for to == Frozen {
-		now, err := k.Effective(ctx)
-		if errors.Is(err, os.ErrNotExist) || err == nil && now.Value == 0 {
+		still, err := r.still(ctx, t, k)
+		if errors.Is(err, os.ErrNotExist) || still {
 			return nil // it ended meanwhile, or stands still
 		}
 		if err != nil && ctx.Err() == nil {
@@ -396,4 +396,19 @@ func (r *Runner) switchTo(ctx context.Context, t *task, to State) (*freezer.Runn
 	}
 	r.change(t, func(i *Info) { i.State = to })
 	return k, nil
+}
+
+// still reports whether nothing of a task runs, or that it need not stand still any more:
+// another call has thawed it since, or it is killed.
+func (r *Runner) still(ctx context.Context, t *task, k *freezer.Running) (bool, error) {
+	t.turning.Lock()
+	defer t.turning.Unlock()
+	r.mu.Lock()
+	state := t.info.State
+	r.mu.Unlock()
+	if state != Frozen {
+		return true, nil
+	}
+	now, err := k.Effective(ctx)
+	return err == nil && now.Value == 0, err
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hungfs"
 )
 
 func TestATaskThatForksAwayHasNotEndedAndIsKilled(t *testing.T) {
@@ -175,6 +177,38 @@ func TestATaskThatCannotBeKilledIsReportedAndTriedAgainAndHoldsNobodyUp(t *testi
 		t.Errorf("%+v", info)
 	}
 	h.empty()
+}
+
+// On a busy machine a killed process may get no CPU time before the kill has done its part.
+// This one waits for a file system.
+func TestAFrozenTaskThatIsKilledEndsWhenItCanAndIsNotFrozenAgain(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		fs := hungfs.Mount(t)
+		defer fs.Release()
+		r := h.open()
+		id := h.start(h.spec("stat", filepath.Join(fs.Dir, "x")))
+		<-fs.Asked
+		group := r.tree.path(Oversubscribed, leafOf(id))
+		pids, err := r.tree.processes(group)
+		if err != nil || len(pids) != 1 {
+			t.Fatal(pids, err)
+		}
+		process := h.process(strconv.Itoa(pids[0]))
+		file, text := filepath.Join(r.tree.main.Path(), group, "freezer.state"), "FROZEN"
+		if h.version == 2 {
+			file, text = filepath.Join(r.tree.main.Path(), group, "cgroup.freeze"), "1"
+		}
+		if err := os.WriteFile(file, []byte(text), 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.tree.kill(t.Context(), group); err != nil {
+			t.Fatal(err)
+		}
+		if err := fs.Release(); err != nil {
+			t.Fatal(err)
+		}
+		h.gone(process)
+	})
 }
 
 func TestWhatCannotBeKilledWhenTheRunnerClosesIsLeftToTheWatchdog(t *testing.T) {

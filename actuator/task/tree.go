@@ -345,6 +345,23 @@ func (t *tree) kill(ctx context.Context, group string) error {
 	if err := k.Write(ctx, trimtab.Units(0)); err != nil && !gone(err) {
 		return err
 	}
+	return t.thaw(ctx, group)
+}
+
+// thaw lets a group that was frozen when it was killed end: on version 1 SIGKILL does
+// not end what is frozen, and the kill freezes again what has not ended in its time.
+func (t *tree) thaw(ctx context.Context, group string) error {
+	k, err := freezer.OpenRunning(freezer.Config{Root: t.main.Path(), Path: group})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = k.Close() }() // each write of it was checked
+	if v, err := k.Read(ctx); gone(err) || err == nil && v.Value == 1 {
+		return nil
+	}
+	if err := k.Write(ctx, trimtab.Units(1)); err != nil && !gone(err) {
+		return err
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -11,26 +12,26 @@ import (
 	"strings"
 	"time"
 
-	promconfig "github.com/prometheus/common/config"
-
-	"github.com/trimtab/trimtab/collector/prometheus"
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // initDraftCmd is `trimtab init` without more.
 type initDraftCmd struct {
 	URL        string `help:"Address of the running trimtab that has seen spans." default:"http://127.0.0.1:9600" env:"TRIMTAB_URL"`
-	Prometheus string `name:"prometheus.url" help:"Prometheus whose metrics are looked through." placeholder:"URL"`
-	CgroupRoot string `help:"Directory of the control groups. Left out: found in /proc/self/mountinfo." type:"path" placeholder:"DIR"`
+	Config     string `name:"config.file" help:"Configuration file that the draft goes on from. Left out: the configuration of the running trimtab." type:"path" placeholder:"FILE"`
+	Prometheus string `name:"prometheus.url" help:"Prometheus whose metrics are looked through. Left out: the one that the configuration names." placeholder:"URL"`
+	CgroupRoot string `help:"Directory of the control groups. Left out: that of the configuration, or found in /proc/self/mountinfo." type:"path" placeholder:"DIR"`
 }
 
 // Example is shown by --help.
 func (initDraftCmd) Example() string {
-	return "trimtab init draft > trimtab.yaml && trimtab check config trimtab.yaml\ntrimtab init --prometheus.url http://127.0.0.1:9090"
+	return "trimtab init draft > trimtab.yaml && trimtab check config trimtab.yaml\ntrimtab init --prometheus.url http://127.0.0.1:9090\ntrimtab init --config.file trimtab.yaml > new.yaml   # what it says, and what it lacks"
 }
 
 // Bounds of what a draft looks at.
@@ -42,13 +43,20 @@ const (
 
 // draft collects what is there, and writes it down.
 type draft struct {
-	cmd    *initDraftCmd
-	ctx    context.Context
+	cmd *initDraftCmd
+	ctx context.Context
+	// given is what the draft goes on from, and from where that is.
+	given  *config.Given
+	from   string
 	groups []string // relative to the root
+	root   string
 	cores  float64
-	lines  []string
-	knobs  int
-	series bool // a query was written
+	// asked is what Prometheus has, unasked why that is not known.
+	asked   []requests
+	unasked error
+	lines   []string
+	knobs   int
+	series  bool // a query was written
 }
 
 // Run prints a configuration that recommends where a limit was found, and only watches
@@ -56,21 +64,23 @@ type draft struct {
 func (c *initDraftCmd) Run(ctx context.Context, t terminal) error {
 	ctx, cancel := context.WithTimeout(ctx, draftTime)
 	defer cancel()
+	d := &draft{cmd: c, ctx: ctx}
 	s, err := client.Client{URL: c.URL}.Status(ctx)
-	if err != nil {
+	if err != nil && c.Config == "" {
 		return hint.Else(fmt.Errorf("init: %w", err), "start trimtab run, send it spans for a minute, and try again")
 	}
-	d := &draft{cmd: c, ctx: ctx}
-	d.look()
-	found := 0
-	for i := range s.Workloads {
-		if row := &s.Workloads[i]; row.Code == view.Discovered {
-			d.workload(row)
-			found++
-		}
+	if err := d.goOnFrom(); err != nil {
+		return fmt.Errorf("init: %w", err)
 	}
-	if found == 0 {
-		return hint.Add(fmt.Errorf("init: the trimtab at %s has found no service in spans", c.URL), "send it OTLP spans (127.0.0.1:4317) for a minute, and try again")
+	if err != nil {
+		s = &view.Status{}
+		d.add("  # no trimtab answers at %s, so services that only spans tell of are not here", c.URL)
+	}
+	d.look()
+	d.askPrometheus()
+	if d.services(s) == 0 {
+		return hint.Add(fmt.Errorf("init: neither spans at %s nor metrics tell of a service that is not configured%s", c.URL, d.unaskedText()),
+			"send it OTLP spans (127.0.0.1:4317) for a minute, or name a Prometheus with --prometheus.url, and try again")
 	}
 	text := d.text()
 	if _, err := config.Parse("draft", []byte(text)); err != nil {
@@ -80,18 +90,64 @@ func (c *initDraftCmd) Run(ctx context.Context, t terminal) error {
 	return err
 }
 
+// goOnFrom reads the configuration that there is.
+func (d *draft) goOnFrom() error {
+	var redacted []byte
+	if d.cmd.Config != "" {
+		cfg, err := config.LoadWith(d.cmd.Config, (&site.Objectives{}).Objects())
+		if err != nil {
+			return hint.Add(err, "trimtab check config %s says the same", d.cmd.Config)
+		}
+		redacted, d.from = cfg.Redacted(), d.cmd.Config
+	} else {
+		var err error
+		if redacted, err = (client.Client{URL: d.cmd.URL}).Config(d.ctx); err != nil {
+			return err
+		}
+		d.from = "the running trimtab"
+	}
+	var err error
+	d.given, err = config.GivenBy(redacted)
+	return err
+}
+
+// services writes each service that is not configured, and returns how many there are.
+func (d *draft) services(s *view.Status) (found int) {
+	seen := map[string]bool{}
+	for _, name := range d.given.Names {
+		seen[name] = true
+	}
+	for i := range s.Workloads {
+		row := &s.Workloads[i]
+		if name := view.DraftName(row.Name); row.Code == view.Discovered && !seen[name] {
+			d.workload(row)
+			seen[name], seen[row.Name] = true, true
+			found++
+		}
+	}
+	for _, of := range d.unseen(seen) {
+		d.measured(of)
+		found++
+	}
+	return found
+}
+
 // look lists the control groups of this host and measures its cores.
 func (d *draft) look() {
-	root := d.cmd.CgroupRoot
+	root := cmp.Or(d.cmd.CgroupRoot, d.given.Config.Actuator.CgroupRoot)
 	if root == "" {
 		root, _ = hostfs.CPUHierarchy() // without one there is no knob
 	}
-	if root == "" {
-		return
+	if pool := &d.given.Config.Pool; root == "" || pool.Capacity() > 0 && pool.Resource() != trimtab.CPU {
+		return // nor in a pool of something else
 	}
+	d.root = root
 	var err error
 	if d.cores, err = hostfs.CPUs(root); err != nil { // a tree of plain files
 		d.cores = float64(runtime.NumCPU())
+	}
+	if has := d.given.Config.Pool.Capacity(); has > 0 {
+		d.cores = min(d.cores, has)
 	}
 	_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		rel, relErr := filepath.Rel(root, path)
@@ -118,7 +174,7 @@ func (d *draft) group(service string) string {
 		for _, suffix := range []string{".service", ".scope", ".slice"} {
 			base = strings.TrimSuffix(base, suffix)
 		}
-		if base == service {
+		if base == service && !slices.Contains(d.given.Cgroups, g) {
 			fits = append(fits, g)
 		}
 	}
@@ -146,29 +202,21 @@ func (d *draft) workload(row *view.Row) {
 
 // metrics writes, as a comment, what Prometheus has of a service: its spans tell more.
 func (d *draft) metrics(service string) {
-	if d.cmd.Prometheus == "" {
+	if d.unasked != nil {
+		d.add("    # Prometheus was asked for metrics: %s", strings.ReplaceAll(d.unasked.Error(), "\n", " "))
 		return
 	}
-	var selectors []string
-	for _, label := range []string{"job", "service", "service_name", "app", "deployment", "container"} {
-		selectors = append(selectors, fmt.Sprintf(`{%s=%q,__name__=~".+_seconds_count|.+_requests_total"}`, label, service))
-	}
-	c := prometheus.Config{URL: d.cmd.Prometheus, HTTP: promconfig.DefaultHTTPClientConfig, Interval: 10 * time.Second, Timeout: 10 * time.Second}
-	series, err := prometheus.Series(d.ctx, c, selectors...)
-	if err != nil {
-		d.add("    # Prometheus was asked for metrics: %s", strings.ReplaceAll(err.Error(), "\n", " "))
+	if d.prometheus() == "" {
 		return
 	}
 	seen := map[string]bool{}
-	for _, labels := range series {
-		name := labels["__name__"]
-		for _, label := range []string{"job", "service", "service_name", "app", "deployment", "container"} {
-			if labels[label] != service || seen[name] {
-				continue
-			}
-			seen[name], d.series = true, true
-			d.add(`    # load: 'sum(rate(%s{%s=%q}[1m]))' # in Prometheus; spans tell the load too, and need no query`, name, label, service)
+	for _, of := range d.asked {
+		label := of.labelled(service)
+		if label == "" || seen[of.metric] {
+			continue
 		}
+		seen[of.metric], d.series = true, true
+		d.add(`    # load: 'sum(rate(%s{%s=%q}[1m]))' # in Prometheus; spans tell the load too, and need no query`, of.metric, label, service)
 	}
 	if len(seen) == 0 {
 		d.add("    # Prometheus has no counter of requests whose job, service, app or container is %s", service)
@@ -179,13 +227,36 @@ func (d *draft) metrics(service string) {
 func (d *draft) text() string {
 	host, _ := os.Hostname() // only a comment
 	head := []string{fmt.Sprintf("# Drafted from what trimtab saw on %s. Each line says why it is there.", host)}
-	if d.knobs > 0 {
-		head = append(head,
-			fmt.Sprintf("pool: {cpu: %v} # what this host has: less, if others share it", d.cores),
-			"objective: njc # nobody gets less than its share of the pool while it needs it: docs/objectives.md")
+	reasons := map[string]string{}
+	if d.knobs > 0 && d.given.Config.Pool.Capacity() == 0 {
+		d.given.Set("pool", "cpu", d.cores)
+		reasons["pool"] = "what this host has: less, if others share it"
+		head = append(head, "objective: njc # nobody gets less than its share of the pool while it needs it: docs/objectives.md")
 	}
-	if d.series {
-		head = append(head, fmt.Sprintf("prometheus: {url: %q} # where the metrics below were found", d.cmd.Prometheus))
+	if url := d.prometheus(); d.series && url != d.given.Config.Prometheus.URL {
+		d.given.Set("prometheus", "url", url)
+		reasons["prometheus"] = "where the metrics below were found"
 	}
-	return strings.Join(append(append(head, "workloads:"), d.lines...), "\n") + "\n"
+	if root := d.cmd.CgroupRoot; root != "" && root != d.given.Config.Actuator.CgroupRoot {
+		d.given.Set("actuator", "cgroup_root", root)
+		reasons["actuator"] = "where the control groups below were found"
+	}
+	names, lines := d.given.Sections()
+	for i, name := range names {
+		if name != "objective" || reasons["pool"] == "" {
+			head = append(head, lines[i]+" # "+cmp.Or(reasons[name], "as "+d.from+" has it"))
+		}
+	}
+	for _, key := range d.given.Secrets {
+		head = append(head, fmt.Sprintf("# %s is set in %s, and secret: write it here, or better a file of it, before you start this", key, d.from))
+	}
+	head = append(head, "workloads:")
+	for i, w := range d.given.Workloads {
+		reason := "as " + d.from + " has it"
+		if slices.Contains(d.given.WrittenOut, d.given.Names[i]) {
+			reason += "; its slo is what the file or object says now that it is taken from"
+		}
+		head = append(head, "  - "+w+" # "+reason)
+	}
+	return strings.Join(append(head, d.lines...), "\n") + "\n"
 }

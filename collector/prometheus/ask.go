@@ -4,11 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -69,39 +65,41 @@ func Clock(ctx context.Context, c Config) (ahead, within time.Duration, err erro
 	return there.Sub(before.Add(took / 2)), took, nil
 }
 
-// maxSeries bounds the series that one answer of Series lists.
-const maxSeries = 1000
+// Labelled is one series of an answer, with its value now.
+type Labelled struct {
+	Labels map[string]string
+	Value  float64
+}
 
-// Series lists the labels of the series that one of the selectors finds now, at most 1000.
-func Series(ctx context.Context, c Config, selectors ...string) ([]map[string]string, error) {
+// Vector evaluates expr now, and returns the series that have a finite value >= 0. An
+// answer that is partial or too large is an error.
+func Vector(ctx context.Context, c Config, expr string) ([]Labelled, error) {
 	asker, err := openAsker(c)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = asker.Close() }() // it was only read
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	now := time.Now()
-	form := url.Values{"match[]": selectors, "limit": {strconv.Itoa(maxSeries)},
-		"start": {strconv.FormatInt(now.Add(-5*time.Minute).Unix(), 10)}, "end": {strconv.FormatInt(now.Unix(), 10)}}
-	lister := asker.client
-	response, err := lister.send(ctx, http.MethodPost, "series", form)
+	r, err := asker.client.ask(ctx, expr)
 	if err != nil {
-		return nil, fmt.Errorf("list series: %w", lister.unanswered(ctx, err))
+		return nil, fmt.Errorf("ask Prometheus: %w", err)
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 16*maxAnswer))
-	if err != nil {
-		return nil, fmt.Errorf("list series: %w", lister.unanswered(ctx, err))
+	if r.Data.Type != "vector" {
+		return nil, fmt.Errorf("ask Prometheus: result type %.40q, want a vector", r.Data.Type)
 	}
-	var r struct {
-		Status, Error string
-		Data          []map[string]string
+	var all []struct {
+		Metric map[string]string `json:"metric"`
+		Value  *point            `json:"value"`
 	}
-	if err := json.Unmarshal(body, &r); err != nil || r.Status != "success" {
-		return nil, fmt.Errorf("list series: HTTP %d: %s", response.StatusCode, clip(r.Error))
+	if err := json.Unmarshal(r.Data.Result, &all); err != nil {
+		return nil, fmt.Errorf("ask Prometheus: read answer: %s", clip(err.Error()))
 	}
-	return r.Data[:min(len(r.Data), maxSeries)], nil
+	var out []Labelled
+	for _, s := range all {
+		if s.Value != nil && s.Value.fault() == nil {
+			out = append(out, Labelled{s.Metric, s.Value.value})
+		}
+	}
+	return out, nil
 }
 
 // silent is the bus of a collector that only asks: nothing of it is called.

@@ -25,6 +25,8 @@ type Report struct {
 	Incidents []Incident `json:"incidents"`
 	Omitted   int        `json:"incidents_omitted,omitempty"`
 	Missing   []string   `json:"missing"`
+	// Exceeds is that of the newest plan: see [Planned].
+	Exceeds string `json:"recommendations_exceed,omitempty"`
 }
 
 // Worth is what a workload, or all, got and would have got without trimtab.

@@ -27,6 +27,9 @@ type Section struct {
 func (r *Report) Document() Document {
 	d := Document{Title: "Report on pool " + r.Pool, Lead: []string{
 		fmt.Sprintf("%s to %s, objective %s.", stamp(r.From), stamp(r.To), r.Objective), r.Total.measured(), r.Total.compared(r.Resource)}}
+	if r.Exceeds != "" {
+		d.Lead = append(d.Lead, "Now "+r.Exceeds+".")
+	}
 	d.Sections = append(d.Sections, r.workloads())
 	if held, ok := r.others(); ok {
 		d.Sections = append(d.Sections, held)

@@ -32,11 +32,11 @@ func Draft(row *Row, group string, cores float64) (lines []string, recommends bo
 			load = fmt.Sprintf("%.3g requests per second %s ago, and none seen since", *row.Load, Age(*row.LoadAge))
 		}
 	}
-	name := row.Name
-	if !plainName(name) {
-		name = strconv.Quote(name)
+	name := DraftText(DraftName(row.Name))
+	add("  - name: %s # found in spans, service.name=%s: %s", name, DraftText(row.Name), load)
+	if DraftName(row.Name) != row.Name {
+		add("    match: {spans: {service.name: %s}} # what its spans call it; the name above has the characters that a name may have", DraftText(row.Name))
 	}
-	add("  - name: %s # found in spans, service.name=%s: %s", name, name, load)
 	slo, drafted := draftSLO(row)
 	add("    %s", slo)
 	knob := group != "" && cores > 0
@@ -45,7 +45,7 @@ func Draft(row *Row, group string, cores float64) (lines []string, recommends bo
 		if !drafted {
 			comment = "# "
 		}
-		add("    %sknob: {cgroup: %s, cpu: {max: %v}} # the control group of that name; max is all that this host has", comment, group, cores)
+		add("    %sknob: {cgroup: %s, cpu: {max: %v}} # the control group of that name; max is all that there is", comment, DraftText(group), cores)
 	}
 	switch {
 	case knob && drafted:
@@ -113,11 +113,34 @@ func digits(d time.Duration) time.Duration {
 	return d.Round(max(unit, 1))
 }
 
+// DraftName is what a workload may be called for a service: letters, digits, '.', '_', '-',
+// '/' and ':', the first a letter or digit.
+func DraftName(service string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:", r) {
+			return r
+		}
+		return '-'
+	}, service)
+	if name == "" || strings.ContainsRune("._-/:", rune(name[0])) {
+		name = "service" + name
+	}
+	return name[:min(len(name), 253)]
+}
+
+// DraftText writes a text in YAML.
+func DraftText(s string) string {
+	if plainName(s) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
 // plainName tells that YAML reads a name as that text without quotes.
 func plainName(name string) bool {
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-		if !letter && (i == 0 || !strings.ContainsRune("0123456789-_.", r)) {
+		if !letter && (i == 0 || !strings.ContainsRune("0123456789-_./", r)) {
 			return false
 		}
 	}

@@ -32,8 +32,12 @@ func TestADraftReadsAsTheServiceWhateverItIsCalled(t *testing.T) {
 		if len(read.Workloads) != 1 || read.Workloads[0]["mode"] != "off" {
 			t.Fatalf("%v of\n%s", read.Workloads, strings.Join(lines, "\n"))
 		}
-		if name, ok := read.Workloads[0]["name"].(string); !ok || name != row.Name {
-			t.Fatalf("%q, want %q", read.Workloads[0]["name"], row.Name)
+		name, ok := read.Workloads[0]["name"].(string)
+		if match, is := read.Workloads[0]["match"].(map[string]any); is {
+			name, ok = match["spans"].(map[string]any)["service.name"].(string)
+		}
+		if !ok || name != row.Name {
+			t.Fatalf("%q, want %q", name, row.Name)
 		}
 	})
 }

@@ -28,7 +28,8 @@ func TestRecommendationsThatDoNotFitThePoolTogetherAreSaidToBeSo(t *testing.T) {
 		if planned == nil {
 			t.Fatal("no plan")
 		}
-		for _, got := range []string{planned.Exceeds, v.Status(now).Exceeds} {
+		report := v.Report(now.Add(-time.Hour), now)
+		for _, got := range []string{planned.Exceeds, v.Status(now).Exceeds, report.Exceeds, strings.Join(report.Document().Lead[3:], " ")} {
 			if strings.Contains(got, "2.5 cores together, and the pool has 2 cores") != c.said || !c.said && got != "" {
 				t.Errorf("%s, %v: %q", c.mode, c.set, got)
 			}

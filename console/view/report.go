@@ -44,6 +44,9 @@ func (v *Model) Report(since, now time.Time) Report {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	r.Moves, r.Verdicts = v.book.tally.since(since)
+	if v.plan != nil {
+		r.Exceeds = v.exceeds(v.plan, now)
+	}
 	return r
 }
 

@@ -201,6 +201,15 @@ func (c Client) Alert(ctx context.Context, body []byte, token string) (*alertman
 	return nil, fmt.Errorf("send alert: %s: %s", a.status, s.Error)
 }
 
+// Config returns the configuration in force, as YAML without its secrets.
+func (c Client) Config(ctx context.Context) ([]byte, error) {
+	a, err := c.do(ctx, http.MethodGet, "/api/v1/config", nil, "")
+	if err == nil && a.code != http.StatusOK {
+		err = stranger(fmt.Errorf("ask %s for its configuration: %s", scrub.URL(c.URL), a.status))
+	}
+	return a.body, err
+}
+
 // Text returns the body of an answer as it is. One that says no is an answer
 // too, which begins with its status.
 func (c Client) Text(ctx context.Context, path string) ([]byte, error) {

@@ -69,8 +69,17 @@ func (g *Group) Freeze(stop bool) error {
 	if !stop {
 		value = run
 	}
-	if err := os.WriteFile(file, []byte(value), 0); err != nil {
-		return fmt.Errorf("freeze %s: %w", g.Name, err)
+	for range 100 {
+		err := os.WriteFile(file, []byte(value), 0)
+		if err != nil {
+			return fmt.Errorf("freeze %s: %w", g.Name, err)
+		}
+		// Version 1 asks each process once, and one in vfork does not stop then.
+		now, err := os.ReadFile(file)
+		if err != nil || strings.TrimSpace(string(now)) != "FREEZING" {
+			break
+		}
+		time.Sleep(time.Millisecond)
 	}
 	return nil
 }
