@@ -70,7 +70,11 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		stop := s.background(ctx, "actuator", s.working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
 		return func() error {
 			err := errors.Join(still(), stop())
-			ctx, cancel := context.WithTimeout(context.Background(), a.CloseTime())
+			long := a.CloseTime()
+			if until := s.ending.lengthen(max(0, long-actuator.LeastCloseTime)); !until.IsZero() {
+				s.bus.EndBy(until)
+			}
+			ctx, cancel := s.ending.within(long)
 			defer cancel()
 			return errors.Join(err, a.Close(ctx))
 		}, nil
