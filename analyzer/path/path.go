@@ -178,7 +178,7 @@ func (p *Path) read(frame *trimtab.SpanFrame) {
 		return
 	}
 	p.resources, p.newest = p.resources[:0], p.newest[:0]
-	p.places.now = p.now
+	p.places.begin(p.now)
 	r.Resources(func(_ int, packed []byte) bool {
 		p.resources = append(p.resources, p.places.of(packed))
 		p.newest = append(p.newest, 0)

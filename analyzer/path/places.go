@@ -107,6 +107,9 @@ type places struct {
 	byName map[string]int32
 	cache  map[string]sender
 	cached int
+	// forgotten: the cache was emptied while a frame was read. Only one sender of each
+	// component is followed from the next frame on.
+	forgotten bool
 	// The spare indexes are free: sweep removed what had them.
 	sparePlaces    []placeID
 	spareWorkloads []int32
@@ -199,9 +202,20 @@ func (p *places) remember(packed []byte, s sender) {
 	p.cached += len(packed)
 }
 
+// forgetResources empties the cache. Numbers of senders that the frame at hand has stay good
+// until it ends.
 func (p *places) forgetResources() {
 	clear(p.cache)
-	p.cached = 0
+	p.cached, p.forgotten = 0, true
+}
+
+// begin prepares for a frame that came at a time.
+func (p *places) begin(now int64) {
+	if p.now = now; !p.forgotten {
+		return
+	}
+	p.forgetResources()
+	p.forgotten = false
 	kept := p.senders.clocks[:1:1]
 	for i := range p.places {
 		if x := &p.places[i]; x.clock != noClock {

@@ -351,6 +351,27 @@ func TestManySendersTakeBoundedMemory(t *testing.T) {
 	balanced(t, p)
 }
 
+func TestAFrameOfMoreSendersThanAreRememberedIsReadWhole(t *testing.T) {
+	p := newPath(t, learning())
+	n := 0
+	for range 3 {
+		var w codec.FrameWriter
+		for range maxCached - 1000 {
+			r, _ := w.AddResource(attrsOf("web", fmt.Sprint(n)))
+			w.Add(&trimtab.Span{TraceID: [16]byte{1, byte(n), byte(n >> 8)}, SpanID: [8]byte{1}, Start: epoch, End: epoch + 1, Adjusted: 1, Resource: r, Kind: trimtab.SpanServer})
+			n++
+		}
+		p.Step(at(0), w.Frame(0))
+	}
+	if got := count(p, "trimtab_path_received_spans_total"); got != float64(n) {
+		t.Errorf("received %v spans, want %d", got, n)
+	}
+	if n := len(p.senders.clocks); n > maxCached+2 {
+		t.Errorf("%d senders are followed", n)
+	}
+	balanced(t, p)
+}
+
 func TestTheClassesOfLatenessCoverAllTimes(t *testing.T) {
 	for ns := int64(1); ns < 60e9; ns += ns/7 + 1 {
 		k := lateClass(ns)
