@@ -57,6 +57,9 @@ type Servpod struct {
 	Component string `json:"component"`
 	// Host is k8s.node.name or host.name of its spans; "": not told.
 	Host string `json:"host,omitempty"`
+	// Peer: it sends no spans, and is what the spans of its callers say they call. Nothing is
+	// known of where it runs, and it has no limits.
+	Peer bool `json:"peer,omitempty"`
 	// Sojourn is its mean time per request over all load levels, in seconds.
 	Sojourn float64 `json:"sojourn_s"`
 	// Weight is P (2), Correlation is rho (3), Variation is V (4), and
@@ -139,7 +142,7 @@ type Budget struct {
 
 // Budgets divides what the SLO leaves beyond the mean sojourn times among the components,
 // in order of name: when none holds a request up for longer, as by its quota, their stalls
-// together keep it within the SLO. A component that adds more to the tail gets less, in
+// together keep it within the SLO. Peers take time, and get none. A component that adds more to the tail gets less, in
 // proportion to the step of Rhythm's algorithm 1, 1 - C_i/ΣC. Times are 0 where nothing is
 // left, and there are none without an SLO or Servpods.
 func (c *Contributions) Budgets() []Budget {
@@ -151,6 +154,10 @@ func (c *Contributions) Budgets() []Budget {
 	room, all := float64(c.SLO), 0.0
 	for i := range c.Servpods { // in order of component
 		s := &c.Servpods[i]
+		if s.Peer {
+			room -= s.Sojourn
+			continue
+		}
 		if len(out) == 0 || out[len(out)-1].Component != s.Component {
 			out, added = append(out, Budget{Component: s.Component}), append(added, 0)
 		}

@@ -67,6 +67,10 @@ func TestBudgetsKeepTheSLOTogetherAndWhoAddsMoreToTheTailGetsLess(t *testing.T) 
 	if len(c.Budgets()) != 3 || math.Abs(sum-float64(c.SLO)) > 1e-12 {
 		t.Errorf("%v, with the sojourn times %v s of %v", c.Budgets(), sum, c.SLO)
 	}
+	c.Servpods = append(c.Servpods, Servpod{Component: "postgresql orders-db", Peer: true, Sojourn: .02, Contribution: .5})
+	if b := c.Budgets(); len(b) != 3 || math.Abs(float64(b[1].Time)-.06*.75/2) > 1e-12 {
+		t.Errorf("%v: a peer takes time from all, and gets none", b)
+	}
 	c.Servpods = c.Servpods[2:3]
 	if b := c.Budgets(); len(b) != 1 || math.Abs(float64(b[0].Time)-.15) > 1e-12 {
 		t.Errorf("%v: the only one has all of it", b)

@@ -21,6 +21,9 @@ type ServpodSketch struct {
 	Component string `json:"component"`
 	// Host is k8s.node.name or host.name; "": not told.
 	Host string `json:"host,omitempty"`
+	// Peer: it sends no spans, and is what the spans of its callers say they call: a
+	// database, a broker, the service of somebody else.
+	Peer bool `json:"peer,omitempty"`
 	// N is the number of requests; x below is the time of one of them in it, with
 	// the waiting of its callers for it, and y its whole latency.
 	N             float64 `json:"n"`
@@ -130,6 +133,7 @@ func MergeServpods(a, b []ServpodSketch) []ServpodSketch {
 			continue
 		}
 		o := &out[n-1]
+		o.Peer = o.Peer && s.Peer
 		o.N, o.Sum, o.Square = o.N+s.N, o.Sum+s.Sum, o.Square+s.Square
 		o.Latency, o.LatencySquare, o.Cross = o.Latency+s.Latency, o.LatencySquare+s.LatencySquare, o.Cross+s.Cross
 		o.Wait, o.Off, o.OffLatency, o.Slack = o.Wait+s.Wait, o.Off+s.Off, o.OffLatency+s.OffLatency, o.Slack+s.Slack

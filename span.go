@@ -44,6 +44,9 @@ type Span struct {
 	Resource uint16
 	Kind     SpanKind
 	Flags    uint8
+	// Peer numbers whom the span calls, from 1, among those that the frame names for its
+	// resource; 0: it does not tell.
+	Peer uint8
 }
 
 // Serves reports whether the span is of a request that was served: a call that was
@@ -51,6 +54,9 @@ type Span struct {
 func (s *Span) Serves() bool {
 	return s.Kind == SpanServer || s.Kind == SpanConsumer && s.Flags&FlagReceive == 0
 }
+
+// Calls reports whether the span is of a call, or of sending a message.
+func (s *Span) Calls() bool { return s.Kind == SpanClient || s.Kind == SpanProducer }
 
 // OwnAttribute marks, as an attribute of their resource, the spans that
 // trimtab writes about its own decisions. A site's collector may send them

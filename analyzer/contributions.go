@@ -48,13 +48,13 @@ func (b beside) hear(now time.Time, c *trimtab.Colocation) {
 }
 
 // ran reports whether best-effort jobs ran after a time on a host of one of the
-// Servpods. One that names no host may be on any.
+// Servpods. One that names no host may be on any; where a peer runs is no matter.
 func (b beside) ran(servpods []trimtab.ServpodSketch, from time.Time) bool {
 	for i := range servpods {
 		if b[servpods[i].Host].After(from) {
 			return true
 		}
-		if servpods[i].Host != "" {
+		if servpods[i].Host != "" || servpods[i].Peer {
 			continue
 		}
 		for _, until := range b {

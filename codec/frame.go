@@ -12,7 +12,13 @@ import (
 //	"TTS" version=1 | u16 resources | u16 0 | u32 spans
 //	resource: u16 attributes, then per attribute u16 len, key, u16 len, value
 //	span:     trace 16 | span 8 | parent 8 | start i64 | end i64 |
-//	          adjusted f32 | resource u16 | kind u8 | flags u8        (56 bytes)
+//	          adjusted f32 | resource u16 | kind u8 |
+//	          flags 5 bits, peer 3 bits                               (56 bytes)
+//
+// A resource with one attribute, whose key is empty, is a peer: whom spans of an earlier
+// resource call. Its value is that resource's index as u16, and a name; the n-th peer of
+// a resource is number n of its spans. Who does not know peers reads a resource that sent
+// nothing.
 const (
 	frameMagic  = "TTS\x01"
 	frameHeader = 12
@@ -20,6 +26,13 @@ const (
 	SpanBytes = 56
 	// MaxFrameSpans bounds a frame, so that it fits a message.
 	MaxFrameSpans = 16384
+	// MaxPeers is how many peers a resource can have in a frame. A resource may stand in
+	// it more than once.
+	MaxPeers = 7
+	// PeerBytes is the size of a peer in a frame without its name.
+	PeerBytes = 8
+	// flagBits is how many bits of the last byte of a span are its flags.
+	flagBits = 5
 )
 
 // frameBounds walks the frame b and returns the offset of the first span; the
@@ -118,6 +131,29 @@ func (w *FrameWriter) AddPackedResource(packed []byte) (index uint16, ok bool) {
 	return uint16(w.nResource - 1), true
 }
 
+// AddPeer appends whom spans of the resource at an index call, which becomes the next
+// number of its peers, at most MaxPeers. ok is false when the frame is full or the name
+// is empty or over 65,533 bytes.
+func (w *FrameWriter) AddPeer(resource uint16, name []byte) (ok bool) {
+	if w.nResource >= math.MaxUint16 || len(name) == 0 || len(name) > math.MaxUint16-2 {
+		return false
+	}
+	b := append(w.resources, 1, 0, 0, 0)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(name)+2))
+	w.resources = append(binary.LittleEndian.AppendUint16(b, resource), name...)
+	w.nResource++
+	return true
+}
+
+// UnpackPeer decodes what [FrameReader.Resources] hands out, if it is a peer: the index of
+// the resource, and a name that is valid while packed is.
+func UnpackPeer(packed []byte) (resource uint16, name []byte, ok bool) {
+	if len(packed) <= PeerBytes || string(packed[:4]) != "\x01\x00\x00\x00" {
+		return 0, nil, false
+	}
+	return binary.LittleEndian.Uint16(packed[6:]), packed[PeerBytes:], true
+}
+
 // PackResource returns the frame's form of a resource.
 func PackResource(attrs []trimtab.Attr) []byte {
 	var w FrameWriter
@@ -146,7 +182,7 @@ func (w *FrameWriter) Add(s *trimtab.Span) (ok bool) {
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.End))
 	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(s.Adjusted))
 	b = binary.LittleEndian.AppendUint16(b, s.Resource)
-	b = append(b, byte(s.Kind), s.Flags)
+	b = append(b, byte(s.Kind), s.Flags&(1<<flagBits-1)|s.Peer<<flagBits)
 	w.spans = b
 	w.nSpans++
 	return true
@@ -245,6 +281,6 @@ func (r *FrameReader) Next(s *trimtab.Span) bool {
 	s.Adjusted = math.Float32frombits(binary.LittleEndian.Uint32(b[48:]))
 	s.Resource = binary.LittleEndian.Uint16(b[52:])
 	s.Kind = trimtab.SpanKind(b[54])
-	s.Flags = b[55]
+	s.Flags, s.Peer = b[55]&(1<<flagBits-1), b[55]>>flagBits
 	return true
 }

@@ -33,7 +33,8 @@ func drawFrame(t *rapid.T) ([]trimtab.Span, [][]trimtab.Attr, *trimtab.SpanFrame
 		s.Start, s.End = rapid.Int64().Draw(t, "start"), rapid.Int64().Draw(t, "end")
 		s.Adjusted = float32(rapid.Float64Range(1, 1e6).Draw(t, "adjusted"))
 		s.Resource = uint16(rapid.IntRange(0, len(resources)-1).Draw(t, "resource"))
-		s.Kind, s.Flags = trimtab.SpanKind(rapid.IntRange(0, 5).Draw(t, "kind")), uint8(rapid.IntRange(0, 3).Draw(t, "flags"))
+		s.Kind, s.Flags = trimtab.SpanKind(rapid.IntRange(0, 5).Draw(t, "kind")), uint8(rapid.IntRange(0, 31).Draw(t, "flags"))
+		s.Peer = uint8(rapid.IntRange(0, MaxPeers).Draw(t, "peer"))
 		if !w.Add(s) {
 			t.Fatal("frame full")
 		}
@@ -80,6 +81,49 @@ func TestAFrameReadsBackAsItWasWritten(t *testing.T) {
 	})
 }
 
+func TestAPeerReadsBackAndIsNoSenderToWhoDoesNotKnowPeers(t *testing.T) {
+	var w FrameWriter
+	shop, _ := w.AddResource([]trimtab.Attr{{Key: "service.name", Value: "shop"}})
+	for _, name := range []string{"redis cache", "postgresql orders-db"} {
+		if !w.AddPeer(shop, []byte(name)) {
+			t.Fatal("refused", name)
+		}
+	}
+	if w.AddPeer(shop, nil) || w.AddPeer(shop, make([]byte, math.MaxUint16-1)) {
+		t.Error("took a peer without a name that can be written")
+	}
+	want := trimtab.Span{Adjusted: 1, Resource: shop, Kind: trimtab.SpanClient, Flags: trimtab.FlagError, Peer: 2}
+	w.Add(&want)
+	f := w.Frame(0)
+	if f.Data[3] != 1 || valid(f) != nil {
+		t.Errorf("version %d, %v", f.Data[3], valid(f))
+	}
+	r, err := ReadFrame(f.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	r.Resources(func(i int, packed []byte) bool {
+		of, name, ok := UnpackPeer(packed)
+		if ok != (i > 0) || of != shop {
+			t.Errorf("entry %d: %v, of %d", i, ok, of)
+		}
+		if names = append(names, string(name)); ok {
+			if attrs := UnpackResource(packed); len(attrs) != 1 || attrs[0].Key != "" {
+				t.Errorf("without peers it is %v", attrs)
+			}
+		}
+		return true
+	})
+	if d := cmp.Diff([]string{"", "redis cache", "postgresql orders-db"}, names); d != "" {
+		t.Error(d)
+	}
+	var got trimtab.Span
+	if !r.Next(&got) || got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 func TestAFrameCutOffAnywhereIsRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_, _, f := drawFrame(t)
@@ -110,7 +154,8 @@ func TestAFullFrameRefusesMore(t *testing.T) {
 func FuzzReadFrame(f *testing.F) {
 	var w FrameWriter
 	w.AddResource([]trimtab.Attr{{Key: "service.name", Value: "a"}})
-	w.Add(&trimtab.Span{Adjusted: 1, Start: 1, End: 2})
+	w.AddPeer(0, []byte("redis"))
+	w.Add(&trimtab.Span{Adjusted: 1, Start: 1, End: 2, Peer: 1})
 	f.Add(w.Frame(0).Data)
 	f.Add([]byte(frameMagic))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -118,7 +163,7 @@ func FuzzReadFrame(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r.Resources(func(_ int, p []byte) bool { UnpackResource(p); return true })
+		r.Resources(func(_ int, p []byte) bool { UnpackResource(p); UnpackPeer(p); return true })
 		var s trimtab.Span
 		n := 0
 		for r.Next(&s) {

@@ -37,6 +37,24 @@ import (
 type sampledSpan struct {
 	trimtab.Span
 	service, state string
+	// calls: it is a call of a database that sends no spans.
+	calls bool
+}
+
+// database are the attributes of a span that calls one, and the name that it gets by them.
+func database() (attrs [][2]string, name string) {
+	return [][2]string{{"db.system", "postgresql"}, {"db.name", "orders"}, {"net.peer.name", "orders-db"}, {"net.peer.port", "5432"}}, "postgresql orders-db"
+}
+
+// attributesOf returns those of a span, each made of key and value by a format.
+func attributesOf(s sampledSpan, format string) (out []string) {
+	if s.calls {
+		attrs, _ := database()
+		for _, a := range attrs {
+			out = append(out, fmt.Sprintf(format, a[0], a[1]))
+		}
+	}
+	return out
 }
 
 // population is 400 requests web -> db, of which a sampler that keeps what is slow
@@ -72,6 +90,8 @@ func population() (spans []sampledSpan, requests float64) {
 		add(2, 1, trimtab.SpanInternal, "web", 1e6, took-1e6, 0)
 		add(3, 2, trimtab.SpanClient, "web", 2e6, took-2e6, trimtab.FlagError*uint8(i%2))
 		add(4, 3, trimtab.SpanServer, "db", 2001e3, took-2001e3, 0)
+		add(5, 2, trimtab.SpanClient, "web", 1e6, 2e6, 0)
+		spans[len(spans)-1].calls = true
 	}
 	return spans, requests
 }
@@ -86,6 +106,10 @@ func asProtobuf(t *testing.T, spans []sampledSpan) []byte {
 				out := &tracepb.Span{TraceId: s.TraceID[:], SpanId: s.SpanID[:], TraceState: s.state, Kind: tracepb.Span_SpanKind(s.Kind), StartTimeUnixNano: uint64(s.Start), EndTimeUnixNano: uint64(s.End)}
 				if s.Parent != [8]byte{} {
 					out.ParentSpanId = s.Parent[:]
+				}
+				for _, a := range attributesOf(s, "%s %s") {
+					key, value, _ := strings.Cut(a, " ")
+					out.Attributes = append(out.Attributes, &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}})
 				}
 				if s.Flags&trimtab.FlagError != 0 {
 					out.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR}
@@ -109,8 +133,8 @@ func asJSON(spans []sampledSpan) string {
 		var list []string
 		for _, s := range spans {
 			if s.service == service {
-				list = append(list, fmt.Sprintf(`{"traceId":"%x","spanId":"%x","parentSpanId":"%s","traceState":%q,"kind":%d,"startTimeUnixNano":"%d","endTimeUnixNano":"%d","status":{"code":%d}}`,
-					s.TraceID, s.SpanID, parentOf(s, ""), s.state, s.Kind, s.Start, s.End, 2*(s.Flags&trimtab.FlagError)))
+				list = append(list, fmt.Sprintf(`{"traceId":"%x","spanId":"%x","parentSpanId":"%s","traceState":%q,"kind":%d,"startTimeUnixNano":"%d","endTimeUnixNano":"%d","status":{"code":%d},"attributes":[%s]}`,
+					s.TraceID, s.SpanID, parentOf(s, ""), s.state, s.Kind, s.Start, s.End, 2*(s.Flags&trimtab.FlagError), strings.Join(attributesOf(s, `{"key":%q,"value":{"stringValue":%q}}`), ",")))
 			}
 		}
 		lists = append(lists, fmt.Sprintf(`{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":%q}}]},"scopeSpans":[{"spans":[%s]}]}`, service, strings.Join(list, ",")))
@@ -142,9 +166,14 @@ func asZipkin(spans []sampledSpan) string {
 		if s.Flags&trimtab.FlagError != 0 {
 			tags += `,"error":"true"`
 		}
-		parent := ""
+		remote := ""
+		if s.calls { // the Go SDK's exporter has the first of its attributes that could be a name
+			remote = `"remoteEndpoint":{"serviceName":"orders-db"},`
+		}
+		tags = strings.Join(append(attributesOf(s, "%q:%q"), tags), ",")
+		parent := remote
 		if p := parentOf(s, ""); p != "" {
-			parent = fmt.Sprintf(`"parentId":%q,`, p)
+			parent += fmt.Sprintf(`"parentId":%q,`, p)
 		}
 		list = append(list, fmt.Sprintf(`{"traceId":"%x","id":"%x",%s%s"timestamp":%d,"duration":%d,"localEndpoint":{"serviceName":%q},"tags":{%s}}`,
 			s.TraceID, s.SpanID, parent, kind, s.Start/1000, (s.End-s.Start)/1000, s.service, tags))
@@ -162,6 +191,7 @@ func asJaegerJSON(spans []sampledSpan) string {
 		if s.Flags&trimtab.FlagError != 0 {
 			failed = `,{"key":"error","type":"bool","value":true}`
 		}
+		failed += strings.Join(append([]string{""}, attributesOf(s, `{"key":%q,"type":"string","value":%q}`)...), ",")
 		list = append(list, fmt.Sprintf(`{"spans":[{"traceID":"%x","spanID":"%x","references":[%s],"startTime":%d,"duration":%d,"processID":"p","tags":[{"key":"span.kind","type":"string","value":%q},{"key":"w3c.tracestate","type":"string","value":%q}%s]}],"processes":{"p":{"serviceName":%q}}}`,
 			s.TraceID, s.SpanID, refs, s.Start/1000, (s.End-s.Start)/1000, kindName(s.Kind), s.state, failed, s.service))
 	}
@@ -199,6 +229,10 @@ func asJaeger(spans []sampledSpan) (out []*api_v2.PostSpansRequest) {
 				Tags: model.KeyValues{model.String("http.url", strings.Repeat("x", 100)), model.String("span.kind", kindName(s.Kind)), model.String("w3c.tracestate", s.state+",long="+strings.Repeat("y", 200))}}
 			if s.Parent != [8]byte{} {
 				span.References = []model.SpanRef{model.NewChildOfRef(trace, model.SpanID(binary.BigEndian.Uint64(s.Parent[:])))}
+			}
+			for _, a := range attributesOf(s, "%s %s") {
+				key, value, _ := strings.Cut(a, " ")
+				span.Tags = append(span.Tags, model.String(key, value))
 			}
 			if s.Flags&trimtab.FlagError != 0 {
 				span.Tags = append(span.Tags, model.Bool("error", true))
@@ -249,7 +283,11 @@ func TestOneSampledPopulationGivesOneAnswerInEveryFormLiveAndFromFiles(t *testin
 	spans, requests := population()
 	var want []spantest.Span
 	for _, s := range spans {
-		want = append(want, spantest.Span{Span: s.Span, Attrs: map[string]string{"service.name": s.service}})
+		one := spantest.Span{Span: s.Span, Attrs: map[string]string{"service.name": s.service}}
+		if s.calls {
+			_, one.Callee = database()
+		}
+		want = append(want, one)
 	}
 	want = byID(want)
 	check := func(t *testing.T, frames []*trimtab.SpanFrame) {

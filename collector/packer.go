@@ -16,6 +16,10 @@ import (
 // max_payload that a NATS server has by default, 1 MiB.
 const maxFrameBytes = 960 << 10
 
+// maxPeerBytes is the room, in bytes, that peers may take in a frame beyond maxFrameBytes.
+// Further ones are left out: their spans tell of no peer.
+const maxPeerBytes = 32 << 10
+
 // maxAdjusted is the largest adjusted count that a frame holds.
 const maxAdjusted = 1e9
 
@@ -35,6 +39,7 @@ type Packer struct {
 	names *namer
 	// bytes is what was packed, limit what may be; 0: anything.
 	bytes, limit int
+	peer         Peer
 }
 
 // part is the open frame of one partition.
@@ -44,7 +49,23 @@ type part struct {
 	// all that stand in it.
 	resource *Resource
 	index    uint16
-	known    map[*Resource]uint16
+	known    map[*Resource]entry
+	// peers are whom spans in this frame call, in peerBytes.
+	peers     map[call]entry
+	peerBytes int
+}
+
+// entry is where a resource stands in a frame, newest of several times, with the number of
+// its peers there; or, of a call, with that of its peer.
+type entry struct {
+	index uint16
+	peers uint8
+}
+
+// call is a pair of sender and peer.
+type call struct {
+	from *Resource
+	peer string
 }
 
 // NewPacker returns a packer for the given number of partitions, at least 1.
@@ -61,6 +82,7 @@ func (p *Packer) Reset() {
 	clear(p.done)
 	p.done, p.spans, p.bytes, p.rejected, p.unread = p.done[:0], 0, 0, [reasons]uint64{}, ""
 	p.resource = p.nobody
+	p.peer.Reset()
 }
 
 // reset empties the frame and keeps its memory.
@@ -68,6 +90,8 @@ func (at *part) reset() {
 	at.writer.Reset()
 	at.resource = nil
 	clear(at.known)
+	clear(at.peers)
+	at.peerBytes = 0
 }
 
 // SetResource says who sent the spans that follow.
@@ -78,9 +102,19 @@ func (p *Packer) SetResource(r *Resource) {
 	p.resource = r
 }
 
+// Peer returns an empty one to gather in, the same one each time.
+func (p *Packer) Peer() *Peer {
+	p.peer.Reset()
+	return &p.peer
+}
+
 // Add packs s, whose Resource is set here. A span without ids is rejected. An
 // adjusted count under 1 or NaN becomes 1, over 1e9 becomes 1e9.
-func (p *Packer) Add(s *trimtab.Span) {
+func (p *Packer) Add(s *trimtab.Span) { p.AddCall(s, nil) }
+
+// AddCall is Add of a span that calls a peer with a name, empty: it is not known. A span
+// that is neither CLIENT nor PRODUCER calls nobody.
+func (p *Packer) AddCall(s *trimtab.Span, peer []byte) {
 	switch {
 	case s.TraceID == [16]byte{}:
 		p.Reject(BadTraceID)
@@ -104,7 +138,10 @@ func (p *Packer) Add(s *trimtab.Span) {
 			return
 		}
 	}
-	s.Resource = at.index
+	s.Resource, s.Peer = at.index, 0
+	if len(peer) > 0 && s.Calls() {
+		s.Resource, s.Peer = p.peerOf(at, peer)
+	}
 	at.writer.Add(s)
 	p.spans++
 	p.bytes += codec.SpanBytes
@@ -118,24 +155,55 @@ func (p *Packer) enter(n int) bool {
 	if at.writer.Len() >= codec.MaxFrameSpans || at.writer.Size() > maxFrameBytes-codec.SpanBytes-size {
 		p.cut(n)
 	}
-	index, known := at.known[p.resource]
+	held, known := at.known[p.resource]
 	if !known {
 		if p.limit > 0 && p.bytes+size > p.limit {
 			return false
 		}
 		var ok bool
-		if index, ok = at.writer.AddPackedResource(p.resource.packed); !ok {
+		if held.index, ok = at.writer.AddPackedResource(p.resource.packed); !ok {
 			p.cut(n)
-			index, _ = at.writer.AddPackedResource(p.resource.packed)
+			held.index, _ = at.writer.AddPackedResource(p.resource.packed)
 		}
 		p.bytes += size
 		if at.known == nil {
-			at.known = map[*Resource]uint16{}
+			at.known, at.peers = map[*Resource]entry{}, map[call]entry{}
 		}
-		at.known[p.resource] = index
+		at.known[p.resource] = held
 	}
-	at.resource, at.index = p.resource, index
+	at.resource, at.index = p.resource, held.index
 	return true
+}
+
+// peerOf returns the index of the current resource under which a peer has a number in the
+// frame, and that number; 0: there is no room for it.
+func (p *Packer) peerOf(at *part, name []byte) (index uint16, number uint8) {
+	if k, ok := at.peers[call{p.resource, string(name)}]; ok {
+		return k.index, k.peers
+	}
+	held, size := at.known[p.resource], codec.PeerBytes+len(name)
+	full := held.peers == codec.MaxPeers
+	if full {
+		size += len(p.resource.packed)
+	}
+	if at.peerBytes+size > maxPeerBytes || p.limit > 0 && p.bytes+size > p.limit {
+		return at.index, 0
+	}
+	if full { // once more, for further peers
+		again, ok := at.writer.AddPackedResource(p.resource.packed)
+		if !ok {
+			return at.index, 0
+		}
+		at.index, held = again, entry{index: again}
+	}
+	if !at.writer.AddPeer(held.index, name) {
+		return at.index, 0
+	}
+	held.peers++
+	at.known[p.resource], at.peers[call{p.resource, string(name)}] = held, held
+	at.peerBytes += size
+	p.bytes += size
+	return held.index, held.peers
 }
 
 // cut closes the frame of partition n.
@@ -214,21 +282,29 @@ func (p *Packer) Frames() []*trimtab.SpanFrame {
 	return p.done
 }
 
-// Spans calls f for each span in frames and the resource that sent it. A span is
-// valid during its call only, a resource for good.
-func Spans(frames []*trimtab.SpanFrame, f func(s *trimtab.Span, sender *Resource)) error {
+// Spans calls f for each span in frames, the resource that sent it and the name of whom it
+// calls, "" where that is not told. A span is valid during its call only, a resource for good.
+func Spans(frames []*trimtab.SpanFrame, f func(s *trimtab.Span, sender *Resource, peer string)) error {
 	for _, frame := range frames {
 		r, err := codec.ReadFrame(frame.Data)
 		if err != nil {
 			return err
 		}
 		var senders []*Resource
+		var peers [][]string // by resource; the first has no name
 		r.Resources(func(_ int, packed []byte) bool {
-			senders = append(senders, &Resource{packed: bytes.Clone(packed)})
+			if of, name, ok := codec.UnpackPeer(packed); ok && int(of) < len(peers) {
+				peers[of] = append(peers[of], string(name))
+			}
+			senders, peers = append(senders, &Resource{packed: bytes.Clone(packed)}), append(peers, []string{""})
 			return true
 		})
 		for s := (trimtab.Span{}); r.Next(&s); {
-			f(&s, senders[s.Resource])
+			names := peers[s.Resource]
+			if int(s.Peer) >= len(names) {
+				s.Peer = 0
+			}
+			f(&s, senders[s.Resource], names[s.Peer])
 		}
 	}
 	return nil

@@ -9,35 +9,39 @@ import (
 // ApplyJaegerTag sets what a tag in the OpenTracing conventions, which Jaeger
 // follows, says about its span: span.kind, error, and the sampling threshold in
 // [TraceStateTag]; and what [ApplyAttribute] does.
-func ApplyJaegerTag(s *trimtab.Span, key, value string) {
-	switch {
-	case key == "error" && value == "true":
-		s.Flags |= trimtab.FlagError
-	case key == "span.kind":
+func ApplyJaegerTag(s *trimtab.Span, peer *Peer, key, value []byte) {
+	switch string(key) {
+	case "error":
+		if string(value) == "true" {
+			s.Flags |= trimtab.FlagError
+		}
+	case "span.kind":
 		s.Kind = KindNamed(value)
-	case key == TraceStateTag:
-		ApplyTraceState([]byte(value), s)
+	case TraceStateTag:
+		ApplyTraceState(value, s)
 	default:
-		ApplyAttribute(s, key, value)
+		ApplyAttribute(s, peer, key, value)
 	}
 }
 
-// ApplyAttribute sets what an attribute in the semantic conventions of OpenTelemetry says
-// about its span: whether it only waited for messages, or confirmed them. Other attributes
-// say nothing.
-func ApplyAttribute(s *trimtab.Span, key, value string) {
-	switch key {
+// ApplyAttribute takes what an attribute in the semantic conventions of OpenTelemetry says
+// about its span: whether it only waited for messages, or confirmed them, and whom it calls.
+// Other attributes say nothing.
+func ApplyAttribute(s *trimtab.Span, peer *Peer, key, value []byte) {
+	switch string(key) {
 	case "messaging.operation", "messaging.operation.type":
-		switch value {
+		switch string(value) {
 		case "receive", "poll", "settle":
 			s.Flags |= trimtab.FlagReceive
 		}
+	default:
+		peer.Take(key, value)
 	}
 }
 
 // KindNamed returns the kind with the lower-case name, else SpanUnspecified.
-func KindNamed(name string) trimtab.SpanKind {
-	switch name {
+func KindNamed[T string | []byte](name T) trimtab.SpanKind {
+	switch string(name) {
 	case "internal":
 		return trimtab.SpanInternal
 	case "server":

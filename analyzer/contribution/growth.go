@@ -285,6 +285,12 @@ func votes(s *slot, pods map[pod][]trimtab.TailSum, normal map[pod]float64, over
 // starvedNow returns the callers whose waiting doubled at all their callees; it has
 // means where [Blame] has medians.
 func starvedNow(before, now *slot) map[string]bool {
+	peers := map[string]bool{} // of whose time nobody knows what part was waiting
+	for i := range now.servpods {
+		if now.servpods[i].Peer {
+			peers[now.servpods[i].Component] = true
+		}
+	}
 	byName := map[[2]string]*trimtab.CallSketch{}
 	for i := range before.calls {
 		c := &before.calls[i]
@@ -294,7 +300,7 @@ func starvedNow(before, now *slot) map[string]bool {
 	for i := range now.calls {
 		c := &now.calls[i]
 		b := byName[[2]string{c.Caller, c.Component}]
-		if b == nil || b.N < fewVisits || c.N < fewVisits {
+		if b == nil || b.N < fewVisits || c.N < fewVisits || peers[c.Component] {
 			continue
 		}
 		was, is := b.Wait/b.N, c.Wait/c.N

@@ -39,6 +39,8 @@ func (p pod) compare(q pod) int {
 type podMoments struct {
 	Moments
 	Off, OffLatency, Slack float64
+	// sends: it sends spans, and is not only named by its callers.
+	sends bool
 }
 
 func (m *podMoments) scale(by float64) {
@@ -50,6 +52,7 @@ func (m *podMoments) scale(by float64) {
 func (m *podMoments) merge(o *podMoments) {
 	m.Moments.Merge(o.Moments)
 	m.Off, m.OffLatency, m.Slack = m.Off+o.Off, m.OffLatency+o.OffLatency, m.Slack+o.Slack
+	m.sends = m.sends || o.sends
 }
 
 // cluster is what the workload was like at loads near one another.
@@ -219,6 +222,9 @@ func (l *levels) profile(tail float64) ([]trimtab.Servpod, int) {
 	for i, c := range r.Components {
 		component, host, _ := strings.Cut(c.Name, "\x00")
 		out[i] = trimtab.Servpod{Component: component, Host: host, Sojourn: c.Mean, Weight: min(1, c.P), Correlation: c.Rho, Variation: c.V, Contribution: c.C}
+		if out[i].Peer = !all[pods[i]].sends; out[i].Peer {
+			continue // nothing is known to run beside it
+		}
 		if limit, ok := loadLimit(cut, pods[i], most); ok {
 			out[i].LoadLimit, out[i].Origin = &limit, trimtab.FromHistory
 		}

@@ -126,7 +126,7 @@ func (l *Live) close() {
 	for i := range s.servpods {
 		p := &s.servpods[i]
 		*c.of(pod{p.Component, p.Host}) = podMoments{
-			Moments{N: p.N, Sum: p.Sum, Square: p.Square, Latency: p.Latency, LatencySquare: p.LatencySquare, Cross: p.Cross}, p.Off, p.OffLatency, p.Slack}
+			Moments{N: p.N, Sum: p.Sum, Square: p.Square, Latency: p.Latency, LatencySquare: p.LatencySquare, Cross: p.Cross}, p.Off, p.OffLatency, p.Slack, !p.Peer}
 	}
 	if s.beside {
 		l.beside.take(c)

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/path"
 	"github.com/trimtab/trimtab/quantile"
 )
 
@@ -385,5 +386,58 @@ func TestARestoredLiveSaysTheSame(t *testing.T) {
 	s.Levels[0].Pods[0].Sum = -1
 	if err := again.live.Restore(&s); err == nil {
 		t.Error("a sum below 0 is restored")
+	}
+}
+
+func TestAPeerIsAServpodWithoutALoadLimitAlsoAfterARestart(t *testing.T) {
+	l := NewLive(Objective{Workload: "shop", SLO: 0.1})
+	r := rand.New(rand.NewPCG(29, 3))
+	for slot := range 80 {
+		load := 200 + 200*(slot%5) // the time of both scatters at the highest load
+		var h quantile.Histogram
+		web, db := trimtab.ServpodSketch{Component: "web", Host: "a"}, trimtab.ServpodSketch{Component: "postgresql orders-db", Peer: true}
+		for range load {
+			total := 0.0
+			for _, p := range []*trimtab.ServpodSketch{&db, &web} {
+				x := 0.01
+				if load == 1000 {
+					x = 0.02 * r.ExpFloat64()
+				}
+				p.N, p.Sum, p.Square = p.N+1, p.Sum+x, p.Square+x*x
+				total += x
+			}
+			h.Add(total, 1)
+		}
+		from := noon.Add(time.Duration(slot) * 10 * time.Second)
+		l.Take(Interval{From: from, To: from.Add(10 * time.Second), Requests: float64(load), Latency: &h, Servpods: []trimtab.ServpodSketch{db, web}})
+	}
+	again := NewLive(l.objective)
+	if err := again.Restore(l.State()); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []*Live{l, again} {
+		got := l.Report(noon).Servpods
+		if len(got) != 2 || got[0].Component != "postgresql orders-db" || !got[0].Peer || got[0].LoadLimit != nil || got[1].Peer || got[1].LoadLimit == nil {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+func TestACallOfAPeerDoesNotHideThatItsCallerIsStarved(t *testing.T) {
+	call := func(callee string, wait float64) trimtab.CallSketch {
+		return trimtab.CallSketch{Caller: "web", Component: callee, N: 100, Own: 1, Wait: wait}
+	}
+	pods := []trimtab.ServpodSketch{{Component: "db", Peer: true}}
+	before := &slot{servpods: pods, calls: []trimtab.CallSketch{call("cart", 1), call("db", 0), call("stock", 1)}}
+	now := &slot{servpods: pods, calls: []trimtab.CallSketch{call("cart", 9), call("db", 0), call("stock", 9)}}
+	if got := starvedNow(before, now); !got["web"] {
+		t.Errorf("%v", got)
+	}
+	var one Requests
+	one.Add(&path.Request{End: 1e9, Adjusted: 1, Visits: []path.Visit{{Component: "web", Own: 2e8, OnPath: 2e8}, {Caller: "web", Component: "db", Called: true, Peer: true, Own: 8e8, OnPath: 8e8}}})
+	for _, e := range one.edges {
+		if e.wait {
+			t.Error("the waiting for a peer is told")
+		}
 	}
 }

@@ -91,7 +91,7 @@ func (s *Requests) Add(r *path.Request) {
 		}
 		e := edge{s.number(v.Caller), s.number(v.Component), false}
 		s.put(e, v.OnPath.Seconds())
-		if v.Called {
+		if v.Called && !v.Peer { // of a peer's time nobody knows what part was waiting
 			e.wait = true
 			s.put(e, v.OnPathWait.Seconds())
 		}

@@ -41,6 +41,7 @@ type SavedLevel struct {
 type SavedPod struct {
 	Component string `json:"component"`
 	Host      string `json:"host,omitempty"`
+	Peer      bool   `json:"peer,omitempty"`
 	Moments
 	Off        float64 `json:"off,omitempty"`
 	OffLatency float64 `json:"off_latency,omitempty"`
@@ -146,7 +147,7 @@ func (l *levels) save() (out []SavedLevel) {
 		s := SavedLevel{Requests: c.requests, Seconds: c.seconds, Most: c.most, Latency: *c.latency.Clone()}
 		for _, p := range podsOf(c.pods) {
 			m := c.pods[p]
-			s.Pods = append(s.Pods, SavedPod{p.component, p.host, m.Moments, m.Off, m.OffLatency, m.Slack})
+			s.Pods = append(s.Pods, SavedPod{p.component, p.host, !m.sends, m.Moments, m.Off, m.OffLatency, m.Slack})
 		}
 		out = append(out, s)
 	}
@@ -167,7 +168,7 @@ func (l *levels) load(saved []SavedLevel) error {
 			if !sound(p.N, p.Sum, p.Square, p.Latency, p.LatencySquare, p.Cross, p.Off, p.OffLatency, p.Slack) || p.Component == "" || len(p.Component) > 253 || len(p.Host) > 253 {
 				return trimtab.Invalidf("restore contributions: load %d: Servpod %.40q on host %.40q: want names and finite sums >= 0", i, p.Component, p.Host)
 			}
-			c.pods[pod{p.Component, p.Host}] = &podMoments{p.Moments, p.Off, p.OffLatency, p.Slack}
+			c.pods[pod{p.Component, p.Host}] = &podMoments{p.Moments, p.Off, p.OffLatency, p.Slack, !p.Peer}
 		}
 		l.clusters = append(l.clusters, c)
 	}

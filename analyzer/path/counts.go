@@ -76,4 +76,5 @@ func (p *Path) Counts(yield func(name string, value float64, labels ...string)) 
 	yield("trimtab_path_refused_names_total", float64(p.places.refusedComponents), "component")
 	yield("trimtab_path_refused_names_total", float64(p.places.refusedInstances), "instance")
 	yield("trimtab_path_refused_names_total", float64(p.places.refusedHosts), "host")
+	yield("trimtab_path_refused_names_total", float64(p.places.refusedPeers), "peer")
 }

@@ -25,6 +25,10 @@
 // broker alone; what follows from its parent (FOLLOWS_FROM); and what began on the same
 // host when its parent was over.
 //
+// A CLIENT or PRODUCER span below which no other component has a span calls a peer, if it
+// names one: a database, a broker. The peer is a component of no workload, and the span a
+// stay in it.
+//
 // Source: Zhao et al., Rhythm, ACM TOCS 2023, sections 3.3 (request tracer)
 // and 5.4 (spans in the place of the tracer).
 //

@@ -28,8 +28,8 @@ type Path struct {
 
 	places    *places
 	senders   *senders
-	resources []sender // of the frame at hand
-	newest    []int64  // by resource, the latest end of a span of the frame by its own clock; 0: none
+	resources []frameSender // of the frame at hand
+	newest    []int64       // by resource, the latest end of a span of the frame by its own clock; 0: none
 	tree      tree
 	windows   windows
 	counts    counts
@@ -180,8 +180,7 @@ func (p *Path) read(frame *trimtab.SpanFrame) {
 	p.resources, p.newest = p.resources[:0], p.newest[:0]
 	p.places.begin(p.now)
 	r.Resources(func(_ int, packed []byte) bool {
-		p.resources = append(p.resources, p.places.of(packed))
-		p.newest = append(p.newest, 0)
+		p.readResource(packed)
 		return true
 	})
 	var s trimtab.Span
@@ -204,6 +203,18 @@ func (p *Path) read(frame *trimtab.SpanFrame) {
 			p.senders.clocks[clock].take(p.now, newest, &p.config)
 		}
 	}
+}
+
+// readResource takes the next resource of a frame, or the next peer of one.
+func (p *Path) readResource(packed []byte) {
+	next := frameSender{}
+	if of, peer, ok := codec.UnpackPeer(packed); !ok {
+		next.sender = p.places.of(packed)
+		next.origins[0] = origin(next.place)
+	} else if int(of) < len(p.resources) {
+		p.resources[of].call(p.places.calling(p.resources[of].place, peer))
+	}
+	p.resources, p.newest = append(p.resources, next), append(p.newest, 0)
 }
 
 // trace returns the held trace with the id, making it when there is none.
@@ -247,7 +258,7 @@ func (p *Path) add(i uint32, s *trimtab.Span) {
 	r.start, r.end = s.Start, s.End
 	r.adjusted = s.Adjusted
 	r.next = 0
-	r.place, r.instance = from.place, from.instance
+	r.from, r.instance = from.origin(s.Peer), from.instance
 	r.kind, r.flags = uint8(s.Kind), s.Flags&^(recShifted|recCounted)
 	if shift != 0 {
 		r.start, r.end, r.flags = s.Start+shift, s.End+shift, r.flags|recShifted
@@ -358,7 +369,7 @@ func (p *Path) load(t *traceRecord) {
 	p.tree.trace = t.id
 	for k := t.head; k != 0; {
 		r := p.spans.at(k)
-		p.tree.add(r, p.places.places[r.place].workload)
+		p.tree.add(r, p.places)
 		k = r.next
 	}
 	p.tree.connect(p.places)

@@ -3,6 +3,7 @@ package path
 import (
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,13 +28,16 @@ type sp struct {
 	kind              trimtab.SpanKind
 	flags             uint8
 	adjusted          float32
+	// peer is whom it calls; "": it does not tell.
+	peer string
 }
 
-// frame packs spans, one resource per service, or service@host, in order of appearance.
+// frame packs spans, one resource per service, or service@host, in order of appearance, with
+// at most codec.MaxPeers peers each.
 func frame(tb testing.TB, spans ...sp) *trimtab.SpanFrame {
 	tb.Helper()
 	var w codec.FrameWriter
-	services := map[string]uint16{}
+	services, peers := map[string]uint16{}, map[string][]string{}
 	for _, s := range spans {
 		r, ok := services[s.service]
 		if !ok {
@@ -49,6 +53,14 @@ func frame(tb testing.TB, spans ...sp) *trimtab.SpanFrame {
 		}
 		out := trimtab.Span{Start: epoch + int64(s.start*1e6), End: epoch + int64(s.end*1e6),
 			Kind: s.kind, Flags: s.flags, Adjusted: max(1, s.adjusted), Resource: r}
+		if s.peer != "" {
+			known := peers[s.service]
+			if i := slices.Index(known, s.peer); i >= 0 {
+				out.Peer = uint8(i + 1)
+			} else if w.AddPeer(r, []byte(s.peer)) {
+				peers[s.service], out.Peer = append(known, s.peer), uint8(len(known)+1)
+			}
+		}
 		binary.BigEndian.PutUint64(out.TraceID[8:], s.trace)
 		binary.BigEndian.PutUint64(out.SpanID[:], s.id)
 		binary.BigEndian.PutUint64(out.Parent[:], s.parent)

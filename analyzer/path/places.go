@@ -38,6 +38,8 @@ type place struct {
 	serves bool
 	// clock is a sender of the component, of which new ones are taken to be alike.
 	clock clockID
+	// peers is how many peers it is known to call.
+	peers uint8
 	// inner counts its requests that were seen before their callers, and turned out to be
 	// of the same workload; those that did not are counted off.
 	inner int8
@@ -104,6 +106,7 @@ type places struct {
 	byPlace map[placeKey]placeID
 	// byHost holds the places with a host, byPlace those without.
 	byHost map[placeKey]placeID
+	calls  calls
 	byName map[string]int32
 	cache  map[string]sender
 	cached int
@@ -116,8 +119,8 @@ type places struct {
 	// instanceBytes is the memory, in bytes, that the instances of all workloads take.
 	instanceBytes int
 	// The refused counters count resources that were over the limit of workloads,
-	// components, instances or hosts.
-	refusedWorkloads, refusedComponents, refusedInstances, refusedHosts uint64
+	// components, instances, hosts or peers.
+	refusedWorkloads, refusedComponents, refusedInstances, refusedHosts, refusedPeers uint64
 	// process is a suffix for the process of the current resource, if processes of a
 	// component are kept apart; else "".
 	process string
@@ -131,6 +134,7 @@ func newPlaces(c *Config, s *senders) *places {
 		seen:    []int64{0},
 		byPlace: map[placeKey]placeID{},
 		byHost:  map[placeKey]placeID{},
+		calls:   calls{byName: map[placeKey]placeID{}, byPair: map[[2]placeID]uint32{}},
 		byName:  map[string]int32{},
 		cache:   map[string]sender{},
 	}
@@ -349,11 +353,15 @@ func (p *places) sweep() {
 		return
 	}
 	p.swept = p.now
+	p.sweepCalls()
 	for id := placeID(1); int(id) < len(p.places); id++ {
 		x := p.places[id]
 		key := placeKey{x.workload, x.component, x.host}
 		known := p.byPlace
-		if x.host != "" {
+		switch {
+		case x.workload == noWorkload:
+			known = p.calls.byName
+		case x.host != "":
 			known = p.byHost
 		}
 		if p.now-p.seen[id] <= p.idle() || known[key] != id {
@@ -361,11 +369,10 @@ func (p *places) sweep() {
 		}
 		delete(known, key)
 		p.places[id].clock = noClock
-		if x.host != "" {
-			p.sparePlaces = append(p.sparePlaces, id)
+		p.sparePlaces = append(p.sparePlaces, id)
+		if x.host != "" || x.workload == noWorkload {
 			continue
 		}
-		p.sparePlaces = append(p.sparePlaces, id)
 		w := &p.workloads[key.workload]
 		if w.places--; w.places == 0 && int(key.workload) >= len(p.config.Workloads) {
 			delete(p.byName, w.name)

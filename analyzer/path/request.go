@@ -34,6 +34,9 @@ type Visit struct {
 	Host string
 	// Called reports whether the caller has a span for the call; only then is Wait known.
 	Called bool
+	// Peer: it sends no spans, and is what its caller's span says it calls. Then Own is all of
+	// that span.
+	Peer bool
 	// Own is the time in the process without the calls that it made. Wait is the part
 	// of the caller's span outside the callee's span: network, queues, and the time
 	// until the caller gets a processor to take the answer.

@@ -20,12 +20,16 @@ const (
 func (t *tree) settle(i int32, p *places) {
 	n := &t.nodes[i]
 	n.seen, n.top = 2, i
+	kind := trimtab.SpanKind(n.kind)
 	called, local := n.up != none, false
 	if called {
 		up := &t.nodes[n.up]
 		local = up.workload == n.workload
 		switch {
 		case n.apart(up, p):
+			if n.place != up.place && kind != trimtab.SpanConsumer { // a message is the broker's until it is consumed
+				t.answer(n.up)
+			}
 			n.up, n.told = none, true
 		default:
 			n.told = up.told || up.role != innerRole
@@ -36,7 +40,6 @@ func (t *tree) settle(i int32, p *places) {
 	}
 	orphan := !called && n.parent != 0
 	n.told = n.told || orphan && t.roots > 0
-	kind := trimtab.SpanKind(n.kind)
 	switch {
 	case n.inRequest:
 	case n.serves():
@@ -84,4 +87,10 @@ func (n *node) otherClock(up *node, p *places) bool {
 	call := trimtab.SpanKind(n.kind) == trimtab.SpanServer && trimtab.SpanKind(up.kind) == trimtab.SpanClient
 	message := trimtab.SpanKind(n.kind) == trimtab.SpanConsumer || trimtab.SpanKind(up.kind) == trimtab.SpanProducer
 	return (call || n.place != up.place && !message) && n.duration() <= up.duration() && !p.sameHost(n.place, up.place)
+}
+
+// callsPeer reports whether n is a call of somebody that sent no spans and whose name is known.
+func (n *node) callsPeer() bool {
+	k := trimtab.SpanKind(n.kind)
+	return n.peer != nowhere && !n.answered && (k == trimtab.SpanClient || k == trimtab.SpanProducer)
 }

@@ -277,6 +277,7 @@ func (s *servpods) sketch(p *places) []trimtab.ServpodSketch {
 		x := &s.pods[i]
 		one := x.sums
 		one.Component, one.Host = p.servpodOf(x.place)
+		one.Peer = p.isPeer(x.place)
 		one.Tail = x.tail.sketch()
 		out = append(out, one)
 	}

@@ -20,6 +20,9 @@ func frontAndCart() Config {
 func servpodsOf(s *trimtab.Sketch) string {
 	var out []string
 	for _, p := range s.Servpods {
+		if p.Peer {
+			p.Component = "peer " + p.Component
+		}
 		out = append(out, fmt.Sprintf("%s@%s n %v sum %.0f wait %.0f off %v cross %.0f tail %d", p.Component, p.Host, p.N, 1e3*p.Sum, 1e3*p.Wait, p.Off, 1e6*p.Cross, len(p.Tail)))
 	}
 	for _, c := range s.Calls {
@@ -61,6 +64,7 @@ func TestTheTimesOfServpodsAddUpToTheLatencyOfRequests(t *testing.T) {
 		spans := drawTrace(rt)
 		for i := range spans {
 			spans[i].service += "@" + rapid.SampledFrom([]string{"h1", "h2"}).Draw(rt, "host")
+			spans[i].peer = rapid.SampledFrom([]string{"", "db", "b"}).Draw(rt, "peer")
 		}
 		for w, s := range run(t, newPath(t, c), frame(t, spans...)) {
 			want := 0.0

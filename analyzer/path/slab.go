@@ -10,12 +10,13 @@ type record struct {
 	start, end int64
 	adjusted   float32
 	// next is the following span of the trace, 0: none.
-	next  uint32
-	place placeID
-	kind  uint8
+	next uint32
+	// from is the place that it is of, and whom it calls.
+	from origin
+	kind uint8
 	// flags are those of the span, and recShifted and recCounted.
 	flags uint8
-	// instance is that of the workload of place.
+	// instance is that of the workload of its place.
 	instance instanceID
 }
 

@@ -16,6 +16,8 @@ const none = int32(-1)
 // node is one span of the trace at hand.
 type node struct {
 	record
+	// place is where it ran, and peer whom it calls, nowhere where it does not tell.
+	place, peer placeID
 	// up is the parent, or none.
 	up int32
 	// top is the first span, going up, that is a request of its workload or has no
@@ -30,6 +32,8 @@ type node struct {
 	inRequest bool
 	// told: a request above it tells of it, in any workload, or nobody waited for it.
 	told bool
+	// answered: whom it calls sent spans too, which lie below it.
+	answered bool
 	// known: the duration is one that can be believed.
 	known     bool
 	duplicate bool
@@ -72,9 +76,10 @@ func (t *tree) reset(n int) {
 	t.duplicates, t.shared, t.roots, t.missing = 0, 0, 0, 0
 }
 
-func (t *tree) add(r *record, workload int32) {
+func (t *tree) add(r *record, p *places) {
 	d := r.end - r.start
-	t.nodes = append(t.nodes, node{record: *r, up: none, top: none, workload: workload})
+	place, peer := p.split(r.from)
+	t.nodes = append(t.nodes, node{record: *r, place: place, peer: peer, up: none, top: none, workload: p.places[place].workload})
 	n := &t.nodes[len(t.nodes)-1]
 	switch {
 	case r.start <= 0 || r.end <= 0:
@@ -124,7 +129,7 @@ func (t *tree) enter(i int32, p *places) {
 	}
 	t.duplicates++
 	other := &t.nodes[*held-1]
-	if before(&n.record, &other.record, p) {
+	if before(n, other, p) {
 		n, other = other, n
 		*held = i + 1
 	}
@@ -132,17 +137,28 @@ func (t *tree) enter(i int32, p *places) {
 }
 
 // before is a total order of the spans that share an id and a side.
-func before(a, b *record, p *places) bool {
+func before(a, b *node, p *places) bool {
 	c := cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.parent, b.parent),
 		cmp.Compare(a.kind, b.kind), cmp.Compare(a.flags, b.flags), cmp.Compare(a.adjusted, b.adjusted))
-	if c != 0 || a.place == b.place && a.instance == b.instance {
+	if c != 0 || a.from == b.from && a.instance == b.instance {
 		return c < 0
+	}
+	if a.peer != b.peer {
+		return p.places[a.peer].component > p.places[b.peer].component // one that tells before one that does not
 	}
 	x, y := p.places[a.place], p.places[b.place]
 	if x.component != y.component || x.host != y.host || x.workload != y.workload {
 		return cmp.Or(cmp.Compare(x.component, y.component), cmp.Compare(x.host, y.host), cmp.Compare(x.workload, y.workload)) < 0
 	}
 	return p.workloads[x.workload].instances.compare(a.instance, b.instance) < 0
+}
+
+// answer marks node i and all above it: a span of another place is below them.
+func (t *tree) answer(i int32) {
+	for i != none && !t.nodes[i].answered {
+		t.nodes[i].answered = true
+		i = t.nodes[i].up
+	}
 }
 
 func (t *tree) findParent(n *node) {

@@ -54,13 +54,21 @@ type visitor struct {
 	stayOf []uint32
 }
 
-// begin lists the children of each node, except duplicates and spans without known times.
+// begin lists the children of each node, except duplicates and spans without known times, and
+// marks the spans below which are spans of another place.
 func (v *visitor) begin(t *tree, p *places) {
 	v.tree, v.places = t, p
 	v.first = append(v.first[:0], make([]int32, len(t.nodes))...)
 	v.next = append(v.next[:0], make([]int32, len(t.nodes))...)
 	for i := len(t.nodes) - 1; i >= 0; i-- {
-		if n := &t.nodes[i]; !n.duplicate && n.known && n.up != none {
+		n := &t.nodes[i]
+		if n.duplicate || n.up == none {
+			continue
+		}
+		if n.place != t.nodes[n.up].place {
+			t.answer(n.up)
+		}
+		if n.known {
 			v.next[i], v.first[n.up] = v.first[n.up], int32(i)+1
 		}
 	}
@@ -146,10 +154,14 @@ func (v *visitor) idOf(c call) uint64 {
 }
 
 // calling reports whether span i of the visit that begins at node stands for a
-// call of another process: it says so, or it says nothing, and all that is
-// below it is elsewhere. What says nothing and begins the visit is its server.
+// call of another process: it says so, and whom it calls sent spans or is named; or it
+// says nothing, and all that is below it is elsewhere. What says nothing and begins the
+// visit is its server.
 func (v *visitor) calling(i, node int32) bool {
 	n := &v.tree.nodes[i]
+	if n.callsPeer() {
+		return true
+	}
 	kind := trimtab.SpanKind(n.kind)
 	says := kind == trimtab.SpanClient || kind == trimtab.SpanProducer
 	if !says && (kind != trimtab.SpanUnspecified || i == node) {
@@ -172,6 +184,13 @@ func (v *visitor) calling(i, node int32) bool {
 func (v *visitor) follow(c *call, part span, caller *Visit, slack time.Duration) {
 	if c.client == none {
 		v.pending = append(v.pending, pending{c.callee, part, Visit{Caller: caller.Component, from: caller.place, Slack: slack}})
+		return
+	}
+	if n := &v.tree.nodes[c.client]; n.callsPeer() {
+		visit := Visit{Caller: caller.Component, from: caller.place, Called: true, Peer: true, Slack: slack}
+		visit.locate(v.places, n.peer)
+		visit.Own, visit.OnPath = part.part(part.start, part.end)
+		v.visits = append(v.visits, visit)
 		return
 	}
 	v.findCallees(c.client)

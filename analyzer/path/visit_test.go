@@ -228,6 +228,7 @@ func TestAnyTraceIsTakenApartWithoutLosingTime(t *testing.T) {
 		spans := drawTrace(t)
 		for i := range spans {
 			spans[i].service = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "service")
+			spans[i].peer = rapid.SampledFrom([]string{"", "db", "b"}).Draw(t, "peer")
 		}
 		p, err := New(Config{Discover: true, Requests: func(r *Request) {
 			sum := time.Duration(0)

@@ -92,7 +92,7 @@ type ids struct{ trace, span []byte }
 
 // scanSpan packs or rejects one span.
 func scanSpan(b []byte, shared *collector.Resource, cache *collector.ResourceCache, p *collector.Packer) error {
-	s := trimtab.Span{Adjusted: 1}
+	s, peer := trimtab.Span{Adjusted: 1}, p.Peer()
 	var own ids
 	var refs [2]ids // by reference type, the first of each
 	var process []byte
@@ -111,7 +111,7 @@ func scanSpan(b []byte, shared *collector.Resource, cache *collector.ResourceCac
 		case spanDuration:
 			duration, err = scanTime(value)
 		case spanTags:
-			err = applyTag(value, &s)
+			err = applyTag(value, &s, peer)
 		case spanProcess:
 			process = value
 		}
@@ -143,7 +143,7 @@ func scanSpan(b []byte, shared *collector.Resource, cache *collector.ResourceCac
 		p.Reject(reason)
 		return nil
 	}
-	p.Add(&s)
+	p.AddCall(&s, peer.Name())
 	return nil
 }
 
@@ -208,24 +208,36 @@ func scanTime(b []byte) (int64, error) {
 	return seconds*1_000_000_000 + nanos, err
 }
 
-// tag is one KeyValue; ok is false when its value is of a type not read.
+// tag is one KeyValue.
 type tag struct {
-	key, value string
-	ok         bool
+	key, text []byte
+	number    uint64
+	kind      uint64
 }
 
-func scanTag(b []byte) (tag, error) {
-	var t tag
-	var text []byte
-	var kind, truth, number uint64
-	err := wire.Fields(b, func(field uint64, value []byte, n uint64) error {
+// value returns the value as text; ok is false when it is of a type not read.
+func (t *tag) value() (text []byte, ok bool) {
+	switch t.kind {
+	case typeText:
+		return t.text, true
+	case typeBool:
+		return strconv.AppendBool(nil, t.number != 0), true
+	case typeInt:
+		return strconv.AppendInt(nil, int64(t.number), 10), true
+	}
+	return nil, false
+}
+
+func scanTag(b []byte) (t tag, err error) {
+	var truth, number uint64
+	err = wire.Fields(b, func(field uint64, value []byte, n uint64) error {
 		switch field {
 		case tagKey:
-			t.key = string(value)
+			t.key = value
 		case tagType:
-			kind = n
+			t.kind = n
 		case tagText:
-			text = value
+			t.text = value
 		case tagBool:
 			truth = n
 		case tagInt:
@@ -233,29 +245,24 @@ func scanTag(b []byte) (tag, error) {
 		}
 		return nil
 	})
-	switch kind {
-	case typeText:
-		t.value, t.ok = string(text), true
-	case typeBool:
-		t.value, t.ok = strconv.FormatBool(truth != 0), true
-	case typeInt:
-		t.value, t.ok = strconv.FormatInt(int64(number), 10), true
+	if t.number = number; t.kind == typeBool {
+		t.number = truth
 	}
 	return t, err
 }
 
-// applyTag reads the tags that say something about a span itself. Only those
-// that may matter are unpacked: short ones, and a tracestate, whose key stands first.
-func applyTag(b []byte, s *trimtab.Span) error {
-	const shortest, longest = len("error"), 64
-	if len(b) < shortest || (len(b) > longest && string(b[2:2+len(collector.TraceStateTag)]) != collector.TraceStateTag) {
-		return nil
-	}
+// applyTag reads the tags that say something about a span itself.
+func applyTag(b []byte, s *trimtab.Span, peer *collector.Peer) error {
 	t, err := scanTag(b)
-	if err == nil && t.ok {
-		collector.ApplyJaegerTag(s, t.key, t.value)
+	if err != nil {
+		return err
 	}
-	return err
+	if t.kind != typeText && collector.NamesPeer(t.key) {
+		peer.TakeNumber(t.key, int64(t.number))
+	} else if value, ok := t.value(); ok {
+		collector.ApplyJaegerTag(s, peer, t.key, value)
+	}
+	return nil
 }
 
 // scanProcess reads a Process.
@@ -268,8 +275,8 @@ func scanProcess(b []byte) (*collector.Resource, error) {
 			service = string(value)
 		case processTags:
 			t, err := scanTag(value)
-			if t.ok && t.key != "service.name" {
-				attrs = append(attrs, trimtab.Attr{Key: t.key, Value: t.value})
+			if text, ok := t.value(); ok && string(t.key) != "service.name" {
+				attrs = append(attrs, trimtab.Attr{Key: string(t.key), Value: string(text)})
 			}
 			return err
 		}

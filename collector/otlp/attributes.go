@@ -9,32 +9,46 @@ import (
 	"github.com/trimtab/trimtab/collector/internal/wire"
 )
 
-// mayReceive reports whether a span may be one that waits for messages, so that its
-// attributes have to be read. Those of other spans are passed over, for speed.
-func mayReceive(kind trimtab.SpanKind, root bool) bool {
-	return kind == trimtab.SpanConsumer || kind == trimtab.SpanClient && root
-}
+// hasToTell reports whether the attributes of a span of that kind may say something: whom
+// it calls, or that it waits for messages. Those of other spans are passed over, for speed.
+func hasToTell(kind trimtab.SpanKind) bool { return kind >= trimtab.SpanClient }
 
 // scanAttributes reads the attributes among the fields of a span.
-func scanAttributes(fields []byte, s *trimtab.Span) error {
+func scanAttributes(fields []byte, s *trimtab.Span, peer *collector.Peer) error {
 	return wire.Fields(fields, func(tag uint64, value []byte, _ uint64) error {
-		if tag != spanAttribute || !bytes.Contains(value, []byte("messaging.operation")) {
+		if tag != spanAttribute || !mayMatter(value) {
 			return nil
 		}
-		a, ok, err := scanAttr(value)
-		if ok {
-			collector.ApplyAttribute(s, a.Key, a.Value)
+		key, v, err := scanKeyValue(value)
+		switch v.tag {
+		case anyText:
+			collector.ApplyAttribute(s, peer, key, v.text)
+		case anyBool, anyInt:
+			peer.TakeNumber(key, int64(v.number))
 		}
 		return err
 	})
 }
 
+// mayMatter reports whether an attribute has to be unpacked: by its key, which stands first
+// as all libraries write it.
+func mayMatter(b []byte) bool {
+	if len(b) < 2 || b[0] != byte(keyValueKey) || int(b[1]) > len(b)-2 {
+		return true
+	}
+	key := b[2 : 2+b[1]]
+	return collector.NamesPeer(key) || bytes.HasPrefix(key, []byte("messaging.operation"))
+}
+
 // jsonAttributes reads the attributes of a span.
-func jsonAttributes(list jsonvalue.Value, s *trimtab.Span) {
+func jsonAttributes(list jsonvalue.Value, s *trimtab.Span, peer *collector.Peer) {
 	for kv := range list.Elements() {
 		key, _ := kv.Member("key").Text()
-		if text, ok := jsonAny(kv.Member("value")); ok {
-			collector.ApplyAttribute(s, key, text)
+		switch text, ok, literal := jsonAny(kv.Member("value")); {
+		case literal:
+			peer.TakeLiteral([]byte(key), text)
+		case ok:
+			collector.ApplyAttribute(s, peer, []byte(key), []byte(text))
 		}
 	}
 }

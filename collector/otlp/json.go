@@ -204,7 +204,7 @@ func jsonResource(raw []byte) (*collector.Resource, error) {
 			case "key":
 				a.Key, _ = v.Text()
 			case "value":
-				a.Value, ok = jsonAny(v)
+				a.Value, ok, _ = jsonAny(v)
 			}
 		}
 		if ok {
@@ -218,8 +218,8 @@ func jsonResource(raw []byte) (*collector.Resource, error) {
 	return collector.NewResource(attrs), nil
 }
 
-// jsonAny returns a text, integer or boolean AnyValue as text.
-func jsonAny(v jsonvalue.Value) (text string, ok bool) {
+// jsonAny returns a text, integer or boolean AnyValue as text; literal: it was no text.
+func jsonAny(v jsonvalue.Value) (text string, ok, literal bool) {
 	if inner := v.Member("Value"); inner.IsObject() {
 		v = inner // Go's own JSON
 	}
@@ -227,23 +227,24 @@ func jsonAny(v jsonvalue.Value) (text string, ok bool) {
 		switch fieldName(key) {
 		case "stringValue":
 			text, ok = v.Text()
+			literal = false
 		case "boolValue":
 			var b bool
 			b, ok = v.Bool()
-			text = strconv.FormatBool(b)
+			text, literal = strconv.FormatBool(b), ok
 		case "intValue":
 			var n int64
 			n, ok = v.Int()
-			text = strconv.FormatInt(n, 10)
+			text, literal = strconv.FormatInt(n, 10), ok
 		}
 	}
-	return text, ok
+	return text, ok, literal
 }
 
 // jsonSpan packs or rejects one span. A time or enum that cannot be read is
 // an error of the whole request, as in protobuf's JSON.
 func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
-	s := trimtab.Span{Adjusted: 1}
+	s, peer := trimtab.Span{Adjusted: 1}, p.Peer()
 	var trace, id, parent, attributes jsonvalue.Value
 	for key, v := range v.Members() {
 		if v.Absent() {
@@ -278,8 +279,8 @@ func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
 		}
 	}
 	hasParent := len(parent) > len(`""`)
-	if mayReceive(s.Kind, !hasParent) {
-		jsonAttributes(attributes, &s)
+	if hasToTell(s.Kind) {
+		jsonAttributes(attributes, &s, peer)
 	}
 	switch {
 	case !jsonID(trace, s.TraceID[:]):
@@ -289,7 +290,7 @@ func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
 	case hasParent && !jsonID(parent, s.Parent[:]):
 		p.Reject(collector.BadParentID)
 	default:
-		p.Add(&s)
+		p.AddCall(&s, peer.Name())
 	}
 	return nil
 }

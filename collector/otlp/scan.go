@@ -111,21 +111,23 @@ func scanScope(b []byte, p *collector.Packer) error {
 		if tag != scopeSpansSpans {
 			return nil
 		}
-		bad, err := scanSpan(value, &s)
+		peer := p.Peer()
+		bad, err := scanSpan(value, &s, peer)
 		switch {
 		case err != nil:
 			return err
 		case bad >= 0:
 			p.Reject(collector.Reason(bad))
 		default:
-			p.Add(&s)
+			p.AddCall(&s, peer.Name())
 		}
 		return nil
 	})
 }
 
-// scanSpan reads one span into s. bad is the reason to reject it, or < 0.
-func scanSpan(b []byte, s *trimtab.Span) (bad int, err error) {
+// scanSpan reads one span into s, and whom it calls into peer. bad is the reason to reject
+// it, or < 0.
+func scanSpan(b []byte, s *trimtab.Span, peer *collector.Peer) (bad int, err error) {
 	*s = trimtab.Span{Adjusted: 1}
 	var trace, id, parent, state, value, attributes []byte
 	code, n := uint64(0), 0
@@ -177,8 +179,8 @@ func scanSpan(b []byte, s *trimtab.Span) (bad int, err error) {
 	if code == statusError {
 		s.Flags |= trimtab.FlagError
 	}
-	if attributes != nil && mayReceive(s.Kind, len(parent) == 0) {
-		if err := scanAttributes(attributes, s); err != nil {
+	if attributes != nil && hasToTell(s.Kind) {
+		if err := scanAttributes(attributes, s, peer); err != nil {
 			return -1, err
 		}
 	}
@@ -229,9 +231,9 @@ func scanResource(b []byte) (*collector.Resource, error) {
 		if tag != resourceAttributes {
 			return nil
 		}
-		a, ok, err := scanAttr(value)
-		if ok {
-			attrs = append(attrs, a)
+		key, v, err := scanKeyValue(value)
+		if text, ok := v.String(); ok {
+			attrs = append(attrs, trimtab.Attr{Key: string(key), Value: text})
 		}
 		return err
 	})
@@ -241,29 +243,43 @@ func scanResource(b []byte) (*collector.Resource, error) {
 	return collector.NewResource(attrs), nil
 }
 
-// scanAttr reads one KeyValue; ok is false when its value is of another type
-// than text, integer or boolean.
-func scanAttr(b []byte) (a trimtab.Attr, ok bool, err error) {
+// anyValue is an AnyValue: a text or a number, by the tag of the last member of its oneof.
+type anyValue struct {
+	tag    uint64
+	text   []byte
+	number uint64
+}
+
+// String returns the value as text; ok is false when it is of another type than text,
+// integer or boolean.
+func (v *anyValue) String() (text string, ok bool) {
+	switch v.tag {
+	case anyText:
+		return string(v.text), true
+	case anyBool:
+		return strconv.FormatBool(v.number != 0), true
+	case anyInt:
+		return strconv.FormatInt(int64(v.number), 10), true
+	}
+	return "", false
+}
+
+// scanKeyValue reads one KeyValue.
+func scanKeyValue(b []byte) (key []byte, v anyValue, err error) {
 	err = wire.Fields(b, func(tag uint64, value []byte, _ uint64) error {
 		switch tag {
 		case keyValueKey:
-			a.Key = string(value)
+			key = value
 		case keyValueValue:
 			return wire.Fields(value, func(tag uint64, value []byte, number uint64) error {
 				switch tag {
-				case anyText:
-					a.Value, ok = string(value), true
-				case anyBool:
-					a.Value, ok = strconv.FormatBool(number != 0), true
-				case anyInt:
-					a.Value, ok = strconv.FormatInt(int64(number), 10), true
-				case anyDouble, anyArray, anyKeyList, anyBytes:
-					ok = false // the last member of a oneof wins
+				case anyText, anyBool, anyInt, anyDouble, anyArray, anyKeyList, anyBytes:
+					v = anyValue{tag, value, number}
 				}
 				return nil
 			})
 		}
 		return nil
 	})
-	return a, ok, err
+	return key, v, err
 }

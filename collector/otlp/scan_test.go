@@ -58,7 +58,7 @@ func slow(r *collectorpb.ExportTraceServiceRequest) result {
 		for _, ss := range rs.GetScopeSpans() {
 			for _, s := range ss.GetSpans() {
 				if span, ok := slowSpan(s); ok {
-					out.Spans = append(out.Spans, spantest.Span{Span: span, Attrs: attrs})
+					out.Spans = append(out.Spans, spantest.Span{Span: span, Attrs: attrs, Callee: slowCallee(s)})
 				} else {
 					out.Rejected++
 				}
@@ -84,7 +84,7 @@ func slowSpan(s *tracepb.Span) (trimtab.Span, bool) {
 	if s.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR {
 		out.Flags |= trimtab.FlagError
 	}
-	if s.GetKind() == tracepb.Span_SPAN_KIND_CONSUMER || s.GetKind() == tracepb.Span_SPAN_KIND_CLIENT && len(s.GetParentSpanId()) == 0 {
+	if s.GetKind() >= tracepb.Span_SPAN_KIND_CLIENT && s.GetKind() <= tracepb.Span_SPAN_KIND_CONSUMER {
 		for _, a := range s.GetAttributes() {
 			if a.GetKey() == "messaging.operation" && a.GetValue().GetStringValue() == "receive" {
 				out.Flags |= trimtab.FlagReceive
@@ -103,6 +103,30 @@ func slowSpan(s *tracepb.Span) (trimtab.Span, bool) {
 	return out, true
 }
 
+// slowCallee names whom a span calls by the attributes that the generator below knows.
+func slowCallee(s *tracepb.Span) string {
+	if s.GetKind() != tracepb.Span_SPAN_KIND_CLIENT && s.GetKind() != tracepb.Span_SPAN_KIND_PRODUCER {
+		return ""
+	}
+	text := map[string]string{}
+	port := int64(0)
+	for _, a := range s.GetAttributes() {
+		text[a.GetKey()] = strings.TrimSpace(a.GetValue().GetStringValue())
+		if n := a.GetValue().GetIntValue(); a.GetKey() == "server.port" && n > 0 && n < 1<<16 {
+			port = n
+		}
+	}
+	switch {
+	case text["peer.service"] != "":
+		return text["peer.service"]
+	case text["server.address"] == "":
+		return ""
+	case port == 0 || port == 80 || port == 443:
+		return text["server.address"]
+	}
+	return fmt.Sprintf("%s:%d", text["server.address"], port)
+}
+
 func genID(n int) *rapid.Generator[[]byte] {
 	return rapid.OneOf(
 		rapid.SliceOfN(rapid.Byte(), n, n), rapid.SliceOfN(rapid.Byte(), n, n), rapid.SliceOfN(rapid.Byte(), n, n),
@@ -110,15 +134,19 @@ func genID(n int) *rapid.Generator[[]byte] {
 }
 
 func genAttrs(t *rapid.T) (attrs []*commonpb.KeyValue) {
-	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"service.name", "host", "", "pid", "ok", "messaging.operation"}), 0, 5, rapid.ID).Draw(t, "keys") {
+	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"service.name", "host", "", "pid", "ok", "messaging.operation", "peer.service", "server.address", "server.port"}), 0, 6, rapid.ID).Draw(t, "keys") {
 		v := &commonpb.AnyValue{}
+		text := rapid.OneOf(rapid.Just("receive"), rapid.String())
+		if key == "peer.service" || key == "server.address" {
+			text = rapid.StringMatching(`[ a-z.]{0,8}`)
+		}
 		switch rapid.IntRange(0, 5).Draw(t, "type") {
 		case 0, 1:
-			v.Value = &commonpb.AnyValue_StringValue{StringValue: rapid.OneOf(rapid.Just("receive"), rapid.String()).Draw(t, "text")}
+			v.Value = &commonpb.AnyValue_StringValue{StringValue: text.Draw(t, "text")}
 		case 2:
 			v.Value = &commonpb.AnyValue_BoolValue{BoolValue: rapid.Bool().Draw(t, "bool")}
 		case 3:
-			v.Value = &commonpb.AnyValue_IntValue{IntValue: rapid.Int64().Draw(t, "int")}
+			v.Value = &commonpb.AnyValue_IntValue{IntValue: rapid.OneOf(rapid.Int64(), rapid.Int64Range(-1, 1<<16)).Draw(t, "int")}
 		case 4:
 			v.Value = &commonpb.AnyValue_DoubleValue{DoubleValue: rapid.Float64Range(-1, 1).Draw(t, "double")}
 		case 5:
@@ -355,18 +383,60 @@ func FuzzScanJSON(f *testing.F) {
 	})
 }
 
+// BenchmarkScanRequest measures requests that were served, and calls of a database.
 func BenchmarkScanRequest(b *testing.B) {
-	body := exampleBatch(512)
-	p, cache := collector.NewPacker(1), &collector.ResourceCache{}
-	b.ReportAllocs()
-	b.SetBytes(int64(len(body)))
-	for b.Loop() {
-		p.Reset()
-		if err := ScanRequest(body, cache, p); err != nil {
-			b.Fatal(err)
-		}
+	for name, body := range map[string][]byte{"served": exampleBatch(512), "calls": exampleCalls(512)} {
+		b.Run(name, func(b *testing.B) {
+			p, cache := collector.NewPacker(1), &collector.ResourceCache{}
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				p.Reset()
+				if err := ScanRequest(body, cache, p); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/512, "ns/span")
+		})
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/512, "ns/span")
+}
+
+func TestACallCostsNoAllocation(t *testing.T) {
+	p, cache := collector.NewPacker(1), &collector.ResourceCache{}
+	allocations := func(n int) float64 {
+		body := exampleCalls(n)
+		return testing.AllocsPerRun(10, func() {
+			p.Reset()
+			if err := ScanRequest(body, cache, p); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if few, many := allocations(10), allocations(510); many > few {
+		t.Errorf("%v allocations for 510 spans, %v for 10", many, few)
+	}
+}
+
+// exampleCalls is a request of n spans as an instrumentation of a database makes them.
+func exampleCalls(n int) []byte {
+	text := func(k, v string) *commonpb.KeyValue {
+		return &commonpb.KeyValue{Key: k, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: v}}}
+	}
+	var r collectorpb.ExportTraceServiceRequest
+	if err := proto.Unmarshal(exampleBatch(n), &r); err != nil {
+		panic(err)
+	}
+	for _, s := range r.ResourceSpans[0].ScopeSpans[0].Spans {
+		s.Name, s.Kind = "SELECT orders", tracepb.Span_SPAN_KIND_CLIENT
+		s.Attributes = []*commonpb.KeyValue{text("db.system.name", "postgresql"), text("db.namespace", "orders"), text("db.operation.name", "SELECT"),
+			text("db.query.text", "SELECT id, customer, total FROM orders WHERE customer = ? ORDER BY id LIMIT 20"), text("server.address", "orders-db"),
+			{Key: "server.port", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: 5432}}}}
+	}
+	b, err := proto.Marshal(&r)
+	if err != nil {
+		panic(err)
+	}
+	return b
 }
 
 // exampleBatch is a request of n spans with three attributes each.

@@ -73,7 +73,7 @@ func jaegerTag(tag jsonvalue.Value) (key, value string, ok bool) {
 
 // jaegerSpan packs or rejects one span.
 func jaegerSpan(v jsonvalue.Value, processes map[string]*collector.Resource, cache *collector.ResourceCache, p *collector.Packer) {
-	s := trimtab.Span{Adjusted: 1}
+	s, peer := trimtab.Span{Adjusted: 1}, p.Peer()
 	var references, process jsonvalue.Value
 	var duration int64
 	timed, lasted, ids := false, false, [3]bool{false, false, true}
@@ -99,8 +99,11 @@ func jaegerSpan(v jsonvalue.Value, processes map[string]*collector.Resource, cac
 			process = m
 		case "tags":
 			for tag := range m.Elements() {
-				if key, value, ok := jaegerTag(tag); ok {
-					collector.ApplyJaegerTag(&s, key, value)
+				key, value, ok := jaegerTag(tag)
+				if _, isText := tag.Member("value").Text(); ok && !isText && collector.NamesPeer([]byte(key)) {
+					peer.TakeLiteral([]byte(key), value)
+				} else if ok {
+					collector.ApplyJaegerTag(&s, peer, []byte(key), []byte(value))
 				}
 			}
 		}
@@ -120,7 +123,7 @@ func jaegerSpan(v jsonvalue.Value, processes map[string]*collector.Resource, cac
 		p.Reject(collector.BadParentID)
 	default:
 		p.SetResource(resource)
-		p.Add(&s)
+		p.AddCall(&s, peer.Name())
 	}
 }
 

@@ -9,11 +9,13 @@ import (
 	"github.com/trimtab/trimtab/collector"
 )
 
-// held is a span of any file. Its Resource, an index in a frame, is not used.
+// held is a span of any file. Its Resource and Peer, which are of a frame, are not used.
 type held struct {
 	trimtab.Span
 	sender uint32
 	zipkin bool
+	// peer is whom it calls; "": that is not told.
+	peer string
 }
 
 // sender is who sent spans.
@@ -29,11 +31,11 @@ func (r *Reader) service(s *held) string { return r.senders[s.sender].service }
 func (r *Reader) hold(frames []*trimtab.SpanFrame, zipkin bool) error {
 	var last *collector.Resource
 	var number uint32
-	return collector.Spans(frames, func(s *trimtab.Span, from *collector.Resource) {
+	return collector.Spans(frames, func(s *trimtab.Span, from *collector.Resource, peer string) {
 		if from != last {
 			last, number = from, r.numberOf(from)
 		}
-		r.spans = append(r.spans, held{*s, number, zipkin})
+		r.spans = append(r.spans, held{*s, number, zipkin, peer})
 	})
 }
 
@@ -100,7 +102,7 @@ func (r *Reader) compare(a, b held) int {
 		return c
 	}
 	if c := cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), cmp.Compare(a.Kind, b.Kind), bytes.Compare(a.Parent[:], b.Parent[:]),
-		cmp.Compare(a.Flags, b.Flags), cmp.Compare(a.Adjusted, b.Adjusted)); c != 0 || a.sender == b.sender {
+		cmp.Compare(a.Flags, b.Flags), cmp.Compare(a.Adjusted, b.Adjusted), cmp.Compare(a.peer, b.peer)); c != 0 || a.sender == b.sender {
 		return c
 	}
 	return bytes.Compare(r.senders[a.sender].Packed(), r.senders[b.sender].Packed())
@@ -112,7 +114,7 @@ func (r *Reader) pack() []*trimtab.SpanFrame {
 	for i := range r.spans {
 		s := &r.spans[i]
 		p.SetResource(r.senders[s.sender].Resource)
-		p.Add(&s.Span)
+		p.AddCall(&s.Span, []byte(s.peer))
 	}
 	return p.Frames()
 }

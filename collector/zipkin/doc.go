@@ -5,7 +5,7 @@
 // A client and the servers that answer it may share one id. Here they keep it:
 // the analyzer tells the two sides apart by their kinds, and a span that says it
 // is shared and has no kind is a server's. The service name of the local endpoint
-// gives the resource. The tags error, span.kind and w3c.tracestate are read, as the
+// gives the resource, and the remote endpoint whom the span calls. The tags error, span.kind and w3c.tracestate are read, as the
 // OpenTelemetry Collector's exporter writes them.
 //
 // Version 1 (annotations with endpoints, Thrift) is refused by its name: its spans

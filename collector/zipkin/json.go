@@ -1,6 +1,7 @@
 package zipkin
 
 import (
+	"net/netip"
 	"strings"
 
 	"github.com/trimtab/trimtab"
@@ -11,7 +12,8 @@ import (
 // ScanJSON packs the spans of a document:
 //
 //	[{"traceId", "id", "parentId", "kind", "timestamp" µs, "duration" µs,
-//	  "localEndpoint": {"serviceName"}, "shared", "tags": {"error"}}]
+//	  "localEndpoint": {"serviceName"}, "remoteEndpoint": {"serviceName", "ipv4", "ipv6", "port"},
+//	  "shared", "tags": {"error"}}]
 //
 // Spans without proper ids are rejected into p; a document that is no such list
 // is ErrInvalid, and what p then holds is to be thrown away. Resources are
@@ -50,7 +52,7 @@ func scanElement(v jsonvalue.Value, cache *collector.ResourceCache, p *collector
 	if !v.IsObject() {
 		return trimtab.Invalidf("read Zipkin spans: %.40q is no span", []byte(v))
 	}
-	var s span
+	s := span{peer: p.Peer()}
 	var trace, id, parent jsonvalue.Value
 	for key, m := range v.Members() {
 		switch key {
@@ -70,12 +72,14 @@ func scanElement(v jsonvalue.Value, cache *collector.ResourceCache, p *collector
 		case "localEndpoint":
 			name, _ := m.Member("serviceName").Text()
 			s.service = []byte(name)
+		case "remoteEndpoint":
+			s.takeRemote(m)
 		case "shared":
 			s.shared, _ = m.Bool()
 		case "tags":
 			for key, value := range m.Members() {
 				if text, ok := value.Text(); ok {
-					s.tag(key, text)
+					s.tag([]byte(key), []byte(text))
 				}
 			}
 		case "binaryAnnotations":
@@ -99,6 +103,27 @@ func scanElement(v jsonvalue.Value, cache *collector.ResourceCache, p *collector
 		s.pack(cache, p)
 	}
 	return nil
+}
+
+// takeRemote reads a remote endpoint.
+func (s *span) takeRemote(endpoint jsonvalue.Value) {
+	var service string
+	var address netip.Addr
+	var port int64
+	for key, m := range endpoint.Members() {
+		switch key {
+		case "serviceName":
+			service, _ = m.Text()
+		case "ipv4", "ipv6":
+			text, _ := m.Text()
+			if a, err := netip.ParseAddr(text); err == nil {
+				address = a
+			}
+		case "port":
+			port, _ = m.Int()
+		}
+	}
+	s.peer.TakeEndpoint([]byte(service), address, portOf(port))
 }
 
 func readID(out []byte, v jsonvalue.Value) bool {

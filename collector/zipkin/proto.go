@@ -3,6 +3,7 @@ package zipkin
 import (
 	"encoding/binary"
 	"math"
+	"net/netip"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector"
@@ -20,10 +21,14 @@ const (
 	spanTimestamp = 6<<3 | wire.Fixed64
 	spanDuration  = 7<<3 | wire.Number
 	spanLocal     = 8<<3 | wire.Bytes
+	spanRemote    = 9<<3 | wire.Bytes
 	spanTags      = 11<<3 | wire.Bytes
 	spanShared    = 13<<3 | wire.Number
 
 	endpointService = 1<<3 | wire.Bytes
+	endpointIPv4    = 2<<3 | wire.Bytes
+	endpointIPv6    = 3<<3 | wire.Bytes
+	endpointPort    = 4<<3 | wire.Number
 
 	entryKey   = 1<<3 | wire.Bytes
 	entryValue = 2<<3 | wire.Bytes
@@ -41,7 +46,7 @@ func ScanProto(b []byte, cache *collector.ResourceCache, p *collector.Packer) er
 
 // scanMessage packs or rejects one span.
 func scanMessage(b []byte, cache *collector.ResourceCache, p *collector.Packer) error {
-	var s span
+	s := span{peer: p.Peer()}
 	var trace, id, parent []byte
 	err := wire.Fields(b, func(tag uint64, value []byte, number uint64) (err error) {
 		switch tag {
@@ -59,6 +64,8 @@ func scanMessage(b []byte, cache *collector.ResourceCache, p *collector.Packer) 
 			s.duration, s.lasted = nanoseconds(number), true
 		case spanLocal:
 			s.service, err = text(value, endpointService)
+		case spanRemote:
+			err = s.scanRemote(value)
 		case spanTags:
 			err = scanTag(value, &s)
 		case spanShared:
@@ -112,6 +119,28 @@ func text(b []byte, of uint64) (found []byte, err error) {
 	return found, err
 }
 
+// scanRemote reads a remote endpoint.
+func (s *span) scanRemote(b []byte) error {
+	var service []byte
+	var address netip.Addr
+	var port uint16
+	err := wire.Fields(b, func(tag uint64, value []byte, number uint64) error {
+		switch tag {
+		case endpointService:
+			service = value
+		case endpointIPv4, endpointIPv6:
+			if a, ok := netip.AddrFromSlice(value); ok {
+				address = a
+			}
+		case endpointPort:
+			port = portOf(number)
+		}
+		return nil
+	})
+	s.peer.TakeEndpoint(service, address, port)
+	return err
+}
+
 func scanTag(b []byte, s *span) error {
 	key, err := text(b, entryKey)
 	if err != nil {
@@ -121,6 +150,6 @@ func scanTag(b []byte, s *span) error {
 	if err != nil {
 		return err
 	}
-	s.tag(string(key), string(value))
+	s.tag(key, value)
 	return nil
 }

@@ -1,6 +1,8 @@
 package zipkin
 
 import (
+	"math"
+
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector"
 )
@@ -13,22 +15,23 @@ type span struct {
 	duration      int64
 	timed, lasted bool
 	// state is the tracestate, kind and failed what tags say of kind and error.
-	state  string
+	state  []byte
 	kind   trimtab.SpanKind
 	failed bool
+	peer   *collector.Peer
 }
 
 // tag reads what a tag says of its span.
-func (s *span) tag(key, value string) {
-	switch key {
+func (s *span) tag(key, value []byte) {
+	switch string(key) {
 	case "error": // its presence says so, whatever its text
-		s.failed = value != "false"
+		s.failed = string(value) != "false"
 	case "span.kind": // kinds that Zipkin does not have
 		s.kind = collector.KindNamed(value)
 	case collector.TraceStateTag:
 		s.state = value
 	default:
-		collector.ApplyAttribute(&s.Span, key, value)
+		collector.ApplyAttribute(&s.Span, s.peer, key, value)
 	}
 }
 
@@ -43,13 +46,13 @@ func (s *span) pack(cache *collector.ResourceCache, p *collector.Packer) {
 	if s.failed {
 		s.Flags |= trimtab.FlagError
 	}
-	collector.ApplyTraceState([]byte(s.state), &s.Span)
+	collector.ApplyTraceState(s.state, &s.Span)
 	if s.timed && s.lasted {
 		s.End = collector.AddTimes(s.Start, s.duration)
 	}
 	r, _ := cache.Get(s.service, serviceOf) // never an error
 	p.SetResource(r)
-	p.Add(&s.Span)
+	p.AddCall(&s.Span, s.peer.Name())
 }
 
 // serviceOf returns the resource of a service.
@@ -58,4 +61,12 @@ func serviceOf(name []byte) (*collector.Resource, error) {
 		return collector.NewResource(nil), nil
 	}
 	return collector.NewResource([]trimtab.Attr{{Key: "service.name", Value: string(name)}}), nil
+}
+
+// portOf returns a number as a port, 0 for one that is none.
+func portOf[T int64 | uint64](n T) uint16 {
+	if n < 0 || n > math.MaxUint16 {
+		return 0
+	}
+	return uint16(n)
 }

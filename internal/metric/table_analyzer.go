@@ -15,7 +15,7 @@ func analyzerRows() []Row {
 		{Name: "trimtab_path_unreadable_frames_total", Type: Counter, Help: "Span frames that do not follow their layout"},
 		{Name: "trimtab_path_sketches_total", Type: Counter, Help: "Sketches given out, one per workload and interval with requests"},
 		{Name: "trimtab_path_workloads", Type: Gauge, Help: "Workloads that spans are told apart by"},
-		{Name: "trimtab_path_refused_names_total", Type: Counter, Labels: []string{"what"}, Help: "Resources that would have made a workload, component, instance or host beyond the limit"},
+		{Name: "trimtab_path_refused_names_total", Type: Counter, Labels: []string{"what"}, Help: "Resources that would have made a workload, component, instance, host or peer beyond the limit"},
 		{Name: "trimtab_learn_inputs_total", Type: Counter, Labels: []string{"kind"}, Help: "Sketches, samples and holdings that the learn step received"},
 		{Name: "trimtab_learn_inputs_set_aside_total", Type: Counter, Labels: []string{"reason"}, Help: "Inputs that were not used: unknown workload, no requests, a time in our future, a partition or host that is not theirs, late, duplicate, too many open intervals or instances, or of no known kind"},
 		{Name: "trimtab_learn_incomplete_intervals_total", Type: Counter, Help: "Intervals whose load was scaled up because partial sketches seem lost"},

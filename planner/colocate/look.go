@@ -272,10 +272,10 @@ func (s *Step) standings(now time.Time) (all []Service) {
 }
 
 // servpods are the components of a workload on a host, and those of which nobody told
-// where they run.
+// where they run. Peers are none: nothing here can harm them.
 func servpods(c *trimtab.Contributions, host string) (here []*trimtab.Servpod) {
 	for i := range c.Servpods {
-		if p := &c.Servpods[i]; p.Host == host || p.Host == "" {
+		if p := &c.Servpods[i]; !p.Peer && (p.Host == host || p.Host == "") {
 			here = append(here, p)
 		}
 	}
@@ -293,9 +293,12 @@ func serviceOf(c *trimtab.Contributions, host string) Service {
 		load := c.Load / c.MaxLoad
 		s.Load = &load
 	}
-	all, part := 0.0, 0.0
+	all, part, n := 0.0, 0.0, 0
 	for i := range c.Servpods {
-		all += math.Max(0, c.Servpods[i].Contribution)
+		if p := &c.Servpods[i]; !p.Peer {
+			all += math.Max(0, p.Contribution)
+			n++
+		}
 	}
 	here := servpods(c, host)
 	for _, p := range here {
@@ -312,7 +315,7 @@ func serviceOf(c *trimtab.Contributions, host string) Service {
 	case all > 0 && finite(all):
 		s.Share = math.Min(1, part/all)
 	default:
-		s.Share = float64(len(here)) / float64(len(c.Servpods))
+		s.Share = float64(len(here)) / float64(n)
 	}
 	return s
 }

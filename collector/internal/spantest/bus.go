@@ -68,10 +68,11 @@ func (b *Bus) Queues(context.Context) (bus.Queues, error) { return bus.Queues{},
 // Close does nothing.
 func (b *Bus) Close() error { return nil }
 
-// Span is a span with its resource looked up and its index forgotten.
+// Span is a span with its resource and peer looked up and their indexes forgotten.
 type Span struct {
 	trimtab.Span
-	Attrs map[string]string
+	Attrs  map[string]string
+	Callee string
 }
 
 // Unpack reads frames; it panics on one that is not valid.
@@ -83,18 +84,22 @@ func Unpack(frames []*trimtab.SpanFrame) []Span {
 			panic(err)
 		}
 		var resources []map[string]string
+		var peers [][]string
 		r.Resources(func(_ int, packed []byte) bool {
+			if of, name, ok := codec.UnpackPeer(packed); ok {
+				peers[of] = append(peers[of], string(name))
+			}
 			attrs := map[string]string{}
 			for _, a := range codec.UnpackResource(packed) {
 				attrs[a.Key] = a.Value
 			}
-			resources = append(resources, attrs)
+			resources, peers = append(resources, attrs), append(peers, []string{""})
 			return true
 		})
 		for s := (trimtab.Span{}); r.Next(&s); {
-			attrs := resources[s.Resource]
-			s.Resource = 0
-			all = append(all, Span{Span: s, Attrs: attrs})
+			out := Span{Span: s, Attrs: resources[s.Resource], Callee: peers[s.Resource][s.Peer]}
+			out.Resource, out.Peer = 0, 0
+			all = append(all, out)
 		}
 	}
 	return all

@@ -1,0 +1,143 @@
+package path
+
+import "github.com/trimtab/trimtab/codec"
+
+// A peer is what calls go to that sends no spans: a database, a broker, the service of
+// somebody else. It is a place of no workload, by the name that its callers' spans give it.
+const (
+	// maxPeers bounds the peers, maxPeersOf those of one caller's place, and maxCalls all
+	// pairs of a place and a peer. What is beyond them counts as the caller's own time.
+	maxPeers, maxPeersOf, maxCalls = 1024, 64, 1 << 15
+)
+
+// origin is what a span is of: a place, or, with called, the number of a call from there.
+type origin uint32
+
+const called origin = 1 << 31
+
+// pair is a place, and a peer that spans of it call.
+type pair struct {
+	home, peer placeID
+	// seen is when it was last in a frame, Unix ns.
+	seen int64
+}
+
+// calls are the pairs that spans told.
+type calls struct {
+	pairs  []pair
+	byPair map[[2]placeID]uint32
+	spare  []uint32
+	// byName holds the peers.
+	byName map[placeKey]placeID
+}
+
+// frameSender is what a resource of a frame stands for.
+type frameSender struct {
+	sender
+	// origins are those of its spans by the number of their peer, of which it has peers.
+	origins [codec.MaxPeers + 1]origin
+	peers   uint8
+}
+
+// call takes the origin of the spans that call its next peer.
+func (s *frameSender) call(o origin) {
+	if s.peers < codec.MaxPeers {
+		s.peers++
+		s.origins[s.peers] = o
+	}
+}
+
+// origin returns that of a span with the number of a peer.
+func (s *frameSender) origin(peer uint8) origin {
+	if peer > s.peers {
+		peer = 0
+	}
+	return s.origins[peer]
+}
+
+// split returns where spans of an origin ran, and whom they call.
+func (p *places) split(o origin) (place, peer placeID) {
+	if o&called == 0 {
+		return placeID(o), nowhere
+	}
+	x := &p.calls.pairs[o&^called]
+	return x.home, x.peer
+}
+
+// calling returns the origin of spans that ran at home and call a peer.
+func (p *places) calling(home placeID, name []byte) origin {
+	if home == nowhere {
+		return origin(home)
+	}
+	peer, known := p.calls.byName[placeKey{workload: noWorkload, component: string(name)}]
+	if known {
+		if i, ok := p.calls.byPair[[2]placeID{home, peer}]; ok {
+			p.seen[peer], p.calls.pairs[i].seen = p.now, p.now
+			return called | origin(i)
+		}
+	}
+	full := func() bool {
+		return !known && len(p.calls.byName) >= maxPeers || len(p.calls.byPair) >= maxCalls || p.places[home].peers >= maxPeersOf
+	}
+	if full() {
+		p.sweep()
+		peer, known = p.calls.byName[placeKey{workload: noWorkload, component: string(name)}]
+	}
+	if full() {
+		p.refusedPeers++
+		return origin(home)
+	}
+	if !known {
+		peer = p.newPeer(cleanName(string(name)))
+	}
+	p.seen[peer] = p.now
+	return called | origin(p.newPair(home, peer))
+}
+
+// newPeer returns the place of a peer with a clean name, which may be there already.
+func (p *places) newPeer(name string) placeID {
+	key := placeKey{workload: noWorkload, component: name}
+	id, ok := p.calls.byName[key]
+	if !ok {
+		id = p.take()
+		p.places[id] = place{workload: noWorkload, component: name, base: id}
+		p.calls.byName[key] = id
+	}
+	return id
+}
+
+func (p *places) newPair(home, peer placeID) uint32 {
+	c := &p.calls
+	key := [2]placeID{home, peer}
+	i, ok := c.byPair[key]
+	if !ok {
+		i = uint32(len(c.pairs))
+		if n := len(c.spare); n > 0 {
+			i, c.spare = c.spare[n-1], c.spare[:n-1]
+		} else {
+			c.pairs = append(c.pairs, pair{})
+		}
+		c.byPair[key] = i
+		p.places[home].peers++
+	}
+	c.pairs[i] = pair{home, peer, p.now}
+	return i
+}
+
+// sweepCalls lets go of the pairs that were not seen for long.
+func (p *places) sweepCalls() {
+	c := &p.calls
+	for i, x := range c.pairs {
+		key := [2]placeID{x.home, x.peer}
+		if at, ok := c.byPair[key]; ok && at == uint32(i) && p.now-x.seen > p.idle() {
+			delete(c.byPair, key)
+			c.spare = append(c.spare, at)
+			p.places[x.home].peers--
+		}
+	}
+}
+
+// isPeer reports whether a place is a peer.
+func (p *places) isPeer(id placeID) bool {
+	return id != nowhere && id != beyond && p.places[id].workload == noWorkload
+}
