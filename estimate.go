@@ -3,6 +3,7 @@ package trimtab
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -20,6 +21,13 @@ type Input struct {
 	Source string `json:"source,omitempty"`
 	// Missing is empty, or the reason why there was no value.
 	Missing string `json:"missing,omitempty"`
+}
+
+// LoadMissing reports whether nothing measured the load in time: then Load goes on from
+// what was measured before.
+func (e *Estimate) LoadMissing() bool {
+	return e.Hold != nil && e.Hold.Input == string(Load) ||
+		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == string(Load) && in.Missing != "" })
 }
 
 // LoadShare is the part of its workload's load that one instance serves.

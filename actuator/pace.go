@@ -209,11 +209,14 @@ func (r *Report) ranOut() {
 // terminationGracePeriodSeconds of the chart.
 const MaxCloseTime = 10 * time.Minute
 
+// LeastCloseTime is what CloseTime returns where no knob has a pace.
+const LeastCloseTime = 10 * time.Second
+
 // CloseTime is how long Close may take until all that was changed is put back.
 func (a *Actuator) CloseTime() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	long := 10 * time.Second
+	long := LeastCloseTime
 	if a.config.KeepOnStop {
 		return long
 	}

@@ -49,6 +49,9 @@ var ErrConflict = errors.New("conflict")
 // or not.
 var ErrInDoubt = errors.New("nobody knows whether it is stored")
 
+// ErrEnding: the time is over that the end of the process may wait for the bus.
+var ErrEnding = errors.New("the process ends")
+
 // ErrNotFound: a bucket does not hold the key.
 var ErrNotFound = errors.New("not found")
 

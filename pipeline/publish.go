@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/pause"
 )
 
@@ -129,6 +130,9 @@ func (r *stage) publishOne(ctx context.Context, v trimtab.Value) error {
 			r.counts.refused(v.Kind())
 			r.Logger.Debug("output not published", "kind", v.Kind(), "key", v.Key(), "err", err)
 			return nil
+		}
+		if errors.Is(err, bus.ErrEnding) {
+			return err
 		}
 		r.counts.retried(v.Kind())
 		r.Logger.Warn("output not stored, trying again", "kind", v.Kind(), "key", v.Key(), "err", err)

@@ -169,3 +169,35 @@ func TestOnlyTheLastValuesOfDifferentSubjectsAreUnordered(t *testing.T) {
 		t.Error(strings.Join(wrong, "\n"))
 	}
 }
+
+// endingBus no longer waits for anything.
+type endingBus struct{ bus.Bus }
+
+func (e endingBus) Publish(ctx context.Context, v trimtab.Value) error {
+	if v.Kind() == trimtab.KindAlert {
+		return e.Bus.Publish(ctx, v)
+	}
+	return fmt.Errorf("store: %w", bus.ErrEnding)
+}
+
+func TestAStageDoesNotTryAgainWhenTheProcessMayWaitNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bustest.NewMemory()
+		defer m.Close()
+		tried := make(chan struct{})
+		stop := start(t, Stage{Name: "s", Bus: endingBus{m}, Consumes: consumes(trimtab.KindAlert),
+			Step: stepFunc(func(time.Time, trimtab.Value) []trimtab.Value {
+				close(tried)
+				return []trimtab.Value{estimate("w", "m")}
+			})})
+		if err := m.Publish(t.Context(), alert("a")); err != nil {
+			t.Fatal(err)
+		}
+		<-tried
+		began := time.Now()
+		stop()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("the stage ended after %v", took)
+		}
+	})
+}

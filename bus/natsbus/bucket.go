@@ -31,8 +31,10 @@ func (b *Bus) Bucket(ctx context.Context, name string) (bus.Bucket, error) {
 		return nil, trimtab.Invalidf("bucket %.80q: want letters, digits, - and _", name)
 	}
 	k := &bucket{bus: b, name: name}
+	ctx, done := b.inTime(ctx)
+	defer done()
 	if err := k.make(ctx); err != nil {
-		return nil, err
+		return nil, b.ending(err)
 	}
 	return k, nil
 }
@@ -75,18 +77,20 @@ func (b *Bus) makeBucket(ctx context.Context, info StreamInfo) (jetstream.KeyVal
 }
 
 // try runs f, and once more on a bucket made anew when it was missing.
-func (k *bucket) try(ctx context.Context, do string, f func(jetstream.KeyValue) error) error {
+func (k *bucket) try(ctx context.Context, do string, f func(context.Context, jetstream.KeyValue) error) error {
+	ctx, done := k.bus.inTime(ctx)
+	defer done()
 	k.mu.Lock()
 	kv := k.kv
 	k.mu.Unlock()
 	began := time.Now()
-	err := k.bus.unanswered(began, f(kv))
+	err := k.bus.unanswered(began, f(ctx, kv))
 	if isMissing(err) {
 		if err = k.make(ctx); err == nil {
 			k.mu.Lock()
 			kv = k.kv
 			k.mu.Unlock()
-			err = f(kv)
+			err = f(ctx, kv)
 		}
 	}
 	switch {
@@ -99,12 +103,12 @@ func (k *bucket) try(ctx context.Context, do string, f func(jetstream.KeyValue) 
 	case errors.Is(err, nats.ErrMaxPayload):
 		err = fmt.Errorf("%w: %w", trimtab.ErrInvalid, err)
 	}
-	return fmt.Errorf("%s in bucket %s: %w", do, k.name, err)
+	return k.bus.ending(fmt.Errorf("%s in bucket %s: %w", do, k.name, err))
 }
 
 // Get returns the value and its revision.
 func (k *bucket) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
-	err = k.try(ctx, "get "+key, func(kv jetstream.KeyValue) error {
+	err = k.try(ctx, "get "+key, func(ctx context.Context, kv jetstream.KeyValue) error {
 		e, err := kv.Get(ctx, bus.EscapeKey(key))
 		if err == nil {
 			value, revision = e.Value(), e.Revision()
@@ -116,7 +120,7 @@ func (k *bucket) Get(ctx context.Context, key string) (value []byte, revision ui
 
 // Put writes unconditionally.
 func (k *bucket) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	err = k.try(ctx, "put "+key, func(kv jetstream.KeyValue) (err error) {
+	err = k.try(ctx, "put "+key, func(ctx context.Context, kv jetstream.KeyValue) (err error) {
 		revision, err = kv.Put(ctx, bus.EscapeKey(key), value)
 		return err
 	})
@@ -125,7 +129,7 @@ func (k *bucket) Put(ctx context.Context, key string, value []byte) (revision ui
 
 // Update writes if the revision is still the given one.
 func (k *bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (now uint64, err error) {
-	err = k.try(ctx, "update "+key, func(kv jetstream.KeyValue) (err error) {
+	err = k.try(ctx, "update "+key, func(ctx context.Context, kv jetstream.KeyValue) (err error) {
 		if revision == 0 {
 			now, err = kv.Create(ctx, bus.EscapeKey(key), value)
 		} else {
@@ -138,7 +142,7 @@ func (k *bucket) Update(ctx context.Context, key string, value []byte, revision 
 
 // Delete removes the key.
 func (k *bucket) Delete(ctx context.Context, key string) error {
-	return k.try(ctx, "delete "+key, func(kv jetstream.KeyValue) error {
+	return k.try(ctx, "delete "+key, func(ctx context.Context, kv jetstream.KeyValue) error {
 		return kv.Delete(ctx, bus.EscapeKey(key))
 	})
 }
@@ -147,7 +151,7 @@ func (k *bucket) Delete(ctx context.Context, key string) error {
 // as the client would make one, could be told to send what a role wrote here to
 // any subject.
 func (k *bucket) Keys(ctx context.Context) (keys []string, err error) {
-	err = k.try(ctx, "list keys", func(kv jetstream.KeyValue) error {
+	err = k.try(ctx, "list keys", func(ctx context.Context, kv jetstream.KeyValue) error {
 		keys = nil
 		s, err := k.bus.js.Stream(ctx, "KV_"+k.name)
 		if err != nil {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
 )
 
 // A nats-server believes the state files of its consumers: they have no
@@ -65,7 +67,10 @@ func checkStore(dir string) (removed []string, err error) {
 		case consumer != "":
 			if why := checkConsumer(path, info.Size()); why != nil {
 				removed = append(removed, fmt.Sprintf("%s: %v", consumer, why))
-				return os.RemoveAll(consumer)
+				if err := os.RemoveAll(consumer); err != nil {
+					return err
+				}
+				return fs.SkipDir // its other files are gone as well
 			}
 		case info.Size() > maxBlock || info.Size() > maxMeta && strings.HasPrefix(e.Name(), "meta."):
 			return fmt.Errorf("check bus store: %s has %d bytes", path, info.Size())
@@ -102,7 +107,8 @@ func checkConsumer(path string, size int64) error {
 	case "meta.inf":
 		// The server compares the checksum, and leaves out a consumer where it
 		// is wrong, directory and all: then no other can be made in its place.
-		var meta struct{ Name string }
+		// The same holds where it cannot read a setting, as a policy with a flipped bit.
+		var meta server.FileConsumerInfo
 		if err := json.Unmarshal(b, &meta); err != nil {
 			return fmt.Errorf("read meta.inf: %w", err)
 		}

@@ -454,3 +454,33 @@ func TestAConsumerWhoseStoredSubjectIsDamagedIsNotDeaf(t *testing.T) {
 		})
 	}
 }
+
+// The server leaves out a consumer of which it cannot read a setting, and makes no other in
+// its place: nobody would get a message.
+func TestAConsumerWithASettingThatTheServerCannotReadIsNotDeaf(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "nats")
+	b := open(t, Config{Dir: dir})
+	got := hears(t, b, "actuator")
+	sendUntilStored(t, b, commandBy("before"))
+	next(t, got)
+	b.Close()
+	file := filepath.Join(storeDir(dir), "$G", "streams", "COMMANDS", "obs", "actuator", "meta.inf")
+	meta, err := os.ReadFile(file)
+	if err == nil && !bytes.Contains(meta, []byte(`"instant"`)) {
+		t.Fatalf("%s", meta)
+	}
+	if err == nil {
+		err = os.WriteFile(file, bytes.Replace(meta, []byte(`"instant"`), []byte(`"iNstant"`), 1), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := checkStore(storeDir(dir)); err != nil || len(removed) != 1 {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	b = open(t, Config{Dir: dir})
+	got = hears(t, b, "actuator")
+	sendUntilStored(t, b, commandBy("after"))
+	for next(t, got) != "after" {
+	}
+}

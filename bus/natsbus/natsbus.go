@@ -38,6 +38,9 @@ type Bus struct {
 
 	making sync.Mutex // see makes
 
+	// endBy is until when the end of the process may wait; nil: it does not end.
+	endBy atomic.Pointer[time.Time]
+
 	mu     sync.Mutex
 	closed bool
 	again  chan struct{} // closed at the next reconnection
@@ -198,8 +201,9 @@ func (b *Bus) makes(ctx context.Context) (_ context.Context, done func()) {
 	if b.server == nil {
 		return ctx, b.making.Unlock
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeWithin)
-	return ctx, func() { cancel(); b.making.Unlock() }
+	ctx, ended := b.inTime(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithTimeout(ctx, makeWithin)
+	return ctx, func() { cancel(); ended(); b.making.Unlock() }
 }
 
 // makeWithin bounds how long an embedded server takes to make something.
@@ -210,8 +214,7 @@ func (b *Bus) disconnect() {
 		b.conn.Close()
 	}
 	if b.server != nil {
-		b.server.close()
-		b.server = nil
+		b.stopServer()
 	}
 	if b.leaf != nil {
 		b.leaf.close()

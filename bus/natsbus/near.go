@@ -269,7 +269,9 @@ func (n *near) close() {
 	n.mu.Unlock()
 	n.quit()
 	<-n.done
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, ended := n.bus.inTime(context.Background())
+	defer ended()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for _, k := range n.latest() {
 		n.flush(ctx, k)

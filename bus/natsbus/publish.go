@@ -39,6 +39,12 @@ var (
 
 // Publish sends v; see [bus.Bus].
 func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
+	ctx, done := b.inTime(ctx)
+	defer done()
+	return b.ending(b.publish(ctx, v))
+}
+
+func (b *Bus) publish(ctx context.Context, v trimtab.Value) error {
 	k := b.kinds[v.Kind()]
 	if k == nil || k.Delivery == trimtab.Local {
 		return trimtab.Invalidf("publish %.40q: this kind does not travel", v.Kind())

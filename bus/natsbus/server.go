@@ -28,7 +28,8 @@ const (
 	syncEvery = 5 * time.Second
 	// readyWithin bounds the start; typical is 30 ms, more with a full store.
 	readyWithin = 30 * time.Second
-	// stopWithin bounds the end of a server that did not start well.
+	// stopWithin bounds the end of a server that did not start well, or when the process
+	// ends.
 	stopWithin = 10 * time.Second
 	// keptAside is how many stores are kept that were moved aside.
 	keptAside = 2

@@ -356,14 +356,17 @@ func (v *Model) stateAt(s *state, now time.Time) situation {
 // silentSince reports whether the analyzer said nothing of a workload for so long that its
 // estimate no longer counts.
 func (v *Model) silentSince(e *trimtab.Estimate, now time.Time) bool {
-	return v.config.Round > 0 && now.Sub(e.Time) > 3*v.config.Round+5*time.Second
+	return v.config.Round > 0 && now.Sub(e.Time) > Patience(v.config.Round)
 }
+
+// Patience is how long an estimate counts while no newer one comes.
+func Patience(round time.Duration) time.Duration { return 3*round + 5*time.Second }
 
 // loadAge is how long ago the load of an estimate was measured last, and whether nothing
 // newer came in time.
 func (v *Model) loadAge(s *state, now time.Time) (age *trimtab.Seconds, stale bool) {
 	e := s.estimate
-	stale = v.silentSince(e, now) || e.Hold != nil && e.Hold.Input == "load" || s.lacks["load"].Reason != ""
+	stale = v.silentSince(e, now) || e.LoadMissing()
 	at, known := s.seen["load"]
 	if !known && !stale {
 		return nil, false

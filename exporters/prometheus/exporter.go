@@ -25,6 +25,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -41,6 +42,7 @@ type Exporter struct {
 	metrics *metric.Set
 
 	mu        sync.Mutex
+	patience  time.Duration // see SetPatience
 	workloads map[string]*workload
 	// news are the estimates since somebody looked last, by workload.
 	news map[string]*trimtab.Estimate
@@ -80,6 +82,9 @@ type workload struct {
 	has   map[place]given
 	shown map[place]bool
 	stale bool // shown is not what has says
+	// measured is when the newest estimate was made whose figures have series; zero: they
+	// have none.
+	measured time.Time
 	// inBrief tells that it has no other series than those of brief; counted is
 	// about how many bytes all take.
 	inBrief bool
@@ -105,6 +110,20 @@ func (e *Exporter) catchUp() {
 		e.estimate(e.news[name], e.workloads[name])
 	}
 	clear(e.news)
+	for name, w := range e.workloads {
+		if e.patience > 0 && !w.measured.IsZero() && time.Since(w.measured) > e.patience {
+			w.measured = time.Time{}
+			e.measured(&trimtab.Estimate{Workload: name}, nil)
+		}
+	}
+}
+
+// SetPatience says after how long an estimate's figures are no longer exported, for want
+// of a newer one; 0: never.
+func (e *Exporter) SetPatience(d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.patience = d
 }
 
 // Configure replaces the declared part and keeps what was seen.
@@ -204,26 +223,36 @@ func (e *Exporter) known(name string) *workload {
 }
 
 func (e *Exporter) estimate(v *trimtab.Estimate, w *workload) {
-	var load, upper, utility *float64
+	var utility *float64
 	if v.Performance != nil && w.declared.Utility != nil {
 		u := w.declared.Utility(*v.Performance)
 		utility = &u
 	}
-	if v.Load != nil {
-		load, upper = &v.Load.Now, &v.Load.Upper
-	}
+	w.measured = v.Time
+	e.measured(v, utility)
 	reports, held := float64(v.Reports), 0.0
 	if v.Hold != nil {
 		held = 1
 	}
 	seen := float64(v.Time.UnixMilli()) / 1000
+	e.set("trimtab_workload_reports", &reports, v.Workload)
+	e.set("trimtab_workload_held", &held, v.Workload)
+	e.set("trimtab_workload_estimate_timestamp_seconds", &seen, v.Workload)
+	e.expected(v, w)
+	e.counters(v)
+}
+
+// measured exports what was measured of a workload. A load that nobody measured in time is
+// missing, though the forecast goes on from the last.
+func (e *Exporter) measured(v *trimtab.Estimate, utility *float64) {
+	var load, upper *float64
+	if v.Load != nil && !v.LoadMissing() {
+		load, upper = &v.Load.Now, &v.Load.Upper
+	}
 	e.set("trimtab_workload_load", load, v.Workload)
 	e.set("trimtab_workload_load_upper", upper, v.Workload)
 	e.set("trimtab_workload_performance", v.Performance, v.Workload)
 	e.set("trimtab_workload_utility", utility, v.Workload)
-	e.set("trimtab_workload_reports", &reports, v.Workload)
-	e.set("trimtab_workload_held", &held, v.Workload)
-	e.set("trimtab_workload_estimate_timestamp_seconds", &seen, v.Workload)
 	for name, percentile := range map[string]string{"p50": "50", "p95": "95", "p99": "99"} {
 		var latency *float64
 		if l, ok := v.Latency[name]; ok {
@@ -232,8 +261,6 @@ func (e *Exporter) estimate(v *trimtab.Estimate, w *workload) {
 		}
 		e.set("trimtab_workload_latency_seconds", latency, v.Workload, percentile)
 	}
-	e.expected(v, w)
-	e.counters(v)
 }
 
 func (e *Exporter) plan(p *trimtab.Plan) {

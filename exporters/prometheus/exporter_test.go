@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -34,6 +35,51 @@ trimtab_workload_performance{workload="w"} 0.9
 			t.Errorf("%s: %d series, want %d (%v)", name, n, want, err)
 		}
 	}
+}
+
+func TestALoadThatNobodyMeasuresAnyMoreHasNoSeries(t *testing.T) {
+	series := func(set *metric.Set) (n int) {
+		for _, name := range []string{"trimtab_workload_load", "trimtab_workload_load_upper"} {
+			of, err := testutil.GatherAndCount(set, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += of
+		}
+		return n
+	}
+	load := &trimtab.LoadForecast{Now: 32.7, Upper: 40}
+	for name, gone := range map[string]*trimtab.Estimate{
+		"the input is missing": {Workload: "w", Time: noon, Load: load, Inputs: []trimtab.Input{{Name: "load", Source: "spans", Missing: "no spans for 1h"}}},
+		"it holds for it":      {Workload: "w", Time: noon, Load: load, Hold: &trimtab.Held{Code: trimtab.HeldMissing, Input: "load", Text: "no spans"}},
+	} {
+		set := metric.NewSet()
+		e := New(set)
+		e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Load: load, Inputs: []trimtab.Input{{Name: "load", Value: 32.7, Source: "spans"}}})
+		if n := series(set); n != 2 {
+			t.Errorf("%d series of a load that is measured", n)
+		}
+		if e.Observe(gone); series(set) != 0 {
+			t.Errorf("%s: the old load is exported", name)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) { // the analyzer is silent
+		set := metric.NewSet()
+		e := New(set)
+		e.SetPatience(20 * time.Second)
+		e.Observe(&trimtab.Estimate{Workload: "w", Time: time.Now(), Load: load, Latency: map[string]trimtab.Seconds{"p95": 1}})
+		if n := series(set); n != 2 {
+			t.Errorf("%d series of a load that is measured", n)
+		}
+		time.Sleep(21 * time.Second)
+		if n := series(set); n != 0 {
+			t.Error("the load of a silent analyzer is exported")
+		}
+		e.Observe(&trimtab.Estimate{Workload: "w", Time: time.Now(), Load: load})
+		if n := series(set); n != 2 {
+			t.Errorf("%d series once it is measured again", n)
+		}
+	})
 }
 
 func TestAnUnlimitedKnobHasNoAllocationSeries(t *testing.T) {

@@ -77,13 +77,23 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		stop := s.background(ctx, "actuator", s.working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
 		return func() error {
 			err := errors.Join(still(), stop())
-			ctx, cancel := context.WithTimeout(context.Background(), a.CloseTime())
-			defer cancel()
-			return errors.Join(err, a.Close(ctx))
+			return errors.Join(err, s.closeActuator(a))
 		}, nil
 	}
 	if hasCluster(all) {
 		start = s.withCluster(cfg, cluster, start)
 	}
 	return []part{{"actuator", key, start}}, nil
+}
+
+// closeActuator puts back what was changed. Knobs that an API server's pace bounds lengthen
+// the end of the process.
+func (s *Site) closeActuator(a *actuator.Actuator) error {
+	long := a.CloseTime()
+	if until := s.ending.lengthen(max(0, long-actuator.LeastCloseTime)); !until.IsZero() {
+		s.bus.EndBy(until)
+	}
+	ctx, cancel := s.ending.within(long)
+	defer cancel()
+	return a.Close(ctx)
 }

@@ -340,7 +340,7 @@ func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	return func() error {
 		s.jobs.CompareAndSwap(h, nil)
 		err := stop()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := s.ending.within(actuator.LeastCloseTime)
 		defer cancel()
 		if err := h.close(ctx); err != nil {
 			s.logger.Warn("limits of services may have to be found again", "err", err)

@@ -97,7 +97,7 @@ func (s *Site) startOTLP(ctx context.Context, c otlp.Config) (func() error, erro
 	return func() error {
 		s.exporter.SetTraces(nil)
 		unfollow()
-		ctx, cancel := context.WithTimeout(context.Background(), exportWait)
+		ctx, cancel := s.ending.within(exportWait)
 		defer cancel()
 		return errors.Join(untell(), e.Close(ctx))
 	}, nil

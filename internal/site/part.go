@@ -24,6 +24,8 @@ type part struct {
 // flow; they stop in the reverse order, so that what came in is still handled.
 type parts struct {
 	logger *slog.Logger
+	// stops hears what is being stopped.
+	stops func(part string)
 
 	mu      sync.Mutex
 	running []runningPart
@@ -64,6 +66,7 @@ func (p *parts) change(ctx context.Context, next []part) error {
 			continue
 		}
 		p.logger.Debug("stopping", "part", r.name)
+		p.stops(r.name)
 		if e := r.stop(); e != nil {
 			err = errors.Join(err, fmt.Errorf("stop %s: %w", r.name, e))
 		}

@@ -34,7 +34,7 @@ func (r *recorder) take() string {
 
 func TestOverAReloadOnlyWhatChangedIsRestartedInReverseOrderOfTheFlow(t *testing.T) {
 	var r recorder
-	p := parts{logger: slog.New(slog.DiscardHandler)}
+	p := parts{logger: slog.New(slog.DiscardHandler), stops: func(string) {}}
 	ctx := t.Context()
 	if err := p.apply(ctx, []part{r.part("a", "1", nil), r.part("b", "1", nil), r.part("c", "1", nil)}); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestOverAReloadOnlyWhatChangedIsRestartedInReverseOrderOfTheFlow(t *testing
 
 func TestAConfigurationThatDoesNotStartBringsTheOldOneBack(t *testing.T) {
 	var r recorder
-	p := parts{logger: slog.New(slog.DiscardHandler)}
+	p := parts{logger: slog.New(slog.DiscardHandler), stops: func(string) {}}
 	ctx := t.Context()
 	if err := p.apply(ctx, []part{r.part("a", "1", nil), r.part("b", "1", nil)}); err != nil {
 		t.Fatal(err)

@@ -86,6 +86,7 @@ type Site struct {
 	// otlpAddress is where OTLP over gRPC is received.
 	otlpAddress string
 	stops       []func() error
+	ending      ending
 
 	mu     sync.Mutex
 	config *config.Config
@@ -102,7 +103,7 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 			return nil, fmt.Errorf("find host name: %w", err)
 		}
 	}
-	s.parts.logger, s.ready.metrics, s.ready.logger = o.Logger, s.metrics, o.Logger
+	s.parts.logger, s.parts.stops, s.ready.metrics, s.ready.logger = o.Logger, s.ending.stops, s.metrics, o.Logger
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -119,6 +120,7 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 		viewed.Dir = cfg.Storage.Path
 		s.view, s.exporter = view.New(viewed), exporter.New(s.metrics)
 		s.exporter.Configure(exported(cfg))
+		s.exporter.SetPatience(view.Patience(cfg.Round))
 		s.ready.tell(s.view.Touch) // pages say at once that the bus is out of reach
 		if err := s.follow(ctx); err != nil {
 			return nil, err
@@ -218,14 +220,27 @@ func (s *Site) Metrics() *metric.Set { return s.metrics }
 
 func (s *Site) onClose(f func() error) { s.stops = append(s.stops, f) }
 
-// Close stops the parts in the reverse order of the flow, then the rest.
+// Close stops the parts in the reverse order of the flow, then the rest. It returns within
+// [EndWithin], and the time that knobs behind an API server take to be put back; where
+// something has not ended by then, with an error, and the process is to be ended.
 func (s *Site) Close() error {
-	var err error
-	for i := len(s.stops) - 1; i >= 0; i-- {
-		err = errors.Join(err, s.stops[i]())
+	began, first := s.ending.begin()
+	if !first {
+		return nil
 	}
-	s.stops = nil
-	return err
+	if s.bus != nil {
+		s.bus.EndBy(began.Add(endBus))
+	}
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for i := len(s.stops) - 1; i >= 0; i-- {
+			err = errors.Join(err, s.stops[i]())
+		}
+		s.stops = nil
+		ended <- err
+	}()
+	return s.ending.await(ended)
 }
 
 // fail ends the process with the first error of a part that was running.
@@ -252,7 +267,10 @@ func (s *Site) openBus(ctx context.Context, cfg *config.Config) error {
 		return fmt.Errorf("open bus: %w", err)
 	}
 	s.bus = b
-	s.onClose(b.Close)
+	s.onClose(func() error {
+		s.ending.stops("bus")
+		return b.Close()
+	})
 	return nil
 }
 
@@ -310,7 +328,8 @@ func (s *Site) openWeb(cfg *config.Config) error {
 	s.onClose(func() error {
 		// The streams of events, which have no end of their own.
 		end()
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		s.ending.stops("web server")
+		ctx, cancel := s.ending.within(3 * time.Second)
 		defer cancel()
 		err := server.Shutdown(ctx)
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -374,6 +393,7 @@ func (s *Site) Apply(ctx context.Context, cfg *config.Config) error {
 	if s.view != nil {
 		s.view.Configure(viewConfig(cfg))
 		s.exporter.Configure(exported(cfg))
+		s.exporter.SetPatience(view.Patience(cfg.Round))
 	}
 	return nil
 }

@@ -164,7 +164,7 @@ func (s *Site) startSpeculate(ctx context.Context, cfg *config.Config, c task.Co
 	}))
 	return func() error {
 		err := stop()
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := s.ending.within(20 * time.Second)
 		defer cancel()
 		return errors.Join(err, h.close(ctx))
 	}, nil

@@ -1,0 +1,52 @@
+package natsbus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/trimtab/trimtab/bus"
+)
+
+// EndBy tells that the process ends, and until when it may wait for the bus: what is
+// stored or asked for from now on fails at that time, all of it together. A store that
+// does not answer, as on a full disk, would else take some seconds of each stage and state.
+func (b *Bus) EndBy(at time.Time) { b.endBy.Store(&at) }
+
+// inTime is ctx, cut off where the process must no longer wait.
+func (b *Bus) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	if at := b.endBy.Load(); at != nil {
+		return context.WithDeadline(ctx, *at)
+	}
+	return ctx, func() {}
+}
+
+// ending is err, with the reason where the process must no longer wait.
+func (b *Bus) ending(err error) error {
+	if at := b.endBy.Load(); err != nil && at != nil && !time.Now().Before(*at) {
+		return fmt.Errorf("%w: %w", bus.ErrEnding, err)
+	}
+	return err
+}
+
+// stopServer stops the embedded server. One that does not stop in time, as on a disk that
+// fails, is left to the end of the process, with its lock.
+func (b *Bus) stopServer() {
+	stopped := make(chan struct{})
+	go func(e *embedded) {
+		defer close(stopped)
+		e.close()
+	}(b.server)
+	b.server = nil
+	if b.endBy.Load() == nil {
+		<-stopped
+		return
+	}
+	late := time.NewTimer(stopWithin)
+	defer late.Stop()
+	select {
+	case <-stopped:
+	case <-late.C:
+		b.config.Logger.Error("bus server does not stop", "waited", stopWithin)
+	}
+}
