@@ -39,12 +39,6 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	acts := cfg.Fast.Acts() && cfg.Pool.Resource() == trimtab.CPU && len(all) > 0
 	c.Fast = acts
 	above := share(cfg, kinds, all)
-	open := func() (actuator.Knob, error) {
-		if above.group != "" {
-			return openGroup(kinds, above.root, above.group)
-		}
-		return fastParent(cfg, kinds)
-	}
 	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
 	if hasCluster(all) {
 		s.ofCluster(&c, cfg, cluster)
@@ -63,7 +57,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		if c.Targets, c.Finders, err = openAll(kinds, all); err != nil {
 			return nil, err
 		}
-		if c.Parent, err = open(); err != nil {
+		if c.Parent, err = above.open(cfg, kinds); err != nil {
 			return nil, errors.Join(err, actuator.CloseTargets(c.Targets))
 		}
 		a, err := actuator.Open(ctx, c)

@@ -19,6 +19,15 @@ import (
 // may give on this host; the zero above: there is none.
 type above struct{ root, group string }
 
+// open opens the group above, or the one that the file names for the fast loop; nil: there is
+// none.
+func (a above) open(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, error) {
+	if a.group != "" {
+		return openGroup(kinds, a.root, a.group)
+	}
+	return fastParent(cfg, kinds)
+}
+
 // share has the CPU time of the pool shared by weight on this host where that can be done
 // without touching what is not the pool's, and returns the group that carries the limit. What
 // does not share has quotas.
