@@ -41,7 +41,9 @@ func shareContract(t *testing.T, fresh func(t *testing.T) (root, group string, v
 
 func TestARealShareMeetsTheContractOfKnobs(t *testing.T) {
 	root := cpuRoot(t)
-	shareContract(t, func(t *testing.T) (string, string, func(string) error) { return root, makeGroup(t, root).Path(), os.Remove })
+	shareContract(t, func(t *testing.T) (string, string, func(string) error) {
+		return root, makeGroup(t, root).Path(), os.Remove
+	})
 }
 
 func TestSharesOfBothVersionsMeetTheContractOfKnobs(t *testing.T) {
