@@ -153,6 +153,9 @@ type KnobState struct {
 	// Problem is empty, or why the knob cannot be used now; Now is then the
 	// last value known.
 	Problem string `json:"problem,omitempty"`
+	// Shared tells that the amount is a share by weight of what a group above has: the least
+	// that the target has at every instant, while it has what others leave idle, too.
+	Shared bool `json:"shared,omitempty"`
 	// Fast is what the host's fast loop does with it; nil: nothing.
 	Fast *Fast `json:"fast,omitempty"`
 	// Barred is empty, or why a write would be refused: in a mode that does not write,

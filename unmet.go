@@ -4,7 +4,7 @@ package trimtab
 // for people.
 type Unmet struct {
 	// What is "fast" (quotas that move between rounds), "jobs" (the control of best-effort
-	// jobs), or "claims" (capacity that other pools of the host have).
+	// jobs), "weights" (CPU that is shared by weight below one limit), or "claims" (capacity that other pools of the host have).
 	What string `json:"what"`
 	// Why says what is not in force, and the reason; Do what to do about it.
 	Why string `json:"why"`
@@ -13,9 +13,10 @@ type Unmet struct {
 
 // The values of [Unmet.What].
 const (
-	UnmetFast   = "fast"
-	UnmetJobs   = "jobs"
-	UnmetClaims = "claims"
+	UnmetFast    = "fast"
+	UnmetJobs    = "jobs"
+	UnmetClaims  = "claims"
+	UnmetWeights = "weights"
 )
 
 // MaxUnmet bounds how many one host tells.

@@ -79,7 +79,11 @@ type Actuator struct {
 	unloweredAt time.Duration
 	watchdog    *guarded
 	fast        fast
-	paced       paced
+	// parent is the group above those of the pool; nil: none is declared. parentWhy is why it
+	// does not bound them, parentDo what to do about it; "": it does.
+	parent              *held
+	parentWhy, parentDo string
+	paced               paced
 }
 
 // clock is the two clocks in use, so that tests can make them jump.
@@ -234,7 +238,8 @@ func (a *Actuator) start(ctx context.Context) {
 		h.released = s.released[t.Workload]
 		a.insert(h)
 	}
-	a.openFast(ctx)
+	a.fast.looked = never
+	a.openParent(ctx)
 	for _, f := range a.config.Finders {
 		a.finders = append(a.finders, &finder{Finder: f, there: map[string]uint64{}})
 	}
@@ -482,7 +487,7 @@ func (a *Actuator) Close(ctx context.Context) error {
 	for _, h := range a.knobs {
 		err = errors.Join(err, h.Knob.Close())
 	}
-	if p := a.fast.parent; p != nil {
+	if p := a.parent; p != nil {
 		err = errors.Join(err, p.Knob.Close())
 	}
 	a.mu.Unlock()

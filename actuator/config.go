@@ -77,9 +77,14 @@ type Config struct {
 	// JournalSize is the size of each copy of the journal in bytes; 0:
 	// hostfs.DefaultJournalSize, and four times that where there are finders.
 	JournalSize int
-	// Fast lets a loop of this host move knobs inside the envelopes of plans; nil: plans
+	// Parent is the quota of a group above those of the pool, which holds what the pool may
+	// give here and is set when that changes, never between: each write to a quota refills
+	// what it bounds. nil: there is none; then what a loop moves may give a little more than
+	// the sum of what is set, and what shares by weight is bounded by the host alone.
+	Parent Knob
+	// Fast lets a loop of this host move knobs inside the envelopes of plans; else plans
 	// alone do.
-	Fast *Fast
+	Fast bool
 	// OpenJournal opens a journal that is not in Dir; nil: it is in Dir. What restores for
 	// this actuator must read the same one.
 	OpenJournal func(ctx context.Context) (Journal, error)

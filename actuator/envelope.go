@@ -2,10 +2,7 @@ package actuator
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math"
-	"slices"
 
 	"github.com/trimtab/trimtab"
 )
@@ -14,7 +11,7 @@ import (
 // nil: it is to stay where it is set.
 func (a *Actuator) enveloped(p *trimtab.Plan, m *move) *trimtab.Envelope {
 	want := m.action.Envelope
-	if a.config.Fast == nil || want == nil || m.held.Resource != trimtab.CPU || m.held.Mode != trimtab.Act || p.Applies != "" || m.goal.Unlimited {
+	if !a.config.Fast || want == nil || m.held.Resource != trimtab.CPU || m.held.Mode != trimtab.Act || p.Applies != "" || m.goal.Unlimited {
 		return nil
 	}
 	q, ok := m.held.Knob.(Quick)
@@ -101,7 +98,7 @@ func (a *Actuator) enter(m *move) {
 // the scheduler shares them in microseconds, by the weights of targets.
 func (a *Actuator) whole(p *trimtab.Plan) bool {
 	c := min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))
-	return a.fast.parent != nil && c >= 1-slack && math.Abs(c-math.Round(c)) <= slack
+	return a.parent != nil && c >= 1-slack && math.Abs(c-math.Round(c)) <= slack
 }
 
 // unset takes back what the loop set beside the amount of a knob that it moves no more.
@@ -118,7 +115,7 @@ func (a *Actuator) unset(h *held) {
 // prepareEnvelopes judges the envelopes of knobs that a plan leaves where they rest.
 // Nobody waits for what comes of them: the holding says it.
 func (a *Actuator) prepareEnvelopes(ctx context.Context, p *trimtab.Plan) (moves []*move) {
-	if a.config.Fast == nil {
+	if !a.config.Fast {
 		return nil
 	}
 	for i := range p.Envelopes {
@@ -143,7 +140,7 @@ func (a *Actuator) prepareEnvelopes(ctx context.Context, p *trimtab.Plan) (moves
 
 // lend notes what a plan allows to be lent here, as far as other pools leave it.
 func (a *Actuator) lend(ctx context.Context, p *trimtab.Plan) {
-	if a.config.Fast == nil {
+	if !a.config.Fast {
 		return
 	}
 	a.fast.capacity = min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))
@@ -161,65 +158,4 @@ func (a *Actuator) lend(ctx context.Context, p *trimtab.Plan) {
 	}
 	a.host.failed = ""
 	a.fast.lendable = min(want, max(0, a.grantFor(ctx, trimtab.CPU, rest+want)-rest))
-}
-
-// bind sets the group above to what the pool may give here, when that changed and it may
-// be: up before what is below it, down after. raise says which is due.
-func (a *Actuator) bind(ctx context.Context, p *trimtab.Plan, moves []*move, raise bool) {
-	h := a.fast.parent
-	if h == nil || !slices.ContainsFunc(a.knobs, func(k *held) bool { return k.moves() }) && !slices.ContainsFunc(moves, func(m *move) bool { return m.envelope != nil }) {
-		return
-	}
-	goal := h.Knob.Nearest(trimtab.Units(min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))))
-	err := a.reachParent(ctx, h)
-	if err == nil && (same(h.now, goal) || h.now.Less(goal) != raise) {
-		if same(h.now, goal) {
-			a.fastProblem("", "")
-		}
-		return
-	}
-	if err == nil {
-		err = a.bindTo(ctx, h, goal)
-	}
-	if err != nil {
-		a.fastProblem(noParent+err.Error(), ParentRemedy(err))
-		return
-	}
-	a.fastProblem("", "")
-}
-
-// reachParent reports why the group above cannot be used now; nil: it can.
-func (a *Actuator) reachParent(ctx context.Context, h *held) error {
-	if why := a.claim(ctx, h); why != "" {
-		return errors.New(why)
-	}
-	if !a.observe(ctx, h) {
-		if _, err := h.Knob.Read(ctx); err != nil {
-			return err
-		}
-		return errors.New(h.problem) // it can be read again by the next plan
-	}
-	if h.foreign {
-		return errors.New(h.problem)
-	}
-	return nil
-}
-
-// bindTo writes the group above, journal first.
-func (a *Actuator) bindTo(ctx context.Context, h *held, goal trimtab.Amount) error {
-	e := &entry{KnobID: h.KnobID, Undo: h.Knob.Undo(), Baseline: h.now, Wrote: []trimtab.Amount{goal}, Above: true}
-	if old := h.entry; old != nil {
-		e.Baseline, e.Undo, e.Wrote = old.Baseline, old.Undo, []trimtab.Amount{h.now, goal}
-	}
-	if err := a.journal.Append(put(e.journalKey(), e)); err != nil {
-		return err
-	}
-	h.entry = e
-	if err := h.Knob.Write(ctx, goal); err != nil {
-		return err
-	}
-	if !a.observe(ctx, h) || !same(h.now, goal) {
-		return fmt.Errorf("wrote %v, read back %v: %w", goal, h.now, trimtab.ErrRefused)
-	}
-	return nil
 }

@@ -13,19 +13,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Fast lets a loop of this host move CPU quotas inside the envelopes of plans.
-type Fast struct {
-	// Parent is the quota of a group above all that are moved, which holds what the pool
-	// may give here and is set when that changes, never between: each write to a quota
-	// refills what it bounds. nil: there is none, and moves may give a little more than
-	// the sum of what is set.
-	Parent Knob
-}
-
 // fast is the actuator's side of the loop.
 type fast struct {
-	// parent is the group above; nil: none is declared.
-	parent *held
 	// groups are those that may be moved, as told last, in order of name; generation
 	// counts their changes.
 	groups     []FastGroup
@@ -90,23 +79,10 @@ type FastMove struct {
 // loopDead is after how long without a look what was moved goes back to its target.
 const loopDead = 2 * time.Second
 
-// openFast takes over the group above, and finds out whether it may be set before a plan
-// wants it.
-func (a *Actuator) openFast(ctx context.Context) {
-	a.fast.looked = never
-	if f := a.config.Fast; f != nil && f.Parent != nil {
-		id := a.config.here(trimtab.KnobID{Workload: "parent of the pool", Resource: trimtab.CPU})
-		a.fast.parent = newHeld(Target{KnobID: id, Knob: f.Parent, Max: math.MaxInt32, Mode: trimtab.Act})
-		if err := f.Parent.MayWrite(ctx); err != nil {
-			a.fastProblem(noParent+err.Error(), ParentRemedy(err))
-		}
-	}
-}
-
 // restorable are all knobs that a restore has to do with: the group above comes first up
 // and last down, which restoreAll sees to.
 func (a *Actuator) restorable() []*held {
-	if p := a.fast.parent; p != nil && p.entry != nil {
+	if p := a.parent; p != nil && p.entry != nil {
 		return append(slices.Clone(a.knobs), p)
 	}
 	return a.knobs
@@ -114,7 +90,7 @@ func (a *Actuator) restorable() []*held {
 
 // heldOf is find for all that has an entry in the journal.
 func (a *Actuator) heldOf(id trimtab.KnobID) *held {
-	if p := a.fast.parent; p != nil && p.KnobID == id {
+	if p := a.parent; p != nil && p.KnobID == id {
 		return p
 	}
 	return a.find(id)
@@ -185,15 +161,13 @@ func (a *Actuator) shift(h *held, v, burst float64) error {
 	return nil
 }
 
-// tend looks after what the loop moved, at every heartbeat: it may have died.
+// tend looks after what the loop moved, at every heartbeat: it may have died. It looks at
+// the group above, too.
 func (a *Actuator) tend(ctx context.Context) {
-	if a.config.Fast == nil {
-		return
-	}
-	if !a.loops() && !a.closed {
+	if a.config.Fast && !a.loops() && !a.closed {
 		a.rest()
 	}
-	if p := a.fast.parent; p != nil && p.entry != nil {
+	if p := a.parent; p != nil && p.entry != nil {
 		a.observe(ctx, p)
 	}
 }
@@ -244,7 +218,7 @@ func (a *Actuator) FastLook(look *FastLook) {
 		c, err := a.glance(h)
 		look.Counters, look.Errs = append(look.Counters, c), append(look.Errs, err)
 	}
-	if p := f.parent; p != nil && p.entry != nil && len(f.knobs) > 0 {
+	if p := a.parent; p != nil && p.entry != nil && len(f.knobs) > 0 {
 		if q, ok := p.Knob.(Quick); ok {
 			if c, err := q.Look(); err == nil {
 				look.Parent = &c

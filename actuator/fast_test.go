@@ -50,7 +50,7 @@ func quickHost(t *testing.T, values ...float64) (*host, []*quickKnob) {
 		h.config.Targets[i].Knob = q
 		quick = append(quick, q)
 	}
-	h.config.Fast = &actuator.Fast{}
+	h.config.Fast = true
 	return h, quick
 }
 
@@ -244,7 +244,7 @@ func TestTheGroupAboveIsSetOnceAndGoesBack(t *testing.T) {
 	h, quick := quickHost(t, 1, 2)
 	above := &quickKnob{fileKnob: &fileKnob{Path: h.dir + "/above"}}
 	h.put(above.fileKnob, trimtab.Unlimited())
-	h.config.Fast.Parent = above
+	h.config.Parent = above
 	h.open()
 	h.Handle(t.Context(), h.withEnvelopes(1, 5, 1, 2))
 	if v, _ := above.Read(t.Context()); v.Value != 8 {
@@ -272,7 +272,7 @@ func TestTheGroupAboveIsSetOnceAndGoesBack(t *testing.T) {
 
 func TestWithoutAFastLoopEnvelopesChangeNothing(t *testing.T) {
 	h, quick := quickHost(t, 1, 2)
-	h.config.Fast = nil
+	h.config.Fast = false
 	h.open()
 	h.Handle(t.Context(), h.withEnvelopes(1, 5, 1, 2))
 	var look actuator.FastLook

@@ -28,7 +28,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		}
 		h.Targets = append(h.Targets, trimtab.KnobState{
 			KnobID: k.KnobID, Knob: k.named,
-			Now: k.resting(), Fast: a.fastOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.reportOf(k), Barred: k.barred, Standing: k.standing,
+			Shared: k.sharing(), Now: k.resting(), Fast: a.fastOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.reportOf(k), Barred: k.barred, Standing: k.standing,
 		})
 	}
 	if t := a.troubles(); len(t) > 0 {
@@ -78,7 +78,7 @@ func (a *Actuator) FastTell(all []FastAccount) {
 // fastOf is what the holding says of one knob; nil: nothing.
 func (a *Actuator) fastOf(h *held) *trimtab.Fast {
 	if !h.moves() {
-		if h.fastOff != "" && a.config.Fast != nil {
+		if h.fastOff != "" && a.config.Fast {
 			v := trimtab.Units(h.amount())
 			return &trimtab.Fast{Off: h.fastOff, Set: v.Value, Low: v.Value, High: v.Value, Envelope: trimtab.Envelope{Floor: v.Value, Target: v.Value, Ceiling: v.Value}}
 		}

@@ -78,6 +78,10 @@ type Location struct {
 	// High takes the highest-numbered first of what has numbers, such as cores; the
 	// lowest-numbered are left to others. It is for best-effort jobs.
 	High bool
+	// ShareUnit is the amount of CPU time, in cores, that the usual weight of a group stands
+	// for, where amounts are set as weights below a group that carries the limit of all; 0:
+	// they are set as quotas.
+	ShareUnit float64
 }
 
 // Several reports whether the location is a pattern.

@@ -173,6 +173,16 @@ type Weighed interface {
 	Weigh(cores float64) error
 }
 
+// Shared is a knob whose amount is a share by weight of what a group above has: its target
+// has that much at every instant at which it wants it, and what others leave idle, too.
+type Shared interface {
+	Knob
+	// Adopted reports whether nothing but the share and the group above bounds the target.
+	Adopted(ctx context.Context) (bool, error)
+	// Adopt lifts what else bounds it. What a restore puts back is in Undo.
+	Adopt(ctx context.Context) error
+}
+
 // Settler is a knob that sets more than an amount: Settle takes back the rest, once the
 // amount is that of before.
 type Settler interface{ Settle() error }

@@ -69,7 +69,7 @@ func (a *Actuator) holds() bool {
 			return true
 		}
 	}
-	if p := a.fast.parent; p != nil {
+	if p := a.parent; p != nil {
 		return p.entry != nil
 	}
 	return false
@@ -170,7 +170,7 @@ func (a *Actuator) compensate(ctx context.Context) {
 			continue
 		}
 		room := a.room(m.held.Resource)
-		if a.config.Fast != nil && m.held.Resource == trimtab.CPU {
+		if a.config.Fast && m.held.Resource == trimtab.CPU {
 			room = min(room, a.fast.capacity) // the loop may have lent it meanwhile
 		}
 		if a.sumWith(m.held, m.result.Before) > room+slack {

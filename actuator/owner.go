@@ -234,7 +234,7 @@ func (h *held) disown() {
 // letGo lets go of all knobs.
 func (a *Actuator) letGo() (err error) {
 	all := a.knobs
-	if p := a.fast.parent; p != nil {
+	if p := a.parent; p != nil {
 		all = append(slices.Clone(all), p)
 	}
 	for _, h := range all {

@@ -133,6 +133,7 @@ func (a *Actuator) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 	}
 	a.count("accepted")
 	had, _ := a.sums(nil)
+	a.lift(ctx)
 	a.bind(ctx, p, moves, true)
 	a.carryOut(ctx, p, moves)
 	a.lend(ctx, p)

@@ -175,7 +175,7 @@ func restoreAll(ctx context.Context, all []undoing, patient bool) Report {
 	for _, shrinks := range []bool{true, false} {
 		for _, i := range inOrder(all, shrinks) {
 			it, u := &r.Items[i], &all[i]
-			if it.Status != "" || it.Baseline.Less(it.Found) != shrinks || !shrinks && waits(it, u.entry, lost) {
+			if it.Status != "" || it.shrinks(u.knob) != shrinks || !shrinks && waits(it, u.entry, lost) {
 				continue
 			}
 			if ctx.Err() != nil && paceOf(u.knob) > 0 {
@@ -194,6 +194,13 @@ func restoreAll(ctx context.Context, all []undoing, patient bool) Report {
 	}
 	r.ranOut()
 	return r
+}
+
+// shrinks reports whether a restore lowers a limit. What shares has its limits above, which
+// rise before its own come back.
+func (it *Restored) shrinks(k Knob) bool {
+	_, shared := k.(Shared)
+	return !shared && it.Baseline.Less(it.Found)
 }
 
 // settle takes back what was set beside an amount that is as before.

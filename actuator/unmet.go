@@ -34,8 +34,11 @@ func (a *Actuator) unmet() (all []trimtab.Unmet) {
 	if u := a.unmetFast(); u != nil {
 		all = append(all, *u)
 	}
-	if a.config.Fast != nil {
+	if a.config.Fast {
 		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, trimtab.UnmetFast).Set(float64(len(all)))
+	}
+	if a.parentWhy != "" && slices.ContainsFunc(a.knobs, (*held).shares) {
+		all = append(all, trimtab.Unmet{What: trimtab.UnmetWeights, Why: "CPU is not shared by weight: " + a.parentWhy, Do: a.parentDo})
 	}
 	claims := a.unmetCapacity()
 	if a.host != nil && a.config.Limits.Capacity != nil {
@@ -46,7 +49,7 @@ func (a *Actuator) unmet() (all []trimtab.Unmet) {
 
 // unmetFast says why quotas do not move between rounds; nil: they do, or are not meant to.
 func (a *Actuator) unmetFast() *trimtab.Unmet {
-	if a.config.Fast == nil {
+	if !a.config.Fast {
 		return nil
 	}
 	if f := &a.fast; f.problem != "" {

@@ -24,7 +24,7 @@ func TestAFastLoopWhoseGroupAboveCannotBeSetSaysSoBeforeAPlanWantsIt(t *testing.
 	h, _ := quickHost(t, 1, 2)
 	above := &quickKnob{fileKnob: &fileKnob{Path: filepath.Join(h.dir, "above"), barred: true}}
 	h.put(above.fileKnob, units(8))
-	h.config.Fast.Parent = above
+	h.config.Parent = above
 	h.open()
 	why, do := unmet(h, trimtab.UnmetFast)
 	if !strings.Contains(why, "no quota moves between rounds: the group above cannot be set: ") || !strings.Contains(why, "somebody else's") || !strings.Contains(do, "take fast.parent out") {

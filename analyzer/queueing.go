@@ -144,6 +144,21 @@ func (q *queueing) use(from, to time.Time) (cores float64, ok bool) {
 	return sum / measured, true
 }
 
+// contended is the share of the periods in [from, to) in which a quota was used up, its own
+// or that of a group above, as far as it was measured.
+func (q *queueing) contended(from, to time.Time) float64 {
+	sum, measured := 0.0, 0.0
+	for _, u := range q.used {
+		if d := min(u.to.Sub(from), to.Sub(u.from), u.to.Sub(u.from)).Seconds(); d > 0 {
+			sum, measured = sum+d*u.throttled, measured+d
+		}
+	}
+	if measured == 0 {
+		return 0
+	}
+	return sum / measured
+}
+
 // uneven reports whether the use in [from, to) was not all alike: the mean of a
 // quarter of that time is half as much again as that of another.
 func (q *queueing) uneven(from, to time.Time) bool {
@@ -172,7 +187,7 @@ func (w *workload) full(from, to time.Time) bool {
 	for k := range time.Duration(parts) {
 		begin, end := from.Add(k*part), from.Add((k+1)*part)
 		f := w.during(begin, end, 0)
-		if cores, ok := q.use(begin, end); ok && f.Known && !f.Amount.Unlimited && cores >= 0.9*f.Mean {
+		if cores, ok := q.use(begin, end); ok && f.Known && !f.Amount.Unlimited && cores >= 0.9*f.Mean && (!f.Shared || q.contended(begin, end) > 0) {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -162,6 +163,8 @@ func (w *workload) reportAllocation(r *report.Report, end time.Time) {
 		r.Aside = "backlog"
 	}
 	switch {
+	case f.Known && f.Shared && !f.Amount.Unlimited:
+		w.reportShare(r, f, end.Add(-over), end)
 	case f.Known && f.Amount.Unlimited:
 		// The planner never gives more than Max: what is reached without a
 		// limit is at least what Max reaches, and counts as that.
@@ -198,6 +201,35 @@ func (w *workload) reportAllocation(r *report.Report, end time.Time) {
 	if b := w.last.Allocation; b != nil && w.last.AllocFrom == s.Source && report.Far(trimtab.Units(*b), trimtab.Units(v)) {
 		r.Aside = "transient"
 	}
+}
+
+// Shares of the periods in which the limit of all was used up: up to hardly what is set for a
+// workload did not bind, from mostly on it had what it used.
+const hardly, mostly = 0.05, 0.5
+
+// reportShare tells what a workload really had that shares by weight. Where the limit of all
+// was not used up, nothing bound it: what it reached is what its maximum reaches. Where it was
+// most of the time, it had what it used, and at least its share. In between, the time in which
+// it waited is not known, and the report teaches nothing.
+func (w *workload) reportShare(r *report.Report, f report.InForce, from, to time.Time) {
+	use, known := w.queueing.use(from, to)
+	if u := w.fresh(trimtab.Usage, to); !known && u != nil {
+		use, known = u.Value, true
+	}
+	v := math.Max(f.Amount.Value, use)
+	switch busy := w.queueing.contended(from, to); {
+	case !known:
+		r.NoAlloc = "a share by weight, and no use was measured"
+		return
+	case busy <= hardly:
+		v = math.Max(w.most(), use)
+		r.AllocFrom = "actuator: a share, nothing waits"
+	case busy < mostly:
+		r.Aside, r.AllocFrom = "shared", "actuator: a share, which waits at times"
+	default:
+		r.AllocFrom = "actuator: a share, all of it"
+	}
+	r.Allocation = &v
 }
 
 // endure sets r aside when the allocation changed, unless it did in all of the

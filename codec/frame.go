@@ -138,9 +138,10 @@ func (w *FrameWriter) AddPeer(resource uint16, name []byte) (ok bool) {
 	if w.nResource >= math.MaxUint16 || len(name) == 0 || len(name) > math.MaxUint16-2 {
 		return false
 	}
-	b := append(w.resources, 1, 0, 0, 0)
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(name)+2))
-	w.resources = append(binary.LittleEndian.AppendUint16(b, resource), name...)
+	w.resources = append(w.resources, 1, 0, 0, 0)
+	w.resources = binary.LittleEndian.AppendUint16(w.resources, uint16(len(name)+2))
+	w.resources = binary.LittleEndian.AppendUint16(w.resources, resource)
+	w.resources = append(w.resources, name...)
 	w.nResource++
 	return true
 }

@@ -258,8 +258,9 @@ func authority(text []byte, url bool) (host []byte, port uint16) {
 		if !absolute {
 			return nil, 0
 		}
-		if text = rest; bytes.IndexAny(text, "/?#") >= 0 {
-			text = text[:bytes.IndexAny(text, "/?#")]
+		text = rest
+		if end := bytes.IndexAny(text, "/?#"); end >= 0 {
+			text = text[:end]
 		}
 	}
 	text = text[bytes.LastIndexByte(text, '@')+1:]

@@ -149,7 +149,7 @@ func (w *Workload) fillJob(c *Colocate) {
 		w.Predict.Kind = Unpredicted
 	}
 	if w.Knob.CPU == nil {
-		w.Knob.CPU = new(Bounds)
+		w.Knob.CPU = new(CPUBounds)
 	}
 	if w.Knob.CPU.Min == 0 {
 		w.Knob.CPU.Min = LeastCPU
@@ -225,8 +225,8 @@ func (v *validator) job(at string, w *Workload) {
 		v.fail(where+".workers", "a cgroup knob has no workers", "write cpu: {min: …, max: …}")
 	}
 	if k.CPU != nil {
-		v.positives(where+".cpu", k.CPU)
-		v.order(where+".cpu", k.CPU, Share{Name: trimtab.CPU})
+		v.positives(where+".cpu", &k.CPU.Bounds)
+		v.order(where+".cpu", &k.CPU.Bounds, Share{Name: trimtab.CPU})
 	}
 	if k.Memory != nil {
 		b := k.Memory.bounds()

@@ -68,7 +68,7 @@ func TestGoodFilesAreReadAsTheyStand(t *testing.T) {
 			Alert:      map[string]string{"service": "checkout"},
 		},
 		Load: "sum(rate(http_requests_total{$match}[1m]))",
-		Knob: config.Knob{Cgroup: "shop.slice/checkout.service", CPU: &config.Bounds{Min: 0.2, Max: 6}},
+		Knob: config.Knob{Cgroup: "shop.slice/checkout.service", CPU: &config.CPUBounds{Bounds: config.Bounds{Min: 0.2, Max: 6}}},
 	}, a); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

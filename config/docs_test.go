@@ -85,9 +85,21 @@ func (w *writer) section(path string, v reflect.Value) {
 	}
 	w.WriteString("| key | default | meaning |\n|---|---|---|\n")
 	var inner []func()
+	w.rows(path, v, &inner)
+	for _, f := range inner {
+		f()
+	}
+}
+
+// rows prints a row for each field of v, those of structs that are inlined among them.
+func (w *writer) rows(path string, v reflect.Value, inner *[]func()) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		key, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if f.Type.Kind() == reflect.Struct && options == "inline" && f.Type.PkgPath() == v.Type().PkgPath() {
+			w.rows(path, v.Field(i), inner)
+			continue
+		}
 		if key == "-" || options == "inline" {
 			continue
 		}
@@ -106,14 +118,11 @@ func (w *writer) section(path string, v reflect.Value) {
 		}
 		if next.Kind() == reflect.Struct {
 			def = "see below"
-			inner = append(inner, func() { w.section(below, next) })
+			*inner = append(*inner, func() { w.section(below, next) })
 		} else if v.Field(i).IsZero() || path == "pool" && key != "name" {
 			def = ""
 		}
 		fmt.Fprintf(w, "| `%s` | %s | %s |\n", key, def, strings.ReplaceAll(comment, "|", "\\|"))
-	}
-	for _, f := range inner {
-		f()
 	}
 }
 

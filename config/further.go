@@ -68,7 +68,7 @@ func furtherUnit(capacity float64) float64 {
 func (k *Knob) BoundsOf(resource string) (Bounds, bool) {
 	switch {
 	case resource == trimtab.CPU && k.CPU != nil:
-		return *k.CPU, true
+		return k.CPU.Bounds, true
 	case resource == trimtab.Workers && k.Workers != nil:
 		return *k.Workers, true
 	case resource == trimtab.Memory && k.Memory != nil:

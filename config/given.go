@@ -180,7 +180,8 @@ func (g *Given) Set(section, key string, value any) {
 			continue
 		}
 		keys = slices.DeleteFunc(slices.Clone(keys), func(one yaml.MapItem) bool { return one.Key == key })
-		g.sections[i].Value = append(keys, item)
+		keys = append(keys, item)
+		g.sections[i].Value = keys
 		return
 	}
 	g.sections = append(g.sections, yaml.MapItem{Key: section, Value: yaml.MapSlice{item}})

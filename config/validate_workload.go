@@ -272,9 +272,24 @@ func (v *validator) knob(at string, w *Workload) {
 		}
 		v.bounds(at, b, resource)
 	}
+	v.cap(where+".cpu.cap", k)
 	v.namedBounds(where, k)
 	v.furtherBounds(where, k)
 	v.linked(where, k)
+}
+
+// cap checks how CPU time is bounded.
+func (v *validator) cap(where string, k *Knob) {
+	if k.CPU == nil || k.CPU.Cap == "" {
+		return
+	}
+	known := []string{CapAuto, CapNever, CapAlways}
+	switch {
+	case !contains(known, k.CPU.Cap):
+		v.fail(where, fmt.Sprintf("unknown cap %q", clip(k.CPU.Cap)), suggest(k.CPU.Cap, known))
+	case k.Cgroup == "":
+		v.fail(where, "only control groups share CPU time by weight", "remove cap: the limit itself is set")
+	}
 }
 
 // cgroup refuses what could lie outside of the root.

@@ -145,7 +145,7 @@ type Knob struct {
 	// Workload of a Kubernetes cluster: cpu and memory are the limits of one container of each of its pods, which are its instances, changed in place; resources: {replicas: …} is their number. A pod whose container has no limit is left alone.
 	Kubernetes *KubernetesTarget `yaml:"kubernetes"`
 	// Bounds in cores, with cgroup or kubernetes; of each instance.
-	CPU *Bounds `yaml:"cpu"`
+	CPU *CPUBounds `yaml:"cpu"`
 	// Number of pods, with kubernetes and cpu: size and number are then one plan, in a pool that shares cores. A pool that shares the number itself bounds it under resources.
 	Replicas *Replicas `yaml:"replicas"`
 	// Bounds of the memory limit, with cgroup or kubernetes, where the pool shares memory; of each instance. Left out: its memory is left alone.
@@ -176,8 +176,25 @@ func (k *Knob) Bounds() *Bounds {
 		b := k.Resources[name]
 		return &b
 	}
-	return k.CPU
+	if k.CPU == nil {
+		return nil
+	}
+	return &k.CPU.Bounds
 }
+
+// CPUBounds are bounds on CPU time, and how it is bounded.
+type CPUBounds struct {
+	Bounds `yaml:",inline"`
+	// auto, never or always. Where the control groups of the pool's workloads lie below one group that nobody else uses, auto sets that group's quota to what the pool may give here and shares it by weight: each workload has its amount whenever it wants it, and what others leave idle as well. always sets a quota of each workload instead, as auto does where there is no such group; never shares by weight although others use the group. Left out: auto.
+	Cap string `yaml:"cap"`
+}
+
+// The values of [CPUBounds.Cap].
+const (
+	CapAuto   = "auto"
+	CapNever  = "never"
+	CapAlways = "always"
+)
 
 // Bounds limits an allocation: of each instance, where the knob has several.
 type Bounds struct {

@@ -38,6 +38,10 @@ type Planner struct {
 	last    time.Time        // when the last round was
 	now     time.Time        // that of the step that runs
 	came    string           // a workload of which an instance came to serve since then
+	// overloaded: the needs of workloads that share by weight did not fit in the last round.
+	overloaded bool
+	// choseAt is when it was decided who is served; zero: it was not.
+	choseAt time.Time
 	// patience is the least time from the last round to one that a need starts:
 	// it grows while such rounds change nothing.
 	patience time.Duration
@@ -62,6 +66,10 @@ type workload struct {
 	dials    []*dial
 	loan     *loan // nil: no alert fires, and nothing is to be given back
 	returned time.Time
+	// chosen: it is served in the overload that lasts; slice is its share, in units, 0: none was
+	// decided.
+	chosen bool
+	slice  int
 	// account is what it has used of its error budget.
 	account  probe.Account
 	released bool

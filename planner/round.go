@@ -98,6 +98,9 @@ func (r *decision) aims() {
 		solve = r.share
 	}
 	for _, in := range []func(*seat) bool{(*seat).acts, func(*seat) bool { return true }} {
+		if r.weigh(in) {
+			continue
+		}
 		if !p.serves() || !r.serve(in) {
 			solve(in)
 		}
@@ -178,7 +181,9 @@ func (r *decision) guard(resource int) {
 		}
 		seats = append(seats, s)
 		s.want, s.target = s.now, s.now
-		if s.free {
+		if s.stays {
+			s.target = s.now // a share need be no whole unit
+		} else if s.free {
 			s.target = float64(s.aim) * of.Unit
 			s.want = of.stepTo(s.now, s.aim)
 		} else if raised := r.fallback(s); raised > s.now {
@@ -193,14 +198,14 @@ func (r *decision) guard(resource int) {
 		}
 	}
 	for _, s := range seats {
-		g.Workloads = append(g.Workloads, guard.Workload{
+		g.Workloads = append(g.Workloads, s.bounded(guard.Workload{
 			Name: s.Name, Now: s.now, Target: s.target, Want: s.want, Own: s.own(), Fresh: s.free,
 			Missing: s.free && (s.short || s.misses() || s.curve.Eval(s.now).Mean < s.SLO),
 			Meets:   s.free && (s.served || s.curve.Eval(s.target).Mean >= s.SLO),
 			Harms:   s.free && !s.served && s.curve.Eval(s.target).Mean < s.SLO && worst[s.side()] >= s.utility(s.now),
 			Noise:   s.noise(), Weighed: !s.served, Safe: s.proven(), Changed: s.changed(), Lack: s.lack, Firing: s.firing(),
 			Advice: !s.acts(), Last: s.dial.move, Lent: s.lent(resource, s.now), Returned: s.returned,
-		})
+		}))
 	}
 	for i, grant := range p.cfg.Guard.Apply(g) {
 		seats[i].grant = grant

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -62,6 +63,8 @@ type seat struct {
 	// solved tells that the aim is set; in is the solution that set it, where
 	// the policy shares one resource, and at the place in it.
 	solved bool
+	// stays: what it has is a share that stays as it is, no whole number of units perhaps.
+	stays bool
 	// evens: it stays as a whole, and instances come down to their parts of what it has.
 	evens bool
 	// recalled says why what it borrowed is taken back; "": it is not.
@@ -90,6 +93,12 @@ func (s *seat) mode() trimtab.Mode {
 		return trimtab.Act
 	}
 	return trimtab.Recommend
+}
+
+// shared reports whether what it has is a share by weight: the least that it has at every
+// instant, while it has what others leave idle, too.
+func (s *seat) shared() bool {
+	return slices.ContainsFunc(s.knobs, func(i instance) bool { return i.Held.Shared })
 }
 
 // about names a resource in a reason, where there is more than one.

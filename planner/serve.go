@@ -47,6 +47,9 @@ func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 	if len(s.knobs) == 0 || s.held.Code != "" {
 		return nil
 	}
+	if s.shared() && !s.misses() {
+		return nil // it has what others leave idle, too
+	}
 	s.lacks()
 	if s.lack <= 1 && (!s.changed() || s.now >= float64(min(s.needAt(s.confidence)+s.waiting(), s.hi))*s.of.Unit-grain) {
 		return nil

@@ -29,7 +29,7 @@ func (r *decision) try() {
 	var seats []*seat
 	idle := 0
 	for _, s := range r.seats {
-		if !s.free || !s.acts() || s.in == nil || s.resource != 0 || s.loan != nil {
+		if !s.free || !s.acts() || s.in == nil || s.resource != 0 || s.loan != nil || s.shared() {
 			continue
 		}
 		if len(seats) == 0 {

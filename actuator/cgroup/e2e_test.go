@@ -81,3 +81,84 @@ func BenchmarkPlanToRealQuota(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
 }
+
+// The site has quotas of its own on two groups below one. A plan without any action takes over:
+// one limit on the group above, none below it; a later one moves the shares; a stop, or a restore
+// by another process after a kill, brings all of it back.
+func TestAPoolThatSharesByWeightHasOneLimitAboveAndAllComesBack(t *testing.T) {
+	root := cpuRoot(t)
+	for _, killed := range []bool{false, true} {
+		above := makeGroup(t, root)
+		names := []string{above.Path() + "/a", above.Path() + "/b"}
+		c := actuator.Config{Host: "h", Pool: "p", Dir: t.TempDir(), Reopen: cgroup.Kind().Reopen, Parent: openKnob(t, cgroup.Config{Root: root, Path: above.Path()}), KeepOnStop: killed}
+		var shares []*cgroup.Share
+		for i, name := range names {
+			g, err := cgroup.Create(root, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = g.Remove(t.Context()) })
+			if err := openKnob(t, cgroup.Config{Root: root, Path: name}).Write(t.Context(), trimtab.Units(0.75+float64(i))); err != nil {
+				t.Fatal(err)
+			}
+			k := openShare(t, root, name, 0.5)
+			shares = append(shares, k)
+			c.Targets = append(c.Targets, actuator.Target{KnobID: trimtab.KnobID{Workload: "w" + name[len(name)-1:], Resource: "cpu"}, Knob: k, Min: 0.01, Max: 1, Mode: trimtab.Act})
+		}
+		a, err := actuator.Open(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := func(sequence uint64, actions ...trimtab.Action) {
+			t.Helper()
+			o := a.Handle(t.Context(), &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: sequence, Step: 1, Last: true, Time: time.Now(), Capacity: 1, Lease: 30, Actions: actions})
+			if o.Refused != "" || len(o.Results) != len(actions) || slices.ContainsFunc(o.Results, func(r trimtab.Result) bool { return r.Status != trimtab.Written }) {
+				t.Fatalf("outcome %+v", o)
+			}
+		}
+		has := func(when, up, first, second string, weights ...float64) {
+			t.Helper()
+			for i, want := range []string{up, first, second} {
+				if got := kernelQuota(t, root, append([]string{above.Path()}, names...)[i]); got != want {
+					t.Errorf("%s: quota %d is %q, want %q", when, i, got, want)
+				}
+			}
+			for i, k := range shares {
+				if v, err := k.Read(t.Context()); err != nil || !v.Equal(trimtab.Units(weights[i]), 1e-3) {
+					t.Errorf("%s: share %d is %v, want %v: %v", when, i, v, weights[i], err)
+				}
+			}
+		}
+		plan(1)
+		has("taken over", "100000 100000\n", unlimited, unlimited, 0.5, 0.5)
+		if h := a.Holding(); !h.Targets[0].Shared || h.Targets[0].Now != trimtab.Units(0.5) || len(h.Unmet) > 0 {
+			t.Errorf("%+v", h)
+		}
+		at := func(w string, from, to float64) trimtab.Action {
+			return trimtab.Action{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: w, Resource: "cpu"}, Expect: trimtab.Units(from), Set: trimtab.Units(to), Mode: trimtab.Act}
+		}
+		plan(2, at("wa", 0.5, 0.2), at("wb", 0.5, 0.8))
+		has("moved", "100000 100000\n", unlimited, unlimited, 0.2, 0.8)
+		if killed { // another process has the journal alone
+			if err := a.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for i := range shares {
+				shares[i] = openShare(t, root, names[i], 0.5)
+			}
+			has("left to its lease", "100000 100000\n", unlimited, unlimited, 0.2, 0.8)
+			if r, err := actuator.Restore(t.Context(), c.Dir, c.Reopen); err != nil {
+				t.Fatalf("%+v, %v", r, err)
+			}
+		} else {
+			has("before the stop", "100000 100000\n", unlimited, unlimited, 0.2, 0.8)
+			if err := a.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for i := range shares {
+				shares[i] = openShare(t, root, names[i], 0.5)
+			}
+		}
+		has("after the end", unlimited, "75000 100000\n", "175000 100000\n", 0.5, 0.5)
+	}
+}

@@ -73,7 +73,7 @@ func act(text string) error {
 		p.Actions = append(p.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: p.Pool, Host: "h", Workload: name, Resource: "cpu"}, Expect: before, Set: trimtab.Units(1.5), Mode: trimtab.Act})
 	}
 	if v.Loan {
-		c.Fast, p.Lendable = &actuator.Fast{}, map[string]float64{"h": 10}
+		c.Fast, p.Lendable = true, map[string]float64{"h": 10}
 		for i := range p.Actions {
 			p.Actions[i].Envelope = &trimtab.Envelope{Floor: 0.5, Target: 1.5, Ceiling: 6, Lend: true, Borrow: true, Burst: 1.5}
 		}

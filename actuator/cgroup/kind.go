@@ -33,6 +33,9 @@ func Kind() actuator.Kind {
 			case trimtab.Weight:
 				return actuator.OrNil(OpenWeight(c))
 			}
+			if at.ShareUnit > 0 {
+				return actuator.OrNil(OpenShare(c, at.ShareUnit))
+			}
 			return actuator.OrNil(Open(c))
 		},
 		Reopen: func(undo []byte) (actuator.Knob, error) {
@@ -41,7 +44,10 @@ func Kind() actuator.Kind {
 				k, err = actuator.OrNil(ReopenMemory(undo))
 			}
 			if errors.Is(err, trimtab.ErrUnsupported) {
-				return actuator.OrNil(ReopenWeight(undo))
+				k, err = actuator.OrNil(ReopenWeight(undo))
+			}
+			if errors.Is(err, trimtab.ErrUnsupported) {
+				return actuator.OrNil(ReopenShare(undo))
 			}
 			return k, err
 		},

@@ -130,8 +130,7 @@ func (t *tree) enter(i int32, p *places) {
 	t.duplicates++
 	other := &t.nodes[*held-1]
 	if before(n, other, p) {
-		n, other = other, n
-		*held = i + 1
+		n, *held = other, i+1
 	}
 	n.duplicate = true
 }

@@ -85,6 +85,8 @@ type instance struct {
 	// in use, with a margin (0: not measured), and the maximum.
 	told        time.Time
 	floor, most float64
+	// shared tells that its amount is a share of what a group above has.
+	shared bool
 	// mark is that of the holding that named it, counted that it was one of those
 	// that counted at the instant that During looks at.
 	mark    uint64
@@ -274,7 +276,7 @@ func (in *instance) tell(at time.Time, t *trimtab.KnobState) {
 		since = at
 	}
 	if !at.Before(in.told) {
-		in.told, in.floor, in.most = at, t.Floor, t.Max
+		in.told, in.floor, in.most, in.shared = at, t.Floor, t.Max, t.Shared
 	}
 	c := change{since: since, told: at, amount: t.InForce(), unknown: t.Problem != ""}
 	if !t.Serves() { // it takes no load, whatever it has

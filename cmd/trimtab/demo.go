@@ -147,7 +147,7 @@ func demoConfig(s *demo.Setup, dir, listen string) *config.Config {
 		if s.Knob == demo.KnobProcess {
 			w.Knob = config.Knob{Process: &config.Process{Dir: filepath.Join(s.Root, svc.Handle)}, Workers: bounds}
 		} else {
-			w.Knob = config.Knob{Cgroup: svc.Handle, CPU: bounds}
+			w.Knob = config.Knob{Cgroup: svc.Handle, CPU: &config.CPUBounds{Bounds: *bounds}}
 		}
 		cfg.Workloads = append(cfg.Workloads, w)
 	}

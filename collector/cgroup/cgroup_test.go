@@ -407,3 +407,26 @@ func TestOfGroupsThatCameAndWentNothingIsOpen(t *testing.T) {
 		t.Errorf("%d descriptors are open, %d with 30 groups more, %d before", after, most, before)
 	}
 }
+
+// A group without a quota of its own is stopped by that of the nearest group above.
+func TestAGroupWithoutAQuotaTellsHowOftenTheLimitAboveWasUsedUp(t *testing.T) {
+	root := t.TempDir()
+	stat := func(group, quota string, used, periods, throttled int) {
+		put(t, quota+" 100000\n", root, group, "cpu.max")
+		put(t, fmt.Sprintf("usage_usec %d\nnr_periods %d\nnr_throttled %d\n", used, periods, throttled), root, group, "cpu.stat")
+	}
+	stat("top", "900000", 9, 100, 0)
+	stat("top/pool", "66000", 9, 100, 20)
+	stat("top/pool/a", "max", 5, 0, 0)
+	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "a", Path: "top/pool/a"}}})
+	throttled := func(fits func(s *trimtab.Sample) bool) {
+		t.Helper()
+		o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Throttled && fits(s) })
+	}
+	throttled(func(s *trimtab.Sample) bool { return s.Missing == "no period elapsed" })
+	stat("top/pool", "66000", 19, 140, 30)
+	throttled(func(s *trimtab.Sample) bool { return s.Value == 0.25 })
+	stat("top/pool/a", "100000", 9, 7, 7)
+	throttled(func(s *trimtab.Sample) bool { return s.Missing == "first reading" })
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "" })
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -76,6 +77,8 @@ type Collector struct {
 	failing []string
 	again   []time.Duration
 	rounds  uint64
+	// above is what was read of groups above in this round.
+	above map[string]Reading
 }
 
 // Open opens the hierarchy. A group that is not there is no error: it may come.
@@ -124,7 +127,7 @@ func Open(c Config) (*Collector, error) {
 			groups[i][""] = &group{Instance: hostfs.Instance{Path: t.Path}}
 		}
 	}
-	return &Collector{config: c, root: root, usage: usage, groups: groups, failing: make([]string, len(c.Targets)), again: make([]time.Duration, len(c.Targets))}, nil
+	return &Collector{above: map[string]Reading{}, config: c, root: root, usage: usage, groups: groups, failing: make([]string, len(c.Targets)), again: make([]time.Duration, len(c.Targets))}, nil
 }
 
 // Close releases the hierarchy.
@@ -148,6 +151,7 @@ func (c *Collector) Run(ctx context.Context) error {
 // round reads every group once.
 func (c *Collector) round(ctx context.Context) {
 	c.rounds++
+	clear(c.above)
 	for i := range c.config.Targets {
 		t := &c.config.Targets[i]
 		if t.several() {
@@ -157,13 +161,38 @@ func (c *Collector) round(ctx context.Context) {
 			g := c.groups[i][name]
 			at := hostfs.BootTime()
 			after, err := read(c.root, c.usage, g.Path)
-			after.At = at
+			if after.At = at; err == nil && after.Quota.Amount().Unlimited {
+				c.bounded(&after, g.Path)
+			}
 			c.note(t, g, err)
 			c.tell(ctx, t, g, &after, err)
 			g.before = &after
 			if err != nil {
 				g.before = nil
 			}
+		}
+	}
+}
+
+// bounded counts the periods of the nearest group above that has a quota, where there is one.
+func (c *Collector) bounded(r *Reading, of string) {
+	for up := path.Dir(of); up != "."; up = path.Dir(up) {
+		above, known := c.above[up]
+		if !known {
+			if stat, err := c.root.Read(path.Join(up, "cpu.stat")); err == nil {
+				if above, _, err = ParseStat(stat); err == nil {
+					above.Quota, err = c.root.Quota(up)
+				}
+				known = err == nil
+			}
+			if !known {
+				return
+			}
+			c.above[up] = above
+		}
+		if !above.Quota.Amount().Unlimited {
+			r.Periods, r.Throttled, r.By = above.Periods, above.Throttled, up
+			return
 		}
 	}
 }

@@ -52,9 +52,12 @@ func Samples(workload string, now time.Time, before, after *Reading, err error) 
 	window := after.At - before.At
 	usage.Window, throttled.Window = trimtab.SecondsOf(window), trimtab.SecondsOf(window)
 	usage.Value = (after.Used - before.Used).Seconds() / window.Seconds()
-	if periods := after.Periods - before.Periods; periods > 0 {
+	switch periods := after.Periods - before.Periods; {
+	case after.By != before.By:
+		throttled.Missing = first // of these counters
+	case periods > 0:
 		throttled.Value = min(1, float64(after.Throttled-before.Throttled)/float64(periods))
-	} else {
+	default:
 		throttled.Missing = idle
 	}
 	return all
@@ -65,7 +68,9 @@ func incomparable(before, after *Reading) string {
 	switch {
 	case before == nil:
 		return first
-	case after.Used < before.Used, after.Periods < before.Periods, after.Throttled < before.Throttled, after.At <= before.At:
+	case after.Used < before.Used, after.At <= before.At:
+		return reset
+	case after.By == before.By && (after.Periods < before.Periods || after.Throttled < before.Throttled):
 		return reset
 	}
 	return ""

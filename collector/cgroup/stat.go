@@ -20,10 +20,12 @@ type Reading struct {
 	At time.Duration
 	// Used is all CPU time so far.
 	Used time.Duration
-	// Periods and Throttled count all periods of the quota, and those in
-	// which it stopped the group.
+	// Periods and Throttled count all periods of a quota, and those in which it stopped what
+	// it bounds: the group's own, or, where it has none, that of the nearest group above with
+	// one, which By names.
 	Periods, Throttled uint64
-	// Quota is the quota in force.
+	By                 string
+	// Quota is the group's own quota in force.
 	Quota hostfs.Quota
 }
 

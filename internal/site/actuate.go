@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/pipeline"
@@ -35,12 +36,14 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		Shared: s.shares(cfg), Measure: measureOf(kinds, cfg, all), Roots: rootsOf(kinds, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: locks, Watchdog: watchdog,
 		Repeat: actuator.RepeatOf(cfg.Lease), ForeignHold: cfg.Kubernetes.ForeignHold,
 	}
-	acts := cfg.Fast.Acts() && len(all) > 0
+	acts := cfg.Fast.Acts() && cfg.Pool.Resource() == trimtab.CPU && len(all) > 0
+	c.Fast = acts
+	above := share(cfg, kinds, all)
 	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
 	if hasCluster(all) {
 		s.ofCluster(&c, cfg, cluster)
 	}
-	key := keyOf(c, all, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg))
+	key := keyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg))
 	c.Metrics, c.Logger = s.metrics, s.logger
 	// Once before anything is stopped for it, to see that they can be opened.
 	once, _, err := openAll(kinds, all)
@@ -54,10 +57,8 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		if c.Targets, c.Finders, err = openAll(kinds, all); err != nil {
 			return nil, err
 		}
-		if acts {
-			if c.Fast, err = fastOf(cfg, kinds); err != nil {
-				return nil, errors.Join(err, actuator.CloseTargets(c.Targets))
-			}
+		if c.Parent, err = above.open(cfg, kinds); err != nil {
+			return nil, errors.Join(err, actuator.CloseTargets(c.Targets))
 		}
 		a, err := actuator.Open(ctx, c)
 		if err != nil {

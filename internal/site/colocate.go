@@ -104,8 +104,8 @@ func jobKnobsOf(kinds []actuator.Kind, cfg *config.Config, host string, m machin
 				continue
 			}
 		} else {
-			any := config.Workload{Name: jobs.Workload, Mode: cfg.Colocate.Mode, Knob: config.Knob{CPU: &config.Bounds{Min: config.LeastCPU}}}
-			k.registered = append(k.registered, knobConfig{kind.Name, at, kind.Name, []actuator.Target{k.target(cfg, &any, resource)}})
+			any := config.Workload{Name: jobs.Workload, Mode: cfg.Colocate.Mode, Knob: config.Knob{CPU: &config.CPUBounds{Bounds: config.Bounds{Min: config.LeastCPU}}}}
+			k.registered = append(k.registered, knobConfig{kind: kind.Name, at: at, place: kind.Name, like: []actuator.Target{k.target(cfg, &any, resource)}})
 		}
 		k.resources = append(k.resources, resource)
 	}
@@ -122,7 +122,7 @@ func (k *jobKnobs) add(cfg *config.Config, w *config.Workload, kind actuator.Kin
 		}
 		at = actuator.Location{Root: root, Path: path}
 	}
-	k.all = append(k.all, knobConfig{kind.Name, at, kind.Name + " " + at.Path, []actuator.Target{k.target(cfg, w, resource)}})
+	k.all = append(k.all, knobConfig{kind: kind.Name, at: at, place: kind.Name + " " + at.Path, like: []actuator.Target{k.target(cfg, w, resource)}})
 }
 
 // target is jobTarget with what was measured.

@@ -100,6 +100,7 @@ func Examine(ctx context.Context, cfg *config.Config, p Place) []Finding {
 	v.listeners()
 	v.knobs()
 	v.fast()
+	v.shares()
 	v.beside()
 	v.measured()
 	return v.found

@@ -30,12 +30,12 @@ func (v *visit) fast() {
 		return
 	}
 	const subject = "fast.parent"
-	f, err := fastOf(v.cfg, kindsOn(rdtOf(v.cfg.Actuator.LockDir)))
-	if err == nil && f != nil {
-		if err = f.Parent.Probe(v.ctx); err == nil {
-			err = f.Parent.MayWrite(v.ctx)
+	parent, err := fastParent(v.cfg, kindsOn(rdtOf(v.cfg.Actuator.LockDir)))
+	if err == nil && parent != nil {
+		if err = parent.Probe(v.ctx); err == nil {
+			err = parent.MayWrite(v.ctx)
 		}
-		_ = f.Parent.Close() // nothing was written
+		_ = parent.Close() // nothing was written
 	}
 	switch {
 	case v.here && errors.Is(err, os.ErrNotExist):
@@ -45,6 +45,26 @@ func (v *visit) fast() {
 		v.add("knob", subject, FoundOK, "trimtab may set it", "")
 	}
 }
+
+// shares says whether the workloads of the pool can share its CPU time by weight here.
+func (v *visit) shares() {
+	kinds := kindsOn(rdtOf(v.cfg.Actuator.LockDir))
+	all, err := knobsOf(kinds, v.cfg, v.place.Host)
+	if err != nil {
+		return // said of the knob
+	}
+	const subject = "knob.cpu.cap"
+	at, why := sharing(v.cfg, kinds, all)
+	switch {
+	case at.group != "":
+		v.add("knob", subject, FoundOK, fmt.Sprintf("the group %s carries the limit of the pool, and its members share it by weight", at.group), "")
+	case why != "":
+		v.add("knob", subject, FoundNote, "each workload has a quota of its own, and loses what it leaves idle: "+why, makeGroup)
+	}
+}
+
+// makeGroup says how workloads get a group of their own in common.
+const makeGroup = "put the groups of the pool's workloads, and nothing else, below one group: Slice=shop.slice in their units, --cgroup-parent of containers, or mkdir; then name them in their knobs"
 
 // moves looks whether a quota that is to move between rounds can.
 func (v *visit) moves(subject string, t actuator.Target) {

@@ -204,14 +204,10 @@ func (l *fastLoop) longestStall() (longest float64) {
 	return longest
 }
 
-// fastOf is what the file says of the fast loop to the actuator; nil: it is off.
-func fastOf(cfg *config.Config, kinds []actuator.Kind) (*actuator.Fast, error) {
-	if !cfg.Fast.Acts() || cfg.Pool.Resource() != trimtab.CPU {
+// fastParent opens the group above that the file names for the fast loop; nil: it names none.
+func fastParent(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, error) {
+	if !cfg.Fast.Acts() || cfg.Fast.Parent == "" || cfg.Pool.Resource() != trimtab.CPU {
 		return nil, nil
-	}
-	f := &actuator.Fast{}
-	if cfg.Fast.Parent == "" {
-		return f, nil
 	}
 	root := cfg.Actuator.CgroupRoot
 	if root == "" {
@@ -220,14 +216,11 @@ func fastOf(cfg *config.Config, kinds []actuator.Kind) (*actuator.Fast, error) {
 			return nil, fmt.Errorf("open fast.parent: %w", err)
 		}
 	}
-	kind, err := kindOf(kinds, "cgroup")
-	if err == nil {
-		f.Parent, err = kind.Open(actuator.Location{Root: root, Path: filepath.Clean(cfg.Fast.Parent)}, trimtab.CPU)
-	}
+	k, err := openGroup(kinds, root, filepath.Clean(cfg.Fast.Parent))
 	if err != nil {
 		return nil, fmt.Errorf("open fast.parent: %w", err)
 	}
-	return f, nil
+	return k, nil
 }
 
 // startFast starts the loop beside the actuator; it is no part of its own, since it ends

@@ -57,7 +57,7 @@ func newFastRig(t *testing.T, quotas ...float64) *fastRig {
 		}
 		return k
 	}
-	r.config = actuator.Config{Host: "h", Pool: "p", Dir: filepath.Join(dir, "journal"), LockDir: filepath.Join(dir, "locks"), Reopen: kind.Reopen, Fast: &actuator.Fast{Parent: open(r.above)}}
+	r.config = actuator.Config{Host: "h", Pool: "p", Dir: filepath.Join(dir, "journal"), LockDir: filepath.Join(dir, "locks"), Reopen: kind.Reopen, Fast: true, Parent: open(r.above)}
 	for i, q := range quotas {
 		path := r.above + "/g" + strconv.Itoa(i)
 		r.group(path)
@@ -218,7 +218,7 @@ func TestWhatIsUsedOfARealParentStaysWithinTheCapacity(t *testing.T) {
 	r.envelopes(0.5, 0.1, 30, 0.2, 0.2)
 	defer r.burn(0)()
 	defer r.burn(1)()
-	q, ok := r.config.Fast.Parent.(actuator.Quick)
+	q, ok := r.config.Parent.(actuator.Quick)
 	if !ok {
 		t.Fatal("no quick knob")
 	}
@@ -426,7 +426,7 @@ func BenchmarkTickOf100RealGroups(b *testing.B) {
 		b.Skipf("no writable cpu hierarchy: %v", err)
 	}
 	dir, kind, prefix := b.TempDir(), cgroup.Kind(), fmt.Sprintf("trimtab-fast-bench-%d-", os.Getpid())
-	c := actuator.Config{Host: "h", Pool: "p", Dir: filepath.Join(dir, "journal"), Reopen: kind.Reopen, Fast: &actuator.Fast{}, JournalSize: 1 << 20}
+	c := actuator.Config{Host: "h", Pool: "p", Dir: filepath.Join(dir, "journal"), Reopen: kind.Reopen, Fast: true, JournalSize: 1 << 20}
 	p := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Now(), Capacity: 10, Lease: 3600, Lendable: map[string]float64{"h": 5}}
 	for i := range 100 {
 		path := prefix + strconv.Itoa(i)

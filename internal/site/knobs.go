@@ -57,6 +57,8 @@ type knobConfig struct {
 	// place is what messages call the location, like has a target for each resource.
 	place string
 	like  []actuator.Target
+	// cap is how the file has CPU time bounded: see [config.CPUBounds].
+	cap string
 }
 
 // kindOf returns the kind of that name.
@@ -83,6 +85,9 @@ func knobsOf(kinds []actuator.Kind, cfg *config.Config, host string) (out []knob
 		}
 		if name, root, path, ok := w.Knob.Scale(); ok {
 			places = append(places, knobConfig{kind: name, at: actuator.Location{Root: root, Path: path}})
+		}
+		if w.Knob.CPU != nil {
+			places[0].cap = w.Knob.CPU.Cap
 		}
 		for _, d := range places {
 			d, err := d.probe(kinds, w)

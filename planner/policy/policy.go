@@ -155,6 +155,9 @@ type Traits struct {
 	// who is worse off comes first. Not so where entitlements count, or where all
 	// serve the same requests.
 	Weighs bool
+	// Sums tells that the objective is a sum over workloads: where not all can be served, it
+	// gains by some that are served in full.
+	Sums bool
 	// Serves tells that the objective has no use for more than every SLO.
 	Serves bool
 	// Caution is the weight of the load's upper bound over its mean in the load

@@ -25,7 +25,9 @@ func (o Own) Traits() policy.Traits {
 	if o.Least {
 		caution = Egalitarian{LoadWeight: o.LoadWeight}.Traits().Caution
 	}
-	return traitsOf(o.reading(), caution, o.score)
+	t := traitsOf(o.reading(), caution, o.score)
+	t.Sums = !o.Least
+	return t
 }
 
 // Name returns the title.

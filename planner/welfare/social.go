@@ -34,7 +34,9 @@ type Social struct {
 
 // Traits have the mean utility of the known workloads as score.
 func (s Social) Traits() policy.Traits {
-	return traitsOf(s.reading(), cautionOf(s.LoadWeight, 0.5), meanScorer)
+	t := traitsOf(s.reading(), cautionOf(s.LoadWeight, 0.5), meanScorer)
+	t.Sums = true
+	return t
 }
 
 // Name returns "social".

@@ -59,6 +59,9 @@ func Scenarios(seconds int) []Scenario {
 	var out []Scenario
 	whole := time.Duration(seconds) * time.Second
 	for _, of := range shape.All() {
+		if of.Over {
+			continue // its quotas cannot show what a group above makes of an overload
+		}
 		s := Scenario{Name: of.Name, Pool: pool, Seconds: seconds, Services: three()}
 		at := func(t float64) time.Duration { return time.Duration(t * float64(time.Second)) }
 		for i := range s.Services {

@@ -52,7 +52,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Fprintln(b.err, "starting nginx, redis and postgres")
-	if b.host, err = openHost(ctx, dir, b.Pool, b.movesQuotas()); err != nil {
+	if b.host, err = openHost(ctx, dir, b.Pool); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.host.close()) }()
@@ -172,7 +172,7 @@ func (b *bench) row(ctx context.Context, t *trial, name string) (*row, error) {
 	if err := b.host.drain(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.host.set(ctx, equal(t)); err != nil {
+	if err := b.host.kernel(ctx); err != nil {
 		return nil, err
 	}
 	p := b.policy(name)

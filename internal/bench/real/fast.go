@@ -83,7 +83,7 @@ func (b *bench) runFast(ctx context.Context) (err error) {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return fmt.Errorf("make a data directory: %w", err)
 	}
-	h, err := openHost(ctx, dir, b.Pool, true)
+	h, err := openHost(ctx, dir, b.Pool)
 	if err != nil {
 		return err
 	}
@@ -376,7 +376,7 @@ func moved(ctx context.Context, f *fastBench) (func() error, error) {
 		return nil, err
 	}
 	dir := filepath.Join(f.dir, fmt.Sprint("actuator-", f.runs))
-	c := actuator.Config{Host: "bench", Pool: "fast", Dir: filepath.Join(dir, "journal"), LockDir: filepath.Join(dir, "locks"), Reopen: kind.Reopen, Fast: &actuator.Fast{Parent: above}}
+	c := actuator.Config{Host: "bench", Pool: "fast", Dir: filepath.Join(dir, "journal"), LockDir: filepath.Join(dir, "locks"), Reopen: kind.Reopen, Fast: true, Parent: above}
 	p := &trimtab.Plan{Pool: "fast", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Now(), Capacity: f.pool, Lease: 3600}
 	sum := 0.0
 	for i := range f.targets(targetShare) {

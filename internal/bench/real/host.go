@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/trimtab/trimtab/internal/bench/rig"
@@ -53,11 +54,12 @@ func (s *service) do(ctx context.Context, size float64) error {
 	return err
 }
 
-// groupPrefix begins the names of the groups; weight is that of each, ten times the
-// kernel's default: what else runs on the machine disturbs less.
+// groupPrefix begins the names of the groups; weight is that of those at the top, ten times
+// the kernel's default: what else runs on the machine disturbs less.
 const (
 	groupPrefix = "trimtab-real-"
 	weight      = 1000
+	usualWeight = 100
 )
 
 // host is everything that runs for the benchmark: services in their groups, a
@@ -67,16 +69,16 @@ type host struct {
 	services [3]*service
 	// own has the load generator, control trimtab, Prometheus and Alertmanager.
 	own, control *rig.Group
-	// above is the group above those of the services; nil: the root.
+	// above is the group above those of the services, which has the pool as its quota.
 	above     *rig.Group
 	root, dir string
 	// before are the groups that this process was in.
 	before []string
 }
 
-// openHost starts the services, without quotas, below a group for all of them where
-// nested is set. After an error everything is as before.
-func openHost(ctx context.Context, dir string, pool float64, nested bool) (h *host, err error) {
+// openHost starts the services, without quotas, below a group for all of them. After an error
+// everything is as before.
+func openHost(ctx context.Context, dir string, pool float64) (h *host, err error) {
 	root, err := rig.FindRoot()
 	if err != nil {
 		return nil, fmt.Errorf("find a cgroup to make groups in (root, or a delegated subtree, is needed): %w", err)
@@ -100,18 +102,15 @@ func openHost(ctx context.Context, dir string, pool float64, nested bool) (h *ho
 	if h.control, err = rig.NewGroup(root, groupPrefix, "control", weight); err != nil {
 		return nil, err
 	}
-	below := root
-	if nested {
-		if h.above, err = rig.NewGroup(root, groupPrefix, "pool", weight); err != nil {
-			return nil, err
-		}
-		below = filepath.Join(root, h.above.Name)
+	if h.above, err = rig.NewGroup(root, groupPrefix, "pool", weight); err != nil {
+		return nil, err
 	}
+	below := filepath.Join(root, h.above.Name)
 	soft := [3]software{&nginx{}, &redis{}, &postgres{}}
 	limits := [3]time.Duration{200 * time.Millisecond, 250 * time.Millisecond, 300 * time.Millisecond}
 	for i, name := range shape.Names() {
 		s := &service{Name: name, SLO: slo{limits[i], 0.95}}
-		if s.group, err = rig.NewGroup(below, groupPrefix, name, weight); err != nil {
+		if s.group, err = rig.NewGroup(below, groupPrefix, name, usualWeight); err != nil {
 			return nil, err
 		}
 		s.software = soft[i]
@@ -156,10 +155,20 @@ func (h *host) close() error {
 
 // path is where a service's group is, below the root.
 func (h *host) path(s *service) string {
-	if h.above == nil {
-		return s.group.Name
-	}
 	return h.above.Name + "/" + s.group.Name
+}
+
+// kernel leaves the sharing of the pool to the kernel: one quota above, no other.
+func (h *host) kernel(ctx context.Context) error {
+	if err := h.above.Set(ctx, h.Pool); err != nil {
+		return err
+	}
+	for _, s := range h.services {
+		if err := s.group.Free(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // set sets all shares of the pool: falls before rises, so that the sum never
@@ -194,10 +203,8 @@ func (h *host) set(ctx context.Context, shares [3]float64) error {
 func (h *host) quotas(ctx context.Context) (cores [3]float64, steady bool, err error) {
 	var last [3]float64
 	for try := range 6 {
-		for i, s := range h.services {
-			if cores[i], err = s.group.Cores(ctx); err != nil {
-				return last, false, err
-			}
+		if cores, err = h.amounts(ctx); err != nil {
+			return last, false, err
 		}
 		if try > 0 && cores == last {
 			return cores, true, nil
@@ -205,6 +212,30 @@ func (h *host) quotas(ctx context.Context) (cores [3]float64, steady bool, err e
 		last = cores
 	}
 	return cores, false, nil
+}
+
+// amounts reads what each service has: its quota, or, where none has one, its share of the pool
+// by weight.
+func (h *host) amounts(ctx context.Context) (cores [3]float64, err error) {
+	var weights [3]float64
+	shared, sum := true, 0.0
+	for i, s := range h.services {
+		if cores[i], err = s.group.Cores(ctx); err != nil {
+			return cores, err
+		}
+		if weights[i], err = s.group.Weight(); err != nil {
+			return cores, err
+		}
+		sum += weights[i]
+		shared = shared && cores[i] >= float64(runtime.NumCPU())
+	}
+	pool, err := h.above.Cores(ctx)
+	for i := range cores {
+		if shared {
+			cores[i] = pool * weights[i] / sum
+		}
+	}
+	return cores, err
 }
 
 // usage returns the CPU time that the services have used.
@@ -233,6 +264,9 @@ func (h *host) total() (time.Duration, error) {
 // drain lets the services finish what they still have: without quotas, until
 // they are idle, at most 30 s.
 func (h *host) drain(ctx context.Context) error {
+	if err := h.above.Free(ctx); err != nil {
+		return err
+	}
 	for _, s := range h.services {
 		if err := s.group.Free(ctx); err != nil {
 			return err

@@ -21,7 +21,8 @@ type trial struct {
 	dir string
 }
 
-// policy sets quotas. It finds equal shares, and idle services.
+// policy decides who gets how much. It finds one quota above, none below, equal weights and
+// idle services.
 type policy interface {
 	// open gets the policy ready, before the load begins.
 	open(ctx context.Context, t *trial) error
@@ -54,6 +55,15 @@ func (p *still) close(_ context.Context, _ *trial, r *row) {
 		r.Notes = append(r.Notes, fmt.Sprintf("the best fixed split by the model is %.2f, %.2f, %.2f of the pool", p.used[0], p.used[1], p.used[2]))
 	}
 }
+
+// kernel is what a user does without a controller: one quota of the pool's size on the group
+// above, none on the services, equal weights.
+type kernel struct{}
+
+func (kernel) open(context.Context, *trial) error          { return nil }
+func (kernel) run(ctx context.Context, _ *trial) error     { <-ctx.Done(); return nil }
+func (kernel) observe(int, time.Time, time.Duration, bool) {}
+func (kernel) close(context.Context, *trial, *row)         {}
 
 // equal gives each service the same.
 func equal(*trial) [3]float64 { return [3]float64{1. / 3, 1. / 3, 1. / 3} }

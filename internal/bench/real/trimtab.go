@@ -25,6 +25,8 @@ type subject struct {
 	Keep bool
 	// Override is YAML that is laid over the file.
 	Override []byte
+	// Cap has each service get a quota of its own.
+	Cap bool
 	// Fast lets quotas move between rounds, below the group for all services.
 	Fast bool
 	// Signal is what it learns from.
@@ -64,8 +66,10 @@ func freeAddresses() (a addresses, err error) {
 }
 
 func (p *subject) open(ctx context.Context, t *trial) error {
-	if err := t.set(ctx, equal(t)); err != nil {
-		return err
+	if p.Cap || p.Fast {
+		if err := t.set(ctx, equal(t)); err != nil {
+			return err
+		}
 	}
 	var err error
 	if p.baselines, _, err = t.quotas(ctx); err != nil {
@@ -118,8 +122,12 @@ func (p *subject) file(h *host, a addresses) ([]byte, error) {
 	}
 	b.WriteString(p.Signal.lines(a))
 	b.WriteString("workloads:\n")
+	cpu := "{}"
+	if p.Cap {
+		cpu = "{cap: always}"
+	}
 	for _, s := range h.services {
-		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {cgroup: %s, cpu: {}}\n    mode: act\n", s.Name, p.Signal.service(s), h.path(s))
+		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {cgroup: %s, cpu: %s}\n    mode: act\n", s.Name, p.Signal.service(s), h.path(s), cpu)
 	}
 	return overlay([]byte(b.String()), p.Override)
 }

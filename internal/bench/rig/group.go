@@ -28,6 +28,9 @@ type Group struct {
 	// match starts the line of usage that counts; "": the file is a number.
 	match string
 	unit  time.Duration
+	// weight is the file of the group's weight, usual what stands there by default.
+	weight string
+	usual  float64
 	// also are the group's directories in other hierarchies of version 1.
 	also []string
 }
@@ -64,14 +67,16 @@ func NewGroup(root, prefix, name string, weight int) (*Group, error) {
 	g.dir = filepath.Join(root, g.Name)
 	g.usage, g.match, g.unit = filepath.Join(g.dir, "cpu.stat"), "usage_usec ", time.Microsecond
 	file, value := "cpu.weight", strconv.Itoa(weight)
+	g.usual = 100
 	if _, err := os.Stat(filepath.Join(g.dir, "cpu.shares")); err == nil {
-		file, value = "cpu.shares", strconv.Itoa(weight*1024/100)
+		file, value, g.usual = "cpu.shares", strconv.Itoa(weight*1024/100), 1024
 		g.usage, g.match, g.unit = filepath.Join(g.dir, "cpuacct.usage"), "", time.Nanosecond
 		if twin := hostfs.Accounting(root); twin != "" {
 			g.usage = filepath.Join(twin, g.Name, "cpuacct.usage")
 		}
 	}
-	if err := os.WriteFile(filepath.Join(g.dir, file), []byte(value), 0); err != nil {
+	g.weight = filepath.Join(g.dir, file)
+	if err := os.WriteFile(g.weight, []byte(value), 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("weigh cgroup %s: %w", g.Name, err), g.Close())
 	}
 	return g, nil
@@ -94,6 +99,19 @@ func (g *Group) Cores(ctx context.Context) (float64, error) {
 		return float64(runtime.NumCPU()), err
 	}
 	return a.Value, err
+}
+
+// Weight returns the group's weight against those beside it, over the kernel's default.
+func (g *Group) Weight() (float64, error) {
+	b, err := os.ReadFile(g.weight)
+	if err != nil {
+		return 0, fmt.Errorf("read weight of %s: %w", g.Name, err)
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(string(b)), 64)
+	if err != nil {
+		return 0, fmt.Errorf("read weight of %s: %w", g.Name, err)
+	}
+	return v / g.usual, nil
 }
 
 // Used returns the CPU time that the group has used so far.

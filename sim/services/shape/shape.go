@@ -23,6 +23,8 @@ type Scenario struct {
 	Length time.Duration
 	Wave   *Wave
 	Pieces []Piece
+	// Over tells that the pool is at times too small for all.
+	Over bool
 }
 
 // Wave is a load whose peak moves from one service to the next: for each a
@@ -74,7 +76,40 @@ func All() []Scenario {
 		{Name: "noise", Length: 8 * time.Minute, Pieces: []Piece{
 			{From: 0, Load: [3]float64{.20, .20, .20}},
 		}},
+		{Name: "burst", Length: 6 * time.Minute, Pieces: bursts(.15, 3, 2*time.Second, 10*time.Second, 6*time.Minute)},
+		{Name: "culprit", Length: 6 * time.Minute, Over: true, Pieces: []Piece{
+			{From: 0, Load: [3]float64{.2, .2, .2}},
+			{From: 1. / 3, Load: [3]float64{.8, .2, .2}},
+			{From: 2. / 3, Load: [3]float64{.2, .2, .2}},
+		}},
+		{Name: "tight", Length: 6 * time.Minute, Over: true, Wave: &Wave{Base: 0.225, Peak: 0.675, Width: 0.34, Period: 3 * time.Minute}},
+		{Name: "unequal", Length: 6 * time.Minute, Over: true, Pieces: []Piece{
+			{From: 0, Load: [3]float64{1, .2, .04}, Size: [3]float64{.2, 1, 5}},
+			{From: 1. / 3, Load: [3]float64{2, .4, .08}, Size: [3]float64{.2, 1, 5}},
+			{From: 2. / 3, Load: [3]float64{1, .2, .04}, Size: [3]float64{.2, 1, 5}},
+		}},
+		over(1.1), over(1.32), over(1.5), over(2),
 	}
+}
+
+// over is a constant load of so many times the pool, which no split of it serves.
+func over(times float64) Scenario {
+	return Scenario{Name: fmt.Sprintf("over%.0f", 100*times), Length: 4 * time.Minute, Over: true,
+		Pieces: []Piece{{Load: [3]float64{times / 3, times / 3, times / 3}}}}
+}
+
+// bursts has one service after the other ask for so many times its load, for a time that is
+// too short for anybody to plan for.
+func bursts(load, times float64, lasts, every, whole time.Duration) (out []Piece) {
+	base := Piece{Load: [3]float64{load, load, load}}
+	for at, i := time.Duration(0), 0; at < whole; at, i = at+every, i+1 {
+		base.From = at.Seconds() / whole.Seconds()
+		up := base
+		up.From = (at + every - lasts).Seconds() / whole.Seconds()
+		up.Load[i%3] *= times
+		out = append(out, base, up)
+	}
+	return out
 }
 
 // Find returns the scenarios of these names.

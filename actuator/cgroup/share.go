@@ -1,0 +1,254 @@
+package cgroup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Share is the share that a group has, by its weight, of the CPU time of a group above that
+// carries the limit of all. Its amount, in cores, is what the group gets at every instant at
+// which it wants as much; what others leave idle it has, too:
+//
+//	amount = weight / usual weight · Unit
+//
+// so that n groups of the usual weight under a limit of C have C/n each with Unit = C/n. A
+// quota of the group's own is lifted by Adopt, and comes back with Restore.
+//
+// Source: Linux, cgroup-v2.rst, "cpu.weight"; sched-design-CFS.rst. That weights in proportion
+// to amounts give no less at any instant than quotas of these amounts is in docs/operations.md, "CPU by weight".
+type Share struct {
+	*Weight
+	unit float64
+	// was is what the group had before the first write.
+	was *shareBefore
+}
+
+var (
+	_ actuator.Shared   = (*Share)(nil)
+	_ actuator.Restorer = (*Share)(nil)
+	_ actuator.Recaller = (*Share)(nil)
+)
+
+// shareBefore is what a group has before trimtab sets anything of it: the weight as
+// [Weight.Read] has it, and the quota.
+type shareBefore struct {
+	Weight trimtab.Amount `json:"weight"`
+	Quota  trimtab.Amount `json:"quota"`
+}
+
+// OpenShare opens the root as Open does. unit is the amount of the usual weight, in cores, > 0.
+func OpenShare(c Config, unit float64) (*Share, error) {
+	if !(unit > 0) || math.IsInf(unit, 0) {
+		return nil, trimtab.Invalidf("cgroup %s: %v cores of the usual weight", c.Path, unit)
+	}
+	w, err := OpenWeight(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Share{Weight: w, unit: unit}, nil
+}
+
+// shareKind marks what Undo returns.
+const shareKind = "cgroup-share/1"
+
+type shareUndo struct {
+	Kind string       `json:"kind"`
+	Unit float64      `json:"unit"`
+	Was  *shareBefore `json:"was,omitempty"`
+	Config
+}
+
+func readShareUndo(b []byte) (shareUndo, error) {
+	var u shareUndo
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != shareKind {
+		return u, fmt.Errorf("reopen cgroup share %.60q: %w", b, trimtab.ErrUnsupported)
+	}
+	return u, nil
+}
+
+// ReopenShare opens the knob that undo describes. The error is trimtab.ErrUnsupported when
+// undo is another kind of knob's.
+func ReopenShare(b []byte) (*Share, error) {
+	u, err := readShareUndo(b)
+	if err != nil {
+		return nil, err
+	}
+	k, err := OpenShare(u.Config, u.Unit)
+	if err == nil {
+		k.was = u.Was
+	}
+	return k, err
+}
+
+// Undo describes the knob for ReopenShare, with what the group had before the first write:
+// what it has now, if it was not written yet.
+func (k *Share) Undo() []byte {
+	if k.was == nil {
+		weight, err := k.Weight.Read(context.Background())
+		quota, bad := k.quota()
+		if err == nil && bad == nil {
+			k.was = &shareBefore{Weight: weight, Quota: quota.Amount()}
+		}
+	}
+	b, err := json.Marshal(shareUndo{Kind: shareKind, Unit: k.unit, Was: k.was, Config: k.config})
+	if err != nil {
+		// Strings and validated amounts always encode.
+		panic("cgroup: encode undo: " + err.Error())
+	}
+	return b
+}
+
+// Recall takes over what the group had before an earlier process wrote to it.
+func (k *Share) Recall(b []byte) error {
+	u, err := readShareUndo(b)
+	if err == nil && u.Was != nil {
+		k.was = u.Was
+	}
+	return err
+}
+
+// String names version and path.
+func (k *Share) String() string {
+	return fmt.Sprintf("cgroup v%d share %s", k.Version("cpu.shares"), k.config.Path)
+}
+
+// Resource returns "cpu".
+func (k *Share) Resource() string { return trimtab.CPU }
+
+// Read returns the amount of the group's weight, in cores.
+func (k *Share) Read(ctx context.Context) (trimtab.Amount, error) {
+	w, err := k.Weight.Read(ctx)
+	return trimtab.Units(w.Value / usualWeight * k.unit), err
+}
+
+// weight is the weight of an amount.
+func (k *Share) weight(a trimtab.Amount) trimtab.Amount {
+	if a.Unlimited {
+		return a
+	}
+	return trimtab.Units(a.Value / k.unit * usualWeight)
+}
+
+// Nearest rounds to whole weights. There is none without limit: the largest stands for it.
+func (k *Share) Nearest(a trimtab.Amount) trimtab.Amount {
+	return trimtab.Units(k.Weight.Nearest(k.weight(a)).Value / usualWeight * k.unit)
+}
+
+// Write sets the weight.
+func (k *Share) Write(ctx context.Context, a trimtab.Amount) error {
+	if err := a.Validate(); err != nil {
+		return fmt.Errorf("write share of cgroup %s: %w", k.config.Path, err)
+	}
+	return k.Weight.Write(ctx, k.weight(a))
+}
+
+// Adopted reports whether the group has no quota of its own.
+func (k *Share) Adopted(ctx context.Context) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, fmt.Errorf("read quota of cgroup %s: %w", k.config.Path, err)
+	}
+	q, err := k.quota()
+	return q.Amount().Unlimited, err
+}
+
+// Adopt lifts the group's own quota.
+func (k *Share) Adopt(ctx context.Context) error {
+	if err := k.Owned(); err != nil {
+		return fmt.Errorf("lift quota of cgroup %s: %w", k.config.Path, err)
+	}
+	return k.setQuota(ctx, trimtab.Unlimited())
+}
+
+// Restore puts back weight and quota.
+func (k *Share) Restore(ctx context.Context, b []byte) error {
+	u, err := readShareUndo(b)
+	if err == nil && u.Was == nil {
+		err = trimtab.Invalidf("undo %.60q has no weight", b)
+	}
+	if err == nil {
+		err = k.Weight.Write(ctx, u.Was.Weight)
+	}
+	if err == nil {
+		err = k.setQuota(ctx, u.Was.Quota)
+	}
+	if err == nil {
+		k.was = nil
+		err = k.check(ctx, u.Was)
+	}
+	if err != nil {
+		return fmt.Errorf("restore share of cgroup %s: %w", k.config.Path, err)
+	}
+	return nil
+}
+
+// check reads back what was restored.
+func (k *Share) check(ctx context.Context, was *shareBefore) error {
+	weight, err := k.Weight.Read(ctx)
+	quota, bad := k.quota()
+	if err = errors.Join(err, bad); err == nil && (!weight.Equal(was.Weight, 1e-7) || !quota.Amount().Equal(was.Quota, quantum)) {
+		err = fmt.Errorf("it has the weight %v and the quota %v, and had %v and %v", weight, quota.Amount(), was.Weight, was.Quota)
+	}
+	return err
+}
+
+func (k *Share) quota() (hostfs.Quota, error) { return k.root.Quota(k.config.Path) }
+
+// setQuota sets the group's own quota where it has another.
+func (k *Share) setQuota(ctx context.Context, a trimtab.Amount) error {
+	now, err := k.quota()
+	if err != nil || now.Amount().Equal(a, quantum) {
+		return err
+	}
+	q := now.With(a)
+	switch {
+	case k.Unit() != "":
+		return k.SetUnit(ctx, "CPUQuotaPerSecUSec", perSecond(a))
+	case k.shared():
+		return k.Files.Write("cpu.cfs_quota_us", q.CFSQuota())
+	}
+	return k.Files.Write("cpu.max", q.CPUMax())
+}
+
+// Standing tells the limit of the group above.
+func (k *Share) Standing(context.Context) *trimtab.Standing {
+	return tightest(ancestors(k.config.Path), func(group string) (trimtab.Amount, error) {
+		q, err := k.root.Quota(group)
+		return q.Amount(), err
+	})
+}
+
+// Beside lists the groups that share with those of a pool the group above, and are not of it:
+// ours says which are. It fails with trimtab.ErrRefused where the group above has processes
+// of its own.
+func Beside(root, above string, ours func(group string) bool) (strangers []string, err error) {
+	r, err := hostfs.OpenRoot(root)
+	if err != nil {
+		return nil, fmt.Errorf("list groups of %s: %w", above, err)
+	}
+	defer r.Close()
+	names, err := r.Dirs(above)
+	if err != nil {
+		return nil, fmt.Errorf("list groups of %s: %w", above, err)
+	}
+	for _, name := range names {
+		if group := path.Join(above, name); !ours(group) {
+			strangers = append(strangers, group)
+		}
+	}
+	text, err := r.Read(path.Join(above, "cgroup.procs"))
+	if err == nil && text != "" {
+		if _, bad := strconv.Atoi(text[:1]); bad == nil {
+			err = fmt.Errorf("group %s has processes of its own: %w", above, trimtab.ErrRefused)
+		}
+	}
+	return strangers, err
+}

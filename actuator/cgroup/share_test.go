@@ -1,0 +1,154 @@
+package cgroup_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/actuator/knobtest"
+)
+
+func reopenShare(undo []byte) (actuator.Knob, error) { return cgroup.ReopenShare(undo) }
+
+func openShare(t *testing.T, root, path string, unit float64) *cgroup.Share {
+	t.Helper()
+	k, err := cgroup.OpenShare(cgroup.Config{Root: root, Path: path}, unit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k
+}
+
+func shareContract(t *testing.T, fresh func(t *testing.T) (root, group string, vanish func(string) error)) {
+	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
+		root, group, vanish := fresh(t)
+		k := openShare(t, root, group, 0.25)
+		most := k.Nearest(trimtab.Unlimited())
+		return knobtest.Fixture{Knob: k, Reopen: reopenShare, Least: 0.01, Most: 8, Unlimited: &most,
+			Vanish: func() { _ = vanish(filepath.Join(root, group)) }}
+	})
+}
+
+func TestARealShareMeetsTheContractOfKnobs(t *testing.T) {
+	root := cpuRoot(t)
+	shareContract(t, func(t *testing.T) (string, string, func(string) error) {
+		return root, makeGroup(t, root).Path(), os.Remove
+	})
+}
+
+func TestSharesOfBothVersionsMeetTheContractOfKnobs(t *testing.T) {
+	for version, files := range map[string]map[string]string{
+		"1": {"a/cpu.shares": "1024\n", "a/cpu.cfs_quota_us": "-1\n", "a/cpu.cfs_period_us": "100000\n"},
+		"2": {"a/cpu.weight": "100\n", "a/cpu.max": "max 100000\n"},
+	} {
+		t.Run(version, func(t *testing.T) {
+			shareContract(t, func(t *testing.T) (string, string, func(string) error) { return tree(t, files), "a", os.RemoveAll })
+		})
+	}
+}
+
+// Three groups below a limit of 0.66 cores have 0.22 each by default, and nothing is written
+// to give them that.
+func TestGroupsOfTheUsualWeightHaveEvenPartsOfTheLimitAbove(t *testing.T) {
+	for _, file := range []string{"cpu.shares", "cpu.weight"} {
+		usual := map[string]string{"cpu.shares": "1024", "cpu.weight": "100"}[file]
+		root := tree(t, map[string]string{"pool/a/" + file: usual, "pool/a/cpu.max": "max 100000\n"})
+		k := openShare(t, root, "pool/a", 0.66/3)
+		got, err := k.Read(t.Context())
+		if err != nil || math.Abs(got.Value-0.22) > 1e-12 {
+			t.Errorf("%s: %v, %v", file, got, err)
+		}
+		if err := k.Write(t.Context(), got); err != nil || content(t, root, "pool/a", file) != usual {
+			t.Errorf("%s: %q, %v", file, content(t, root, "pool/a", file), err)
+		}
+	}
+}
+
+// What a restore finds, in whatever order of writes, is what was there before the first.
+func TestWeightAndQuotaOfAShareComeBackAsTheyWere(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		v1 := rapid.Bool().Draw(rt, "version 1")
+		quota := rapid.SampledFrom([]int{-1, 1000, 22_000, 250_000}).Draw(rt, "quota")
+		root := tree(t, map[string]string{
+			"a/cpu.weight": fmt.Sprint(rapid.IntRange(1, 10_000).Draw(rt, "weight")),
+			"a/cpu.max":    strings.Replace(fmt.Sprintf("%d 100000", quota), "-1", "max", 1),
+		})
+		if v1 {
+			root = tree(t, map[string]string{"a/cpu.shares": fmt.Sprint(rapid.IntRange(2, 262_144).Draw(rt, "shares")),
+				"a/cpu.cfs_quota_us": fmt.Sprint(quota), "a/cpu.cfs_period_us": "100000"})
+		}
+		read := func() string {
+			files, err := filepath.Glob(filepath.Join(root, "a", "cpu.*"))
+			if err != nil {
+				rt.Fatal(err)
+			}
+			all := ""
+			for _, f := range files {
+				all += filepath.Base(f) + "=" + strings.TrimSpace(content(t, f)) + "\n"
+			}
+			return all
+		}
+		before := read()
+		k := openShare(t, root, "a", 0.3)
+		undo := k.Undo()
+		for range rapid.IntRange(0, 4).Draw(rt, "writes") {
+			if err := k.Adopt(t.Context()); err != nil {
+				rt.Fatal(err)
+			}
+			if done, err := k.Adopted(t.Context()); !done || err != nil {
+				rt.Fatal(done, err)
+			}
+			if err := k.Write(t.Context(), trimtab.Units(rapid.Float64Range(0.01, 2).Draw(rt, "amount"))); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		if string(k.Undo()) != string(undo) {
+			rt.Fatalf("the baseline became another: %s, %s", undo, k.Undo())
+		}
+		again, err := cgroup.ReopenShare(undo)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer again.Close()
+		if err := errors.Join(again.Restore(t.Context(), undo), k.Close()); err != nil {
+			rt.Fatal(err)
+		}
+		if got := read(); got != before {
+			rt.Fatalf("before:\n%safter:\n%s", before, got)
+		}
+	})
+}
+
+func TestAGroupThatIsNotOfThePoolIsAStrangerBesideIt(t *testing.T) {
+	root := tree(t, map[string]string{"pool/a/cpu.weight": "100", "pool/b/cpu.weight": "100", "pool/cgroup.procs": "", "busy/a/cpu.weight": "100", "busy/cgroup.procs": "17\n"})
+	ours := func(g string) bool { return g == "pool/a" || g == "busy/a" }
+	if got, err := cgroup.Beside(root, "pool", ours); err != nil || len(got) != 1 || got[0] != "pool/b" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := cgroup.Beside(root, "busy", ours); !errors.Is(err, trimtab.ErrRefused) {
+		t.Errorf("%v, want refused", err)
+	}
+	if _, err := cgroup.Beside(root, "none", ours); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v, want that there is none", err)
+	}
+}
+
+func TestAShareOfASystemdUnitIsRefused(t *testing.T) {
+	root := tree(t, map[string]string{"x.service/cpu.weight": "100\n", "x.service/cpu.max": "max 100000", systemdsOwn: ""})
+	k := openShare(t, root, "x.service", 1)
+	for _, err := range []error{k.MayWrite(t.Context()), k.Write(t.Context(), trimtab.Units(1)), k.Adopt(t.Context())} {
+		if !errors.Is(err, trimtab.ErrRefused) {
+			t.Errorf("%v, want refused", err)
+		}
+	}
+}

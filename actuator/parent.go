@@ -1,0 +1,159 @@
+package actuator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+)
+
+// openParent takes over the group above, and finds out whether it may be set before a plan
+// wants it.
+func (a *Actuator) openParent(ctx context.Context) {
+	if a.config.Parent == nil {
+		return
+	}
+	id := a.config.here(trimtab.KnobID{Workload: "parent of the pool", Resource: trimtab.CPU})
+	a.parent = newHeld(Target{KnobID: id, Knob: a.config.Parent, Max: math.MaxInt32, Mode: trimtab.Act})
+	if err := a.config.Parent.MayWrite(ctx); err != nil {
+		a.parentProblem(noParent+err.Error(), ParentRemedy(err))
+	}
+}
+
+// shares reports whether the amount of a knob is set as a share by weight, and is set.
+func (h *held) shares() bool {
+	_, ok := h.Knob.(Shared)
+	return ok && h.Mode == trimtab.Act && !h.released && h.report() == ""
+}
+
+// sharing is what the holding says of it.
+func (h *held) sharing() bool { _, ok := h.Knob.(Shared); return ok }
+
+// lift lifts the own limits of what shares by weight, journal first: what the group above
+// has is the limit from then on.
+func (a *Actuator) lift(ctx context.Context) {
+	if !slices.ContainsFunc(a.knobs, (*held).shares) || a.parent != nil && a.reachParent(ctx, a.parent) != nil {
+		return // bind says why
+	}
+	for _, h := range a.knobs {
+		if !h.shares() || a.claim(ctx, h) != "" {
+			continue
+		}
+		if err := a.liftOne(ctx, h, h.Knob.(Shared)); err != nil {
+			a.logger.Warn("lift own limit", "workload", h.Workload, "knob", h.Knob.String(), "err", err)
+		}
+	}
+}
+
+func (a *Actuator) liftOne(ctx context.Context, h *held, k Shared) error {
+	if done, err := k.Adopted(ctx); done || err != nil {
+		return err
+	}
+	if h.entry == nil {
+		e := &entry{KnobID: h.KnobID, ID: h.id, Undo: k.Undo(), Baseline: h.now, Wrote: []trimtab.Amount{h.now}}
+		if err := a.journal.Append(put(e.journalKey(), e)); err != nil {
+			return err
+		}
+		h.entry = e
+	}
+	return k.Adopt(ctx)
+}
+
+// unlift gives back what shares by weight where the group above cannot carry the limit.
+func (a *Actuator) unlift(ctx context.Context) {
+	var all []*held
+	for _, h := range a.knobs {
+		if h.entry != nil && h.shares() {
+			all = append(all, h)
+		}
+	}
+	a.restoreHeld(ctx, all)
+}
+
+// parentProblem notes why the group above does not bound what is below it, and what to do
+// about it; "": it does.
+func (a *Actuator) parentProblem(why, remedy string) {
+	if a.config.Fast {
+		a.fastProblem(why, remedy)
+	}
+	if a.parentWhy == why {
+		return
+	}
+	a.parentWhy, a.parentDo = why, remedy
+	level := slog.LevelWarn
+	if why == "" {
+		level = slog.LevelInfo
+	}
+	a.logger.Log(context.Background(), level, "the group above the pool's", "problem", why, "do", remedy)
+	a.notify()
+}
+
+// bind sets the group above to what the pool may give here, when that changed and it may
+// be: up before what is below it, down after. raise says which is due.
+func (a *Actuator) bind(ctx context.Context, p *trimtab.Plan, moves []*move, raise bool) {
+	h := a.parent
+	shared := slices.ContainsFunc(a.knobs, (*held).shares)
+	if h == nil || !shared && !slices.ContainsFunc(a.knobs, func(k *held) bool { return k.moves() }) && !slices.ContainsFunc(moves, func(m *move) bool { return m.envelope != nil }) {
+		return
+	}
+	goal := h.Knob.Nearest(trimtab.Units(min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))))
+	err := a.reachParent(ctx, h)
+	if err == nil && shared && h.entry == nil && h.now.Less(goal) {
+		return // the site's own limit is the tighter one
+	}
+	if err == nil && (same(h.now, goal) || h.now.Less(goal) != raise) {
+		if same(h.now, goal) {
+			a.parentProblem("", "")
+		}
+		return
+	}
+	if err == nil {
+		err = a.bindTo(ctx, h, goal)
+	}
+	if err != nil {
+		a.parentProblem(noParent+err.Error(), ParentRemedy(err))
+		a.unlift(ctx)
+		return
+	}
+	a.parentProblem("", "")
+}
+
+// reachParent reports why the group above cannot be used now; nil: it can.
+func (a *Actuator) reachParent(ctx context.Context, h *held) error {
+	if why := a.claim(ctx, h); why != "" {
+		return errors.New(why)
+	}
+	if !a.observe(ctx, h) {
+		if _, err := h.Knob.Read(ctx); err != nil {
+			return err
+		}
+		return errors.New(h.problem) // it can be read again by the next plan
+	}
+	if h.foreign {
+		return errors.New(h.problem)
+	}
+	return nil
+}
+
+// bindTo writes the group above, journal first.
+func (a *Actuator) bindTo(ctx context.Context, h *held, goal trimtab.Amount) error {
+	e := &entry{KnobID: h.KnobID, Undo: h.Knob.Undo(), Baseline: h.now, Wrote: []trimtab.Amount{goal}, Above: true}
+	if old := h.entry; old != nil {
+		e.Baseline, e.Undo, e.Wrote = old.Baseline, old.Undo, []trimtab.Amount{h.now, goal}
+	}
+	if err := a.journal.Append(put(e.journalKey(), e)); err != nil {
+		return err
+	}
+	h.entry = e
+	if err := h.Knob.Write(ctx, goal); err != nil {
+		return err
+	}
+	if !a.observe(ctx, h) || !same(h.now, goal) {
+		return fmt.Errorf("wrote %v, read back %v: %w", goal, h.now, trimtab.ErrRefused)
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package analyzer
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/learn/queue"
+	"github.com/trimtab/trimtab/analyzer/report"
+)
+
+// What is set for a workload that shares by weight is the least that it has. What a report
+// teaches is what it really had.
+func TestAShareTeachesOnlyWhatTheWorkloadReallyHad(t *testing.T) {
+	end := time.Unix(1_700_000_000, 0).UTC()
+	for name, c := range map[string]struct {
+		set, use, throttled float64
+		allocation          float64
+		aside               string
+	}{
+		"nothing waited: it is what its maximum reaches":     {0.2, 0.1, 0, 4, ""},
+		"it used what others left, and nothing waited":       {0.2, 0.9, 0.01, 4, ""},
+		"all was in use: it had what it used":                {0.2, 0.5, 0.9, 0.5, ""},
+		"all was in use, and it wanted less than it may":     {0.2, 0.1, 0.9, 0.2, ""},
+		"all was in use at times: nobody knows what it had":  {0.2, 0.3, 0.3, 0.3, "shared"},
+		"it used more than its maximum while nothing waited": {0.2, 5, 0, 5, ""},
+	} {
+		w := &workload{Workload: Workload{Name: "shop", Max: 4}, config: &Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, samples: map[trimtab.Quantity]*trimtab.Sample{}}
+		w.queueing.model = queue.New(0.2)
+		for k := range 10 {
+			at := end.Add(time.Duration(k-9) * time.Second)
+			for q, v := range map[trimtab.Quantity]float64{trimtab.Throttled: c.throttled, trimtab.Usage: c.use} {
+				w.queueing.take(&trimtab.Sample{Workload: "shop", Quantity: q, Value: v, Time: at, Window: 1})
+			}
+		}
+		// Throttled comes before or after the use of its window.
+		for i := range w.queueing.used {
+			w.queueing.used[i].throttled = c.throttled
+		}
+		var r report.Report
+		w.reportShare(&r, report.InForce{Known: true, Shared: true, Amount: trimtab.Units(c.set), Mean: c.set}, end.Add(-time.Second), end)
+		if r.Allocation == nil || math.Abs(*r.Allocation-c.allocation) > 1e-9 || r.Aside != c.aside {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+func TestAShareWithoutMeasuredUseTeachesNothing(t *testing.T) {
+	w := &workload{Workload: Workload{Name: "shop", Max: 4}, config: &Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, samples: map[trimtab.Quantity]*trimtab.Sample{}}
+	var r report.Report
+	now := time.Unix(1_700_000_000, 0).UTC()
+	w.reportShare(&r, report.InForce{Known: true, Shared: true, Amount: trimtab.Units(1)}, now, now.Add(time.Second))
+	if r.Allocation != nil || r.NoAlloc == "" {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,120 @@
+package site
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"path"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// above is the group above those of a pool's workloads, whose quota is set to what the pool
+// may give on this host; the zero above: there is none.
+type above struct{ root, group string }
+
+// open opens the group above, or the one that the file names for the fast loop; nil: there is
+// none.
+func (a above) open(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, error) {
+	if a.group != "" {
+		return openGroup(kinds, a.root, a.group)
+	}
+	return fastParent(cfg, kinds)
+}
+
+// share has the CPU time of the pool shared by weight on this host where that can be done
+// without touching what is not the pool's, and returns the group that carries the limit. What
+// does not share has quotas.
+func share(cfg *config.Config, kinds []actuator.Kind, all []knobConfig) above {
+	at, _ := sharing(cfg, kinds, all)
+	return at
+}
+
+// sharing is share, with why there is none; "": nobody asks for it.
+func sharing(cfg *config.Config, kinds []actuator.Kind, all []knobConfig) (above, string) {
+	if cfg.Pool.Resource() != trimtab.CPU || cfg.Fast.Acts() {
+		return above{}, ""
+	}
+	var members []*knobConfig
+	forced, acts := false, false
+	for i := range all {
+		d := &all[i]
+		j := slices.IndexFunc(d.like, func(t actuator.Target) bool { return t.Resource == trimtab.CPU })
+		if d.kind != "cgroup" || d.at.High || j < 0 {
+			continue
+		}
+		if d.cap == config.CapAlways {
+			return above{}, ""
+		}
+		forced, acts = forced || d.cap == config.CapNever, acts || d.like[j].Mode == trimtab.Act
+		members = append(members, d)
+	}
+	if len(members) == 0 {
+		return above{}, ""
+	}
+	group, root := path.Dir(members[0].at.Path), members[0].at.Root
+	for _, d := range members {
+		if path.Dir(d.at.Path) != group || d.at.Root != root {
+			return above{}, "the groups of the workloads have no group of their own in common"
+		}
+	}
+	capacity, err := hostfs.CPUs(root)
+	whole := err == nil && cfg.Pool.CPU >= capacity
+	capacity = min(cfg.Pool.CPU, cmp.Or(capacity, cfg.Pool.CPU))
+	at := above{root, group}
+	if whole {
+		at = above{}
+	}
+	if why := shareable(kinds, root, group, members, acts && !whole); why != "" && !forced {
+		return above{}, why
+	}
+	for _, d := range members {
+		d.at.ShareUnit = capacity / float64(len(members))
+	}
+	return at, ""
+}
+
+// shareable says why the groups of the pool cannot share below the group above; "": they can.
+func shareable(kinds []actuator.Kind, root, group string, members []*knobConfig, write bool) string {
+	if group == "." {
+		return "the groups of the workloads have no group of their own in common"
+	}
+	ours := func(g string) bool {
+		return slices.ContainsFunc(members, func(d *knobConfig) bool {
+			ok, err := path.Match(hostfs.PlainPattern(d.at.Path), g)
+			return ok && err == nil
+		})
+	}
+	strangers, err := cgroup.Beside(root, group, ours)
+	switch {
+	case errors.Is(err, os.ErrNotExist): // it may come
+	case err != nil:
+		return err.Error()
+	case len(strangers) > 0:
+		return "the group above them has others, such as " + strangers[0]
+	case write:
+		k, err := openGroup(kinds, root, group)
+		if err == nil {
+			err = errors.Join(k.MayWrite(context.Background()), k.Close())
+		}
+		if err != nil {
+			return "the group above them cannot be set: " + err.Error()
+		}
+	}
+	return ""
+}
+
+// openGroup opens the quota of a group.
+func openGroup(kinds []actuator.Kind, root, group string) (actuator.Knob, error) {
+	kind, err := kindOf(kinds, "cgroup")
+	if err != nil {
+		return nil, err
+	}
+	return kind.Open(actuator.Location{Root: root, Path: group}, trimtab.CPU)
+}

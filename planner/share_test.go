@@ -1,0 +1,149 @@
+package planner_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/welfare"
+)
+
+// sharing is a planner of a pool whose workloads share by weight.
+func sharing(t *testing.T, policy policy.Policy, has map[string]float64) *planner.Planner {
+	t.Helper()
+	cfg := pool(policy, trimtab.Act)
+	cfg.Guard, cfg.Round, cfg.Urgent, cfg.Step = guard.Config{}, 10*time.Second, 2*time.Second, 80
+	p, err := planner.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
+	p.Step(t0, shares(t0, 0, has))
+	return p
+}
+
+// shares is a holding of shares by weight, as of a plan.
+func shares(now time.Time, sequence uint64, has map[string]float64) *trimtab.Holding {
+	h := holding(now, 1, sequence, has)
+	for i := range h.Targets {
+		h.Targets[i].Shared = true
+	}
+	return h
+}
+
+// A share below the need is no want: others leave idle what it lacks. Only a miss shows that
+// they do not.
+func TestWhereNeedsFitTheKernelSharesAndNobodyIsMoved(t *testing.T) {
+	for _, policy := range []policy.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
+		has := map[string]float64{"a": 2.6, "b": 2.7, "c": 2.7}
+		p, last := sharing(t, policy, has), uint64(0)
+		for round := 1; round < 60; round++ {
+			now := t0.Add(time.Duration(round) * 11 * time.Second)
+			p.Step(now, shares(now, last, has))
+			for name, need := range map[string]float64{"a": 5, "b": 1, "c": 0.5} {
+				for _, plan := range plansOf(p.Step(now, asks(now, name, need, 0, 1))) {
+					if len(plan.Actions) > 0 {
+						t.Fatalf("%s: %+v", policy.Name(), plan)
+					}
+				}
+			}
+			plan := one(t, p.Step(now, nil))
+			if len(plan.Actions) > 0 || !strings.Contains(plan.Unmoved["a"].Text, "needs fit; the kernel shares") {
+				t.Fatalf("%s: %+v", policy.Name(), plan)
+			}
+			last = plan.Sequence
+		}
+	}
+}
+
+func TestAMissThatAShareBelowTheNeedExplainsMovesIt(t *testing.T) {
+	p := sharing(t, fair.NJCPolicy{}, map[string]float64{"a": 2, "b": 3, "c": 3})
+	now := t0
+	rises := 0.0
+	for range 4 {
+		now = now.Add(11 * time.Second)
+		p.Step(now, asks(now, "b", 1, 0, 1))
+		p.Step(now, asks(now, "c", 1, 0, 1))
+		plans := append(plansOf(p.Step(now, asks(now, "a", 4, 1, 0.5))), plansOf(p.Step(now, nil))...)
+		for _, plan := range plans {
+			for _, a := range plan.Actions {
+				rises += a.Set.Value - a.Expect.Value
+				if a.Workload == "a" && a.Set.Less(a.Expect) {
+					t.Errorf("%+v", a)
+				}
+			}
+		}
+	}
+	if rises >= 0 { // step 1 has the falls; the rise waits for the host's answer
+		t.Errorf("nobody made room: %v", rises)
+	}
+}
+
+// playShares has a host carry out what a planner decides for some rounds, and returns what it has then
+// and how many writes that took.
+func playShares(t *testing.T, p *planner.Planner, has map[string]float64, from, rounds int, need map[string]float64, performance float64) (writes int) {
+	t.Helper()
+	for round := from; round < from+rounds; round++ {
+		now := t0.Add(time.Duration(round) * 11 * time.Second)
+		for name, v := range need {
+			p.Step(now, asks(now, name, v, 0, performance))
+		}
+		plans := plansOf(p.Step(now, nil))
+		for len(plans) > 0 {
+			plan := plans[0]
+			plans = plans[1:]
+			o := &trimtab.Outcome{Pool: "p", Host: "h1", Epoch: 1, Sequence: plan.Sequence, Step: plan.Step, Time: now}
+			for _, a := range plan.Actions {
+				o.Results = append(o.Results, trimtab.Result{KnobID: a.KnobID, Before: a.Expect, Asked: a.Set, Found: a.Set, Known: true, Status: trimtab.Written})
+				has[a.Workload] = a.Set.Value
+				writes++
+			}
+			plans = append(plans, plansOf(p.Step(now, o))...)
+			p.Step(now, shares(now, plan.Sequence, has))
+		}
+	}
+	return writes
+}
+
+// What each objective makes of an overload, and that all is as before when it is over.
+func TestWhereNeedsDoNotFitTheObjectiveDecidesWhoHasWhatShareAndAfterwardsAllAreAsBefore(t *testing.T) {
+	for _, c := range []struct {
+		policy policy.Policy
+		serves int // how many have their need
+		stays  bool
+	}{
+		{fair.NJCPolicy{}, 0, true},
+		{fair.ResourceFair{}, 0, true},
+		{welfare.Social{}, 2, false},
+	} {
+		even := 8. / 3
+		has := map[string]float64{"a": even, "b": even, "c": even}
+		p := sharing(t, c.policy, has)
+		over := map[string]float64{"a": 3.6, "b": 3.6, "c": 3.6}
+		writes := playShares(t, p, has, 1, 12, over, 0.3)
+		served := 0
+		for _, v := range has {
+			if v >= 3.6 {
+				served++
+			}
+		}
+		if served != c.serves || (writes == 0) != c.stays {
+			t.Errorf("%s: %v after %d writes", c.policy.Name(), has, writes)
+		}
+		if more := playShares(t, p, has, 13, 20, over, 0.3); more > 0 {
+			t.Errorf("%s: who is served changes: %d writes", c.policy.Name(), more)
+		}
+		playShares(t, p, has, 33, 12, map[string]float64{"a": 1, "b": 1, "c": 1}, 1)
+		for name, v := range has {
+			if math.Abs(v-even) > 0.1 {
+				t.Errorf("%s: %s has %v when all is over", c.policy.Name(), name, v)
+			}
+		}
+	}
+}
