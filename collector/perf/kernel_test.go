@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,8 +73,10 @@ const (
 	touches = 20_000 // many times what the runtime of a worker has by itself
 )
 
-// work waits for a line, works, says so, and waits for the next.
+// work waits for a line, works, says so, and waits for the next. It keeps to one thread: time of
+// one that was born between two looks counts for neither.
 func work(what string) error {
+	runtime.LockOSThread()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		switch what {
 		case "busy":
