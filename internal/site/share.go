@@ -53,7 +53,7 @@ func sharing(cfg *config.Config, kinds []actuator.Kind, all []knobConfig) (above
 		if d.kind != "cgroup" || d.at.High || j < 0 {
 			continue
 		}
-		if d.cap == config.CapAlways {
+		if d.cap == "" || d.cap == config.CapAlways {
 			return above{}, ""
 		}
 		at.force = at.force && d.at.Force
@@ -65,6 +65,8 @@ func sharing(cfg *config.Config, kinds []actuator.Kind, all []knobConfig) (above
 	switch {
 	case len(members) == 0:
 		return above{}, ""
+	case cfg.NATS.URL != "":
+		return above{}, "the pool may have other hosts (nats.url)"
 	case watched != "":
 		return above{}, watched + " is not in mode act, and a limit above would bound it, too"
 	}
