@@ -209,8 +209,8 @@ const hardly, mostly = 0.05, 0.5
 
 // reportShare tells what a workload really had that shares by weight. Where the limit of all
 // was not used up, nothing bound it: what it reached is what its maximum reaches. Where it was
-// most of the time, it had what it used, and at least its share. In between, the time in which
-// it waited is not known, and the report teaches nothing.
+// most of the time, it had what it used, and at least its share, as far as nothing waits from
+// before. In between, the time in which it waited is not known, and the report teaches nothing.
 func (w *workload) reportShare(r *report.Report, f report.InForce, from, to time.Time) {
 	use, known := w.queueing.use(from, to)
 	if u := w.fresh(trimtab.Usage, to); !known && u != nil {
@@ -227,7 +227,9 @@ func (w *workload) reportShare(r *report.Report, f report.InForce, from, to time
 	case busy < mostly:
 		r.Aside, r.AllocFrom = "shared", "actuator: a share, which waits at times"
 	default:
-		r.AllocFrom = "actuator: a share, all of it"
+		if r.AllocFrom = "actuator: a share, all of it"; w.queueing.waiting > 0 {
+			r.Aside = "backlog" // it tells of a queue, and not of the share
+		}
 	}
 	r.Allocation = &v
 }

@@ -185,7 +185,7 @@ func (k *Knob) Bounds() *Bounds {
 // CPUBounds are bounds on CPU time, and how it is bounded.
 type CPUBounds struct {
 	Bounds `yaml:",inline"`
-	// auto, never or always. Where the control groups of the pool's workloads lie below one group that nobody else uses, auto sets that group's quota to what the pool may give here and shares it by weight: each workload has its amount whenever it wants it, and what others leave idle as well. always sets a quota of each workload instead, as auto does where there is no such group; never shares by weight although others use the group. Left out: auto.
+	// always, auto or never. always: a quota of each workload. auto: where the pool is on one host, its workloads are in mode act and their control groups lie below one group that nobody else uses, that group's quota is set to what the pool may give, and shared by weight: each workload has its amount whenever it wants it, and what others leave idle as well; elsewhere as always. never: shared by weight although others use the group. Every workload of the pool says the same. Left out: always.
 	Cap string `yaml:"cap"`
 }
 

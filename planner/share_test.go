@@ -92,7 +92,9 @@ func playShares(t *testing.T, p *planner.Planner, has map[string]float64, from, 
 	for round := from; round < from+rounds; round++ {
 		now := t0.Add(time.Duration(round) * 11 * time.Second)
 		for name, v := range need {
-			p.Step(now, asks(now, name, v, 0, performance))
+			e := asks(now, name, v, 0, performance)
+			*e.Cost = 0.018 // of 50 requests a second for each core that it needs: 90% of that
+			p.Step(now, e)
 		}
 		plans := plansOf(p.Step(now, nil))
 		for len(plans) > 0 {
@@ -129,7 +131,7 @@ func TestWhereNeedsDoNotFitTheObjectiveDecidesWhoHasWhatShareAndAfterwardsAllAre
 		writes := playShares(t, p, has, 1, 12, over, 0.3)
 		served := 0
 		for _, v := range has {
-			if v >= 3.6 {
+			if v >= 3.24 {
 				served++
 			}
 		}

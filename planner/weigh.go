@@ -29,10 +29,10 @@ const (
 	// crumb is the part of its entitlement that a workload keeps which is not served: enough
 	// for its probes.
 	crumb = 0.05
-	// full and fuller are the parts of the pool that the needs of those who are served may
-	// take, by the most hopeful reading, when one more is to be, and before one is given up:
-	// what others leave, and what is not used at the moment, serves them as well.
-	full, fuller = 1.1, 1.25
+	// full and fuller are the parts of the pool that what the requests of those who are served
+	// cost may take when one more is to be, and before one is given up. Needs beyond that cost
+	// are learnt, and noisy while queues are long.
+	full, fuller = 0.92, 1
 	// dwell is how long a choice stands at least while the overload lasts: as long as it takes
 	// to work off a backlog, and to learn what the chosen ones really need.
 	dwell = time.Minute
@@ -116,7 +116,7 @@ func (s *seat) rest(e float64, detail string) {
 
 // choose decides who is served in an overload, and gives each its share.
 func (r *decision) choose(asked []*seat) {
-	if r.planner.choseAt.IsZero() || r.now.Sub(r.planner.choseAt) >= dwell || slices.ContainsFunc(asked, func(s *seat) bool { return s.slice == 0 }) {
+	if r.planner.choseAt.IsZero() || r.now.Sub(r.planner.choseAt) >= dwell || slices.ContainsFunc(asked, (*seat).misfit) {
 		r.chooseAnew(asked)
 		r.planner.choseAt = r.now
 	}
@@ -139,25 +139,38 @@ func (r *decision) chooseAnew(asked []*seat) {
 		rest += least[s]
 	}
 	order := r.order(asked)
-	served, hopeful, needs := 0, 0.0, 0.0
+	served, use := 0, 0.0
 	for _, s := range order {
 		most := full
 		if s.chosen {
 			most = fuller
 		}
-		if hopeful += float64(s.needAt(-1)); hopeful > most*(units-rest+least[s]) {
+		if use+s.bareUse() > most*(units-rest+least[s]) {
 			break
 		}
-		served, needs, rest = served+1, needs+float64(s.needAt(0)), rest-least[s]
+		served, use, rest = served+1, use+s.bareUse(), rest-least[s]
 	}
 	for i, s := range order {
 		s.chosen = i < served
 		to := least[s]
 		if s.chosen {
-			to = (units - rest) * float64(s.needAt(0)) / needs
+			to = (units - rest) * s.bareUse() / use
 		}
 		s.slice = min(max(int(math.Round(to)), s.lo, 1), s.hi)
 	}
+}
+
+// misfit reports whether nothing was decided of it, or it is served with less than its requests
+// cost.
+func (s *seat) misfit() bool { return s.slice == 0 || s.chosen && float64(s.slice) < s.bareUse() }
+
+// bareUse is what the requests of its mean load cost, in units, > 0.
+func (s *seat) bareUse() float64 {
+	e := s.estimate
+	if e.Cost == nil || e.Load == nil || !(*e.Cost*e.Load.Mean > 0) {
+		return math.Max(1, float64(s.needAt(-1)))
+	}
+	return *e.Cost * e.Load.Mean / s.of.Unit
 }
 
 // choice says what was decided of a workload.

@@ -104,12 +104,17 @@ func stepOf(epoch, sequence uint64, step int) string {
 	return fmt.Sprint(trimtab.PlanID(epoch, sequence), " step ", step)
 }
 
-// accounts compares the plans that were stored with the answers.
+// accounts compares the plans that were stored with the answers, once the program has ended.
+// The newest may have been made while it ended, and then needs none.
 func (p *program) accounts() (answered, written int) {
 	p.Helper()
-	answered, written, open := account(p.T, p.stored("PLANS", trimtab.KindPlan), p.stored("OUTCOMES", trimtab.KindOutcome))
+	plans := p.stored("PLANS", trimtab.KindPlan)
+	answered, written, open := account(p.T, plans, p.stored("OUTCOMES", trimtab.KindOutcome))
+	newest := plans[len(plans)-1].(*trimtab.Plan)
 	for _, id := range open {
-		p.Errorf("%s was never answered", id)
+		if id != stepOf(newest.Epoch, newest.Sequence, newest.Step) {
+			p.Errorf("%s was never answered", id)
+		}
 	}
 	return answered, written
 }

@@ -216,7 +216,7 @@ func fastParent(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, error
 			return nil, fmt.Errorf("open fast.parent: %w", err)
 		}
 	}
-	k, err := openGroup(kinds, root, filepath.Clean(cfg.Fast.Parent))
+	k, err := openGroup(kinds, above{root: root, group: filepath.Clean(cfg.Fast.Parent)})
 	if err != nil {
 		return nil, fmt.Errorf("open fast.parent: %w", err)
 	}

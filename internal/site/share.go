@@ -16,14 +16,17 @@ import (
 )
 
 // above is the group above those of a pool's workloads, whose quota is set to what the pool
-// may give on this host; the zero above: there is none.
-type above struct{ root, group string }
+// may give on this host; the zero above: there is none. force: also where systemd owns it.
+type above struct {
+	root, group string
+	force       bool
+}
 
 // open opens the group above, or the one that the file names for the fast loop; nil: there is
 // none.
 func (a above) open(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, error) {
 	if a.group != "" {
-		return openGroup(kinds, a.root, a.group)
+		return openGroup(kinds, a)
 	}
 	return fastParent(cfg, kinds)
 }
@@ -42,37 +45,45 @@ func sharing(cfg *config.Config, kinds []actuator.Kind, all []knobConfig) (above
 		return above{}, ""
 	}
 	var members []*knobConfig
-	forced, acts := false, false
+	never, watched := false, ""
+	at := above{force: true}
 	for i := range all {
 		d := &all[i]
 		j := slices.IndexFunc(d.like, func(t actuator.Target) bool { return t.Resource == trimtab.CPU })
 		if d.kind != "cgroup" || d.at.High || j < 0 {
 			continue
 		}
-		if d.cap == config.CapAlways {
+		if d.cap == "" || d.cap == config.CapAlways {
 			return above{}, ""
 		}
-		forced, acts = forced || d.cap == config.CapNever, acts || d.like[j].Mode == trimtab.Act
+		at.force = at.force && d.at.Force
+		if never = never || d.cap == config.CapNever; d.like[j].Mode != trimtab.Act {
+			watched = d.like[j].Workload
+		}
 		members = append(members, d)
 	}
-	if len(members) == 0 {
+	switch {
+	case len(members) == 0:
 		return above{}, ""
+	case cfg.NATS.URL != "":
+		return above{}, "the pool may have other hosts (nats.url)"
+	case watched != "":
+		return above{}, watched + " is not in mode act, and a limit above would bound it, too"
 	}
-	group, root := path.Dir(members[0].at.Path), members[0].at.Root
+	at.group, at.root = path.Dir(members[0].at.Path), members[0].at.Root
 	for _, d := range members {
-		if path.Dir(d.at.Path) != group || d.at.Root != root {
+		if path.Dir(d.at.Path) != at.group || d.at.Root != at.root {
 			return above{}, "the groups of the workloads have no group of their own in common"
 		}
 	}
-	capacity, err := hostfs.CPUs(root)
+	capacity, err := hostfs.CPUs(at.root)
 	whole := err == nil && cfg.Pool.CPU >= capacity
 	capacity = min(cfg.Pool.CPU, cmp.Or(capacity, cfg.Pool.CPU))
-	at := above{root, group}
+	if why := shareable(kinds, at, members, !whole); why != "" && !never {
+		return above{}, why
+	}
 	if whole {
 		at = above{}
-	}
-	if why := shareable(kinds, root, group, members, acts && !whole); why != "" && !forced {
-		return above{}, why
 	}
 	for _, d := range members {
 		d.at.ShareUnit = capacity / float64(len(members))
@@ -81,8 +92,8 @@ func sharing(cfg *config.Config, kinds []actuator.Kind, all []knobConfig) (above
 }
 
 // shareable says why the groups of the pool cannot share below the group above; "": they can.
-func shareable(kinds []actuator.Kind, root, group string, members []*knobConfig, write bool) string {
-	if group == "." {
+func shareable(kinds []actuator.Kind, at above, members []*knobConfig, write bool) string {
+	if at.group == "." {
 		return "the groups of the workloads have no group of their own in common"
 	}
 	ours := func(g string) bool {
@@ -91,7 +102,7 @@ func shareable(kinds []actuator.Kind, root, group string, members []*knobConfig,
 			return ok && err == nil
 		})
 	}
-	strangers, err := cgroup.Beside(root, group, ours)
+	strangers, err := cgroup.Beside(at.root, at.group, ours)
 	switch {
 	case errors.Is(err, os.ErrNotExist): // it may come
 	case err != nil:
@@ -99,7 +110,7 @@ func shareable(kinds []actuator.Kind, root, group string, members []*knobConfig,
 	case len(strangers) > 0:
 		return "the group above them has others, such as " + strangers[0]
 	case write:
-		k, err := openGroup(kinds, root, group)
+		k, err := openGroup(kinds, at)
 		if err == nil {
 			err = errors.Join(k.MayWrite(context.Background()), k.Close())
 		}
@@ -111,10 +122,10 @@ func shareable(kinds []actuator.Kind, root, group string, members []*knobConfig,
 }
 
 // openGroup opens the quota of a group.
-func openGroup(kinds []actuator.Kind, root, group string) (actuator.Knob, error) {
+func openGroup(kinds []actuator.Kind, at above) (actuator.Knob, error) {
 	kind, err := kindOf(kinds, "cgroup")
 	if err != nil {
 		return nil, err
 	}
-	return kind.Open(actuator.Location{Root: root, Path: group}, trimtab.CPU)
+	return kind.Open(actuator.Location{Root: at.root, Path: at.group, Force: at.force}, trimtab.CPU)
 }

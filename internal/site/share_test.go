@@ -41,15 +41,17 @@ func shareFile(t *testing.T, more string, groups [2]string, files map[string]str
 pool: {cpu: 0.66}
 actuator: {cgroup_root: %q, lock_dir: %q}
 `, root, t.TempDir())
-	bounds := "{}"
+	bounds, mode := "{cap: auto}", "act"
 	if rest, ok := strings.CutPrefix(more, "cap: "); ok {
 		bounds = "{cap: " + rest + "}"
+	} else if rest, ok := strings.CutPrefix(more, "mode: "); ok {
+		mode = rest
 	} else {
 		text += more + "\n"
 	}
 	text += "workloads:\n"
 	for i, g := range groups {
-		text += fmt.Sprintf("  - {name: w%d, slo: {latency: 100ms, fraction: 0.99}, knob: {cgroup: %q, cpu: %s}, mode: act}\n", i, g, bounds)
+		text += fmt.Sprintf("  - {name: w%d, slo: {latency: 100ms, fraction: 0.99}, knob: {cgroup: %q, cpu: %s}, mode: %s}\n", i, g, bounds, mode)
 	}
 	cfg, err := config.Parse("trimtab.yaml", []byte(text))
 	if err != nil {
@@ -76,8 +78,11 @@ func TestAPoolSharesByWeightWhereItsGroupsHaveAGroupOfTheirOwnInCommon(t *testin
 		"no group in common":                {"", apart, nil, "", 0, "no group of their own in common"},
 		"groups at the top":                 {"", [2]string{"a", "b"}, nil, "", 0, "no group of their own in common"},
 		"a quota for each is asked for":     {"cap: always", same, nil, "", 0, ""},
+		"the pool may have other hosts":     {"nats: {url: \"nats://127.0.0.1:4222\"}", same, nil, "", 0, "other hosts"},
+		"nothing is said":                   {"cap: ''", same, nil, "", 0, ""},
 		"never a quota, in spite of others": {"cap: never", same, map[string]string{"shop/cron/cpu.max": "max 100000\n"}, "shop", 0.33, ""},
 		"quotas move between rounds":        {"fast: {mode: act}", same, nil, "", 0, ""},
+		"a workload is only watched":        {"mode: recommend", same, nil, "", 0, "not in mode act"},
 	} {
 		cfg := shareFile(t, c.more, c.groups, c.files)
 		kinds := kinds()

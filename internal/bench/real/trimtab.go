@@ -122,9 +122,9 @@ func (p *subject) file(h *host, a addresses) ([]byte, error) {
 	}
 	b.WriteString(p.Signal.lines(a))
 	b.WriteString("workloads:\n")
-	cpu := "{}"
-	if p.Cap {
-		cpu = "{cap: always}"
+	cpu := "{cap: auto}"
+	if p.Cap || p.Fast {
+		cpu = "{}"
 	}
 	for _, s := range h.services {
 		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {cgroup: %s, cpu: %s}\n    mode: act\n", s.Name, p.Signal.service(s), h.path(s), cpu)
