@@ -274,7 +274,10 @@ func (r *Real) Kubelet(pod Object) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.Kubectl("-n", "shop", "patch", "pod", fmt.Sprint(m["name"]), "--subresource=status", "--type=merge", "-p", string(b))
+	_, err = r.output("", "-n", "shop", "patch", "pod", fmt.Sprint(m["name"]), "--subresource=status", "--type=merge", "-p", string(b))
+	if err != nil && !strings.Contains(err.Error(), "(NotFound)") { // it may have gone since it was listed
+		r.t.Fatal(err)
+	}
 }
 
 // Pods lists the pods of the Deployment.
