@@ -20,8 +20,16 @@ func (a *Actuator) openParent(ctx context.Context) {
 	id := a.config.here(trimtab.KnobID{Workload: "parent of the pool", Resource: trimtab.CPU})
 	a.parent = newHeld(Target{KnobID: id, Knob: a.config.Parent, Max: math.MaxInt32, Mode: trimtab.Act})
 	if err := a.config.Parent.MayWrite(ctx); err != nil {
-		a.parentProblem(noParent+err.Error(), ParentRemedy(err))
+		a.parentProblem(noParent+err.Error(), a.parentRemedy(err))
 	}
+}
+
+// parentRemedy says what to do where the group above cannot be set.
+func (a *Actuator) parentRemedy(err error) string {
+	if a.config.Fast {
+		return ParentRemedy(err)
+	}
+	return "see what is said above, and mend that; or write knob: {cpu: {cap: always}}, and each workload has a quota of its own"
 }
 
 // shares reports whether the amount of a knob is set as a share by weight, and is set.
@@ -36,8 +44,8 @@ func (h *held) sharing() bool { _, ok := h.Knob.(Shared); return ok }
 // lift lifts the own limits of what shares by weight, journal first: what the group above
 // has is the limit from then on.
 func (a *Actuator) lift(ctx context.Context) {
-	if !slices.ContainsFunc(a.knobs, (*held).shares) || a.parent != nil && a.reachParent(ctx, a.parent) != nil {
-		return // bind says why
+	if !slices.ContainsFunc(a.knobs, (*held).shares) || a.parent != nil && (a.parentWhy != "" || a.reachParent(ctx, a.parent) != nil) {
+		return // bind says why, and tries it
 	}
 	for _, h := range a.knobs {
 		if !h.shares() || a.claim(ctx, h) != "" {
@@ -115,7 +123,7 @@ func (a *Actuator) bind(ctx context.Context, p *trimtab.Plan, moves []*move, rai
 		err = a.bindTo(ctx, h, goal)
 	}
 	if err != nil {
-		a.parentProblem(noParent+err.Error(), ParentRemedy(err))
+		a.parentProblem(noParent+err.Error(), a.parentRemedy(err))
 		a.unlift(ctx)
 		return
 	}

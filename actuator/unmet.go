@@ -37,8 +37,13 @@ func (a *Actuator) unmet() (all []trimtab.Unmet) {
 	if a.config.Fast {
 		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, trimtab.UnmetFast).Set(float64(len(all)))
 	}
+	weights := 0
 	if a.parentWhy != "" && slices.ContainsFunc(a.knobs, (*held).shares) {
+		weights = 1
 		all = append(all, trimtab.Unmet{What: trimtab.UnmetWeights, Why: "CPU is not shared by weight: " + a.parentWhy, Do: a.parentDo})
+	}
+	if slices.ContainsFunc(a.knobs, (*held).sharing) {
+		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, trimtab.UnmetWeights).Set(float64(weights))
 	}
 	claims := a.unmetCapacity()
 	if a.host != nil && a.config.Limits.Capacity != nil {

@@ -18,9 +18,9 @@ import (
 // is served whatever others want, and who asks for more has what they leave.
 //
 // An objective that sums utilities gains by serving some in full where not all can be: they
-// share the pool in proportion to their needs, and each other one has a crumb and what they leave.
-// Each change of who is served costs a whole backlog, so whoever is stays it while the overload
-// lasts, as far as the pool can serve it.
+// share the pool in proportion to what their requests cost, and each other one has a crumb and
+// what they leave. Each change of who is served costs a whole backlog, so a workload that is
+// served stays served while the overload lasts, as far as the pool can serve it.
 //
 // Source: the domination of quotas by weights in proportion to the same amounts, for a weighted
 // max-min fair scheduler; docs/operations.md, "CPU by weight".
@@ -205,8 +205,8 @@ func (r *decision) order(asked []*seat) []*seat {
 	return out
 }
 
-// bounded takes from the guard what is about limits where a seat has a share by weight: a lower
-// share takes nothing away that nobody else wants, and weigh changes it seldom enough.
+// bounded takes out of a wish to the guard what is meant for quotas, where the seat has a share
+// by weight: a lower share takes away only what somebody else wants.
 func (s *seat) bounded(w guard.Workload) guard.Workload {
 	if s.shared() && s.free {
 		w.Harms, w.Safe, w.Last = false, math.Max(s.target, s.of.Unit), guard.Move{}

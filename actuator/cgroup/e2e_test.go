@@ -1,7 +1,9 @@
 package cgroup_test
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,5 +162,40 @@ func TestAPoolThatSharesByWeightHasOneLimitAboveAndAllComesBack(t *testing.T) {
 			}
 		}
 		has("after the end", unlimited, "75000 100000\n", "175000 100000\n", 0.5, 0.5)
+	}
+}
+
+// refusing is a limit that cannot be set, as that of a group whose owner took the right away.
+type refusing struct{ actuator.Knob }
+
+func (refusing) Write(context.Context, trimtab.Amount) error { return trimtab.ErrRefused }
+
+// lifted counts how often a share's own quota was lifted.
+type lifted struct {
+	*cgroup.Share
+	times *int
+}
+
+func (l lifted) Adopt(ctx context.Context) error { *l.times++; return l.Share.Adopt(ctx) }
+
+func TestWhereTheLimitAboveCannotBeSetQuotasStayAndAreNotLiftedAgainAndAgain(t *testing.T) {
+	root := tree(t, map[string]string{"pool/cpu.max": "max 100000\n", "pool/a/cpu.max": "75000 100000\n", "pool/a/cpu.weight": "100\n"})
+	times := 0
+	a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: "p", Dir: t.TempDir(), Reopen: cgroup.Kind().Reopen,
+		Parent:  refusing{openKnob(t, cgroup.Config{Root: root, Path: "pool"})},
+		Targets: []actuator.Target{{KnobID: trimtab.KnobID{Workload: "w", Resource: "cpu"}, Knob: lifted{openShare(t, root, "pool/a", 0.5), &times}, Min: 0.01, Max: 1, Mode: trimtab.Act}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close(t.Context())
+	for sequence := uint64(1); sequence < 5; sequence++ {
+		a.Handle(t.Context(), &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: sequence, Step: 1, Last: true, Time: time.Now(), Capacity: 1, Lease: 30})
+		if got := content(t, root, "pool/a/cpu.max"); got != "75000 100000" && got != "75000 100000\n" {
+			t.Errorf("plan %d: the quota is %q", sequence, got)
+		}
+	}
+	unmet := a.Holding().Unmet
+	if times > 1 || len(unmet) != 1 || unmet[0].What != trimtab.UnmetWeights || !strings.Contains(unmet[0].Do, "cap: always") {
+		t.Errorf("lifted %d times: %+v", times, unmet)
 	}
 }

@@ -69,7 +69,7 @@ func parse(args []string) (*options, error) {
 	f := flag.NewFlagSet("real", flag.ContinueOnError)
 	f.Float64Var(&o.Minutes, "minutes", 0, "length of each run; 0: that of the scenario (6 to 8)")
 	scenario := f.String("scenario", "peaks,steps,doubling,slower,noise", "scenarios, with commas")
-	policy := f.String("policy", "weights,equal,static,threshold,proportional,trimtab", "policies, with commas: weights (the kernel alone), equal, static, threshold, proportional, trimtab (all objectives) or trimtab:OBJECTIVE[:SIGNAL[:cap|:fast]] with njc, egalitarian, social, resource-fair or default (none in the file); cap: with a quota for each service; fast: with such that move between rounds")
+	policy := f.String("policy", "weights,equal,static,threshold,proportional,trimtab", "policies, with commas: weights (the kernel alone), equal, static, threshold, proportional, trimtab (all objectives) or trimtab:OBJECTIVE[:SIGNAL[:auto|:fast]] with njc, egalitarian, social, resource-fair or default (none in the file); auto: CPU shared by weight (cap: auto); fast: with quotas that move between rounds")
 	signals := f.String("signal", "spans,promql", "what trimtab learns from, with commas, where the policy does not say")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the arrivals")
 	f.Float64Var(&o.Pool, "pool", 0.66, "CPU that the services share, in cores")
@@ -149,7 +149,7 @@ func policies(wanted, signals []string) ([]string, error) {
 		parts := strings.Split(name, ":")
 		if parts[0] != "trimtab" {
 			if !slices.Contains([]string{"weights", "equal", "static", "threshold", "proportional"}, name) {
-				return nil, trimtab.Invalidf("policy %.40q: want weights, equal, static, threshold, proportional or trimtab[:OBJECTIVE[:SIGNAL[:cap|:fast]]]", name)
+				return nil, trimtab.Invalidf("policy %.40q: want weights, equal, static, threshold, proportional or trimtab[:OBJECTIVE[:SIGNAL[:auto|:fast]]]", name)
 			}
 			out = append(out, name)
 			continue
@@ -161,10 +161,10 @@ func policies(wanted, signals []string) ([]string, error) {
 		if len(parts) > 2 {
 			by = parts[2:3]
 		}
-		if len(parts) == 4 && (parts[3] == fastLoop || parts[3] == capped) {
+		if len(parts) == 4 && (parts[3] == fastLoop || parts[3] == shared) {
 			loop = ":" + parts[3]
 		} else if len(parts) > 3 {
-			return nil, trimtab.Invalidf("policy %.40q: after objective and signal only cap or fast can follow", name)
+			return nil, trimtab.Invalidf("policy %.40q: after objective and signal only auto or fast can follow", name)
 		}
 		for _, objective := range of {
 			for _, signal := range by {
@@ -184,9 +184,9 @@ func policies(wanted, signals []string) ([]string, error) {
 	return once, nil
 }
 
-// fastLoop ends the name of a policy with the fast loop on, capped that of one with a quota for
-// each service.
-const fastLoop, capped = "fast", "cap"
+// fastLoop ends the name of a policy with the fast loop on, shared that of one that shares by
+// weight.
+const fastLoop, shared = "fast", "auto"
 
 // needsTrimtab says whether a policy is trimtab.
 func (o *options) needsTrimtab() bool {
@@ -210,7 +210,7 @@ func (b *bench) policy(name string) policy {
 	parts := strings.Split(name, ":")
 	s := &subject{Binary: b.Trimtab, Objective: parts[1], Keep: b.Keep, Override: b.override, Signal: &spans{}}
 	if len(parts) > 3 {
-		s.Fast, s.Cap = parts[3] == fastLoop, parts[3] == capped
+		s.Fast, s.Shares = parts[3] == fastLoop, parts[3] == shared
 	}
 	if parts[2] == "promql" {
 		s.Signal = &promql{Range: b.Range}

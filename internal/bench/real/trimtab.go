@@ -25,8 +25,8 @@ type subject struct {
 	Keep bool
 	// Override is YAML that is laid over the file.
 	Override []byte
-	// Cap has each service get a quota of its own.
-	Cap bool
+	// Shares has CPU time shared by weight, which is no default.
+	Shares bool
 	// Fast lets quotas move between rounds, below the group for all services.
 	Fast bool
 	// Signal is what it learns from.
@@ -66,7 +66,7 @@ func freeAddresses() (a addresses, err error) {
 }
 
 func (p *subject) open(ctx context.Context, t *trial) error {
-	if p.Cap || p.Fast {
+	if !p.Shares {
 		if err := t.set(ctx, equal(t)); err != nil {
 			return err
 		}
@@ -122,9 +122,9 @@ func (p *subject) file(h *host, a addresses) ([]byte, error) {
 	}
 	b.WriteString(p.Signal.lines(a))
 	b.WriteString("workloads:\n")
-	cpu := "{cap: auto}"
-	if p.Cap || p.Fast {
-		cpu = "{}"
+	cpu := "{}"
+	if p.Shares {
+		cpu = "{cap: auto}"
 	}
 	for _, s := range h.services {
 		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {cgroup: %s, cpu: %s}\n    mode: act\n", s.Name, p.Signal.service(s), h.path(s), cpu)

@@ -34,7 +34,7 @@ func TestTrimtabsFileHasOnlyWhatIsRequired(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, key := range []string{"objective", "round", "guard", "step", "unit", "min", "max", "planning", "analyzer"} {
+		for _, key := range []string{"objective", "round", "guard", "step", "unit", "min", "max", "planning", "analyzer", "cap"} {
 			if strings.Contains(string(text), key+":") {
 				t.Errorf("%s: the file has %s:\n%s", name, key, text)
 			}
