@@ -227,8 +227,11 @@ func clampUnit(v float64) float64 {
 }
 
 // amount is an amount of the seat's resource for people, with its unit.
-func (s *seat) amount(v float64) string {
-	r := trimtab.ResourceOf(s.of.Name)
+func (s *seat) amount(v float64) string { return amountOf(s.of.Name, v) }
+
+// amountOf is an amount of a resource for people, with its unit.
+func amountOf(resource string, v float64) string {
+	r := trimtab.ResourceOf(resource)
 	text := r.Text(trimtab.Units(v))
 	if !r.Bytes && !r.Switch { // bytes have theirs
 		text += " " + r.Unit

@@ -63,6 +63,8 @@ type seat struct {
 	// solved tells that the aim is set; in is the solution that set it, where
 	// the policy shares one resource, and at the place in it.
 	solved bool
+	// open: it has no limit, and gets none in this round; see open.go.
+	open bool
 	// stays: what it has is a share that stays as it is, no whole number of units perhaps.
 	stays bool
 	// evens: it stays as a whole, and instances come down to their parts of what it has.
@@ -152,7 +154,7 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	s.easy = s.hi
 	s.bar()
 	r.countable(s)
-	if s.firing() && !p.cfg.Guard.Disabled {
+	if s.firing() && !p.cfg.Guard.Disabled && !s.unlimited() {
 		// The guard would not lower it: what others get is planned without that.
 		s.lo = min(max(s.lo, policy.DownUnits(s.now, u)), s.hi)
 	}

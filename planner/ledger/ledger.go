@@ -85,6 +85,9 @@ type Knob struct {
 	// Owes tells that its host refused to lower it, such as one that lowers so many at a
 	// time, so that it has more than it was to have.
 	Owes bool
+	// Takes is what it takes of the pool while it has no limit and keeps none, in the
+	// resource's unit; nil: Most.
+	Takes *float64
 	// most is what is declared to stand for no limit.
 	most float64
 	// order is that of the message that Held.Now and Effective come from.
@@ -323,7 +326,7 @@ func (l *Ledger) Read(in *trimtab.Outcome) (news bool) {
 		}
 		// A clock that was set back makes the newest reading look late: then a grow
 		// that happened is still to be counted.
-		if in.Refused == "" && !(late && e.bounded(r.Found) > e.gives()) {
+		if in.Refused == "" && !(late && e.taken(r.Found) > e.gives()) {
 			e.answered(StepID{in.Epoch, in.Sequence, in.Step + 1})
 		}
 	}
@@ -367,8 +370,16 @@ func (k *Knob) bounded(a trimtab.Amount) float64 {
 	return min(k.Held.Standing.Cap(a).Value, greatest)
 }
 
-// gives is the most that the knob gives, or will when what is pending arrives.
-func (k *Knob) gives() float64 { return max(k.Now(), k.bounded(k.Held.InForce())) }
+// taken is what a knob takes of the pool when it is set to a.
+func (k *Knob) taken(a trimtab.Amount) float64 {
+	if a.Unlimited && k.Takes != nil {
+		return min(*k.Takes, k.Most())
+	}
+	return k.bounded(a)
+}
+
+// gives is the most that the knob takes of the pool, or will when what is pending arrives.
+func (k *Knob) gives() float64 { return max(k.taken(k.Held.Now), k.taken(k.Held.InForce())) }
 
 // Lends returns what comes back to the knob with its baseline. One that had no
 // limit before has lent nothing that could be counted.
