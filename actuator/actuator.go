@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -278,7 +279,7 @@ func (a *Actuator) adopt(entries []*entry) (orphans []*entry) {
 		case h != nil && h.id != e.ID && e.ID != 0:
 			gone = append(gone, hostfs.Entry{Key: e.journalKey()})
 		case h != nil && h.Mode == trimtab.Act:
-			h.entry = e
+			h.entry = e.scaled(h.Knob)
 			a.recallUndo(h, e.Undo)
 		default:
 			orphans = append(orphans, e)
@@ -473,17 +474,33 @@ func (a *Actuator) notify() {
 // Close restores the baselines, also those of a pause, unless KeepOnStop, lets
 // go of the directory and closes the knobs. Calling it again does nothing.
 func (a *Actuator) Close(ctx context.Context) error {
+	keep := a.config.KeepOnStop
+	return a.end(ctx, func(trimtab.KnobID) bool { return keep }, keep)
+}
+
+// HandOver is Close for an actuator that is opened on the same directory right afterwards.
+// What keeps names stays as it is set, with its journal and its lease, and above tells whether
+// the group above the pool's does; all others get their baselines back.
+func (a *Actuator) HandOver(ctx context.Context, keeps func(trimtab.KnobID) bool, above bool) error {
+	return a.end(ctx, keeps, above)
+}
+
+func (a *Actuator) end(ctx context.Context, keeps func(trimtab.KnobID) bool, above bool) error {
 	a.mu.Lock()
 	if a.closed {
 		a.mu.Unlock()
 		return nil
 	}
 	a.closed = true
-	var err error
-	if !a.config.KeepOnStop {
-		err = a.restoreToTheEnd(ctx)
-	}
-	err = errors.Join(err, a.host.close(!a.holds()), a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
+	ending := slices.DeleteFunc(slices.Clone(a.restorable()), func(h *held) bool {
+		if h == a.parent {
+			return above
+		}
+		return keeps(h.KnobID)
+	})
+	err := a.restoreToTheEnd(ctx, ending)
+	left := a.holds()
+	err = errors.Join(err, a.host.close(!left), a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
 	for _, h := range a.knobs {
 		err = errors.Join(err, h.Knob.Close())
 	}
@@ -492,6 +509,6 @@ func (a *Actuator) Close(ctx context.Context) error {
 	}
 	a.mu.Unlock()
 	// Last, so that it covers all that came before.
-	a.watchdog.release(a.config.KeepOnStop)
+	a.watchdog.release(len(ending) < len(a.restorable()))
 	return err
 }
