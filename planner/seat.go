@@ -25,8 +25,8 @@ type seat struct {
 	// now is what it has, an unlimited knob counted as its maximum: the effective
 	// allocation of its instances.
 	now float64
-	// lo and hi are its bounds in units.
-	lo, hi int
+	// lo and hi are its bounds in units; least is lo but for what keeps it from being lowered.
+	lo, hi, least int
 	// free tells that the policy plans for it; held says why not.
 	free bool
 	held trimtab.Held
@@ -122,6 +122,10 @@ func (s *seat) draw(p *Planner) {
 		return
 	}
 	s.curve = p.planned(e)
+	if s.starves() && s.curve != nil && len(s.curve.Knots) > 0 && s.curve.Eval(s.now).Mean >= s.SLO {
+		// What was answered says that it is enough, and what waits that it is not.
+		s.lo = max(s.lo, min(s.hi, policy.UpUnits(s.now, s.of.Unit)))
+	}
 	if b := e.Backlog; b != nil && p.serves() && s.curve != nil && *b > 0 {
 		s.curve = behind(s.curve, *b/drain)
 	}
@@ -154,6 +158,7 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	s.easy = s.hi
 	s.bar()
 	r.countable(s)
+	s.least = s.lo
 	if s.firing() && !p.cfg.Guard.Disabled && !s.unlimited() {
 		// The guard would not lower it: what others get is planned without that.
 		s.lo = min(max(s.lo, policy.DownUnits(s.now, u)), s.hi)

@@ -22,7 +22,7 @@ type solution struct {
 // demand updates the recommended demand (equation 6).
 func (r *decision) demand(s *seat) {
 	u := s.of.Unit
-	s.need = policy.DemandOf(s.curve, s.SLO, u, s.lo, s.hi)
+	s.need = policy.DemandOf(s.curve, s.SLO, u, min(s.least, s.hi), s.hi)
 	before := s.dial.demand
 	if !s.dial.knowsDemand {
 		before = int(math.Round(s.now / u))
