@@ -82,6 +82,10 @@ type Estimate struct {
 	// Window is how long before its time Performance covers, where reports overlap:
 	// requests are then in several of them. 0: each report is of its own requests.
 	Window Seconds `json:"window_s,omitempty"`
+	// Newer are the requests after that report, as far as they have come: a report waits for
+	// all of its own. The second that missed most does not count: it may be a short burst.
+	// Nil: not known, or too few to tell.
+	Newer *Part `json:"newer,omitempty"`
 	// Latency holds the latest interval's latencies in seconds by name
 	// ("p50", "p95", "p99"); absent ones were not measured.
 	Latency map[string]Seconds `json:"latency_s,omitempty"`
@@ -133,13 +137,16 @@ func (e *Estimate) Kind() Kind { return KindEstimate }
 // Key returns the workload.
 func (e *Estimate) Key() string { return e.Workload }
 
-// validateNotes bounds latencies and notes.
+// validateNotes bounds latencies and notes, and checks what has come since the report.
 func (e *Estimate) validateNotes() error {
 	switch {
 	case len(e.Latency) > MaxLatencies:
 		return Invalidf("estimate of %s: %d latencies, limit %d", e.Workload, len(e.Latency), MaxLatencies)
 	case len(e.Notes) > MaxNotes:
 		return Invalidf("estimate of %s: %d notes, limit %d", e.Workload, len(e.Notes), MaxNotes)
+	}
+	if err := e.Newer.validate(); err != nil {
+		return fmt.Errorf("estimate of %s: %w", e.Workload, err)
 	}
 	for _, note := range e.Notes {
 		if len(note) > MaxText {

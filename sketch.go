@@ -2,6 +2,7 @@ package trimtab
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -52,6 +53,11 @@ type Sketch struct {
 	// Missing is the share, [0, 1], of the spans lately seen that come from senders which
 	// take longer than was waited for: some of theirs are missing.
 	Missing float64 `json:"missing,omitempty"`
+	// Newer are the requests that ended in the intervals after this one, in order, as far as
+	// their spans have come: a look ahead for who must hurry. Spans sent twice count twice
+	// here; later sketches count each once. At most MaxBegun; empty: none came, or Threshold
+	// is not known.
+	Newer []Part `json:"newer,omitempty"`
 	// Exemplars are the slowest requests over Threshold, or the slowest of all
 	// when no threshold is known; the slowest first.
 	Exemplars []Exemplar `json:"exemplars,omitempty"`
@@ -74,7 +80,29 @@ type Sketch struct {
 	Flagged map[string]uint64 `json:"flagged,omitempty"`
 }
 
-// MaxBegun bounds how many intervals back a sketch tells when requests began.
+// Part is how many requests have come of a time of which more are on their way, and how
+// many of them ended without error within the latency of the SLO.
+type Part struct {
+	Requests float64 `json:"requests"`
+	Under    float64 `json:"under"`
+}
+
+// validate checks that both are counts, and that no more are under than there are.
+func (p *Part) validate() error {
+	if p == nil {
+		return nil
+	}
+	if err := cmp.Or(nonNegative("newer requests", p.Requests), nonNegative("newer under", p.Under)); err != nil {
+		return err
+	}
+	if p.Under > p.Requests*(1+1e-9) {
+		return Invalidf("%v newer requests under the threshold, of %v", p.Under, p.Requests)
+	}
+	return nil
+}
+
+// MaxBegun bounds how many intervals back a sketch tells when requests began, and how many
+// ahead it looks.
 const MaxBegun = 64
 
 // MaxVersions bounds the versions that a sketch names.
@@ -130,8 +158,13 @@ func (s *Sketch) Validate() error {
 		return Invalidf("sketch of %s: %s under the threshold of %s requests", s.Workload,
 			strconv.FormatFloat(s.Under, 'g', 6, 64), strconv.FormatFloat(s.Requests, 'g', 6, 64))
 	}
-	if len(s.Begun) > MaxBegun {
-		return Invalidf("sketch of %s: requests began in %d intervals, limit %d", s.Workload, len(s.Begun), MaxBegun)
+	if len(s.Begun) > MaxBegun || len(s.Newer) > MaxBegun {
+		return Invalidf("sketch of %s: requests began in %d intervals and ended in %d newer ones, limit %d", s.Workload, len(s.Begun), len(s.Newer), MaxBegun)
+	}
+	for i := range s.Newer {
+		if err := s.Newer[i].validate(); err != nil {
+			return fmt.Errorf("sketch of %s: %w", s.Workload, err)
+		}
 	}
 	for _, v := range s.Begun {
 		if err := nonNegative("begun", v); err != nil {

@@ -97,6 +97,7 @@ func (a *Analyzer) sketch(now time.Time, s *trimtab.Sketch) {
 		a.counts.empty++
 	default:
 		w.arrival.take(s)
+		w.arrival.foretell(s, w.SLO.Latency, a.config.Partitions)
 		w.takeSketch(s, &a.counts)
 	}
 }

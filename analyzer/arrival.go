@@ -22,6 +22,15 @@ type arrival struct {
 	// stand for, clock the spans whose sender has a wrong clock, unserved the requests that
 	// no SERVER or CONSUMER span tells.
 	adjusted, clock, unserved float64
+	// ahead is what the newest sketch of each partition tells of the time after it.
+	ahead []ahead
+}
+
+// ahead is what has come of the requests in the intervals after a sketch that ends at to.
+type ahead struct {
+	to    time.Time
+	every time.Duration
+	parts []trimtab.Part
 }
 
 const (
@@ -52,6 +61,52 @@ func (a *arrival) take(s *trimtab.Sketch) {
 	a.adjusted = min(a.adjusted*keep+s.Adjusted, maxArrived)
 	a.unserved = min(a.unserved*keep+s.Unserved, maxArrived)
 }
+
+// foretell keeps what a sketch tells of the requests after it, where they are judged by the
+// latency of the SLO. There are at most so many partitions.
+func (a *arrival) foretell(s *trimtab.Sketch, latency time.Duration, partitions int) {
+	if latency <= 0 || s.Threshold != trimtab.SecondsOf(latency) {
+		return
+	}
+	if a.ahead == nil {
+		a.ahead = make([]ahead, partitions)
+	}
+	if n := &a.ahead[s.Partition]; s.To.After(n.to) {
+		*n = ahead{s.To, s.To.Sub(s.From), s.Newer}
+	}
+}
+
+// newer returns what has come, by now, of the requests after the newest sketches, but for
+// the interval that missed most; nil: too few to tell, or no sketch came lately.
+func (a *arrival) newer(now time.Time) *trimtab.Part {
+	var all, worst trimtab.Part
+	byEnd := map[time.Time]trimtab.Part{}
+	for _, n := range a.ahead {
+		if now.Sub(n.to) > a.wait()+noticed {
+			continue
+		}
+		for k, p := range n.parts {
+			end := n.to.Add(time.Duration(k) * n.every)
+			sum := byEnd[end]
+			byEnd[end] = trimtab.Part{Requests: sum.Requests + p.Requests, Under: sum.Under + p.Under}
+		}
+	}
+	for _, p := range byEnd {
+		all.Requests, all.Under = all.Requests+p.Requests, all.Under+p.Under
+		if p.Requests-p.Under > worst.Requests-worst.Under {
+			worst = p
+		}
+	}
+	all.Requests, all.Under = all.Requests-worst.Requests, math.Max(0, all.Under-worst.Under)
+	if all.Requests < fewNewer {
+		return nil
+	}
+	all.Under = math.Min(all.Under, all.Requests)
+	return &all
+}
+
+// fewNewer is how many requests tell of a miss before its time.
+const fewNewer = 5
 
 // notes say what is unexpected of the spans of a workload.
 func (a *arrival) notes() (all []string) {

@@ -76,3 +76,37 @@ func TestTheLoadOfASenderThatCollectsIsNeitherLateNorStale(t *testing.T) {
 		t.Errorf("held: %v", held)
 	}
 }
+
+func TestWhatHasComeSinceTheReportIsTold(t *testing.T) {
+	within := func(n int, requests, under float64) []trimtab.Part {
+		all := make([]trimtab.Part, n)
+		for i := range all {
+			all[i] = trimtab.Part{Requests: requests, Under: under}
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name      string
+		newer     []trimtab.Part
+		threshold trimtab.Seconds
+		after     time.Duration
+		want      *trimtab.Part
+	}{
+		{"a second that missed most does not count", append(within(3, 10, 10), trimtab.Part{Requests: 10}), 0.1, 0, &trimtab.Part{Requests: 30, Under: 30}},
+		{"all miss", within(4, 10, 0), 0.1, 0, &trimtab.Part{Requests: 30, Under: 0}},
+		{"too few", within(2, 3, 0), 0.1, 0, nil},
+		{"nothing", nil, 0.1, 0, nil},
+		{"another latency than the SLO's", within(4, 10, 0), 0.3, 0, nil},
+		{"no sketch came lately", within(4, 10, 0), 0.1, time.Minute, nil},
+	} {
+		var a arrival
+		to := time.Unix(1000, 0)
+		s := &trimtab.Sketch{Workload: "w", From: to.Add(-time.Second), To: to, Requests: 20, Wait: 5, Threshold: c.threshold, Newer: c.newer}
+		a.take(s)
+		a.foretell(s, 100*time.Millisecond, 1)
+		got := a.newer(to.Add(5*time.Second + c.after))
+		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}

@@ -104,6 +104,9 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 	if w.bySpans() {
 		e.Notes = w.arrival.notes()
 	}
+	if w.PerformanceFrom == FromSpans && w.app == nil && w.SLO.Latency > 0 {
+		e.Newer = w.arrival.newer(now)
+	}
 	if w.learner != nil {
 		e.Model, e.Reports = w.learner.Name(), w.learner.Reports()
 		if e.Load != nil && e.Load.Upper > 0 {

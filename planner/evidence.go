@@ -29,16 +29,25 @@ func (s *seat) misses() bool {
 // waits is how many seconds of its allocation must wait to tell of a queue.
 const waits = 0.2
 
-// missesNow reports whether one report misses the SLO beyond its noise.
+// missesNow reports whether one report, or what has come since it, misses the SLO beyond
+// its noise.
 func (w *workload) missesNow(e *trimtab.Estimate) bool {
-	if e.Performance == nil {
-		return false
-	}
+	return e.Performance != nil && w.below(*e.Performance, e.Requests) || w.missesEarly(e)
+}
+
+// missesEarly reports whether the requests that have come since the report miss the SLO.
+func (w *workload) missesEarly(e *trimtab.Estimate) bool {
+	return e.Newer != nil && w.below(e.Newer.Under/e.Newer.Requests, e.Newer.Requests)
+}
+
+// below reports whether a performance, the share of so many requests or of an unknown number
+// (0), is below the SLO beyond its noise.
+func (w *workload) below(performance, requests float64) bool {
 	margin := 0.0
-	if e.Requests > 0 && w.SLO < 1 {
-		margin = surely * math.Sqrt(w.SLO*(1-w.SLO)/e.Requests)
+	if requests > 0 && w.SLO < 1 {
+		margin = surely * math.Sqrt(w.SLO*(1-w.SLO)/requests)
 	}
-	return *e.Performance < w.SLO-margin
+	return performance < w.SLO-margin
 }
 
 // proven returns down to where a fall is proven; 0: nowhere.

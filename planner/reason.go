@@ -69,16 +69,28 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	why.Summary = fmt.Sprintf("%s%s from %s to %s: %s wants %s, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
 		what, s.verb(verb), show(s.has()), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
 		s.because(verb == "lowered"))
-	if s.trial != "" {
-		why.Summary += "; " + s.trial
-	}
-	if b := s.returning; b != nil && set > s.now {
-		why.Summary += "; " + b.why
-	}
-	if s.doubted != "" {
-		why.Summary += "; " + s.doubted
+	for _, more := range []string{s.trial, s.takesBack(set), s.doubted, s.early(set)} {
+		if more != "" {
+			why.Summary += "; " + more
+		}
 	}
 	return s.clusterReason(why)
+}
+
+// takesBack says why a rise to set gives back what it had; "": it does not.
+func (s *seat) takesBack(set float64) string {
+	if s.returning == nil || set <= s.now {
+		return ""
+	}
+	return s.returning.why
+}
+
+// early says that a rise to set acts on a part of the requests; "": on a whole report.
+func (s *seat) early(set float64) string {
+	if e := s.estimate; set > s.now && s.missesEarly(e) {
+		return fmt.Sprintf("acts on what has come since the last report: %.0f of %.0f requests in time", e.Newer.Under, e.Newer.Requests)
+	}
+	return ""
 }
 
 // verb says what happens to a workload, or what would in mode recommend, in

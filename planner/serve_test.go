@@ -210,3 +210,40 @@ func TestWhatWasSeenToBeEnoughForALoadIsNotMovedWhateverTheCurveSays(t *testing.
 		}
 	}
 }
+
+// TestAMissThatHasOnlyComeInPartStartsARoundAndThePlanSaysSo: the report is of seconds ago,
+// and was met; of the requests since, those that have come were late.
+func TestAMissThatHasOnlyComeInPartStartsARoundAndThePlanSaysSo(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		p := served(t, fair.NJCPolicy{}, map[string]float64{"a": 2, "b": 3, "c": 3})
+		now := t0.Add(11 * time.Second)
+		for name, need := range map[string]float64{"b": 1, "c": 1, "a": 1} {
+			p.Step(now, asks(now, name, need, 0, 1))
+		}
+		p.Step(now, nil)
+		var plans []*trimtab.Plan
+		for range 3 {
+			now = now.Add(time.Second)
+			e := asks(now, "a", 2.1, 0, 1)
+			e.Backlog = nil // a need within its noise moves nobody while it is met
+			if e.Newer = (&trimtab.Part{Requests: 30, Under: 30}); late {
+				e.Newer.Under = 3
+			}
+			for _, plan := range plansOf(p.Step(now, e)) {
+				plans = append(plans, plan)
+				plans = append(plans, plansOf(p.Step(now, done(plan, now)))...)
+			}
+		}
+		said := ""
+		for _, plan := range plans {
+			for _, a := range plan.Actions {
+				if a.Workload == "a" {
+					said += a.Why.Summary
+				}
+			}
+		}
+		if told := strings.Contains(said, "acts on what has come since the last report: 3 of 30 requests in time"); told != late || (len(fallsOf(plans)) > 0) != late {
+			t.Errorf("late %v: %d plans, which say %q", late, len(plans), said)
+		}
+	}
+}

@@ -247,6 +247,9 @@ func (p *Path) add(i uint32, s *trimtab.Span) {
 		shift = p.see(from.clock, s)
 	}
 	p.wait(i, t, s.End+shift)
+	if p.config.Lateness > 0 && s.Serves() {
+		p.foretell(&p.places.places[from.place], s, shift)
+	}
 	if int(t.count) >= p.config.MaxSpansPerTrace && !p.makeRoom(t) {
 		p.counts.dropped++
 		return
@@ -270,6 +273,17 @@ func (p *Path) add(i uint32, s *trimtab.Span) {
 	}
 	t.tail = k
 	t.count++
+}
+
+// foretell counts a span of a request that place x served, as far as it has an SLO.
+func (p *Path) foretell(x *place, s *trimtab.Span, shift int64) {
+	if x.workload == noWorkload || s.Start <= 0 || s.End < s.Start || p.places.places[x.base].inner > 0 {
+		return
+	}
+	if threshold := p.places.workloads[x.workload].threshold; threshold > 0 {
+		under := s.End-s.Start <= threshold && s.Flags&trimtab.FlagError == 0
+		p.windows.foretell(x.workload, s.End+shift, p.now, float64(s.Adjusted), under)
+	}
 }
 
 // see notes when a span of a sender came, and returns what is to be added to its times.

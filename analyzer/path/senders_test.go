@@ -380,3 +380,57 @@ func TestTheClassesOfLatenessCoverAllTimes(t *testing.T) {
 		}
 	}
 }
+
+// TestAMissIsForetoldBeforeTheIntervalsThatTellItAreClosed: of three senders that collect for
+// 5 s each, some have sent requests that were too late well before all have.
+func TestAMissIsForetoldBeforeTheIntervalsThatTellItAreClosed(t *testing.T) {
+	x := &player{tb: t, p: newPath(t, learning())}
+	for i := range 3 {
+		x.senders = append(x.senders, &process{every: 5 * time.Second, phase: time.Duration(i) * 1700 * ms, wait: 10 * ms, attrs: attrsOf("web", fmt.Sprint("web-", i))})
+	}
+	const turn = 60 * time.Second
+	foretold, told := time.Duration(0), time.Duration(0)
+	x.play(80*time.Second, func(now time.Duration) {
+		n, took := int(now/(50*ms)), 40*ms
+		if now > turn {
+			took = 200 * ms
+		}
+		if now%(50*ms) == 0 {
+			x.senders[n%3].serve(uint64(n+1), 1, 0, now-took, now, trimtab.SpanServer)
+		}
+		for _, s := range x.out {
+			var all trimtab.Part
+			for _, p := range s.Newer {
+				all.Requests, all.Under = all.Requests+p.Requests, all.Under+p.Under
+			}
+			if now <= turn && (all.Under < all.Requests || s.Under < s.Requests) {
+				t.Fatalf("at %v a miss is told that is none: %+v", now, s)
+			}
+			if foretold == 0 && all.Requests >= 10 && all.Under < all.Requests {
+				foretold = now - turn
+			}
+			if told == 0 && s.Under < s.Requests {
+				told = now - turn
+			}
+		}
+		x.out = nil
+	})
+	if foretold == 0 || foretold > told-2*time.Second {
+		t.Errorf("a miss was foretold after %v, and told after %v: want 2 s before", foretold, told)
+	}
+}
+
+// TestWhatIsForetoldIsBounded: neither a clock that is wrong nor what is late makes
+// intervals, and no sender that is told at once makes any.
+func TestWhatIsForetoldIsBounded(t *testing.T) {
+	p := newPath(t, learning())
+	now := epoch + int64(time.Hour)
+	for _, end := range []int64{1, now - int64(2*time.Minute), now + int64(time.Hour), now - 1e9} {
+		s := trimtab.Span{Kind: trimtab.SpanServer, Start: end - 1, End: end, Adjusted: 1}
+		p.windows.floors = append(p.windows.floors[:0], 0)
+		p.windows.foretell(0, s.End, now, 1, true)
+	}
+	if n := len(p.windows.open); n != 1 {
+		t.Errorf("%d intervals are open, want that of the one request that may be of now", n)
+	}
+}

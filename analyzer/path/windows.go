@@ -34,6 +34,8 @@ type window struct {
 // sum is what one workload showed.
 type sum struct {
 	requests, under, errors float64
+	// come counts the spans of requests that have come, before their traces are finished.
+	come trimtab.Part
 	// late are requests that came after their interval was closed.
 	late float64
 	// adjusted are those whose span tells how many it stands for.
@@ -99,6 +101,36 @@ func (x *window) sum(workload int32) *sum {
 		x.sums[workload] = new(sum)
 	}
 	return x.sums[workload]
+}
+
+// foretell counts a request whose span has just come. One of a wrong clock, or so late that
+// its interval is closed, tells nothing of now.
+func (w *windows) foretell(workload int32, end, now int64, weight float64, under bool) {
+	if now-end > maxAge {
+		return
+	}
+	n, fault := w.pick(workload, end, now)
+	if fault != 0 {
+		return
+	}
+	s := w.at(n).sum(workload)
+	s.come.Requests += weight
+	if under {
+		s.come.Under += weight
+	}
+}
+
+// newer returns what has come of a workload's requests in the intervals after x.
+func (w *windows) newer(x *window, workload int32) (all []trimtab.Part) {
+	for _, y := range w.open {
+		k := y.number - x.number - 1
+		if k < 0 || k >= trimtab.MaxBegun || int(workload) >= len(y.sums) || y.sums[workload] == nil || y.sums[workload].come.Requests == 0 {
+			continue
+		}
+		all = append(all, make([]trimtab.Part, k+1-int64(len(all)))...)
+		all[k] = y.sums[workload].come
+	}
+	return all
 }
 
 func (x *window) cell(p placeID) *trimtab.Component {
@@ -216,6 +248,7 @@ func (w *windows) sketch(x *window, workload int32, s *sum, now int64, from *sen
 		Late:      s.late,
 		Wait:      trimtab.Seconds(seconds(max(0, now-(x.number+1)*every))),
 		Missing:   from.group(workload).part(),
+		Newer:     w.newer(x, workload),
 		Exemplars: s.slowest.exemplars(),
 		Versions:  about.versions,
 		Instances: about.instances.loads(s.served),
