@@ -60,8 +60,9 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 		if over {
 			detail = "needs do not fit; the kernel shares by entitlement"
 		}
+		entitled := r.entitlements()
 		for _, s := range asked {
-			s.rest(r.planner.entitlement(s), detail)
+			s.rest(entitled[s.Name], detail)
 		}
 		return true
 	}
@@ -85,20 +86,6 @@ func (r *decision) overloaded(asked []*seat) bool {
 	}
 	need, _ := needsAt(asked, 0)
 	return !fits(need, nil)
-}
-
-// entitlement is what a workload is guaranteed, or its part of the pool by weight, in cores.
-func (p *Planner) entitlement(of *seat) float64 {
-	if of.dial.Guarantee > 0 {
-		return of.dial.Guarantee
-	}
-	all := 0.0
-	for _, w := range p.workloads {
-		if len(w.dials) > 0 && w.dials[0] != nil {
-			all += cmp.Or(w.Weight, 1)
-		}
-	}
-	return of.of.Capacity * cmp.Or(of.Weight, 1) / all
 }
 
 // rest has a seat keep its entitlement e, or go back to it.
@@ -134,8 +121,9 @@ func (r *decision) choose(asked []*seat) {
 func (r *decision) chooseAnew(asked []*seat) {
 	units := float64(max(0, policy.DownUnits(r.idle(0, r.others(asked, 0)), r.planner.cfg.Unit)))
 	least, rest := make(map[*seat]float64, len(asked)), 0.0
+	entitled := r.entitlements()
 	for _, s := range asked {
-		least[s] = math.Max(float64(s.lo), crumb*r.planner.entitlement(s)/s.of.Unit)
+		least[s] = math.Max(float64(s.lo), math.Max(crumb*entitled[s.Name], s.dial.Guarantee)/s.of.Unit)
 		rest += least[s]
 	}
 	order := r.order(asked)
