@@ -20,10 +20,11 @@ import (
 // opens finds out which workloads keep no limit, and what they take.
 func (r *decision) opens() {
 	p := r.planner
-	at := p.index(trimtab.CPU)
-	if at < 0 {
+	const at = 0
+	if p.resources[at].Name != trimtab.CPU {
 		return
 	}
+	var entitled map[string]float64
 	seats := make(map[*workload]*seat, len(r.seats))
 	for _, s := range r.seats {
 		if s.resource == at {
@@ -39,7 +40,10 @@ func (r *decision) opens() {
 		if w.dials[at] == nil || s != nil && !r.keepsOpen(s) || w.justLowered(r, at) {
 			continue
 		}
-		each := r.takes(w, at) / math.Max(1, float64(len(knobs)))
+		if entitled == nil && len(knobs) > 0 {
+			entitled = r.entitlements()
+		}
+		each := r.takes(w, at, entitled[w.Name]) / math.Max(1, float64(len(knobs)))
 		for _, k := range knobs {
 			k.Takes = &each
 		}
@@ -61,13 +65,13 @@ func (w *workload) justLowered(r *decision, resource int) bool {
 }
 
 // takes is what a workload takes of the pool that has no limit on the CPU time it may use.
-func (r *decision) takes(w *workload, resource int) float64 {
-	d := w.dials[resource]
-	takes := r.planner.entitlement(&seat{workload: w, dial: d, of: &r.planner.resources[resource]})
+// entitled is its part of the pool by weight.
+func (r *decision) takes(w *workload, resource int, entitled float64) float64 {
+	takes := entitled
 	if use, known := w.used(r); known {
 		takes = math.Min(takes, use)
 	}
-	return math.Max(d.Min, takes)
+	return math.Max(w.dials[resource].Min, takes)
 }
 
 // used is the CPU time that a workload was last measured to use, in cores; false: not known.
