@@ -30,8 +30,8 @@
 // of the pool each, and nginx has an instance on both behind a load balancer.
 //
 // The package measures and prints, and says at the end for whom trimtab is worth it; it fails
-// for safety alone: a sum
-// of quotas above the pool and a quota that is not given back are errors.
+// for safety alone: a sum of quotas above the pool and a quota that is not given back are
+// errors.
 // Figures from a machine that is busy with something else mean little: the
 // table says how busy it was. Memory, disk and network are not measured.
 //
