@@ -23,13 +23,9 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	if err != nil || cfg.Pool.Capacity() <= 0 {
 		return nil, err
 	}
-	watchdog := s.options.Watchdog
-	if watchdog == nil {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("find own program: %w", err)
-		}
-		watchdog = []string{self, "watchdog", "--dir", JournalDir(cfg.Storage.Path)}
+	watchdog, err := s.watchdogOf(cfg)
+	if err != nil {
+		return nil, err
 	}
 	c := actuator.Config{
 		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: actuator.AnyOf(kinds),
@@ -83,6 +79,18 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		start = s.withCluster(cfg, cluster, start)
 	}
 	return []part{{name: "actuator", key: key, start: start, built: &own, leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
+}
+
+// watchdogOf is the command line of a watchdog.
+func (s *Site) watchdogOf(cfg *config.Config) ([]string, error) {
+	if s.options.Watchdog != nil {
+		return s.options.Watchdog, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	return []string{self, "watchdog", "--dir", JournalDir(cfg.Storage.Path)}, nil
 }
 
 // turns is what an actuator turns: a reload that leaves it alone restores nothing of it.
