@@ -83,10 +83,12 @@ func sharing(cfg *config.Config, all []knobConfig, host string) (members []*knob
 			return nil, at, no
 		case d.kind != "cgroup" || d.at.High:
 			foreign = d.like[j].Workload
+			continue
 		case d.like[j].Mode != trimtab.Act:
 			watched = d.like[j].Workload
+		default:
+			acts = true
 		}
-		acts = acts || d.like[j].Mode == trimtab.Act
 		at.force = at.force && d.at.Force
 		members = append(members, d)
 	}
