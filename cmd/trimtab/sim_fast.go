@@ -188,7 +188,7 @@ func fastRows(cells []fast.Cell) (out []fastRow) {
 func (a *fastAnswer) text(w io.Writer) {
 	e := &a.Environment
 	fmt.Fprintf(w, "hotel reservation: %d services, %d CPUs on 4 hosts, quotas every 100 ms, %d s, mean of %s\n", e.Services, e.CPUs, e.Seconds, view.Count(e.Seeds, "seed"))
-	fmt.Fprint(w, "cores (quotas, and what writes refill) / cores used, with the cheapest setting of hindsight that keeps p99 <= 200 ms; in brackets the setting; !: SLO missed\n\n")
+	fmt.Fprint(w, "cores (quotas, and what writes refill) / cores used, with the cheapest setting of hindsight that keeps p99 <= 200 ms; in brackets the setting; weights, the kernel alone, sets no quotas; !: SLO missed\n\n")
 	rows := [][]string{append([]string{"POLICY"}, upper(e.Loads)...)}
 	of := map[string]int{}
 	for i := range a.Policies {
@@ -249,8 +249,11 @@ func coresOf(v *float64) string {
 	return fmt.Sprintf("%.2f", *v)
 }
 
-// cell is a policy's figure on one load.
+// cell is a policy's figure on one load: without quotas what was late.
 func (p *fastRow) cell() string {
+	if p.Cores == nil {
+		return fmt.Sprintf("%.2f%% late", 100*p.Late) + map[bool]string{true: "!"}[p.Missed > 0]
+	}
 	s := coresOf(p.Cores)
 	if p.Knob != nil {
 		s += fmt.Sprintf(" (%.2f)", *p.Knob)

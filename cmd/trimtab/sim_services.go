@@ -20,8 +20,8 @@ import (
 
 // simServicesCmd is `trimtab sim services`.
 type simServicesCmd struct {
-	Scenario policyNames `help:"Loads to play: peaks, steps, doubling, slower, noise." default:"peaks" placeholder:"NAME,..."`
-	Policy   policyNames `help:"Policies to run, side by side: equal, proportional (knows the costs), or an objective of the configuration." default:"equal,proportional,njc,egalitarian,social" placeholder:"NAME,..."`
+	Scenario policyNames `help:"Loads to play: peaks, steps, doubling, slower, noise, burst; where the pool is too small at times: culprit, tight, unequal, over110, over132, over150, over200." default:"peaks" placeholder:"NAME,..."`
+	Policy   policyNames `help:"Policies to run, side by side: weights (the kernel alone: one quota for all, equal weights), equal, proportional (knows the costs), oracle:OBJECTIVE (knows what comes), or an objective of the configuration, with :auto if CPU is shared by weight (cap: auto)." default:"weights,equal,proportional,njc,egalitarian,social" placeholder:"NAME,..."`
 	Signal   policyNames `help:"Where load and performance come from: spans, promql." default:"spans,promql" placeholder:"NAME,..."`
 	Seconds  int         `help:"Length of each run in seconds, 60 to 86400." default:"360"`
 	Seeds    int         `help:"Runs of each policy, 1 to 1000." default:"3"`
@@ -32,7 +32,7 @@ type simServicesCmd struct {
 
 // Example is shown by --help.
 func (simServicesCmd) Example() string {
-	return "trimtab sim services\ntrimtab sim services --scenario doubling,noise --policy equal,egalitarian --seeds 5"
+	return "trimtab sim services\ntrimtab sim services --scenario doubling,noise --policy weights,egalitarian,egalitarian:auto --seeds 5"
 }
 
 // Validate is called by kong.
@@ -60,10 +60,14 @@ func (c *simServicesCmd) play(ctx context.Context, t terminal, s *services.Scena
 	for i := range s.Services {
 		fmt.Fprintf(w, "\t%s", strings.ToUpper(s.Services[i].Name))
 	}
-	fmt.Fprint(w, "\tFIRST THIRD\tREST\tMOVES\tMISSED\n")
+	fmt.Fprint(w, "\tFIRST THIRD\tREST\tMOVES\tMISSED")
+	for _, objective := range services.Objectives() {
+		fmt.Fprintf(w, "\t%s", strings.ToUpper(objective))
+	}
+	fmt.Fprintln(w)
 	for _, policy := range c.Policy {
 		signals := c.Signal
-		if policy == "equal" || policy == "proportional" {
+		if slices.Contains(services.Rules(), policy) {
 			signals = []string{"–"}
 		}
 		for _, signal := range signals {
@@ -91,8 +95,13 @@ func (c *simServicesCmd) play(ctx context.Context, t terminal, s *services.Scena
 
 func row(w *tabwriter.Writer, s *services.Scenario, policy, signal string, runs []*services.Result) {
 	over, moves, missed := 0.0, 0.0, 0.0
+	worth := make([]float64, len(services.Objectives()))
 	each, parts := make([]float64, len(s.Services)), [2][2]float64{}
 	for _, r := range runs {
+		for k, objective := range services.Objectives() {
+			v, _ := r.Welfare.Of(objective) // it is one of them
+			worth[k] += v / float64(len(runs))
+		}
 		over += 100 * r.Over() / float64(len(runs))
 		for i := range each {
 			each[i] += 100 * r.Share(i) / float64(len(runs))
@@ -117,7 +126,11 @@ func row(w *tabwriter.Writer, s *services.Scenario, policy, signal string, runs 
 	for _, v := range each {
 		fmt.Fprintf(w, "\t%.1f", v)
 	}
-	fmt.Fprintf(w, "\t%.1f\t%.1f\t%.0f\t%.1f min\n", 100*parts[0][0]/parts[0][1], 100*parts[1][0]/parts[1][1], moves, missed/float64(len(runs))/12)
+	fmt.Fprintf(w, "\t%.1f\t%.1f\t%.0f\t%.1f min", 100*parts[0][0]/parts[0][1], 100*parts[1][0]/parts[1][1], moves, missed/float64(len(runs))/12)
+	for _, v := range worth {
+		fmt.Fprintf(w, "\t%.3f", v)
+	}
+	fmt.Fprintln(w)
 }
 
 func (c *simServicesCmd) one(s *services.Scenario, policy, signal string, seed uint64) (*services.Result, error) {
@@ -135,10 +148,15 @@ func (c *simServicesCmd) one(s *services.Scenario, policy, signal string, seed u
 // configuration file which an operator would write for the scenario.
 func (c *simServicesCmd) loop(s *services.Scenario, policy, signal string) (cluster.Config, error) {
 	var b strings.Builder
+	policy, shared := strings.CutSuffix(policy, ":"+config.CapAuto)
+	cpu := "{}"
+	if shared {
+		cpu = "{cap: " + config.CapAuto + "}"
+	}
 	fmt.Fprintf(&b, "pool: {cpu: %g}\nobjective: %s\n%s\nworkloads:\n", s.Pool, policy, c.Config)
 	for i := range s.Services {
 		v := &s.Services[i]
-		fmt.Fprintf(&b, "  - name: %s\n    mode: act\n    knob: {cgroup: sim/%s, cpu: {}}\n", v.Name, v.Name)
+		fmt.Fprintf(&b, "  - name: %s\n    mode: act\n    knob: {cgroup: sim/%s, cpu: %s}\n", v.Name, v.Name, cpu)
 		if signal == "spans" {
 			fmt.Fprintf(&b, "    slo: {latency: %gs, fraction: %g}\n", v.Latency, v.Fraction)
 		} else {
@@ -152,7 +170,7 @@ func (c *simServicesCmd) loop(s *services.Scenario, policy, signal string) (clus
 	if err != nil {
 		return cluster.Config{}, err
 	}
-	out := cluster.Config{Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Held: map[string]float64{}}
+	out := cluster.Config{Shared: shared, Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Held: map[string]float64{}}
 	for i := range s.Services {
 		out.Held[s.Services[i].Name] = s.Pool / float64(len(s.Services))
 	}

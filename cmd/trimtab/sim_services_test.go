@@ -64,6 +64,25 @@ func keepsUp(t *testing.T, seeds int, scenario string) {
 	}
 }
 
+func TestWhereTheNeedsFitSharesByWeightAreNotMovedAndServeWhatTheKernelServes(t *testing.T) {
+	t.Parallel()
+	kernel, _, _ := played(t, few, "peaks", "weights", "–", 240)
+	for _, signal := range []string{"spans", "promql"} {
+		over, worst, moves := played(t, few, "peaks", "njc:auto", signal, 240)
+		if over < kernel-0.003 || worst < 0.99 || moves != 0 {
+			t.Errorf("by %s: %.3f in time after %d moves, the worst service %.3f; the kernel alone %.3f", signal, over, moves, worst, kernel)
+		}
+	}
+}
+
+func TestWhereTheNeedsDoNotFitSocialSharesByWeightServeSome(t *testing.T) {
+	t.Parallel()
+	kernel, _, _ := played(t, few, "over132", "weights", "–", 300)
+	if over, _, moves := played(t, few, "over132", "social:auto", "spans", 300); over < kernel+0.2 {
+		t.Errorf("%.3f in time after %d moves, the kernel alone %.3f", over, moves, kernel)
+	}
+}
+
 func TestResourceFairKeepsEqualShares(t *testing.T) {
 	t.Parallel()
 	over, _, moves := played(t, few, "peaks", "resource-fair", "spans", 120)

@@ -24,6 +24,8 @@ type Config struct {
 	Instances map[string][]trimtab.KnobID
 	// Capacity is what each host says it has; without it, a host says nothing.
 	Capacity map[string]float64
+	// Shared tells that amounts are shares by weight of what a group above has.
+	Shared bool
 }
 
 // Loop is one closed loop. It is not safe for concurrent use.
@@ -69,7 +71,7 @@ func New(c Config) (*Loop, error) {
 		now := trimtab.Units(c.Held[w.Name] / float64(len(instances)))
 		for _, in := range instances {
 			l.knobs = append(l.knobs, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: l.pool, Host: in.Host, Workload: w.Name, Instance: in.Instance, Resource: l.resource},
-				Knob: "simulated " + w.Name, Now: now, Since: c.Start, Baseline: now, Min: w.Min, Max: most})
+				Knob: "simulated " + w.Name, Now: now, Since: c.Start, Baseline: now, Min: w.Min, Max: most, Shared: c.Shared})
 			l.hosts = append(l.hosts, in.Host)
 		}
 	}

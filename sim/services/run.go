@@ -3,6 +3,7 @@ package services
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -20,7 +21,8 @@ type Result struct {
 	// Shares has, per service, the quota in each second.
 	Shares [][]float64
 	// Moves counts the changes of each quota.
-	Moves []int
+	Moves   []int
+	Welfare Welfare
 	// Plans are all plans in order; nil for a rule.
 	Plans []*trimtab.Plan
 }
@@ -37,8 +39,11 @@ func (r *Result) Over() float64 {
 // Share is the share in time of service i.
 func (r *Result) Share(i int) float64 { return r.InTime[i] / r.Requests[i] }
 
-// controller sets the quotas once a second.
+// controller sets the amounts once a second.
 type controller interface {
+	// shares tells that amounts are weights below one quota of the pool's size. Otherwise each
+	// is a quota.
+	shares() bool
 	// second is called at the end of every second with what the services did.
 	second(t float64, qs []*queue, done [][]answer)
 }
@@ -46,20 +51,31 @@ type controller interface {
 // window is the length of a window of Result.Windows, in seconds.
 const window = 5
 
+// arrivals draws the requests of all services.
+func arrivals(s *Scenario, seed uint64) (out [][]Request) {
+	for i := range s.Services {
+		out = append(out, draw(&s.Services[i], float64(s.Seconds), seed*1000+uint64(i)))
+	}
+	return out
+}
+
 // play runs a scenario under a controller.
-func play(s *Scenario, seed uint64, c controller) *Result {
+func play(s *Scenario, coming [][]Request, c controller) *Result {
 	n := len(s.Services)
 	r := &Result{InTime: make([]float64, n), Requests: make([]float64, n), Windows: make([][]float64, n), Shares: make([][]float64, n), Moves: make([]int, n)}
-	qs, seen := make([]*queue, n), make([]int, n)
+	qs, seen, above := make([]*queue, n), make([]int, n), newAbove(s)
 	in, all := make([][]float64, n), make([][]float64, n)
 	for i := range s.Services {
-		qs[i] = newQueue(&s.Services[i], seed*1000+uint64(i))
-		qs[i].quota = s.Pool / float64(n)
+		qs[i] = &queue{Service: &s.Services[i], coming: coming[i], quota: s.Pool / float64(n)}
 		in[i], all[i] = make([]float64, s.Seconds/window+1), make([]float64, s.Seconds/window+1)
 	}
 	for second := range s.Seconds {
 		for k := range int(1 / step) {
 			t := float64(second) + float64(k)*step
+			if c.shares() {
+				above.advance(qs, t, k%steps)
+				continue
+			}
 			for _, q := range qs {
 				q.advance(t, k%steps)
 			}
@@ -102,9 +118,11 @@ func play(s *Scenario, seed uint64, c controller) *Result {
 	return r
 }
 
-// equal leaves every service its equal share.
-type equal struct{}
+// equal leaves every service its equal share: as a quota, or, where kernel is set, as a weight
+// below one quota for all, which is what the kernel does alone.
+type equal struct{ kernel bool }
 
+func (e equal) shares() bool                       { return e.kernel }
 func (equal) second(float64, []*queue, [][]answer) {}
 
 // proportional is the reference: it knows the costs, and shares the pool in
@@ -113,6 +131,8 @@ type proportional struct {
 	pool float64
 	seen [][]float64 // arrivals of each second, per service
 }
+
+func (*proportional) shares() bool { return false }
 
 func (p *proportional) second(t float64, qs []*queue, done [][]answer) {
 	if p.seen == nil {
@@ -143,23 +163,46 @@ func (p *proportional) second(t float64, qs []*queue, done [][]answer) {
 	}
 }
 
-// Rule names a rule of thumb: "equal" or "proportional".
+// Rules are the names that [Rule] plays: the kernel alone, equal quotas, quotas in proportion to
+// load and cost, and the oracle of each objective.
+func Rules() []string {
+	out := []string{"weights", "equal", "proportional"}
+	for _, name := range Objectives() {
+		out = append(out, oracle+name)
+	}
+	return out
+}
+
+// Rule plays a rule of thumb of [Rules].
 func Rule(s *Scenario, name string, seed uint64) (*Result, error) {
 	var c controller
 	switch name {
+	case "weights":
+		c = equal{kernel: true}
 	case "equal":
 		c = equal{}
 	case "proportional":
 		c = &proportional{pool: s.Pool}
 	default:
-		return nil, trimtab.Invalidf("run %s: no such rule", name)
+		if !strings.HasPrefix(name, oracle) {
+			return nil, trimtab.Invalidf("run %s: no such rule", name)
+		}
 	}
-	r := play(s, seed, c)
-	r.Policy = name
+	coming := arrivals(s, seed)
+	if of, ok := strings.CutPrefix(name, oracle); ok {
+		weights, err := Oracle(s, coming, of)
+		if err != nil {
+			return nil, err
+		}
+		c = told(weights)
+	}
+	r := play(s, coming, c)
+	r.Policy, r.Welfare = name, Judge(utilities(s, r.Windows), Entitled(s, coming))
 	return r, nil
 }
 
-// Loop plays a scenario under the closed loop of production. Spans tells that
+// Loop plays a scenario under the closed loop of production, over quotas, or over weights below
+// one quota where the configuration says that knobs are shared. Spans tells that
 // load and performance come from spans; otherwise they are rates over a range of
 // 20 s, scraped every 5 s and read every second, as by PromQL, and alerts tell of missed SLOs.
 func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint64) (*Result, error) {
@@ -168,20 +211,22 @@ func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint
 		return nil, fmt.Errorf("run %s: %w", name, err)
 	}
 	n := len(s.Services)
-	c := &closed{scenario: s, loop: loop, start: config.Start, spans: spans, sent: make([]*trimtab.Sketch, n),
+	c := &closed{scenario: s, loop: loop, shared: config.Shared, start: config.Start, spans: spans, sent: make([]*trimtab.Sketch, n),
 		used: make([]float64, n), periods: make([]int, n), throttled: make([]int, n)}
 	for i := range s.Services {
 		v := &s.Services[i]
 		c.scraped = append(c.scraped, &scraped{phase: (4 - 2*i + scrapeEvery) % scrapeEvery, name: v.Name, target: v.Fraction})
 	}
-	r := play(s, seed, c)
-	r.Policy, r.Plans = name, c.plans
+	coming := arrivals(s, seed)
+	r := play(s, coming, c)
+	r.Policy, r.Plans, r.Welfare = name, c.plans, Judge(utilities(s, r.Windows), Entitled(s, coming))
 	return r, nil
 }
 
 // closed is the loop of production as a controller.
 type closed struct {
 	scenario *Scenario
+	shared   bool
 	loop     *cluster.Loop
 	start    time.Time
 	spans    bool
@@ -197,6 +242,8 @@ type closed struct {
 func (c *closed) at(t float64) time.Time {
 	return c.start.Add(time.Duration(t * float64(time.Second)))
 }
+
+func (c *closed) shares() bool { return c.shared }
 
 func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 	now := c.at(t)

@@ -1,6 +1,7 @@
 package services
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -57,21 +58,23 @@ const pool = 0.66
 // the given length.
 func Scenarios(seconds int) []Scenario {
 	var out []Scenario
-	whole := time.Duration(seconds) * time.Second
 	for _, of := range shape.All() {
-		if of.Over {
-			continue // its quotas cannot show what a group above makes of an overload
-		}
-		s := Scenario{Name: of.Name, Pool: pool, Seconds: seconds, Services: three()}
-		at := func(t float64) time.Duration { return time.Duration(t * float64(time.Second)) }
-		for i := range s.Services {
-			v := &s.Services[i]
-			v.Load = func(t float64) float64 { return of.Load(i, at(t), whole) * pool / v.Cost }
-			v.Dearer = func(t float64) float64 { return of.Size(i, at(t), whole) }
-		}
-		out = append(out, s)
+		out = append(out, Of(of, pool, time.Duration(seconds)*time.Second))
 	}
 	return out
+}
+
+// Of is a scenario of three services, whose costs may still be changed, in a pool of so many
+// cores, over a length.
+func Of(of shape.Scenario, pool float64, whole time.Duration) Scenario {
+	s := Scenario{Name: of.Name, Pool: pool, Seconds: int(math.Ceil(whole.Seconds())), Services: three()}
+	at := func(t float64) time.Duration { return time.Duration(t * float64(time.Second)) }
+	for i := range s.Services {
+		v := &s.Services[i]
+		v.Load = func(t float64) float64 { return of.Load(i, at(t), whole) * pool / v.Cost }
+		v.Dearer = func(t float64) float64 { return of.Size(i, at(t), whole) }
+	}
+	return s
 }
 
 // Named returns a scenario by its name, scaled to a length in seconds.

@@ -31,14 +31,16 @@ type Service struct {
 	Load, Dearer func(t float64) float64
 }
 
-// request is one request: when it came and the work that is left.
+// Request is one request: when it comes, in seconds, and what it asks for, in core-seconds.
+type Request struct{ At, Work float64 }
+
+// request is one that waits, and the work that is left.
 type request struct{ at, left float64 }
 
 // queue is the state of one service.
 type queue struct {
 	*Service
-	rng     *rand.Rand
-	next    float64 // the next arrival
+	coming  []Request // those that have not come yet
 	waiting []request
 	// quota is in cores, left what remains of it in this period.
 	quota, left float64
@@ -52,45 +54,67 @@ type queue struct {
 // answer is a request that left.
 type answer struct{ at, end float64 }
 
-func newQueue(s *Service, seed uint64) *queue {
-	q := &queue{Service: s, rng: rand.New(rand.NewPCG(seed, 1))}
-	q.next = q.gap(0)
-	return q
+// draw returns the requests of a service up to a time, by a seed.
+func draw(s *Service, until float64, seed uint64) (out []Request) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for t := s.gap(rng, 0, until); t < until; t = s.gap(rng, t, until) {
+		work := s.Cost
+		if s.Dearer != nil {
+			work *= s.Dearer(t)
+		}
+		if s.Spread > 0 {
+			v := math.Sqrt(math.Log1p(s.Spread * s.Spread))
+			work *= math.Exp(v*rng.NormFloat64() - v*v/2)
+		}
+		out = append(out, Request{t, work})
+	}
+	return out
 }
 
-// gap draws the time from t to the next arrival by thinning.
-func (q *queue) gap(t float64) float64 {
+// gap returns the next arrival after t, by thinning.
+func (s *Service) gap(rng *rand.Rand, t, until float64) float64 {
 	const most = 1000 // requests per second
 	for {
-		t += q.rng.ExpFloat64() / most
-		if q.rng.Float64()*most < q.Load(t) {
+		t += rng.ExpFloat64() / most
+		if t >= until || rng.Float64()*most < s.Load(t) {
 			return t
-		}
-		if t > 1e6 {
-			return math.Inf(1)
 		}
 	}
 }
 
-// advance runs the service from t to t+step; the n-th step of a period.
+// advance runs the service from t to t+step, the n-th step of a period, behind its quota.
 func (q *queue) advance(t float64, n int) {
-	if n == 0 {
+	if q.arrive(t); n == 0 {
 		q.left = q.quota * period
 		q.periods++
 	}
-	for q.next < t+step {
-		work := q.Cost
-		if q.Dearer != nil {
-			work *= q.Dearer(q.next)
-		}
-		if q.Spread > 0 {
-			s := math.Sqrt(math.Log1p(q.Spread * q.Spread))
-			work *= math.Exp(s*q.rng.NormFloat64() - s*s/2)
-		}
-		q.waiting = append(q.waiting, request{q.next, work})
-		q.next = q.gap(q.next)
+	q.serve(t, min(q.Servers*step, q.left))
+	if q.leave(t); n == steps-1 && len(q.waiting) > 0 && q.left <= 1e-9 {
+		q.throttled++
 	}
-	budget := min(q.Servers*step, q.left)
+}
+
+// arrive takes in what comes from t to t+step.
+func (q *queue) arrive(t float64) {
+	for len(q.coming) > 0 && q.coming[0].At < t+step {
+		q.waiting = append(q.waiting, request{q.coming[0].At, q.coming[0].Work})
+		q.coming = q.coming[1:]
+	}
+}
+
+// wants is the work that it could do in a step, in core-seconds.
+func (q *queue) wants() float64 {
+	most, sum := q.Servers*step, 0.0
+	for _, r := range q.waiting {
+		if sum += r.left; sum >= most {
+			return most
+		}
+	}
+	return sum
+}
+
+// serve does so much work, as far as there is some.
+func (q *queue) serve(t, budget float64) {
 	for budget > 1e-12 && len(q.waiting) > 0 {
 		n := min(len(q.waiting), q.Concurrency)
 		each := budget / float64(n)
@@ -109,6 +133,10 @@ func (q *queue) advance(t float64, n int) {
 			return false
 		})
 	}
+}
+
+// leave gives up what waited too long.
+func (q *queue) leave(t float64) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(r request) bool {
 		if t-r.at > timeout {
 			q.done = append(q.done, answer{r.at, t + step})
@@ -116,9 +144,6 @@ func (q *queue) advance(t float64, n int) {
 		}
 		return false
 	})
-	if n == steps-1 && len(q.waiting) > 0 && q.left <= 1e-9 {
-		q.throttled++
-	}
 }
 
 // timeout is after how many seconds a client gives up.

@@ -85,7 +85,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 func (b *bench) build(ctx context.Context, dir string) error {
 	needed := false
 	for _, p := range b.Policies {
-		needed = needed || p != alone && p != allIn
+		needed = needed || p != alone && p != theKernel
 	}
 	if b.Trimtab != "" || b.Direct || !needed {
 		return nil
@@ -134,7 +134,7 @@ func (b *bench) controller(name string) controller {
 	switch name {
 	case alone:
 		return &nobody{}
-	case allIn:
+	case theKernel:
 		return &nobody{jobs: true}
 	}
 	if b.Direct {

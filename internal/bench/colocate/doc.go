@@ -20,8 +20,9 @@
 // The trace is scaled to 20% to 95% of max. Then each controller has the same
 // arrivals, one after the other, in another order at each repetition:
 //
+//	weights                 all best-effort jobs at their weight, and nobody controls them: the
+//	                        kernel alone
 //	none                    no best-effort job
-//	all-in                  all of them, and nobody controls them
 //	heracles, rhythm-indiscriminate, rhythm, deflation    trimtab's policies
 //
 // The figures:

@@ -59,7 +59,7 @@ func TestABusyMachineIsSaid(t *testing.T) {
 	r := &result{Rows: []*row{{Policy: alone, Others: 0.04}}}
 	var calm, disturbed strings.Builder
 	r.remarks(&calm)
-	r.Rows = append(r.Rows, &row{Policy: allIn, Others: 0.5})
+	r.Rows = append(r.Rows, &row{Policy: theKernel, Others: 0.5})
 	r.remarks(&disturbed)
 	if strings.Contains(calm.String(), "Others") || !strings.Contains(disturbed.String(), "Others used up to 50% of the machine") {
 		t.Errorf("%s%s", calm.String(), disturbed.String())

@@ -15,14 +15,15 @@ type arrival struct {
 	Size float64
 }
 
-// most bounds the load of a service, as a share of the pool, for [arrivals].
-const most = 1.0
+// leastRate is the least rate, as a share of the pool, that is thinned for [arrivals].
+const leastRate = 1.0
 
 // arrivals draws the requests of service i: a Poisson process of the rate
 // load(t) * pool / cost, by thinning one of the highest rate. The same seed
 // gives the same arrivals, whatever the policy.
 func arrivals(s *shape.Scenario, i int, whole time.Duration, pool float64, cost time.Duration, seed uint64) []arrival {
 	r := rand.New(rand.NewPCG(seed, uint64(i)+1))
+	most := max(leastRate, s.Highest(i))
 	highest := most * pool / cost.Seconds()
 	var out []arrival
 	for t := 0.0; ; {

@@ -10,7 +10,13 @@ import (
 )
 
 func TestArrivalsFollowTheLoadAndTheSeed(t *testing.T) {
-	s, whole, cost := shape.All()[0], 30*time.Minute, 10*time.Millisecond
+	for _, s := range shape.All() {
+		arrivalsFollow(t, s)
+	}
+}
+
+func arrivalsFollow(t *testing.T, s shape.Scenario) {
+	whole, cost := 30*time.Minute, 10*time.Millisecond
 	for i := range 3 {
 		in := arrivals(&s, i, whole, 0.66, cost, 7)
 		want := 0.0
@@ -18,16 +24,16 @@ func TestArrivalsFollowTheLoadAndTheSeed(t *testing.T) {
 			want += s.Load(i, at, whole) * 0.66 / cost.Seconds()
 		}
 		if got := float64(len(in)); math.Abs(got-want) > 4*math.Sqrt(want) {
-			t.Errorf("service %d: %v arrivals, want about %.0f", i, got, want)
+			t.Errorf("%s, service %d: %v arrivals, want about %.0f", s.Name, i, got, want)
 		}
 		if !slices.IsSortedFunc(in, func(a, b arrival) int { return int(a.At - b.At) }) {
-			t.Errorf("service %d: not in order", i)
+			t.Errorf("%s, service %d: not in order", s.Name, i)
 		}
 		if again := arrivals(&s, i, whole, 0.66, cost, 7); !slices.Equal(in, again) {
-			t.Errorf("service %d: the same seed gave other arrivals", i)
+			t.Errorf("%s, service %d: the same seed gave other arrivals", s.Name, i)
 		}
 		if other := arrivals(&s, i, whole, 0.66, cost, 8); slices.Equal(in, other) {
-			t.Errorf("service %d: another seed gave the same arrivals", i)
+			t.Errorf("%s, service %d: another seed gave the same arrivals", s.Name, i)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/internal/bench/rig"
+	"github.com/trimtab/trimtab/sim/services"
 	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
@@ -24,6 +25,8 @@ type bench struct {
 	// done and rows count rows, for what is told of progress.
 	done, rows int
 	left       time.Duration
+	// results are those of the scenarios so far.
+	results []*result
 }
 
 // run does everything, and leaves the machine as it was. Rows that were
@@ -69,6 +72,13 @@ func (b *bench) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	to := b.out
+	if b.Output == "json" {
+		to = b.err // where no program reads it
+	}
+	for _, line := range verdict(b.results) {
+		fmt.Fprintln(to, line)
+	}
 	return nil
 }
 
@@ -104,7 +114,9 @@ func (b *bench) scenario(ctx context.Context, s shape.Scenario) error {
 	for i, svc := range b.host.services {
 		t.arrivals[i] = arrivals(&s, i, t.whole, b.Pool, svc.Cost, b.Seed)
 	}
-	r := &result{about: b.host.describe(b.Seed), Scenario: s.Name, Length: t.whole.Seconds()}
+	t.entitled = services.Entitled(t.model())
+	r := &result{about: b.host.describe(b.Seed), Scenario: s.Name, Over: s.Over, Length: t.whole.Seconds()}
+	b.results = append(b.results, r)
 	var base *row
 	var failed error
 	for _, p := range b.policies {

@@ -357,7 +357,7 @@ func fixed(share float64) func(context.Context, *fastBench) (func() error, error
 	}
 }
 
-// weighed has no quotas but that of the group above.
+// weighed is the kernel alone: no quotas but that of the group above, equal weights.
 func weighed(ctx context.Context, f *fastBench) (func() error, error) {
 	return func() error { return nil }, f.above.Write(ctx, trimtab.Units(f.pool))
 }
@@ -422,9 +422,9 @@ const (
 // fastPolicies are those of the table.
 func (o *options) fastPolicies() []fastPolicy {
 	out := []fastPolicy{
+		{theKernel, "", weighed},
 		{"rounds only", "", fixed(targetShare)},
 		looked("escra", "", func(f *fastBench) quota.Rule { return &quota.Escra{Pool: f.pool} }),
-		{"weights", "", weighed},
 		{ruleFast, "", moved},
 	}
 	for _, v := range o.statics {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -14,13 +15,21 @@ import (
 // backWithin is the time within which a step is to be over for its service.
 const backWithin = time.Second
 
-// printFast prints one line for each policy that was played, in the order of their names,
-// and how trimtab stands to the best setting of each rule.
+// printFast prints one line for each policy that was played, the kernel alone first and the
+// others in the order of their names, and how trimtab stands to the best setting of each rule.
 func printFast(w io.Writer, rows []*fastRow, b *bench, whole time.Duration) {
 	fmt.Fprintf(w, "%s\n%.3g cores for three services, each with %.0f%% of it, %d times that for %v every %v; %d x %v a policy, the first %v of each not counted; seed %d\n\n",
 		rig.DescribeMachine(), b.Pool, 100*baseLoad, stepTimes, stepFor, stepEvery, b.Repeat, whole, warm, b.Seed)
 	rows = slices.DeleteFunc(slices.Clone(rows), func(r *fastRow) bool { return r.sent == 0 || r.took <= 0 || r.used <= 0 })
-	slices.SortFunc(rows, func(a, b *fastRow) int { return strings.Compare(a.name, b.name) })
+	after := func(r *fastRow) int {
+		if r.name == theKernel {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(rows, func(a, b *fastRow) int {
+		return cmp.Or(cmp.Compare(after(a), after(b)), strings.Compare(a.name, b.name))
+	})
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "policy\tcores\tover use\tmost set, of pool\tmost used in a second, of pool\tlate\tp99\tback: median\tlongest\twithin 1 s")
 	for _, r := range rows {
@@ -35,7 +44,11 @@ func printFast(w io.Writer, rows []*fastRow, b *bench, whole time.Duration) {
 				within++
 			}
 		}
-		fmt.Fprintf(t, "%s\t%.3f\t%.2f\t%.2f\t%.2f\t%.2f%%\t%.0f ms\t%.1f s\t%.1f s\t%d of %d\n", r.name, r.granted/r.took, r.granted/r.used, r.sum, r.peak,
+		set := "–\t–\t–" // it sets no quotas
+		if r.name != theKernel {
+			set = fmt.Sprintf("%.3f\t%.2f\t%.2f", r.granted/r.took, r.granted/r.used, r.sum)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%.2f\t%.2f%%\t%.0f ms\t%.1f s\t%.1f s\t%d of %d\n", r.name, set, r.peak,
 			100*float64(r.late)/float64(r.sent), quantile(r.all, 0.99), median.Seconds(), longest.Seconds(), within, len(back))
 	}
 	_ = t.Flush() // standard output

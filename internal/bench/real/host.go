@@ -158,9 +158,9 @@ func (h *host) path(s *service) string {
 	return h.above.Name + "/" + s.group.Name
 }
 
-// kernel leaves the sharing of the pool to the kernel: one quota above, no other.
+// kernel leaves the sharing of the pool to the kernel: one quota above, no other, equal weights.
 func (h *host) kernel(ctx context.Context) error {
-	if err := h.above.Set(ctx, h.Pool); err != nil {
+	if err := errors.Join(h.above.Set(ctx, h.Pool), h.weigh([3]float64{1, 1, 1})); err != nil {
 		return err
 	}
 	for _, s := range h.services {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/sim/services"
 	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
@@ -69,7 +70,7 @@ func parse(args []string) (*options, error) {
 	f := flag.NewFlagSet("real", flag.ContinueOnError)
 	f.Float64Var(&o.Minutes, "minutes", 0, "length of each run; 0: that of the scenario (6 to 8)")
 	scenario := f.String("scenario", "peaks,steps,doubling,slower,noise", "scenarios, with commas")
-	policy := f.String("policy", "weights,equal,static,threshold,proportional,trimtab", "policies, with commas: weights (the kernel alone), equal, static, threshold, proportional, trimtab (all objectives) or trimtab:OBJECTIVE[:SIGNAL[:auto|:fast]] with njc, egalitarian, social, resource-fair or default (none in the file); auto: CPU shared by weight (cap: auto); fast: with quotas that move between rounds")
+	policy := f.String("policy", "weights,equal,static,threshold,proportional,trimtab", "policies, with commas: weights (the kernel alone), equal, static, threshold, proportional, oracle:OBJECTIVE (knows what comes and what it costs; njc, egalitarian, social or nash), trimtab (all objectives) or trimtab:OBJECTIVE[:SIGNAL[:auto|:fast]] with njc, egalitarian, social, resource-fair or default (none in the file); auto: CPU shared by weight (cap: auto); fast: with quotas that move between rounds")
 	signals := f.String("signal", "spans,promql", "what trimtab learns from, with commas, where the policy does not say")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the arrivals")
 	f.Float64Var(&o.Pool, "pool", 0.66, "CPU that the services share, in cores")
@@ -141,6 +142,19 @@ func settings(name, text string) (out []float64, err error) {
 	return out, nil
 }
 
+// rivals are the policies that are not trimtab.
+func rivals() []string {
+	out := []string{theKernel, "equal", "static", "threshold", "proportional"}
+	for _, objective := range services.Objectives() {
+		out = append(out, oraclePrefix+objective)
+	}
+	return out
+}
+
+// theKernel is the policy that decides nothing; oraclePrefix begins the names of those that know
+// everything.
+const theKernel, oraclePrefix = "weights", "oracle:"
+
 // policies returns the full names of the wanted policies, in order, each once.
 func policies(wanted, signals []string) ([]string, error) {
 	objectives := []string{"njc", "egalitarian", "social", "resource-fair"}
@@ -148,8 +162,8 @@ func policies(wanted, signals []string) ([]string, error) {
 	for _, name := range wanted {
 		parts := strings.Split(name, ":")
 		if parts[0] != "trimtab" {
-			if !slices.Contains([]string{"weights", "equal", "static", "threshold", "proportional"}, name) {
-				return nil, trimtab.Invalidf("policy %.40q: want weights, equal, static, threshold, proportional or trimtab[:OBJECTIVE[:SIGNAL[:auto|:fast]]]", name)
+			if !slices.Contains(rivals(), name) {
+				return nil, trimtab.Invalidf("policy %.40q: want "+strings.Join(rivals(), ", ")+" or trimtab[:OBJECTIVE[:SIGNAL[:auto|:fast]]]", name)
 			}
 			out = append(out, name)
 			continue
@@ -196,7 +210,7 @@ func (o *options) needsTrimtab() bool {
 // policy makes the policy of a full name.
 func (b *bench) policy(name string) policy {
 	switch name {
-	case "weights":
+	case theKernel:
 		return kernel{}
 	case "equal":
 		return &still{shares: equal}
@@ -206,6 +220,9 @@ func (b *bench) policy(name string) policy {
 		return newThreshold()
 	case "proportional":
 		return newProportional()
+	}
+	if objective, ok := strings.CutPrefix(name, oraclePrefix); ok {
+		return &oracle{objective: objective}
 	}
 	parts := strings.Split(name, ":")
 	s := &subject{Binary: b.Trimtab, Objective: parts[1], Keep: b.Keep, Override: b.override, Signal: &spans{}}

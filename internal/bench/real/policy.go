@@ -15,6 +15,9 @@ type trial struct {
 	scenario shape.Scenario
 	whole    time.Duration
 	arrivals [3][]arrival
+	// entitled has the utility of each service in each fine window with its equal part of the
+	// pool alone, by the model.
+	entitled [][]float64
 	// begin is when the load begins.
 	begin time.Time
 	// dir is for the policy's own files.

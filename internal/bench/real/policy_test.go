@@ -57,11 +57,14 @@ func TestWorkIsWhatArrivedInAWindow(t *testing.T) {
 }
 
 func TestPolicyNamesAreExpandedOnceEach(t *testing.T) {
+	if got, err := policies([]string{"weights", "oracle:social"}, nil); err != nil || len(got) != 2 {
+		t.Errorf("%v, %v", got, err)
+	}
 	got, err := policies([]string{"equal", "trimtab:njc", "trimtab:njc:spans", "trimtab:default:promql", "trimtab:njc:spans:fast", "equal"}, []string{"spans", "promql"})
 	if err != nil || len(got) != 5 || got[4] != "trimtab:njc:spans:fast" || got[1] != "trimtab:njc:spans" || got[2] != "trimtab:njc:promql" {
 		t.Errorf("%v, %v", got, err)
 	}
-	for _, name := range []string{"fair", "trimtab:fair", "trimtab:njc:smoke", "trimtab:njc:spans:slow", "trimtab:njc:spans:fast:fast", ""} {
+	for _, name := range []string{"fair", "trimtab:fair", "trimtab:njc:smoke", "trimtab:njc:spans:slow", "trimtab:njc:spans:fast:fast", "oracle:", "oracle:luck", ""} {
 		if got, err := policies([]string{name}, []string{"spans"}); err == nil {
 			t.Errorf("%q gave %v", name, got)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/trimtab/trimtab/sim/services"
 	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
@@ -46,6 +47,11 @@ type row struct {
 	// Back are the seconds from each sudden rise until the service was back in
 	// time; null: not before the next event or the end.
 	Back []*float64 `json:"back_in_time_s,omitempty"`
+	// Welfare is what the run is worth by each objective, Recovered the seconds from the end of
+	// each overload until 99% of the requests of all services were in time; null: not before the
+	// next one or the end.
+	Welfare   services.Welfare `json:"welfare"`
+	Recovered []*float64       `json:"in_time_after_overload_s,omitempty"`
 	// SettledMoves are moves of a workload in 10 minutes after the first 3, and
 	// Broken the windows in which a service missed an SLO that it met under
 	// equal shares: both under constant load only.
@@ -172,6 +178,8 @@ func (r *row) score(t *trial, base *row) {
 	for _, e := range t.scenario.Events(t.whole) {
 		r.Back = append(r.Back, back(r.outcomes[e.Service], t.services[e.Service].SLO, e, t))
 	}
+	r.Welfare = r.worth(t)
+	r.recover(t)
 	r.compare(t, base)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -78,5 +79,20 @@ func TestMovesAreChangesBetweenLooks(t *testing.T) {
 	}
 	if got := w.moves(3 * time.Second); got != [3]int{0, 1, 0} {
 		t.Errorf("from 3 s: %v", got)
+	}
+}
+
+func TestAnOverloadIsOvercomeWhenNearlyAllRequestsOfAllServicesAreInTime(t *testing.T) {
+	ok, late := strings.Repeat("o", 5), strings.Repeat("x", 5)
+	s := slo{Latency: 100 * ms}
+	slos := [3]slo{s, s, s}
+	good := outcomes(strings.Repeat(ok, 8))
+	// The overload ends after 10 s; requests are in time again from 18 s on.
+	if got := recovered([3][]outcome{outcomes(ok + ok + late + "xxxoo" + ok + ok + ok + ok), good, good}, slos, 10*time.Second, 40*time.Second); got == nil || *got != 8 {
+		t.Errorf("%v, want 8", seconds(got))
+	}
+	// One late request of 30 is more than 1%.
+	if got := recovered([3][]outcome{outcomes(ok + ok + ok + "oooox" + ok + ok + ok + ok), good, good}, slos, 10*time.Second, 29*time.Second); got != nil {
+		t.Errorf("%v, want never before the end", *got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -29,9 +30,11 @@ const tooBusy = 0.10
 // result is a scenario with its rows.
 type result struct {
 	about
-	Scenario string  `json:"scenario"`
-	Length   float64 `json:"seconds"`
-	Rows     []*row  `json:"rows"`
+	Scenario string `json:"scenario"`
+	// Over tells that the pool is at times too small for all.
+	Over   bool    `json:"over,omitempty"`
+	Length float64 `json:"seconds"`
+	Rows   []*row  `json:"rows"`
 }
 
 // describe writes what holds for all rows.
@@ -85,17 +88,55 @@ func (r *result) text(w io.Writer, what string) error {
 	return nil
 }
 
-// extra names the columns that only some scenarios have.
-func (r *result) extra() []string {
-	for _, row := range r.Rows {
-		switch {
-		case len(row.Back) > 0:
-			return []string{"back after s"}
-		case row.SettledMoves != nil:
-			return []string{"moves/10min", "windows broken"}
+// Columns that only some scenarios have.
+const (
+	columnBack      = "back after s"
+	columnSettled   = "moves/10min"
+	columnBroken    = "windows broken"
+	columnWorth     = "njc/egalitarian/social/nash"
+	columnRecovered = "99% in time after overload s"
+)
+
+// extra names those of this one.
+func (r *result) extra() (out []string) {
+	has := func(column string, of func(*row) bool) {
+		if slices.ContainsFunc(r.Rows, of) {
+			out = append(out, column)
 		}
 	}
-	return nil
+	has(columnBack, func(row *row) bool { return len(row.Back) > 0 })
+	has(columnSettled, func(row *row) bool { return row.SettledMoves != nil })
+	has(columnBroken, func(row *row) bool { return row.SettledMoves != nil })
+	has(columnWorth, func(*row) bool { return r.Over })
+	has(columnRecovered, func(row *row) bool { return len(row.Recovered) > 0 })
+	return out
+}
+
+// cell is a figure of a column that only some scenarios have.
+func (r *row) cell(column string) string {
+	switch column {
+	case columnBack:
+		return each(r.Back)
+	case columnRecovered:
+		return each(r.Recovered)
+	case columnSettled:
+		return number(r.SettledMoves)
+	case columnWorth:
+		w := r.Welfare
+		return fmt.Sprintf("%.3f/%.3f/%.3f/%.3f", w.NJC, w.Egalitarian, w.Social, w.Nash)
+	}
+	if r.Broken == nil {
+		return "–"
+	}
+	return fmt.Sprint(*r.Broken)
+}
+
+func each(all []*float64) string {
+	var out []string
+	for _, v := range all {
+		out = append(out, seconds(v))
+	}
+	return strings.Join(out, "/")
 }
 
 func (r *row) cells(extra []string) []string {
@@ -108,22 +149,7 @@ func (r *row) cells(extra []string) []string {
 	out = append(out, strings.Join(p95, "/"), strings.Join(p99, "/"), fmt.Sprintf("%.4f", r.CoreHours), fmt.Sprintf("%.1f", r.Missed),
 		fmt.Sprint(r.Moves), fmt.Sprintf("%.3f", r.Highest), seconds(r.Better))
 	for _, name := range extra {
-		switch name {
-		case "back after s":
-			var all []string
-			for _, b := range r.Back {
-				all = append(all, seconds(b))
-			}
-			out = append(out, strings.Join(all, "/"))
-		case "moves/10min":
-			out = append(out, number(r.SettledMoves))
-		case "windows broken":
-			if r.Broken == nil {
-				out = append(out, "–")
-			} else {
-				out = append(out, fmt.Sprint(*r.Broken))
-			}
-		}
+		out = append(out, r.cell(name))
 	}
 	own := "–"
 	if r.OwnCores > 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 )
 
 // some is a result with every kind of cell.
@@ -65,6 +66,16 @@ func TestTheResultIsOneLineOfJSON(t *testing.T) {
 	}
 	if back.Rows[1].Policy != "trimtab:njc:spans" || *back.Rows[1].Better != 12 {
 		t.Errorf("%+v", back.Rows[1])
+	}
+}
+
+func TestTheKernelAloneIsTheFirstOfTheRivalsAndSetsNoQuotas(t *testing.T) {
+	var b bytes.Buffer
+	one := func(name string) *fastRow { return &fastRow{name: name, granted: 60, used: 50, took: 100, sent: 1000} }
+	printFast(&b, []*fastRow{one("captain 0.2"), one(ruleFast), one(theKernel)}, &bench{}, time.Minute)
+	lines := strings.Split(b.String(), "\n")
+	if !strings.HasPrefix(lines[4], "weights") || !strings.Contains(lines[4], "–") || !strings.HasPrefix(lines[5], "captain 0.2") {
+		t.Errorf("%s", b.String())
 	}
 }
 

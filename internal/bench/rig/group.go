@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -99,6 +100,14 @@ func (g *Group) Cores(ctx context.Context) (float64, error) {
 		return float64(runtime.NumCPU()), err
 	}
 	return a.Value, err
+}
+
+// Weigh sets the group's weight against those beside it, over the kernel's default.
+func (g *Group) Weigh(weight float64) error {
+	if err := os.WriteFile(g.weight, strconv.AppendInt(nil, max(1, int64(math.Round(weight*g.usual))), 10), 0); err != nil {
+		return fmt.Errorf("weigh cgroup %s: %w", g.Name, err)
+	}
+	return nil
 }
 
 // Weight returns the group's weight against those beside it, over the kernel's default.

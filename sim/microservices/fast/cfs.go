@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab/planner/baseline/quota"
+	"github.com/trimtab/trimtab/sim"
 )
 
 // cgroup is one service: CFS bandwidth and a FIFO of work.
@@ -138,6 +139,8 @@ type machine struct {
 	recent         []float64 // per tick
 	worst          float64   // highest use of a second over the capacity
 	tick           float64
+	// wants, weights and given are the scratch of share.
+	wants, weights, given []float64
 }
 
 // step lets 20 ms pass.
@@ -166,36 +169,22 @@ func (m *machine) step(t int) {
 	m.share(t, can, most)
 }
 
-// share gives what there is by weight, and what some do not need to the others.
+// share gives what there is by weight.
 func (m *machine) share(t int, can, most float64) {
-	given := make([]float64, len(m.groups))
-	left := can
-	for range len(m.groups) {
-		weights := 0.0
-		for i, g := range m.groups {
-			if g.demand(most)-given[i] > 1e-12 {
-				weights += g.weight
-			}
-		}
-		if weights == 0 || left <= 1e-12 {
-			break
-		}
-		all := left
-		for i, g := range m.groups {
-			if lacks := g.demand(most) - given[i]; lacks > 1e-12 {
-				x := math.Min(lacks, all*g.weight/weights)
-				given[i] += x
-				left -= x
-			}
-		}
+	if m.wants == nil {
+		m.wants, m.weights, m.given = make([]float64, len(m.groups)), make([]float64, len(m.groups)), make([]float64, len(m.groups))
 	}
 	for i, g := range m.groups {
+		m.wants[i], m.weights[i] = g.demand(most), g.weight
+	}
+	given := sim.Share(can, m.wants, m.weights, m.given)
+	for i, g := range m.groups {
 		if g.wait > 0 {
-			g.serve(t, given[i])
+			g.serve(t, m.given[i])
 		}
 	}
-	m.runtime -= can - left
-	m.tick += can - left
+	m.runtime -= given
+	m.tick += given
 }
 
 // account follows the use of each second, which slides by ticks.

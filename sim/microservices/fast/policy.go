@@ -13,8 +13,10 @@ import (
 	"github.com/trimtab/trimtab/sim"
 )
 
-// Names of policies; all but weights and oracle are played with burst, too.
+// Names of policies; all but weights and oracle are played with burst, too. Weights is the
+// kernel alone: one quota of a host's capacity, none below, equal weights.
 const (
+	Weights    = "weights"
 	Static     = "static"
 	K8sCPU     = "k8s-cpu"
 	K8sCPUFast = "k8s-cpu-fast"
@@ -23,13 +25,12 @@ const (
 	Escra      = "escra"
 	Rounds     = "rounds"
 	Fast       = "fast"
-	Weights    = "weights"
 	Oracle     = "oracle"
 )
 
 // PolicyNames are those that --policy takes.
 func PolicyNames() []string {
-	return []string{Static, K8sCPU, K8sCPUFast, Captain, Tower, Escra, Rounds, Fast, Weights, Oracle}
+	return []string{Weights, Static, K8sCPU, K8sCPUFast, Captain, Tower, Escra, Rounds, Fast, Oracle}
 }
 
 // UnknownError tells that there is no such policy or load.
@@ -84,7 +85,7 @@ func (x *Experiment) newPolicy(name string, knob float64, c *cluster, seed uint6
 	case Fast:
 		return newFast(c, x.Watch)
 	case Weights:
-		return nothing{}
+		return kernel{}
 	}
 	return oracle{}
 }
@@ -105,10 +106,17 @@ func (c *cluster) set(g *cgroup, quota float64) {
 	g.set(quota, burst)
 }
 
-// nothing leaves groups without quotas: the kernel shares by weight.
-type nothing struct{}
+// kernel leaves groups without quotas: the scheduler shares what a host has by equal weights.
+type kernel struct{}
 
-func (nothing) step(*cluster) {}
+func (kernel) step(c *cluster) {
+	if c.at > 0 {
+		return
+	}
+	for _, g := range c.groups {
+		g.weight = 1
+	}
+}
 
 // static gives a multiple of the mean use, of hindsight.
 type static struct{ times float64 }

@@ -196,6 +196,41 @@ func (s *Scenario) Events(whole time.Duration) []Event {
 	return out
 }
 
+// Span is from when to when something is.
+type Span struct{ From, To time.Duration }
+
+// Overloads returns when all together ask for more than the pool, to a tenth of a second.
+func (s *Scenario) Overloads(whole time.Duration) (out []Span) {
+	const tick = 100 * time.Millisecond
+	over := false
+	for t := time.Duration(0); t < whole; t += tick {
+		sum := 0.0
+		for i := range 3 {
+			sum += s.Load(i, t, whole) * s.Size(i, t, whole)
+		}
+		switch now := sum > 1; {
+		case now && over:
+			out[len(out)-1].To = min(t+tick, whole)
+		case now:
+			out = append(out, Span{t, min(t+tick, whole)})
+		}
+		over = sum > 1
+	}
+	return out
+}
+
+// Highest returns the highest load of service i, as a share of the pool at the calibrated cost.
+func (s *Scenario) Highest(i int) float64 {
+	if s.Wave != nil {
+		return s.Wave.Peak
+	}
+	most := 0.0
+	for _, p := range s.Pieces {
+		most = max(most, p.Load[i])
+	}
+	return most
+}
+
 // Describe says what moves in a run of length whole.
 func (s *Scenario) Describe(whole time.Duration) string {
 	if s.Wave != nil {

@@ -100,3 +100,20 @@ func TestAnUnknownScenarioIsAMistake(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAnOverloadIsFromWhenToWhenAllAskForMoreThanThePool(t *testing.T) {
+	for name, want := range map[string][]Span{
+		"peaks":   nil,
+		"over132": {{0, 4 * time.Minute}},
+		"culprit": {{2 * time.Minute, 4 * time.Minute}},
+		"unequal": {{2 * time.Minute, 4 * time.Minute}},
+	} {
+		found, err := Find([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := found[0].Overloads(found[0].Length); len(got) != len(want) || len(got) > 0 && got[0] != want[0] {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}

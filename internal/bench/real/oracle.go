@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab/sim/services"
+)
+
+// model is the scenario as the queues of package services have it, with what arrives and what
+// it costs.
+func (t *trial) model() (*services.Scenario, [][]services.Request) {
+	s := services.Of(t.scenario, t.Pool, t.whole)
+	coming := make([][]services.Request, len(t.services))
+	for i, svc := range t.services {
+		v := &s.Services[i]
+		v.Cost, v.Latency, v.Fraction = svc.Cost.Seconds(), svc.SLO.Latency.Seconds(), svc.SLO.Fraction
+		for _, a := range t.arrivals[i] {
+			coming[i] = append(coming[i], services.Request{At: a.At.Seconds(), Work: a.Size * v.Cost})
+		}
+	}
+	return &s, coming
+}
+
+// oracle is who knows every arrival and every cost beforehand: it sets the weights that serve an
+// objective best by the model, and no quota.
+type oracle struct {
+	objective string
+	weights   [][]float64 // of each second
+}
+
+func (o *oracle) open(_ context.Context, t *trial) (err error) {
+	s, coming := t.model()
+	if o.weights, err = services.Oracle(s, coming, o.objective); err != nil {
+		return err
+	}
+	return t.weigh(o.at(0))
+}
+
+func (o *oracle) run(ctx context.Context, t *trial) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if err := t.weigh(o.at(time.Since(t.begin))); err != nil {
+			return err
+		}
+	}
+}
+
+func (*oracle) observe(int, time.Time, time.Duration, bool) {}
+func (*oracle) close(context.Context, *trial, *row)         {}
+
+// weigh sets the weights of the services' groups, over the kernel's default.
+func (h *host) weigh(weights [3]float64) error {
+	for i, s := range h.services {
+		if err := s.group.Weigh(weights[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// highestWeight is the greatest weight that an oracle sets, over the kernel's default.
+const highestWeight = 100
+
+// at are the weights at a time of the run.
+func (o *oracle) at(t time.Duration) (out [3]float64) {
+	now := o.weights[min(max(0, int(t.Seconds())), len(o.weights)-1)]
+	for i := range out {
+		out[i] = highestWeight * now[i] / slices.Max(now)
+	}
+	return out
+}
+
+// worth judges a run by each objective, beside the entitlements alone.
+func (r *row) worth(t *trial) services.Welfare {
+	utility := make([][]float64, len(t.services))
+	for i, s := range t.services {
+		for k := range t.entitled[i] {
+			from := time.Duration(k) * fineWindow
+			sent, met := count(r.outcomes[i], s.SLO, from, from+fineWindow)
+			u := share(met, sent) / s.SLO.Fraction
+			if u > 1 { // not where it is NaN
+				u = 1
+			}
+			utility[i] = append(utility[i], u)
+		}
+	}
+	return services.Judge(utility, t.entitled)
+}
+
+// inTimeAgain is the share of all requests that is in time when an overload is overcome.
+const inTimeAgain = 0.99
+
+// recovered returns the seconds from the end of an overload to the first stretch of two windows
+// in which nearly all requests of all services are in time, before until; nil: there is none.
+func recovered(outcomes [3][]outcome, slos [3]slo, end, until time.Duration) *float64 {
+	const whole = 2 * fineWindow
+	for from := end; from+whole <= until; from += time.Second {
+		sent, met := 0, 0
+		for i := range outcomes {
+			s, m := count(outcomes[i], slos[i], from, from+whole)
+			sent, met = sent+s, met+m
+		}
+		if float64(met) >= inTimeAgain*float64(sent) {
+			v := (from - end).Seconds()
+			return &v
+		}
+	}
+	return nil
+}
+
+// recover fills how long after each overload nearly all requests were in time again.
+func (r *row) recover(t *trial) {
+	var slos [3]slo
+	for i, s := range t.services {
+		slos[i] = s.SLO
+	}
+	spans := t.scenario.Overloads(t.whole)
+	for k, span := range spans {
+		until := t.whole
+		if k+1 < len(spans) {
+			until = spans[k+1].From
+		}
+		if span.To < t.whole {
+			r.Recovered = append(r.Recovered, recovered(r.outcomes, slos, span.To, until))
+		}
+	}
+}

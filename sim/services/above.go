@@ -1,0 +1,54 @@
+package services
+
+import "github.com/trimtab/trimtab/sim"
+
+// above is the group above the services: it has the pool as its quota, and shares what the
+// CPUs of the host give by the weights of those below, which have no quota. Their amounts are
+// their weights.
+type above struct {
+	pool, cpus float64
+	// left is what remains of the quota in this period, in core-seconds.
+	left float64
+	// wants, weights and given are of the services, in one step.
+	wants, weights, given []float64
+}
+
+func newAbove(s *Scenario) *above {
+	n := len(s.Services)
+	return &above{pool: s.Pool, cpus: cpus, wants: make([]float64, n), weights: make([]float64, n), given: make([]float64, n)}
+}
+
+// clone copies it.
+func (a *above) clone() *above {
+	n := len(a.wants)
+	return &above{pool: a.pool, cpus: a.cpus, left: a.left, wants: make([]float64, n), weights: make([]float64, n), given: make([]float64, n)}
+}
+
+// cpus is how many the host has, as that of the benchmark on real services.
+const cpus = 2
+
+// advance runs all services from t to t+step, the n-th step of a period. Counters of throttling
+// are those of the group above: the services have none.
+func (a *above) advance(qs []*queue, t float64, n int) {
+	if n == 0 {
+		a.left = a.pool * period
+	}
+	for i, q := range qs {
+		if q.arrive(t); n == 0 {
+			q.periods++
+		}
+		a.wants[i], a.weights[i] = q.wants(), q.quota
+	}
+	a.left -= sim.Share(min(a.cpus*step, a.left), a.wants, a.weights, a.given)
+	waits := false
+	for i, q := range qs {
+		q.serve(t, a.given[i])
+		q.leave(t)
+		waits = waits || len(q.waiting) > 0
+	}
+	if n == steps-1 && waits && a.left <= 1e-9 {
+		for _, q := range qs {
+			q.throttled++
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package sim
+
+// Share divides an amount among those who want some of it, by weight: the weighted max-min
+// share, which generalised processor sharing gives at every instant, and the kernel's
+// scheduler over a few milliseconds,
+//
+//	given = min(wants, level · weight),   with the level at which   Σ given = min(amount, Σ wants)
+//
+// so that nobody has less than its part by weight while it wants that, and nothing is left
+// while somebody wants more. Weights are > 0. given is overwritten; the slices have one
+// length. It returns the sum of what was given.
+//
+// Source: A. K. Parekh, R. G. Gallager, "A generalized processor sharing approach to flow
+// control in integrated services networks" (IEEE/ACM ToN 1993), equation (1).
+func Share(amount float64, wants, weights, given []float64) float64 {
+	left, open := max(0, amount), 0.0
+	for i, w := range wants {
+		if given[i] = 0; w > 0 {
+			given[i] = waits
+			open += weights[i]
+		}
+	}
+	// Whoever wants no more than the level gets it, which raises the level for the others.
+	for again := true; again && open > 0; {
+		again = false
+		level := left / open
+		left, open = max(0, amount), 0
+		for i := range given {
+			if given[i] == waits && wants[i] <= level*weights[i] {
+				given[i], again = wants[i], true
+			}
+			if given[i] == waits {
+				open += weights[i]
+			} else {
+				left -= given[i]
+			}
+		}
+		left = max(0, left)
+	}
+	sum := 0.0
+	for i := range given {
+		if given[i] == waits {
+			given[i] = min(wants[i], left*weights[i]/open)
+		}
+		sum += given[i]
+	}
+	return sum
+}
+
+// waits marks who is not served in full so far.
+const waits = -1
