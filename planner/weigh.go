@@ -38,7 +38,7 @@ import (
 const (
 	// crumb is the part of its entitlement that a workload keeps which is not served: enough
 	// for its probes.
-	crumb = 0.05
+	crumb = 0.01
 	// full and fuller are the parts of the pool that those who are served may want when one
 	// more is to be, and before one is given up: while long queues are worked off, what is
 	// wanted is known to about 15%.
@@ -231,6 +231,9 @@ func (r *decision) elect(asked []*seat) {
 		w.Curve = step(size*s.of.Unit, s.SLO, s.curve)
 		w.Demand = int(math.Ceil(size))
 		w.Max = max(min(prob.Units, w.Demand), w.Min)
+		if w.Current = w.Min; s.turn.Place > 0 {
+			w.Current = w.Max // of equal answers that which moves least
+		}
 		s.turn.Slice = max(s.lo, 1, int(crumb*r.planner.entitlement(s)/s.of.Unit))
 		rest -= s.turn.Slice
 	}
