@@ -5,7 +5,7 @@ VERSION := $(shell sed -n 's/^const thisRelease = "\(.*\)"/\1/p' cmd/trimtab/ver
 BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'
 PREFIX ?= /usr/local
 DESTDIR ?=
-FOR ?= 4m
+FOR ?= 6m
 FUZZTIME ?= 10s
 GOLANGCI := golangci-lint
 GOLANGCI_VERSION := v2.15.0
@@ -27,7 +27,7 @@ uninstall: ## remove what `make install` installed; data and configuration stay
 	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' ./deploy/install.sh uninstall
 
 .PHONY: demo
-demo: build ## build and run the main job: three real services under real load (FOR=4m)
+demo: build ## build and run the main job: three real services under real load (FOR=6m)
 	./bin/trimtab demo --for $(FOR)
 
 # Nobody looks at tests with a debugger: without tables for it the compiler takes an

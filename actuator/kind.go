@@ -82,6 +82,9 @@ type Location struct {
 	// for, where amounts are set as weights below a group that carries the limit of all; 0:
 	// they are set as quotas.
 	ShareUnit float64
+	// ShareMost is what a group may use in all where ShareUnit is set, in cores; 0: as much as
+	// the group above has.
+	ShareMost float64
 }
 
 // Several reports whether the location is a pattern.

@@ -177,10 +177,14 @@ type Weighed interface {
 // has that much at every instant at which it wants it, and what others leave idle, too.
 type Shared interface {
 	Knob
-	// Adopted reports whether nothing but the share and the group above bounds the target.
-	Adopted(ctx context.Context) (bool, error)
+	// Fit lowers what else bounds the target to what the group above is about to have, where
+	// that is less: version 1 of cgroups refuses a group above that has less than one below it.
+	Fit(ctx context.Context, above trimtab.Amount) error
+	// Adopted reports whether nothing bounds the target but the share, the operator's most and
+	// the group above, which has that much.
+	Adopted(ctx context.Context, above trimtab.Amount) (bool, error)
 	// Adopt lifts what else bounds it. What a restore puts back is in Undo.
-	Adopt(ctx context.Context) error
+	Adopt(ctx context.Context, above trimtab.Amount) error
 }
 
 // Settler is a knob that sets more than an amount: Settle takes back the rest, once the

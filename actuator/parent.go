@@ -41,9 +41,30 @@ func (h *held) shares() bool {
 // sharing is what the holding says of it.
 func (h *held) sharing() bool { _, ok := h.Knob.(Shared); return ok }
 
-// lift lifts the own limits of what shares by weight, journal first: what the group above
+// goal is what the group above is to have by a plan.
+func (a *Actuator) goal(p *trimtab.Plan) trimtab.Amount {
+	return a.parent.Knob.Nearest(trimtab.Units(min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))))
+}
+
+// fit has what shares by weight have no more of its own than the group above is about to have.
+func (a *Actuator) fit(ctx context.Context, p *trimtab.Plan) {
+	if a.parent != nil && a.reachParent(ctx, a.parent) == nil && a.goal(p).Less(a.parent.now) {
+		a.lighten(ctx, a.goal(p), Shared.Fit)
+	}
+}
+
+// lift lifts the own limits of what shares by weight, once the group above is bound: what that
 // has is the limit from then on.
 func (a *Actuator) lift(ctx context.Context) {
+	above := trimtab.Unlimited()
+	if a.parent != nil {
+		above = a.parent.now
+	}
+	a.lighten(ctx, above, Shared.Adopt)
+}
+
+// lighten takes a step towards shares of what the group above has, journal first.
+func (a *Actuator) lighten(ctx context.Context, above trimtab.Amount, step func(Shared, context.Context, trimtab.Amount) error) {
 	if !slices.ContainsFunc(a.knobs, (*held).shares) || a.parent != nil && (a.parentWhy != "" || a.reachParent(ctx, a.parent) != nil) {
 		return // bind says why, and tries it
 	}
@@ -51,16 +72,19 @@ func (a *Actuator) lift(ctx context.Context) {
 		if !h.shares() || a.claim(ctx, h) != "" {
 			continue
 		}
-		if err := a.liftOne(ctx, h, h.Knob.(Shared)); err != nil {
-			a.logger.Warn("lift own limit", "workload", h.Workload, "knob", h.Knob.String(), "err", err)
+		k := h.Knob.(Shared)
+		done, err := k.Adopted(ctx, above)
+		if err == nil && !done {
+			err = a.lightenOne(ctx, h, above, step)
+		}
+		if err != nil {
+			a.logger.Warn("lift own limit", "workload", h.Workload, "knob", k.String(), "err", err)
 		}
 	}
 }
 
-func (a *Actuator) liftOne(ctx context.Context, h *held, k Shared) error {
-	if done, err := k.Adopted(ctx); done || err != nil {
-		return err
-	}
+func (a *Actuator) lightenOne(ctx context.Context, h *held, above trimtab.Amount, step func(Shared, context.Context, trimtab.Amount) error) error {
+	k := h.Knob.(Shared)
 	if h.entry == nil {
 		e := &entry{KnobID: h.KnobID, ID: h.id, Undo: k.Undo(), Baseline: h.now, Wrote: []trimtab.Amount{h.now}}
 		if err := a.journal.Append(put(e.journalKey(), e)); err != nil {
@@ -68,7 +92,7 @@ func (a *Actuator) liftOne(ctx context.Context, h *held, k Shared) error {
 		}
 		h.entry = e
 	}
-	return k.Adopt(ctx)
+	return step(k, ctx, above)
 }
 
 // unlift gives back what shares by weight where the group above cannot carry the limit.
@@ -101,19 +125,20 @@ func (a *Actuator) parentProblem(why, remedy string) {
 }
 
 // bind sets the group above to what the pool may give here, when that changed and it may
-// be: up before what is below it, down after. raise says which is due.
+// be: up before what is below it, down after, but at once where that shares by weight. raise
+// says which is due.
 func (a *Actuator) bind(ctx context.Context, p *trimtab.Plan, moves []*move, raise bool) {
 	h := a.parent
 	shared := slices.ContainsFunc(a.knobs, (*held).shares)
 	if h == nil || !shared && !slices.ContainsFunc(a.knobs, func(k *held) bool { return k.moves() }) && !slices.ContainsFunc(moves, func(m *move) bool { return m.envelope != nil }) {
 		return
 	}
-	goal := h.Knob.Nearest(trimtab.Units(min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))))
+	goal := a.goal(p)
 	err := a.reachParent(ctx, h)
 	if err == nil && shared && h.entry == nil && h.now.Less(goal) {
 		return // the site's own limit is the tighter one
 	}
-	if err == nil && (same(h.now, goal) || h.now.Less(goal) != raise) {
+	if err == nil && (same(h.now, goal) || !shared && h.now.Less(goal) != raise) {
 		if same(h.now, goal) {
 			a.parentProblem("", "")
 		}

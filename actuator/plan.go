@@ -133,8 +133,9 @@ func (a *Actuator) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 	}
 	a.count("accepted")
 	had, _ := a.sums(nil)
-	a.lift(ctx)
+	a.fit(ctx, p)
 	a.bind(ctx, p, moves, true)
+	a.lift(ctx)
 	a.carryOut(ctx, p, moves)
 	a.lend(ctx, p)
 	a.bind(ctx, p, moves, false)

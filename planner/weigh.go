@@ -121,8 +121,9 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 		if over {
 			detail = "needs do not fit; the kernel shares by entitlement"
 		}
+		entitled := r.entitlements()
 		for _, s := range asked {
-			s.rest(r.planner.entitlement(s), detail)
+			s.rest(entitled[s.Name], detail)
 		}
 		return true
 	}
@@ -175,20 +176,6 @@ func (s *seat) wants() float64 {
 	return math.Max(want, 1)
 }
 
-// entitlement is what a workload is guaranteed, or its part of the pool by weight, in cores.
-func (p *Planner) entitlement(of *seat) float64 {
-	if of.dial.Guarantee > 0 {
-		return of.dial.Guarantee
-	}
-	all := 0.0
-	for _, w := range p.workloads {
-		if len(w.dials) > 0 && w.dials[0] != nil {
-			all += cmp.Or(w.Weight, 1)
-		}
-	}
-	return of.of.Capacity * cmp.Or(of.Weight, 1) / all
-}
-
 // rest has a seat keep its entitlement e, or go back to it.
 func (s *seat) rest(e float64, detail string) {
 	s.solved, s.served = true, true
@@ -220,7 +207,7 @@ func (r *decision) choose(asked []*seat) {
 
 // elect has the objective decide who is served, and divides the pool among them by turns.
 func (r *decision) elect(asked []*seat) {
-	prob := r.problem(asked)
+	prob, entitled := r.problem(asked), r.entitlements()
 	rest := prob.Units
 	for i, s := range asked {
 		w, of := &prob.Workloads[i], full
@@ -234,7 +221,7 @@ func (r *decision) elect(asked []*seat) {
 		if w.Current = w.Min; s.turn.Place > 0 {
 			w.Current = w.Max // of equal answers that which moves least
 		}
-		s.turn.Slice = max(s.lo, 1, int(crumb*r.planner.entitlement(s)/s.of.Unit))
+		s.turn.Slice = max(s.lo, 1, int(math.Max(crumb*entitled[s.Name], s.dial.Guarantee)/s.of.Unit))
 		rest -= s.turn.Slice
 	}
 	answer, err := r.planner.cfg.Policy.Solve(prob)

@@ -165,6 +165,33 @@ func TestAPoolThatSharesByWeightHasOneLimitAboveAndAllComesBack(t *testing.T) {
 	}
 }
 
+// bound is the limit of a group above that looks at what is below it when it is set.
+type bound struct {
+	actuator.Knob
+	look func()
+}
+
+func (b bound) Write(ctx context.Context, a trimtab.Amount) error {
+	b.look()
+	return b.Knob.Write(ctx, a)
+}
+
+func TestQuotasAreLiftedOnceTheGroupAboveHasItsLimitAndNotBefore(t *testing.T) {
+	root := tree(t, map[string]string{"pool/cpu.max": "max 100000\n", "pool/a/cpu.max": "175000 100000\n", "pool/a/cpu.weight": "100\n"})
+	looked := "" // version 1 refuses less above than below
+	a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: "p", Dir: t.TempDir(), Reopen: cgroup.Kind().Reopen,
+		Parent:  bound{openKnob(t, cgroup.Config{Root: root, Path: "pool"}), func() { looked += content(t, root, "pool/a/cpu.max") }},
+		Targets: []actuator.Target{{KnobID: trimtab.KnobID{Workload: "w", Resource: "cpu"}, Knob: openShare(t, root, "pool/a", 0.5), Min: 0.01, Max: 1, Mode: trimtab.Act}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close(t.Context())
+	a.Handle(t.Context(), &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Now(), Capacity: 1, Lease: 30})
+	if got := strings.Fields(looked + " " + content(t, root, "pool/cpu.max") + " " + content(t, root, "pool/a/cpu.max")); strings.Join(got, " ") != "100000 100000 100000 100000 max 100000" {
+		t.Errorf("the group had %q when that above was set; then above, and below: %q", looked, got)
+	}
+}
+
 // refusing is a limit that cannot be set, as that of a group whose owner took the right away.
 type refusing struct{ actuator.Knob }
 
@@ -176,7 +203,10 @@ type lifted struct {
 	times *int
 }
 
-func (l lifted) Adopt(ctx context.Context) error { *l.times++; return l.Share.Adopt(ctx) }
+func (l lifted) Adopt(ctx context.Context, above trimtab.Amount) error {
+	*l.times++
+	return l.Share.Adopt(ctx, above)
+}
 
 func TestWhereTheLimitAboveCannotBeSetQuotasStayAndAreNotLiftedAgainAndAgain(t *testing.T) {
 	root := tree(t, map[string]string{"pool/cpu.max": "max 100000\n", "pool/a/cpu.max": "75000 100000\n", "pool/a/cpu.weight": "100\n"})

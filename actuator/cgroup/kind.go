@@ -34,7 +34,11 @@ func Kind() actuator.Kind {
 				return actuator.OrNil(OpenWeight(c))
 			}
 			if at.ShareUnit > 0 {
-				return actuator.OrNil(OpenShare(c, at.ShareUnit))
+				most := trimtab.Unlimited()
+				if at.ShareMost > 0 {
+					most = trimtab.Units(at.ShareMost)
+				}
+				return actuator.OrNil(OpenShare(c, at.ShareUnit, most))
 			}
 			return actuator.OrNil(Open(c))
 		},

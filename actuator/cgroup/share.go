@@ -21,13 +21,16 @@ import (
 //	amount = weight / usual weight · Unit
 //
 // so that n groups of the usual weight under a limit of C have C/n each with Unit = C/n. A
-// quota of the group's own is lifted by Adopt, and comes back with Restore.
+// quota of the group's own is lifted by Adopt, as far as the operator lets it, and comes back
+// with Restore.
 //
 // Source: Linux, cgroup-v2.rst, "cpu.weight"; sched-design-CFS.rst. That weights in proportion
 // to amounts give no less at any instant than quotas of these amounts is in docs/operations.md, "CPU by weight".
 type Share struct {
 	*Weight
 	unit float64
+	// most is the quota that it has meanwhile.
+	most trimtab.Amount
 	// was is what the group had before the first write.
 	was *shareBefore
 }
@@ -45,8 +48,9 @@ type shareBefore struct {
 	Quota  trimtab.Amount `json:"quota"`
 }
 
-// OpenShare opens the root as Open does. unit is the amount of the usual weight, in cores, > 0.
-func OpenShare(c Config, unit float64) (*Share, error) {
+// OpenShare opens the root as Open does. unit is the amount of the usual weight, in cores, > 0,
+// most what the group may use in all.
+func OpenShare(c Config, unit float64, most trimtab.Amount) (*Share, error) {
 	if !(unit > 0) || math.IsInf(unit, 0) {
 		return nil, trimtab.Invalidf("cgroup %s: %v cores of the usual weight", c.Path, unit)
 	}
@@ -54,7 +58,7 @@ func OpenShare(c Config, unit float64) (*Share, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Share{Weight: w, unit: unit}, nil
+	return &Share{Weight: w, unit: unit, most: most}, nil
 }
 
 // shareKind marks what Undo returns.
@@ -82,7 +86,7 @@ func ReopenShare(b []byte) (*Share, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := OpenShare(u.Config, u.Unit)
+	k, err := OpenShare(u.Config, u.Unit, trimtab.Unlimited())
 	if err == nil {
 		k.was = u.Was
 	}
@@ -151,21 +155,43 @@ func (k *Share) Write(ctx context.Context, a trimtab.Amount) error {
 	return k.Weight.Write(ctx, k.weight(a))
 }
 
-// Adopted reports whether the group has no quota of its own.
-func (k *Share) Adopted(ctx context.Context) (bool, error) {
+// own is the quota that the group has of its own below one of so much: that of its most, where
+// it is less.
+func (k *Share) own(above trimtab.Amount) trimtab.Amount {
+	if k.most.Less(above) {
+		return k.most
+	}
+	return trimtab.Unlimited()
+}
+
+// Adopted reports whether the group has no quota of its own but that of its most.
+func (k *Share) Adopted(ctx context.Context, above trimtab.Amount) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, fmt.Errorf("read quota of cgroup %s: %w", k.config.Path, err)
 	}
 	q, err := k.quota()
-	return q.Amount().Unlimited, err
+	return q.Amount().Equal(q.With(k.own(above)).Amount(), quantum), err
 }
 
-// Adopt lifts the group's own quota.
-func (k *Share) Adopt(ctx context.Context) error {
-	if err := k.Owned(); err != nil {
-		return fmt.Errorf("lift quota of cgroup %s: %w", k.config.Path, err)
+// Fit lowers the group's own quota to what the group above is about to have.
+func (k *Share) Fit(ctx context.Context, above trimtab.Amount) error {
+	q, err := k.quota()
+	if err != nil || q.Amount().Unlimited || !above.Less(q.Amount()) {
+		return err
 	}
-	return k.setQuota(ctx, trimtab.Unlimited())
+	return k.bound(ctx, above)
+}
+
+// Adopt lifts the group's own quota to its most.
+func (k *Share) Adopt(ctx context.Context, above trimtab.Amount) error {
+	return k.bound(ctx, k.own(above))
+}
+
+func (k *Share) bound(ctx context.Context, to trimtab.Amount) error {
+	if err := k.Owned(); err != nil {
+		return fmt.Errorf("set quota of cgroup %s: %w", k.config.Path, err)
+	}
+	return k.setQuota(ctx, to)
 }
 
 // Restore puts back weight and quota.

@@ -21,7 +21,7 @@ func reopenShare(undo []byte) (actuator.Knob, error) { return cgroup.ReopenShare
 
 func openShare(t *testing.T, root, path string, unit float64) *cgroup.Share {
 	t.Helper()
-	k, err := cgroup.OpenShare(cgroup.Config{Root: root, Path: path}, unit)
+	k, err := cgroup.OpenShare(cgroup.Config{Root: root, Path: path}, unit, trimtab.Unlimited())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,10 +102,11 @@ func TestWeightAndQuotaOfAShareComeBackAsTheyWere(t *testing.T) {
 		k := openShare(t, root, "a", 0.3)
 		undo := k.Undo()
 		for range rapid.IntRange(0, 4).Draw(rt, "writes") {
-			if err := k.Adopt(t.Context()); err != nil {
+			above := trimtab.Units(rapid.Float64Range(0.1, 3).Draw(rt, "above"))
+			if err := errors.Join(k.Fit(t.Context(), above), k.Adopt(t.Context(), above)); err != nil {
 				rt.Fatal(err)
 			}
-			if done, err := k.Adopted(t.Context()); !done || err != nil {
+			if done, err := k.Adopted(t.Context(), above); !done || err != nil {
 				rt.Fatal(done, err)
 			}
 			if err := k.Write(t.Context(), trimtab.Units(rapid.Float64Range(0.01, 2).Draw(rt, "amount"))); err != nil {
@@ -146,7 +147,7 @@ func TestAGroupThatIsNotOfThePoolIsAStrangerBesideIt(t *testing.T) {
 func TestAShareOfASystemdUnitIsRefused(t *testing.T) {
 	root := tree(t, map[string]string{"x.service/cpu.weight": "100\n", "x.service/cpu.max": "max 100000", systemdsOwn: ""})
 	k := openShare(t, root, "x.service", 1)
-	for _, err := range []error{k.MayWrite(t.Context()), k.Write(t.Context(), trimtab.Units(1)), k.Adopt(t.Context())} {
+	for _, err := range []error{k.MayWrite(t.Context()), k.Write(t.Context(), trimtab.Units(1)), k.Adopt(t.Context(), trimtab.Unlimited())} {
 		if !errors.Is(err, trimtab.ErrRefused) {
 			t.Errorf("%v, want refused", err)
 		}

@@ -20,19 +20,19 @@ import (
 
 // demoCmd is `trimtab demo`.
 type demoCmd struct {
-	For      time.Duration `help:"Length of both phases together." default:"4m"`
+	For      time.Duration `help:"Length of all phases together: the kernel alone (with cgroups), equal shares, trimtab." default:"6m"`
 	Report   string        `help:"File for the report, as JSON." type:"path" placeholder:"FILE"`
 	Headless bool          `help:"Print lines instead of a live table."`
 	Knob     string        `help:"What to adjust: a cgroup quota if a hierarchy is writable, else the number of worker processes." enum:"auto,cgroup,process" default:"auto"`
 	Seed     uint64        `help:"Seed of load and services; 0 picks one and prints it." default:"0"`
 	Record   string        `help:"Directory to record into, with the configuration, so that trimtab replay can be tried at once." type:"path" placeholder:"DIR"`
-	Keep     bool          `help:"Go on after both phases, with trimtab in charge, until Ctrl-C."`
+	Keep     bool          `help:"Go on after all phases, with trimtab in charge, until Ctrl-C."`
 	Listen   string        `name:"web.listen-address" help:"Address of page, API and metrics while it runs." default:"127.0.0.1:9600"`
 }
 
 // Example is shown by --help.
 func (demoCmd) Example() string {
-	return "trimtab demo                                       # a live table; the page is at http://127.0.0.1:9600\ntrimtab demo --headless --for 3m --report out.json # for programs\ntrimtab demo --record rec --keep                   # goes on until Ctrl-C; then trimtab replay rec --config.file rec/trimtab.yaml"
+	return "trimtab demo                                       # a live table; the page is at http://127.0.0.1:9600\ntrimtab demo --headless --for 4m --report out.json # for programs\ntrimtab demo --record rec --keep                   # goes on until Ctrl-C; then trimtab replay rec --config.file rec/trimtab.yaml"
 }
 
 // Run plays the demo.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -56,7 +57,8 @@ type draft struct {
 	unasked error
 	lines   []string
 	knobs   int
-	series  bool // a query was written
+	knobbed []string // the groups of all knobs
+	series  bool     // a query was written
 }
 
 // Run prints a configuration that recommends where a limit was found, and only watches
@@ -182,7 +184,25 @@ func (d *draft) group(service string) string {
 		return ""
 	}
 	slices.SortFunc(fits, func(a, b string) int { return len(a) - len(b) })
+	d.knobbed = append(d.knobbed, fits[0])
 	return fits[0]
+}
+
+// apart reports whether the groups of the knobs have no group of their own in common.
+func (d *draft) apart() bool {
+	all := slices.DeleteFunc(slices.Concat(d.given.Cgroups, d.knobbed), func(g string) bool { return g == "" })
+	if len(all) == 0 {
+		return false
+	}
+	above := path.Dir(all[0])
+	ours := func(g string) bool {
+		return slices.ContainsFunc(all, func(of string) bool {
+			ok, err := path.Match(hostfs.PlainPattern(of), g)
+			return ok && err == nil
+		})
+	}
+	return above == "." || slices.ContainsFunc(all, func(g string) bool { return path.Dir(g) != above }) ||
+		slices.ContainsFunc(d.groups, func(g string) bool { return path.Dir(g) == above && !ours(g) })
 }
 
 func (d *draft) add(format string, args ...any) {
@@ -249,6 +269,10 @@ func (d *draft) text() string {
 	}
 	for _, key := range d.given.Secrets {
 		head = append(head, fmt.Sprintf("# %s is set in %s, and secret: write it here, or better a file of it, before you start this", key, d.from))
+	}
+	if d.knobs > 0 && d.apart() {
+		head = append(head, "# In mode act each workload gets a CPU quota, and loses what it leaves idle: their control groups have no group of their own in common.",
+			"# To have them share by weight (docs/operations.md), "+view.MakeGroup)
 	}
 	head = append(head, "workloads:")
 	for i, w := range d.given.Workloads {

@@ -22,22 +22,28 @@ func fastPanels() []string {
 	return []string{"workload.json / Between rounds", "workload.json / Borrowed and lent", "workload.json / Fast loop", "workload.json / Groups of the fast loop"}
 }
 
-// fastProgram is a program whose agent moves the quotas of real groups, under the group
-// above them.
-func fastProgram(t *testing.T) *program {
+// belowOne is a program whose workloads are real groups, and the group above them.
+func belowOne(t *testing.T) (p *program, above string) {
 	t.Helper()
 	q := kernelQuotas(t)
-	p := prepare(t, q, "")
-	top := filepath.Base(q.root)
+	p, above = prepare(t, q, ""), filepath.Base(q.root)
 	p.text = strings.Replace(p.text, fmt.Sprintf("cgroup_root: %q", q.root), fmt.Sprintf("cgroup_root: %q, lock_dir: %q", filepath.Dir(q.root), filepath.Join(p.dir, "locks")), 1)
 	for _, name := range []string{"hungry", "modest"} {
-		p.text = strings.Replace(p.text, "cgroup: "+name, "cgroup: "+top+"/"+name, 1)
+		p.text = strings.Replace(p.text, "cgroup: "+name, "cgroup: "+above+"/"+name, 1)
 	}
-	p.text += fmt.Sprintf("fast: {mode: act, parent: %q}\n", top)
 	// What else this machine does must not keep its processes from using what they have.
 	if err := os.WriteFile(filepath.Join(q.root, "cpu.shares"), []byte("262144"), 0o644); err != nil {
 		t.Skipf("no shares of version 1: %v", err)
 	}
+	return p, above
+}
+
+// fastProgram is a program whose agent moves the quotas of real groups, under the group
+// above them.
+func fastProgram(t *testing.T) *program {
+	t.Helper()
+	p, above := belowOne(t)
+	p.text += fmt.Sprintf("fast: {mode: act, parent: %q}\n", above)
 	return p
 }
 

@@ -83,6 +83,7 @@ func TestEverySampleValidates(t *testing.T) {
 		return &cgroup.Reading{
 			At: time.Duration(rapid.Int64Min(0).Draw(r, "at")), Used: time.Duration(rapid.Int64Min(0).Draw(r, "used")),
 			Periods: rapid.Uint64().Draw(r, "periods"), Throttled: rapid.Uint64().Draw(r, "throttled"),
+			Above: rapid.Uint64().Draw(r, "periods above"), Stopped: rapid.Uint64().Draw(r, "throttled above"),
 			Quota: hostfs.Quota{Micros: rapid.Int64Min(-1).Draw(r, "quota"), Period: rapid.Int64Range(1000, 1000000).Draw(r, "period")},
 		}
 	})
@@ -408,8 +409,8 @@ func TestOfGroupsThatCameAndWentNothingIsOpen(t *testing.T) {
 	}
 }
 
-// A group without a quota of its own is stopped by that of the nearest group above.
-func TestAGroupWithoutAQuotaTellsHowOftenTheLimitAboveWasUsedUp(t *testing.T) {
+// A group is stopped by its own quota, and by that of the nearest group above with one.
+func TestAGroupTellsHowOftenItsOwnLimitOrThatAboveWasUsedUp(t *testing.T) {
 	root := t.TempDir()
 	stat := func(group, quota string, used, periods, throttled int) {
 		put(t, quota+" 100000\n", root, group, "cpu.max")
@@ -426,7 +427,11 @@ func TestAGroupWithoutAQuotaTellsHowOftenTheLimitAboveWasUsedUp(t *testing.T) {
 	throttled(func(s *trimtab.Sample) bool { return s.Missing == "no period elapsed" })
 	stat("top/pool", "66000", 19, 140, 30)
 	throttled(func(s *trimtab.Sample) bool { return s.Value == 0.25 })
-	stat("top/pool/a", "100000", 9, 7, 7)
+	stat("top/pool/a", "100000", 9, 8, 4)
+	throttled(func(s *trimtab.Sample) bool { return s.Value == 0.5 })
+	stat("top/pool", "66000", 29, 150, 35)
+	throttled(func(s *trimtab.Sample) bool { return s.Value == 0.5 })
+	stat("top/pool", "max", 29, 150, 35)
 	throttled(func(s *trimtab.Sample) bool { return s.Missing == "first reading" })
 	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "" })
 }

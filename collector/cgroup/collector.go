@@ -161,7 +161,7 @@ func (c *Collector) round(ctx context.Context) {
 			g := c.groups[i][name]
 			at := hostfs.BootTime()
 			after, err := read(c.root, c.usage, g.Path)
-			if after.At = at; err == nil && after.Quota.Amount().Unlimited {
+			if after.At = at; err == nil {
 				c.bounded(&after, g.Path)
 			}
 			c.note(t, g, err)
@@ -191,7 +191,7 @@ func (c *Collector) bounded(r *Reading, of string) {
 			c.above[up] = above
 		}
 		if !above.Quota.Amount().Unlimited {
-			r.Periods, r.Throttled, r.By = above.Periods, above.Throttled, up
+			r.Above, r.Stopped, r.By = above.Periods, above.Throttled, up
 			return
 		}
 	}

@@ -1,8 +1,8 @@
 // Package cgroup reads what control groups used, of version 1 and 2:
 //
 //	usage     = Δ CPU time / Δ t                   in cores, over the interval
-//	throttled = Δ nr_throttled / Δ nr_periods      in [0, 1], of the group's own quota,
-//	            or, where it has none, of that of the nearest group above with one
+//	throttled = Δ nr_throttled / Δ nr_periods      in [0, 1], of the group's own quota
+//	            or of that of the nearest group above with one: the larger
 //	allocation = quota / period                    in cores
 //
 // Source: Linux, cgroup-v2.rst, "CPU Interface Files" (cpu.stat, cpu.max),

@@ -52,16 +52,20 @@ func Samples(workload string, now time.Time, before, after *Reading, err error) 
 	window := after.At - before.At
 	usage.Window, throttled.Window = trimtab.SecondsOf(window), trimtab.SecondsOf(window)
 	usage.Value = (after.Used - before.Used).Seconds() / window.Seconds()
-	switch periods := after.Periods - before.Periods; {
+	own, above := after.Periods-before.Periods, after.Above-before.Above
+	switch {
 	case after.By != before.By:
 		throttled.Missing = first // of these counters
-	case periods > 0:
-		throttled.Value = min(1, float64(after.Throttled-before.Throttled)/float64(periods))
-	default:
+	case own == 0 && above == 0:
 		throttled.Missing = idle
+	default:
+		throttled.Value = max(part(after.Throttled-before.Throttled, own), part(after.Stopped-before.Stopped, above))
 	}
 	return all
 }
+
+// part is n of so many, at most all; 0 of none.
+func part(n, of uint64) float64 { return min(1, float64(n)/float64(max(of, 1))) }
 
 // incomparable says why the difference of two readings means nothing, or "".
 func incomparable(before, after *Reading) string {
@@ -70,7 +74,8 @@ func incomparable(before, after *Reading) string {
 		return first
 	case after.Used < before.Used, after.At <= before.At:
 		return reset
-	case after.By == before.By && (after.Periods < before.Periods || after.Throttled < before.Throttled):
+	case after.Periods < before.Periods, after.Throttled < before.Throttled,
+		after.By == before.By && (after.Above < before.Above || after.Stopped < before.Stopped):
 		return reset
 	}
 	return ""

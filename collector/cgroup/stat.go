@@ -20,10 +20,11 @@ type Reading struct {
 	At time.Duration
 	// Used is all CPU time so far.
 	Used time.Duration
-	// Periods and Throttled count all periods of a quota, and those in which it stopped what
-	// it bounds: the group's own, or, where it has none, that of the nearest group above with
-	// one, which By names.
+	// Periods and Throttled count all periods of the group's own quota, and those in which it
+	// stopped the group; Above and Stopped those of the nearest group above with a quota, which
+	// By names.
 	Periods, Throttled uint64
+	Above, Stopped     uint64
 	By                 string
 	// Quota is the group's own quota in force.
 	Quota hostfs.Quota

@@ -19,6 +19,10 @@ const draftMargin = 1.5
 // that other hours may be slower: the bound speaks of the hours seen.
 const draftLong = 20 * time.Hour
 
+// MakeGroup says how workloads get a group of their own in common, in which they share CPU by
+// weight.
+const MakeGroup = "put the control groups of the pool's workloads, and nothing else, below one group: Slice=shop.slice in their units, --cgroup-parent of containers, or mkdir; then name them in their knobs"
+
 // Draft returns what a configuration may say of a service that was found in spans, as
 // lines of a list of workloads; each has its reason. group is the control group that is
 // named like the service, and cores what its host has; without them, or with too few

@@ -54,7 +54,7 @@ func TestTheDemoReportsBothPhasesAndLeavesNothingBehind(t *testing.T) {
 	var spans *sink
 	var setup *Setup
 	pipeline := &idle{}
-	report, err := Run(t.Context(), Config{For: 4 * time.Second, Knob: KnobProcess, Self: command, Seed: 11, Report: file, Stderr: os.Stderr,
+	report, err := Run(t.Context(), Config{For: 6 * time.Second, Knob: KnobProcess, Self: command, Seed: 11, Report: file, Stderr: os.Stderr,
 		Start: func(_ context.Context, s *Setup) (Pipeline, error) {
 			setup = s
 			spans, _ = openSink(t, s.OTLP)
@@ -340,7 +340,7 @@ func (*moving) Root() string                        { return "" }
 func (*moving) Add(context.Context, *Service) error { return nil }
 func (*moving) Close() error                        { return nil }
 
-func (m *moving) Read(_ context.Context, s *Service) (float64, error) {
+func (m *moving) Has(_ context.Context, s *Service) (float64, error) {
 	m.reads++
 	moved := m.reads > 1 // after a was read for the first time
 	if (s.Name == "a") == moved {
@@ -364,7 +364,7 @@ func TestTheTableFitsATerminalAndColoursOnlyWhenAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &frame{phase: "equal", at: 90 * time.Second, day: 2 * time.Minute, setup: s,
+	f := &frame{phase: Kernel, number: 1, of: 3, at: 90 * time.Second, day: 2 * time.Minute, setup: s,
 		results: make([]loadgen.Result, 3), allocations: []float64{0.123, 0.96, 0.117}}
 	f.results[0] = loadgen.Result{Requests: 12345, OK: 5, Over: time.Second}
 	f.results[0].Latency.Add(2.02, 1)

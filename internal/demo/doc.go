@@ -1,6 +1,7 @@
 // Package demo plays trimtab's demonstration: three real services of its own
-// under real load on this machine, one day compressed into minutes, twice,
-// first under equal shares, then with trimtab in charge of the shares.
+// under real load on this machine, one day compressed into minutes, again and again:
+// where there are cgroups first by the kernel alone, with one quota for all services and
+// equal weights; then under equal shares; then with trimtab in charge of the shares.
 //
 // The pool holds less than equal shares would need to serve every service at
 // its peak; the peaks come at different times of the day, so that shares which
@@ -21,6 +22,6 @@
 // plays the load and draws the table. It does not start the pipeline: the
 // caller hands in how ([Config.Start]). It decides nothing about shares.
 //
-//	err := demo.Run(ctx, demo.Config{For: 4 * time.Minute, Knob: "auto", Out: os.Stdout,
+//	err := demo.Run(ctx, demo.Config{For: 6 * time.Minute, Knob: "auto", Out: os.Stdout,
 //		Self: []string{os.Args[0], "demo-service"}, Start: startPipeline})
 package demo

@@ -25,11 +25,21 @@ type place interface {
 	Root() string
 	// Add starts a service at its equal share and sets its Handle.
 	Add(ctx context.Context, s *Service) error
-	// Read returns the allocation in force; Set changes it, as trimtab does.
+	// Has returns the allocation in force, Read the limit that is set, without which it
+	// fails; Set changes it, as trimtab does.
+	Has(ctx context.Context, s *Service) (float64, error)
 	Read(ctx context.Context, s *Service) (float64, error)
 	Set(ctx context.Context, s *Service, amount float64) error
 	// Close ends all processes and removes what Add made.
 	Close() error
+}
+
+// sharing is a place in which the kernel can share the pool by itself.
+type sharing interface {
+	// Release leaves the services to one quota of the pool's size on the group above them and
+	// equal weights; Bind brings their equal shares back, and takes that quota away.
+	Release(ctx context.Context) error
+	Bind(ctx context.Context) error
 }
 
 // knob is what a place turns for one service.
@@ -41,7 +51,10 @@ type knob interface {
 // turned are the knobs by service.
 type turned map[string]knob
 
-// Read returns the allocation in force.
+// Has returns the allocation in force: the limit.
+func (t turned) Has(ctx context.Context, s *Service) (float64, error) { return t.Read(ctx, s) }
+
+// Read returns the limit that is set.
 func (t turned) Read(ctx context.Context, s *Service) (float64, error) {
 	a, err := t[s.Name].Read(ctx)
 	if err != nil {

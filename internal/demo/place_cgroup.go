@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,12 +18,17 @@ import (
 )
 
 // cgroupPlace runs each service in a control group of its own with a CPU
-// quota, made beneath Root and removed by Close.
+// quota, below one for all of them, made beneath Root and removed by Close.
 type cgroupPlace struct {
 	turned
 	root     string
 	launcher *Launcher
-	groups   []*cgroup.Group
+	// groups are those that were made, the one above first; above is its quota.
+	groups []*cgroup.Group
+	above  *cgroup.CPU
+	// services are those that were added, with the weights of their groups.
+	services []*Service
+	weights  []*cgroup.Weight
 }
 
 // openCgroup finds a directory beneath which this process may make groups
@@ -38,14 +44,29 @@ func openCgroup(launcher *Launcher) (*cgroupPlace, error) {
 		err := cgroup.Writable(root)
 		if err == nil {
 			sweep(root)
-			return &cgroupPlace{turned: turned{}, root: root, launcher: launcher}, nil
+			p := &cgroupPlace{turned: turned{}, root: root, launcher: launcher}
+			if err = p.open(); err == nil {
+				return p, nil
+			}
+			err = errors.Join(err, p.Close())
 		}
 		tried = append(tried, fmt.Errorf("try %s: %w", root, err))
 	}
 	return nil, errors.Join(tried...)
 }
 
-// groupPrefix, process id and service name a group.
+// open makes the group for all services.
+func (p *cgroupPlace) open() error {
+	group, err := cgroup.Create(p.root, fmt.Sprintf("%s%d-pool", groupPrefix, os.Getpid()))
+	if err != nil {
+		return err
+	}
+	p.groups = append(p.groups, group)
+	p.above, err = cgroup.Open(cgroup.Config{Root: p.root, Path: group.Path()})
+	return err
+}
+
+// groupPrefix and process id begin the name of the group for all services.
 const groupPrefix = "trimtab-demo-"
 
 // sweep removes what a demo that was killed left: groups of a process that is
@@ -61,11 +82,20 @@ func sweep(root string) {
 		if _, err := fmt.Sscanf(name, groupPrefix+"%d-", &pid); err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			continue
 		}
-		if g, err := cgroup.Create(root, name); err == nil {
-			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-			_ = g.Remove(ctx)
-			cancel()
+		below, _ := filepath.Glob(filepath.Join(root, name, "*", "cgroup.procs"))
+		for _, file := range below {
+			remove(root, path.Join(name, filepath.Base(filepath.Dir(file))))
 		}
+		remove(root, name)
+	}
+}
+
+// remove removes a group that nobody uses.
+func remove(root, name string) {
+	if g, err := cgroup.Create(root, name); err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		_ = g.Remove(ctx)
+		cancel()
 	}
 }
 
@@ -105,12 +135,17 @@ func (p *cgroupPlace) Root() string { return p.root }
 // Add makes the service's group with its equal share as quota, and starts its
 // components in it. Handle is the group's path below Root.
 func (p *cgroupPlace) Add(ctx context.Context, s *Service) error {
-	group, err := cgroup.Create(p.root, fmt.Sprintf("%s%d-%s", groupPrefix, os.Getpid(), s.Name))
+	group, err := cgroup.Create(p.root, path.Join(p.groups[0].Path(), s.Name))
 	if err != nil {
 		return err
 	}
 	p.groups = append(p.groups, group)
 	s.Handle = group.Path()
+	weight, err := cgroup.OpenWeight(cgroup.Config{Root: p.root, Path: group.Path()})
+	if err != nil {
+		return err
+	}
+	p.services, p.weights = append(p.services, s), append(p.weights, weight)
 	knob, err := cgroup.Open(cgroup.Config{Root: p.root, Path: group.Path()})
 	if err != nil {
 		return err
@@ -136,15 +171,75 @@ func (p *cgroupPlace) Add(ctx context.Context, s *Service) error {
 	return nil
 }
 
-// Close ends the processes and removes the groups.
+// capacity is the sum of the equal shares.
+func (p *cgroupPlace) capacity() (sum float64) {
+	for _, s := range p.services {
+		sum += s.Equal
+	}
+	return sum
+}
+
+// Has returns the quota of a service, or, while the group above has one, the part of what all
+// share that the service has by its weight.
+func (p *cgroupPlace) Has(ctx context.Context, s *Service) (float64, error) {
+	above, err := p.above.Read(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if above.Unlimited {
+		return p.Read(ctx, s)
+	}
+	own, sum := 0.0, 0.0
+	for i, other := range p.services {
+		weight, err := p.weights[i].Read(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if sum += weight.Value; other == s {
+			own = weight.Value
+		}
+	}
+	return above.Value * own / sum, nil
+}
+
+// Release sets the quota above before it lifts those of the services.
+func (p *cgroupPlace) Release(ctx context.Context) error {
+	if err := p.above.Write(ctx, trimtab.Units(p.capacity())); err != nil {
+		return err
+	}
+	for _, s := range p.services {
+		if err := p.turned[s.Name].Write(ctx, trimtab.Unlimited()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bind sets the equal shares before it lifts the quota above.
+func (p *cgroupPlace) Bind(ctx context.Context) error {
+	for _, s := range p.services {
+		if err := p.Set(ctx, s, s.Equal); err != nil {
+			return err
+		}
+	}
+	return p.above.Write(ctx, trimtab.Unlimited())
+}
+
+// Close ends the processes and removes the groups, the one above last.
 func (p *cgroupPlace) Close() error {
 	p.launcher.Close()
 	failed := []error{p.turned.close()}
+	for _, w := range p.weights {
+		failed = append(failed, w.Close())
+	}
+	if p.above != nil {
+		failed = append(failed, p.above.Close())
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	for _, g := range p.groups {
+	for _, g := range slices.Backward(p.groups) {
 		failed = append(failed, g.Remove(ctx))
 	}
-	p.groups = nil
+	p.groups, p.weights, p.above = nil, nil, nil
 	return errors.Join(failed...)
 }

@@ -150,18 +150,22 @@ func playOracle(t *testing.T, knob string) {
 		}
 	}
 	var o *oracle
+	phases := 2
+	if knob == KnobCgroup {
+		phases = 3
+	}
 	report, err := Run(t.Context(), Config{
 		For: length, Knob: knob, Self: self(t), Seed: 7, Stderr: os.Stderr, Screen: &Screen{Out: os.Stdout}, Report: t.TempDir() + "/report.json",
 		Start: func(ctx context.Context, s *Setup) (Pipeline, error) {
 			spans, _ := openSink(t, s.OTLP)
-			o = &oracle{setup: s, place: knobsOf(t, s), day: length / 2, sink: spans}
+			o = &oracle{setup: s, place: knobsOf(t, s), day: length / time.Duration(phases), sink: spans}
 			return o, nil
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Phases) != 2 || !report.Restored || report.MaxAllocatedSum > report.Capacity+1e-9 {
+	if len(report.Phases) != phases || !report.Restored || report.MaxAllocatedSum > report.Capacity+1e-9 {
 		t.Errorf("report %+v", report)
 	}
 	o.sink.read(func() {

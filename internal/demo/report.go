@@ -39,9 +39,17 @@ type Report struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
+// Names of phases: the kernel alone, which is one quota for all services and equal weights, and
+// which only cgroups have; equal limits, while trimtab watches; trimtab in charge.
+const (
+	Kernel  = "kernel"
+	Equal   = "equal"
+	Learned = "learned"
+)
+
 // Phase is one playing of the day.
 type Phase struct {
-	// Name is "equal" or "learned".
+	// Name is Kernel, Equal or Learned.
 	Name     string          `json:"phase"`
 	Services []ServiceResult `json:"services"`
 	// MinUtility is the least utility, Social the mean of the utilities.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -36,7 +37,7 @@ type Start func(ctx context.Context, s *Setup) (Pipeline, error)
 
 // Config says how to play the demo.
 type Config struct {
-	// For is how long both phases take together, >= 4 s; 0: 4 min.
+	// For is how long all phases take together, >= 6 s; 0: 6 min.
 	For time.Duration
 	// Report is the file for the report; empty: none.
 	Report string
@@ -45,7 +46,7 @@ type Config struct {
 	Knob string
 	// Screen draws the table; nil: prints nothing.
 	Screen *Screen
-	// Keep goes on after both phases, with trimtab in charge, until ctx ends.
+	// Keep goes on after all phases, with trimtab in charge, until ctx ends.
 	Keep bool
 	// Next is printed at the end: what to try next.
 	Next string
@@ -67,7 +68,10 @@ type run struct {
 	place     place
 	watch     *watch
 	report    *Report
-	// kept tells that both phases were played and that it went on after them.
+	// phases are the names of those that are played, in order, each for day.
+	phases []string
+	length time.Duration
+	// kept tells that all phases were played and that it went on after them.
 	kept bool
 }
 
@@ -94,7 +98,7 @@ func (o *output) Write(b []byte) (int, error) {
 // cgroups that it made are gone when it returns.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if cfg.For == 0 {
-		cfg.For = 4 * time.Minute
+		cfg.For = 6 * time.Minute
 	}
 	if cfg.Seed == 0 {
 		cfg.Seed = rand.Uint64N(1e6) + 1
@@ -102,15 +106,15 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if cfg.Screen == nil {
 		cfg.Screen = &Screen{Out: io.Discard}
 	}
-	if cfg.For < 4*time.Second || len(cfg.Self) == 0 || cfg.Start == nil {
-		return nil, trimtab.Invalidf("demo for %v: want at least 4s, a command and a pipeline", cfg.For)
+	if cfg.For < 6*time.Second || len(cfg.Self) == 0 || cfg.Start == nil {
+		return nil, trimtab.Invalidf("demo for %v: want at least 6s, a command and a pipeline", cfg.For)
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	screen := *cfg.Screen // whose output may be closed, by head for one
 	screen.Out = &output{Writer: screen.Out, closed: func(err error) { fail(fmt.Errorf("%w: %w", ErrOutput, err)) }}
 	cfg.Screen = &screen
-	r := &run{Config: cfg, report: &Report{Seed: cfg.Seed, Day: trimtab.SecondsOf(cfg.For / 2)}}
+	r := &run{Config: cfg, report: &Report{Seed: cfg.Seed}}
 	err := r.prepare(fail)
 	if err == nil {
 		err = r.play(ctx, fail)
@@ -149,6 +153,12 @@ func (r *run) prepare(fail func(error)) error {
 		return err
 	}
 	r.place = place
+	r.phases = []string{Equal, Learned}
+	if _, ok := place.(sharing); ok {
+		r.phases = []string{Kernel, Equal, Learned}
+	}
+	r.length = r.For / time.Duration(len(r.phases))
+	r.report.Day = trimtab.SecondsOf(r.length)
 	setup, err := NewSetup(m, place.Knob(), r.Seed)
 	if err != nil {
 		return err
@@ -186,14 +196,17 @@ func (r *run) open(launcher *Launcher) (place, error) {
 	return openProcess(launcher)
 }
 
-// play starts everything, plays both phases, and takes trimtab down.
+// play starts everything, plays all phases, and takes trimtab down.
 func (r *run) play(ctx context.Context, fail func(error)) (err error) {
 	for _, s := range r.setup.Services {
 		if err := r.place.Add(ctx, s); err != nil {
 			return fmt.Errorf("start %s: %w", s.Name, err)
 		}
 	}
-	before, err := r.watch.read(ctx)
+	if err := r.alone(ctx); err != nil {
+		return err
+	}
+	before, err := r.limits(ctx)
 	if err != nil {
 		return err
 	}
@@ -211,29 +224,59 @@ func (r *run) play(ctx context.Context, fail func(error)) (err error) {
 		<-watched
 		r.report.MaxAllocatedSum = r.watch.highestSum()
 	}()
-	if err := r.phase(ctx, "equal"); err != nil {
+	if err := r.phase(ctx, Equal); err != nil {
 		return err
 	}
 	if err := pipeline.SetMode(ctx, trimtab.Act); err != nil {
 		return fmt.Errorf("give trimtab charge: %w", err)
 	}
-	if err := r.phase(ctx, "learned"); err != nil || !r.Keep {
+	if err := r.phase(ctx, Learned); err != nil || !r.Keep {
 		return err
 	}
 	return r.keep(ctx)
+}
+
+// alone plays the day without trimtab, with the kernel's scheduler, where there is one for it.
+func (r *run) alone(ctx context.Context) error {
+	place, ok := r.place.(sharing)
+	if !ok {
+		return nil
+	}
+	if err := place.Release(ctx); err != nil {
+		return fmt.Errorf("leave the pool to the kernel: %w", err)
+	}
+	err := r.phase(ctx, Kernel)
+	// Also after Ctrl-C: what was changed is brought back.
+	if bad := place.Bind(context.WithoutCancel(ctx)); bad != nil {
+		return errors.Join(err, fmt.Errorf("set equal shares: %w", bad))
+	}
+	r.report.Restored = true
+	return err
+}
+
+// limits reads what is set for each service.
+func (r *run) limits(ctx context.Context) ([]float64, error) {
+	out := make([]float64, len(r.setup.Services))
+	for i, s := range r.setup.Services {
+		var err error
+		if out[i], err = r.place.Read(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // keep plays further days until ctx ends.
 func (r *run) keep(ctx context.Context) error {
 	r.kept = true
 	for i := range r.report.Phases {
-		r.Screen.printf("%s shares: %s\n", title(r.report.Phases[i].Name), verdict(&r.report.Phases[i]))
+		r.Screen.printf("%s: %s\n", capital(called(r.report.Phases[i].Name)), verdict(&r.report.Phases[i]))
 	}
 	r.Screen.printf("It goes on, with trimtab in charge, until Ctrl-C; then all is restored.\n")
 	for seed := r.Seed + 1; ctx.Err() == nil; seed++ {
 		g := r.day(seed)
 		g.Report = func(at time.Duration, results []loadgen.Result) {
-			r.Screen.draw(&frame{phase: "kept", at: at, day: g.For, setup: r.setup, results: results, allocations: r.watch.current()})
+			r.Screen.draw(&frame{at: at, day: g.For, setup: r.setup, results: results, allocations: r.watch.current()})
 		}
 		if _, err := g.Run(ctx); err != nil && ctx.Err() == nil {
 			return err
@@ -248,7 +291,7 @@ func (r *run) keep(ctx context.Context) error {
 
 // day is the load of one day.
 func (r *run) day(seed uint64) loadgen.Generator {
-	g := loadgen.Generator{For: r.For / 2, Seed: seed, Reconnect: r.setup.Knob == KnobProcess}
+	g := loadgen.Generator{For: r.length, Seed: seed, Reconnect: r.setup.Knob == KnobProcess}
 	for _, s := range r.setup.Services {
 		g.Targets = append(g.Targets, loadgen.Target{Name: s.Name, URL: s.URL(), Day: s.Day, Latency: s.SLO.Latency})
 	}
@@ -262,7 +305,7 @@ func (r *run) end(pipeline Pipeline, before []float64) error {
 	// The demo's own context may have ended: this look must happen anyway.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	after, readErr := r.watch.read(ctx)
+	after, readErr := r.limits(ctx)
 	r.report.Restored = readErr == nil
 	for i := range after {
 		if math.Abs(after[i]-before[i]) > 1e-4 {
@@ -278,13 +321,26 @@ func (r *run) phase(ctx context.Context, name string) error {
 	g := r.day(r.Seed)
 	g.Report = func(at time.Duration, results []loadgen.Result) {
 		score.add(at, results)
-		r.Screen.draw(&frame{phase: name, at: at, day: g.For, setup: r.setup, results: results, allocations: r.watch.current()})
+		r.Screen.draw(&frame{phase: name, number: slices.Index(r.phases, name) + 1, of: len(r.phases), at: at, day: g.For, setup: r.setup, results: results, allocations: r.watch.current()})
 	}
 	r.watch.mark()
 	totals, err := g.Run(ctx)
 	if len(totals) > 0 {
-		r.report.Phases = append(r.report.Phases, score.phase(name, totals, r.watch.means()))
+		r.report.Phases = append(r.report.Phases, score.phase(name, totals, r.allocations(name)))
 	}
 	r.Screen.commit()
 	return err
+}
+
+// allocations are the means over a phase. By the kernel alone it is what a service has at least,
+// which does not move.
+func (r *run) allocations(phase string) []float64 {
+	if phase != Kernel {
+		return r.watch.means()
+	}
+	out := make([]float64, len(r.setup.Services))
+	for i, s := range r.setup.Services {
+		out[i] = s.Equal
+	}
+	return out
 }

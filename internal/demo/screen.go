@@ -1,10 +1,12 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,7 +45,9 @@ func NewScreen(out *os.File, headless bool) *Screen {
 
 // frame is what one picture shows.
 type frame struct {
+	// phase is the number-th of so many; "": those are over.
 	phase       string
+	number, of  int
 	at, day     time.Duration
 	setup       *Setup
 	results     []loadgen.Result
@@ -64,8 +68,8 @@ const (
 	green, red, blue, bold, dim = "32", "31", "34", "1", "2"
 )
 
-// shortDemo leaves too few reports for curves of a whole day.
-const shortDemo = 80 * time.Second
+// shortDay leaves too few reports for curves of a whole day.
+const shortDay = 40 * time.Second
 
 // opening says what will be played, on what, and where else to look.
 func (s *Screen) opening(r *run, m Machine) {
@@ -75,13 +79,18 @@ func (s *Screen) opening(r *run, m Machine) {
 	}
 	s.printf("%d CPUs, %.3g cores of them free.\nPool of %.3g %s for %d services; knob: %s; seed %d.\n",
 		m.CPUs, m.Free, r.setup.Capacity, trimtab.ResourceOf(r.setup.Resource).Unit, len(r.setup.Services), knob, r.Seed)
-	s.printf("One day in %v with equal shares, while trimtab only watches and learns;\nthen the same day again with trimtab in charge. Ctrl-C stops and restores all.\n", (r.For / 2).Round(time.Second))
+	day := r.length.Round(time.Second)
+	if slices.Contains(r.phases, Kernel) {
+		s.printf("One day in %v by the kernel alone: one quota for all, equal weights;\nthe same day with equal shares, while trimtab only watches and learns;\nthen with trimtab in charge. Ctrl-C stops and restores all.\n", day)
+	} else {
+		s.printf("One day in %v with equal shares, while trimtab only watches and learns;\nthen the same day again with trimtab in charge. Ctrl-C stops and restores all.\n", day)
+	}
 	if m.busy() {
 		s.printf("%s: other programs use about %.2g of %d cores.\nLatencies are noisy then, and SLOs missed: end them, or try again later.\n",
 			s.paint(red, "This machine is busy"), float64(m.CPUs)-m.Free, m.CPUs)
 	}
-	if r.For < shortDemo {
-		s.printf("That is short: little can be learned in it. make demo FOR=4m shows more.\n")
+	if r.length < shortDay {
+		s.printf("That is short: little can be learned in it. make demo FOR=6m shows more.\n")
 	}
 }
 
@@ -127,12 +136,9 @@ const columns = 79
 func (s *Screen) table(f *frame) []string {
 	share := min(1, f.at.Seconds()/f.day.Seconds())
 	hour := int(share * 24 * 60)
-	left := max(0, f.day-f.at)
-	if f.phase == "equal" {
-		left += f.day
-	}
+	left := max(0, f.day-f.at) + time.Duration(f.of-f.number)*f.day
 	rows := []string{"",
-		fmt.Sprintf("%s  %s  %02d:%02d of the day, %s left", s.paint(bold, title(f.phase)), bar(share, 24), hour/60, hour%60, left.Round(time.Second)),
+		fmt.Sprintf("%s  %s  %02d:%02d of the day, %s left", s.paint(bold, title(f)), bar(share, 24), hour/60, hour%60, left.Round(time.Second)),
 		s.paint(dim, fmt.Sprintf("%-8s %8s %6s %7s %7s  %-17s %s", "service", "SLO", "req/s", "p95", "p99", "in time / SLO", fmt.Sprintf("of %.3g %s", f.setup.Capacity, trimtab.ResourceOf(f.setup.Resource).Unit))),
 	}
 	for i, svc := range f.setup.Services {
@@ -165,7 +171,7 @@ func (s *Screen) line(f *frame) {
 	}
 	s.lastLine = f.at
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-7s %3.0f%%", f.phase, 100*min(1, f.at.Seconds()/f.day.Seconds()))
+	fmt.Fprintf(&b, "%-7s %3.0f%%", cmp.Or(f.phase, "kept"), 100*min(1, f.at.Seconds()/f.day.Seconds()))
 	for i, svc := range f.setup.Services {
 		r := &f.results[i]
 		p, _ := r.Attained()
@@ -177,15 +183,23 @@ func (s *Screen) line(f *frame) {
 	s.printf("%s\n", b.String())
 }
 
-func title(phase string) string {
-	switch phase {
-	case "equal":
-		return "1/2 equal shares  "
-	case "kept":
-		return "trimtab in charge "
+// title names the phase, in one width.
+func title(f *frame) string {
+	if f.phase == "" {
+		return fmt.Sprintf("%-20s", "trimtab in charge")
 	}
-	return "2/2 learned shares"
+	return fmt.Sprintf("%d/%d %-16s", f.number, f.of, called(f.phase))
 }
+
+// called is what people call a phase.
+func called(phase string) string {
+	if phase == Kernel {
+		return "the kernel alone"
+	}
+	return phase + " shares"
+}
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // floor is a share in whole percent that never looks met when it is not.
 func floor(share float64) float64 { return math.Floor(100*share + 1e-9) }
@@ -206,18 +220,23 @@ func latencyAt(r *loadgen.Result, q float64) string {
 
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.0fms", seconds*1e3) }
 
-// summary compares the phases and says in words what changed.
+// summary compares the phases and says in words what changed. What each service was given is
+// said where there is room for it.
 func (s *Screen) summary(r *Report) {
 	if len(r.Phases) == 0 {
 		return
 	}
+	heads, width := fmt.Sprintf("%-8s %8s %8s", "in time", "p99", "share"), 26
+	if len(r.Phases) > 2 {
+		heads, width = heads[:17], 17
+	}
 	s.printf("\n%-8s %13s", "", "")
 	for _, p := range r.Phases {
-		s.printf("  %-26s", p.Name+" shares")
+		s.printf("  %-*s", width, called(p.Name))
 	}
 	s.printf("\n%-8s %13s", "service", "SLO")
 	for range r.Phases {
-		s.printf("  %-8s %8s %8s", "in time", "p99", "share")
+		s.printf("  %s", heads)
 	}
 	s.printf("\n")
 	for i := range r.Phases[0].Services {
@@ -229,7 +248,10 @@ func (s *Screen) summary(r *Report) {
 			if !v.SLOMet {
 				sgr, mark = red, "!"
 			}
-			s.printf("  %s %8s %8.3g", s.paint(sgr, fmt.Sprintf("%6.1f%%%s", v.SLOAttained*100, mark)), milliseconds(v.P99/1e3), v.Allocation)
+			s.printf("  %s %8s", s.paint(sgr, fmt.Sprintf("%6.1f%%%s", v.SLOAttained*100, mark)), milliseconds(v.P99/1e3))
+			if len(r.Phases) <= 2 {
+				s.printf(" %8.3g", v.Allocation)
+			}
 		}
 		s.printf("\n")
 	}
@@ -241,17 +263,20 @@ func (s *Screen) summary(r *Report) {
 		for i := range r.Phases {
 			s.printf("  %7.3f", row.of(&r.Phases[i]))
 			if i < len(r.Phases)-1 {
-				s.printf("%19s", "")
+				s.printf("%*s", width-7, "")
 			}
 		}
 		s.printf("\n")
 	}
 	s.printf("\n")
 	for _, p := range r.Phases {
-		s.printf("%s shares: %s\n", strings.ToUpper(p.Name[:1])+p.Name[1:], verdict(&p))
+		s.printf("%s: %s\n", capital(called(p.Name)), verdict(&p))
+	}
+	if said := r.compare(); said != "" {
+		s.printf("%s\n", said)
 	}
 	if r.Interrupted {
-		s.printf("The last day was cut short: the two cannot be compared.\n")
+		s.printf("The last day was cut short: it cannot be compared.\n")
 	}
 	restored := "limits are what they were before"
 	if !r.Restored {
@@ -259,6 +284,34 @@ func (s *Screen) summary(r *Report) {
 	}
 	s.printf("Never more than %.3g of %.3g %s given out; %s.\n%d rounds, seed %d.\n",
 		r.MaxAllocatedSum, r.Capacity, trimtab.ResourceOf(r.Resource).Unit, restored, r.Rounds, r.Seed)
+}
+
+// same is the difference of two utilities that means nothing.
+const same = 0.01
+
+// compare says whether trimtab was worth it beside the kernel alone; "": not both were played.
+func (r *Report) compare() string {
+	kernel, learned := r.phase(Kernel), r.phase(Learned)
+	if kernel == nil || learned == nil || r.Interrupted {
+		return ""
+	}
+	switch {
+	case learned.MinUtility > kernel.MinUtility+same:
+		return "trimtab served the least of them better than the kernel alone did."
+	case learned.MinUtility < kernel.MinUtility-same:
+		return "The kernel alone did better: this load fits the pool, and quotas give away what is\nidle. See \"For whom\" in README.md."
+	}
+	return "The kernel alone did as well: where the load fits, it is all that you need."
+}
+
+// phase returns a phase that was played; nil: it was not.
+func (r *Report) phase(name string) *Phase {
+	for i := range r.Phases {
+		if r.Phases[i].Name == name {
+			return &r.Phases[i]
+		}
+	}
+	return nil
 }
 
 // verdict says who missed the SLO over the whole phase.

@@ -48,7 +48,7 @@ func (w *watch) snapshot(ctx context.Context) (values []float64, ok bool, err er
 func (w *watch) read(ctx context.Context) ([]float64, error) {
 	values := make([]float64, len(w.services))
 	for i, s := range w.services {
-		v, err := w.place.Read(ctx, s)
+		v, err := w.place.Has(ctx, s)
 		if err != nil {
 			return nil, err
 		}

@@ -38,7 +38,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	}
 	acts := cfg.Fast.Acts() && cfg.Pool.Resource() == trimtab.CPU && len(all) > 0
 	c.Fast = acts
-	above := share(cfg, kinds, all)
+	above, no := share(cfg, kinds, all, s.host)
 	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
 	if hasCluster(all) {
 		s.ofCluster(&c, cfg, cluster)
@@ -52,6 +52,9 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	}
 	start := func(ctx context.Context) (func() error, error) {
 		s.ready.set("actuator", "starting")
+		if no.why != "" {
+			s.logger.Info("each workload has a CPU quota of its own", "why", no.why, "do", no.do)
+		}
 		c := c
 		var err error
 		if c.Targets, c.Finders, err = openAll(kinds, all); err != nil {

@@ -54,17 +54,14 @@ func (v *visit) shares() {
 		return // said of the knob
 	}
 	const subject = "knob.cpu.cap"
-	at, why := sharing(v.cfg, kinds, all)
+	at, no := share(v.cfg, kinds, all, v.place.Host)
 	switch {
 	case at.group != "":
 		v.add("knob", subject, FoundOK, fmt.Sprintf("the group %s carries the limit of the pool, and its members share it by weight", at.group), "")
-	case why != "":
-		v.add("knob", subject, FoundNote, "each workload has a quota of its own, and loses what it leaves idle: "+why, makeGroup)
+	case no.why != "":
+		v.add("knob", subject, FoundNote, "each workload has a quota of its own, and loses what it leaves idle: "+no.why, no.do)
 	}
 }
-
-// makeGroup says how workloads get a group of their own in common.
-const makeGroup = "put the groups of the pool's workloads, and nothing else, below one group: Slice=shop.slice in their units, --cgroup-parent of containers, or mkdir; then name them in their knobs"
 
 // moves looks whether a quota that is to move between rounds can.
 func (v *visit) moves(subject string, t actuator.Target) {

@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -31,71 +32,97 @@ func (a above) open(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, e
 	return fastParent(cfg, kinds)
 }
 
+// obstacle says why the CPU time of a pool is not shared by weight on this host, and what to do
+// about it; the zero obstacle: nothing stands in the way, or nobody asks for it.
+type obstacle struct{ why, do string }
+
 // share has the CPU time of the pool shared by weight on this host where that can be done
 // without touching what is not the pool's, and returns the group that carries the limit. What
 // does not share has quotas.
-func share(cfg *config.Config, kinds []actuator.Kind, all []knobConfig) above {
-	at, _ := sharing(cfg, kinds, all)
-	return at
-}
-
-// sharing is share, with why there is none; "": nobody asks for it.
-func sharing(cfg *config.Config, kinds []actuator.Kind, all []knobConfig) (above, string) {
-	if cfg.Pool.Resource() != trimtab.CPU || cfg.Fast.Acts() {
-		return above{}, ""
-	}
-	var members []*knobConfig
-	never, watched := false, ""
-	at := above{force: true}
-	for i := range all {
-		d := &all[i]
-		j := slices.IndexFunc(d.like, func(t actuator.Target) bool { return t.Resource == trimtab.CPU })
-		if d.kind != "cgroup" || d.at.High || j < 0 {
-			continue
-		}
-		if d.cap == "" || d.cap == config.CapAlways {
-			return above{}, ""
-		}
-		at.force = at.force && d.at.Force
-		if never = never || d.cap == config.CapNever; d.like[j].Mode != trimtab.Act {
-			watched = d.like[j].Workload
-		}
-		members = append(members, d)
-	}
-	switch {
-	case len(members) == 0:
-		return above{}, ""
-	case cfg.NATS.URL != "":
-		return above{}, "the pool may have other hosts (nats.url)"
-	case watched != "":
-		return above{}, watched + " is not in mode act, and a limit above would bound it, too"
-	}
-	at.group, at.root = path.Dir(members[0].at.Path), members[0].at.Root
-	for _, d := range members {
-		if path.Dir(d.at.Path) != at.group || d.at.Root != at.root {
-			return above{}, "the groups of the workloads have no group of their own in common"
-		}
+func share(cfg *config.Config, kinds []actuator.Kind, all []knobConfig, host string) (above, obstacle) {
+	members, at, no := sharing(cfg, all, host)
+	if no.why != "" || len(members) == 0 {
+		return above{}, no
 	}
 	capacity, err := hostfs.CPUs(at.root)
 	whole := err == nil && cfg.Pool.CPU >= capacity
 	capacity = min(cfg.Pool.CPU, cmp.Or(capacity, cfg.Pool.CPU))
-	if why := shareable(kinds, at, members, !whole); why != "" && !never {
-		return above{}, why
+	never := slices.ContainsFunc(members, func(d *knobConfig) bool { return d.cap == config.CapNever })
+	if no := shareable(kinds, at, members, !whole); no.why != "" && !never {
+		return above{}, no
 	}
 	if whole {
 		at = above{}
 	}
 	for _, d := range members {
 		d.at.ShareUnit = capacity / float64(len(members))
+		for _, t := range d.like {
+			if t.Resource == trimtab.CPU && t.Max < capacity {
+				d.at.ShareMost = t.Max
+			}
+		}
 	}
-	return at, ""
+	return at, obstacle{}
 }
 
-// shareable says why the groups of the pool cannot share below the group above; "": they can.
-func shareable(kinds []actuator.Kind, at above, members []*knobConfig, write bool) string {
-	if at.group == "." {
-		return "the groups of the workloads have no group of their own in common"
+// sharing lists the knobs whose workloads would share the CPU time of the pool, and the group
+// above them, by what the file says; none: nobody asks for it, or none is set here.
+func sharing(cfg *config.Config, all []knobConfig, host string) (members []*knobConfig, at above, no obstacle) {
+	if cfg.Pool.Resource() != trimtab.CPU || cfg.Fast.Acts() {
+		return nil, at, no
 	}
+	at.force = true
+	watched, foreign, acts := "", "", false
+	for i := range all {
+		d := &all[i]
+		j := slices.IndexFunc(d.like, func(t actuator.Target) bool { return t.Resource == trimtab.CPU })
+		switch {
+		case j < 0:
+			continue
+		case d.cap == config.CapAlways:
+			return nil, at, no
+		case d.kind != "cgroup" || d.at.High:
+			foreign = d.like[j].Workload
+		case d.like[j].Mode != trimtab.Act:
+			watched = d.like[j].Workload
+		}
+		acts = acts || d.like[j].Mode == trimtab.Act
+		at.force = at.force && d.at.Force
+		members = append(members, d)
+	}
+	if !acts {
+		return nil, at, no
+	}
+	many := manyHosts(cfg, host)
+	switch {
+	case len(cfg.Pool.Shares()) > 1 || cfg.Objective == config.EndToEnd:
+		no = obstacle{"the objective " + cfg.Objective + " decides amounts", "nothing, or choose another objective: docs/objectives.md"}
+	case many != "":
+		no = obstacle{"the pool may have other hosts (" + many + ")", "nothing: what a host may give of a pool of several is the sum of its quotas"}
+	case cfg.Colocate != nil:
+		no = obstacle{"best-effort jobs run in what the quotas leave (colocate)", "nothing, or take colocate out"}
+	case foreign != "":
+		no = obstacle{foreign + " has a limit of another kind out of the same pool", "give it a pool of its own"}
+	case watched != "":
+		no = obstacle{watched + " is not in mode act, and a limit above would bound it, too", "mode: act for all of the pool, or a pool of its own"}
+	}
+	if no.why != "" {
+		return nil, at, no
+	}
+	at.group, at.root = path.Dir(members[0].at.Path), members[0].at.Root
+	for _, d := range members {
+		if path.Dir(d.at.Path) != at.group || d.at.Root != at.root {
+			at.group = "."
+		}
+	}
+	if at.group == "." {
+		no = obstacle{"the groups of the workloads have no group of their own in common", view.MakeGroup}
+	}
+	return members, at, no
+}
+
+// shareable says why the groups of the pool cannot share below the group above.
+func shareable(kinds []actuator.Kind, at above, members []*knobConfig, write bool) obstacle {
 	ours := func(g string) bool {
 		return slices.ContainsFunc(members, func(d *knobConfig) bool {
 			ok, err := path.Match(hostfs.PlainPattern(d.at.Path), g)
@@ -106,19 +133,19 @@ func shareable(kinds []actuator.Kind, at above, members []*knobConfig, write boo
 	switch {
 	case errors.Is(err, os.ErrNotExist): // it may come
 	case err != nil:
-		return err.Error()
+		return obstacle{err.Error(), view.MakeGroup}
 	case len(strangers) > 0:
-		return "the group above them has others, such as " + strangers[0]
+		return obstacle{"the group above them has others, such as " + strangers[0], view.MakeGroup}
 	case write:
 		k, err := openGroup(kinds, at)
 		if err == nil {
 			err = errors.Join(k.MayWrite(context.Background()), k.Close())
 		}
 		if err != nil {
-			return "the group above them cannot be set: " + err.Error()
+			return obstacle{"the group above them cannot be set: " + err.Error(), "mend that; in a unit of systemd: force: true in each knob, or a group below a service with Delegate=yes"}
 		}
 	}
-	return ""
+	return obstacle{}
 }
 
 // openGroup opens the quota of a group.

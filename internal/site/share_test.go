@@ -1,6 +1,7 @@
 package site
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/config"
 )
 
@@ -41,17 +44,24 @@ func shareFile(t *testing.T, more string, groups [2]string, files map[string]str
 pool: {cpu: 0.66}
 actuator: {cgroup_root: %q, lock_dir: %q}
 `, root, t.TempDir())
-	bounds, mode := "{cap: auto}", "act"
-	if rest, ok := strings.CutPrefix(more, "cap: "); ok {
-		bounds = "{cap: " + rest + "}"
-	} else if rest, ok := strings.CutPrefix(more, "mode: "); ok {
-		mode = rest
-	} else {
+	knob, modes := "{}", [2]string{"act", "act"}
+	more, workload, _ := strings.Cut(more, "; ")
+	switch key, value, _ := strings.Cut(more, ": "); key {
+	case "cpu":
+		knob = value
+	case "modes":
+		modes = [2]string(strings.Fields(value))
+	case "pool":
+		text = strings.Replace(text, "{cpu: 0.66}", value, 1)
+	default:
 		text += more + "\n"
 	}
 	text += "workloads:\n"
 	for i, g := range groups {
-		text += fmt.Sprintf("  - {name: w%d, slo: {latency: 100ms, fraction: 0.99}, knob: {cgroup: %q, cpu: %s}, mode: %s}\n", i, g, bounds, mode)
+		text += fmt.Sprintf("  - {name: w%d, slo: {latency: 100ms, fraction: 0.99}, knob: {cgroup: %q, cpu: %s}, mode: %s}\n", i, g, knob, modes[i])
+	}
+	if workload != "" {
+		text += "  - " + workload + "\n"
 	}
 	cfg, err := config.Parse("trimtab.yaml", []byte(text))
 	if err != nil {
@@ -70,19 +80,25 @@ func TestAPoolSharesByWeightWhereItsGroupsHaveAGroupOfTheirOwnInCommon(t *testin
 		unit   float64
 		why    string
 	}{
-		"a group of their own":              {"", same, nil, "shop", 0.33, ""},
-		"instances of a pattern":            {"", [2]string{"shop/a-*", "shop/b"}, map[string]string{"shop/a-1/cpu.max": "max 100000\n"}, "shop", 0.33, ""},
-		"the group is not there yet":        {"", same, nil, "shop", 0.33, ""},
-		"others are in the group, too":      {"", same, map[string]string{"shop/cron/cpu.max": "max 100000\n"}, "", 0, "others, such as shop/cron"},
-		"processes are in the group itself": {"", same, map[string]string{"shop/cgroup.procs": "17\n"}, "", 0, "processes of its own"},
-		"no group in common":                {"", apart, nil, "", 0, "no group of their own in common"},
-		"groups at the top":                 {"", [2]string{"a", "b"}, nil, "", 0, "no group of their own in common"},
-		"a quota for each is asked for":     {"cap: always", same, nil, "", 0, ""},
-		"the pool may have other hosts":     {"nats: {url: \"nats://127.0.0.1:4222\"}", same, nil, "", 0, "other hosts"},
-		"nothing is said":                   {"cap: ''", same, nil, "", 0, ""},
-		"never a quota, in spite of others": {"cap: never", same, map[string]string{"shop/cron/cpu.max": "max 100000\n"}, "shop", 0.33, ""},
-		"quotas move between rounds":        {"fast: {mode: act}", same, nil, "", 0, ""},
-		"a workload is only watched":        {"mode: recommend", same, nil, "", 0, "not in mode act"},
+		"nothing is said":                    {"", same, nil, "shop", 0.33, ""},
+		"it is asked for":                    {"cpu: {cap: auto}", same, nil, "shop", 0.33, ""},
+		"instances of a pattern":             {"", [2]string{"shop/a-*", "shop/b"}, map[string]string{"shop/a-1/cpu.max": "max 100000\n"}, "shop", 0.33, ""},
+		"others are in the group, too":       {"", same, map[string]string{"shop/cron/cpu.max": "max 100000\n"}, "", 0, "others, such as shop/cron"},
+		"processes are in the group itself":  {"", same, map[string]string{"shop/cgroup.procs": "17\n"}, "", 0, "processes of its own"},
+		"no group in common":                 {"", apart, nil, "", 0, "no group of their own in common"},
+		"groups at the top":                  {"", [2]string{"a", "b"}, nil, "", 0, "no group of their own in common"},
+		"a quota for each is asked for":      {"cpu: {cap: always}", same, nil, "", 0, ""},
+		"the pool may have other hosts":      {"nats: {url: \"nats://127.0.0.1:4222\"}", same, nil, "", 0, "other hosts (nats.url)"},
+		"other hosts may join":               {"nats: {listen: \"127.0.0.1:4222\"}", same, nil, "", 0, "other hosts (nats.listen)"},
+		"another host is named":              {"; {name: far, slo: {latency: 100ms, fraction: 0.99}, knob: {host: other, cgroup: shop/far, cpu: {}}, mode: act}", same, nil, "", 0, "other hosts (knob.host)"},
+		"never a quota, in spite of others":  {"cpu: {cap: never}", same, map[string]string{"shop/cron/cpu.max": "max 100000\n"}, "shop", 0.33, ""},
+		"quotas move between rounds":         {"fast: {mode: act}", same, nil, "", 0, ""},
+		"a workload is only watched":         {"modes: act recommend", same, nil, "", 0, "not in mode act"},
+		"nothing is set":                     {"modes: recommend recommend", same, nil, "", 0, ""},
+		"best-effort jobs use what is left":  {"colocate: {}", same, nil, "", 0, "best-effort jobs"},
+		"a best-effort workload has a quota": {"; {name: batch, class: best-effort, slo: {latency: 1s, fraction: 0.5}, knob: {cgroup: batch, cpu: {}}, mode: act}", same, nil, "", 0, "batch has a limit of another kind"},
+		"several resources":                  {"pool: {cpu: 0.66, memory: 1GiB}\nobjective: drf", same, nil, "", 0, "decides amounts"},
+		"one application":                    {"objective: end-to-end\nplanning: {entry: w0}", same, nil, "", 0, "decides amounts"},
 	} {
 		cfg := shareFile(t, c.more, c.groups, c.files)
 		kinds := kinds()
@@ -90,9 +106,9 @@ func TestAPoolSharesByWeightWhereItsGroupsHaveAGroupOfTheirOwnInCommon(t *testin
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, why := sharing(cfg, kinds, all)
-		if at.group != c.above || c.why == "" != (why == "") || !strings.Contains(why, c.why) {
-			t.Errorf("%s: %+v, %q", name, at, why)
+		at, no := share(cfg, kinds, all, "h")
+		if at.group != c.above || c.why == "" != (no.why == "") || no.do == "" != (no.why == "") || !strings.Contains(no.why, c.why) {
+			t.Errorf("%s: %+v, %+v", name, at, no)
 		}
 		for _, d := range all {
 			if math.Abs(d.at.ShareUnit-c.unit) > 1e-12 {
@@ -100,4 +116,38 @@ func TestAPoolSharesByWeightWhereItsGroupsHaveAGroupOfTheirOwnInCommon(t *testin
 			}
 		}
 	}
+}
+
+// The least of what a workload may have at most and what all may have is what it can use: a
+// quota keeps a max that is less than the pool.
+func TestAShareHasAQuotaOfItsMaxAlone(t *testing.T) {
+	for bounds, want := range map[string]float64{"{}": 0, "{max: 0.66}": 0, "{max: 4}": 0, "{max: 0.4}": 0.4} {
+		cfg := shareFile(t, "cpu: "+bounds, [2]string{"shop/a", "shop/b"}, nil)
+		kinds := kinds()
+		all, err := knobsOf(kinds, cfg, "h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		share(cfg, kinds, all, "h")
+		for _, d := range all {
+			k, err := openAllOf(kinds, d)
+			if err != nil || d.at.ShareMost != want {
+				t.Fatalf("%s: %v, want %v: %v", bounds, d.at.ShareMost, want, err)
+			}
+			err = errors.Join(k.Adopt(t.Context(), trimtab.Units(0.66)), k.Close())
+			quota, bad := os.ReadFile(filepath.Join(d.at.Root, d.at.Path, "cpu.max"))
+			if text := map[float64]string{0: "max 100000", 0.4: "40000 100000"}[want]; err != nil || bad != nil || strings.TrimSpace(string(quota)) != text {
+				t.Errorf("%s: the quota is %q, want %q: %v, %v", bounds, quota, text, err, bad)
+			}
+		}
+	}
+}
+
+// openAllOf opens the knob of a workload that shares.
+func openAllOf(kinds []actuator.Kind, d knobConfig) (actuator.Shared, error) {
+	all, _, err := openAll(kinds, []knobConfig{d})
+	if err != nil {
+		return nil, err
+	}
+	return all[0].Knob.(actuator.Shared), nil
 }

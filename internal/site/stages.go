@@ -330,7 +330,7 @@ func (s *Site) queryPart(cfg *config.Config) ([]part, error) {
 // host was measured to have then bounds what it is given, for the planner and for
 // its actuator alike; alone, a host has what the file says.
 func (s *Site) shares(cfg *config.Config) bool {
-	return s.options.Role != "" || cfg.NATS.URL != "" || cfg.NATS.Listen != "" || elsewhere(cfg, s.host)
+	return s.options.Role != "" || manyHosts(cfg, s.host) != ""
 }
 
 // groupPart reads the files of this host's cgroups.

@@ -303,6 +303,20 @@ func elsewhere(cfg *config.Config, host string) bool {
 	return slices.ContainsFunc(cfg.Workloads, func(w config.Workload) bool { return !onHost(&w, host) })
 }
 
+// manyHosts says by what key the pool may have knobs on other hosts than this one; "": it has
+// none.
+func manyHosts(cfg *config.Config, host string) string {
+	switch {
+	case cfg.NATS.URL != "":
+		return "nats.url"
+	case cfg.NATS.Listen != "":
+		return "nats.listen"
+	case elsewhere(cfg, host):
+		return "knob.host"
+	}
+	return ""
+}
+
 // cgroupRoot is the declared root, or the mount with the cpu controller.
 func cgroupRoot(cfg *config.Config) (string, error) {
 	if cfg.Actuator.CgroupRoot != "" {

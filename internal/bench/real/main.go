@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/sim/services"
 	"github.com/trimtab/trimtab/sim/services/shape"
 )
@@ -70,7 +71,7 @@ func parse(args []string) (*options, error) {
 	f := flag.NewFlagSet("real", flag.ContinueOnError)
 	f.Float64Var(&o.Minutes, "minutes", 0, "length of each run; 0: that of the scenario (6 to 8)")
 	scenario := f.String("scenario", "peaks,steps,doubling,slower,noise", "scenarios, with commas")
-	policy := f.String("policy", "weights,equal,static,threshold,proportional,trimtab", "policies, with commas: weights (the kernel alone), equal, static, threshold, proportional, oracle:OBJECTIVE (knows what comes and what it costs; njc, egalitarian, social or nash), trimtab (all objectives) or trimtab:OBJECTIVE[:SIGNAL[:auto|:fast]] with njc, egalitarian, social, resource-fair or default (none in the file); auto: CPU shared by weight (cap: auto); fast: with quotas that move between rounds")
+	policy := f.String("policy", "weights,equal,static,threshold,proportional,trimtab", "policies, with commas: weights (the kernel alone), equal, static, threshold, proportional, oracle:OBJECTIVE (knows what comes and what it costs; njc, egalitarian, social or nash), trimtab (all objectives) or trimtab:OBJECTIVE[:SIGNAL[:always|:fast]] with njc, egalitarian, social, resource-fair or default (none in the file); always: a quota for each service (cap: always); fast: with quotas that move between rounds")
 	signals := f.String("signal", "spans,promql", "what trimtab learns from, with commas, where the policy does not say")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the arrivals")
 	f.Float64Var(&o.Pool, "pool", 0.66, "CPU that the services share, in cores")
@@ -163,7 +164,7 @@ func policies(wanted, signals []string) ([]string, error) {
 		parts := strings.Split(name, ":")
 		if parts[0] != "trimtab" {
 			if !slices.Contains(rivals(), name) {
-				return nil, trimtab.Invalidf("policy %.40q: want "+strings.Join(rivals(), ", ")+" or trimtab[:OBJECTIVE[:SIGNAL[:auto|:fast]]]", name)
+				return nil, trimtab.Invalidf("policy %.40q: want "+strings.Join(rivals(), ", ")+" or trimtab[:OBJECTIVE[:SIGNAL[:always|:fast]]]", name)
 			}
 			out = append(out, name)
 			continue
@@ -175,10 +176,10 @@ func policies(wanted, signals []string) ([]string, error) {
 		if len(parts) > 2 {
 			by = parts[2:3]
 		}
-		if len(parts) == 4 && (parts[3] == fastLoop || parts[3] == shared) {
+		if len(parts) == 4 && (parts[3] == fastLoop || parts[3] == config.CapAlways) {
 			loop = ":" + parts[3]
 		} else if len(parts) > 3 {
-			return nil, trimtab.Invalidf("policy %.40q: after objective and signal only auto or fast can follow", name)
+			return nil, trimtab.Invalidf("policy %.40q: after objective and signal only always or fast can follow", name)
 		}
 		for _, objective := range of {
 			for _, signal := range by {
@@ -198,9 +199,9 @@ func policies(wanted, signals []string) ([]string, error) {
 	return once, nil
 }
 
-// fastLoop ends the name of a policy with the fast loop on, shared that of one that shares by
-// weight.
-const fastLoop, shared = "fast", "auto"
+// fastLoop ends the name of a policy with the fast loop on, [config.CapAlways] that of one with
+// quotas.
+const fastLoop = "fast"
 
 // needsTrimtab says whether a policy is trimtab.
 func (o *options) needsTrimtab() bool {
@@ -227,7 +228,7 @@ func (b *bench) policy(name string) policy {
 	parts := strings.Split(name, ":")
 	s := &subject{Binary: b.Trimtab, Objective: parts[1], Keep: b.Keep, Override: b.override, Signal: &spans{}}
 	if len(parts) > 3 {
-		s.Fast, s.Shares = parts[3] == fastLoop, parts[3] == shared
+		s.Fast, s.Quotas = parts[3] == fastLoop, parts[3] == config.CapAlways
 	}
 	if parts[2] == "promql" {
 		s.Signal = &promql{Range: b.Range}

@@ -25,8 +25,8 @@ type subject struct {
 	Keep bool
 	// Override is YAML that is laid over the file.
 	Override []byte
-	// Shares has CPU time shared by weight, which is no default.
-	Shares bool
+	// Quotas gives each service one, which is no default.
+	Quotas bool
 	// Fast lets quotas move between rounds, below the group for all services.
 	Fast bool
 	// Signal is what it learns from.
@@ -66,7 +66,7 @@ func freeAddresses() (a addresses, err error) {
 }
 
 func (p *subject) open(ctx context.Context, t *trial) error {
-	if !p.Shares {
+	if p.Quotas || p.Fast {
 		if err := t.set(ctx, equal(t)); err != nil {
 			return err
 		}
@@ -123,8 +123,8 @@ func (p *subject) file(h *host, a addresses) ([]byte, error) {
 	b.WriteString(p.Signal.lines(a))
 	b.WriteString("workloads:\n")
 	cpu := "{}"
-	if p.Shares {
-		cpu = "{cap: auto}"
+	if p.Quotas {
+		cpu = "{cap: always}"
 	}
 	for _, s := range h.services {
 		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {cgroup: %s, cpu: %s}\n    mode: act\n", s.Name, p.Signal.service(s), h.path(s), cpu)

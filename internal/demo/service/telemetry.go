@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 )
 
 // StartHeader carries when the router in front of a service took a request:
@@ -51,7 +53,12 @@ func RequestStart(h http.Header, now time.Time) time.Time {
 func newTracing(ctx context.Context, cfg *Config) (*sdktrace.TracerProvider, error) {
 	var opts []otlptracegrpc.Option
 	if cfg.OTLP != "" {
-		opts = append(opts, otlptracegrpc.WithEndpoint(cfg.OTLP), otlptracegrpc.WithInsecure())
+		opts = append(opts, otlptracegrpc.WithEndpoint(cfg.OTLP), otlptracegrpc.WithInsecure(),
+			// The receiver starts long after this: by default a batch would be tried again for a
+			// minute, and the connection less and less often.
+			otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 2 * time.Second, MaxElapsedTime: 5 * time.Second}),
+			otlptracegrpc.WithDialOption(grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff: backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, MaxDelay: time.Second}, MinConnectTimeout: 2 * time.Second})))
 	}
 	exporter, err := otlptracegrpc.New(ctx, opts...)
 	if err != nil {
