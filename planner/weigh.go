@@ -51,6 +51,9 @@ const (
 	// dwell is how long a choice stands at least while the overload lasts: as long as it takes
 	// to work off a backlog.
 	dwell = time.Minute
+	// proves is how long the first in turn has to show that it can use its share, and barred for
+	// how long another is served in its place if it cannot.
+	proves, barred = 30 * time.Second, 10 * time.Minute
 	// wantsOver is the time, in seconds, over which what a workload wants is averaged.
 	wantsOver = 20.0
 )
@@ -66,6 +69,10 @@ type turn struct {
 	// was decided.
 	Place int `json:"place,omitempty"`
 	Slice int `json:"slice,omitempty"`
+	// Served is when it last had half of what its SLO asks for; Barred until when it is not
+	// served, since it could not use a share.
+	Served time.Time `json:"served,omitzero"`
+	Barred time.Time `json:"barred,omitzero"`
 	// now is what the requests of the latest estimate cost, and wait, in cores.
 	now float64
 }
@@ -74,6 +81,9 @@ type turn struct {
 func (t *turn) take(e *trimtab.Estimate, slo float64) {
 	if e.Performance != nil && *e.Performance >= slo {
 		t.Held = 0
+	}
+	if e.Performance != nil && *e.Performance >= slo/2 {
+		t.Served = e.Time
 	}
 	// The load of the report: what was used since tells of a backlog that is worked off.
 	load := inputOf(e, trimtab.Load)
@@ -113,7 +123,7 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 	if r.planner.overloaded = over; !over {
 		r.planner.choseAt = time.Time{}
 		for _, s := range asked {
-			s.turn.Held, s.turn.Place, s.turn.Slice = 0, 0, 0
+			s.turn.Held, s.turn.Place, s.turn.Slice, s.turn.Barred = 0, 0, 0, time.Time{}
 		}
 	}
 	if !over || !r.planner.traits.Sums {
@@ -192,7 +202,14 @@ func (s *seat) rest(e float64, detail string) {
 // choose decides who is served in an overload, and gives each its share.
 func (r *decision) choose(asked []*seat) {
 	p := r.planner
-	if r.now.Sub(p.choseAt) >= dwell || slices.ContainsFunc(asked, func(s *seat) bool { return s.turn.Slice == 0 }) {
+	since := r.now.Sub(p.choseAt)
+	idle := func(s *seat) bool { return s.turn.Place == 1 && since >= proves && s.turn.Served.Before(p.choseAt) }
+	if i := slices.IndexFunc(asked, idle); i >= 0 {
+		// It serves nobody in time, though it is first: it works on one CPU, as a rule, while
+		// others use the limit of all up on the rest.
+		asked[i].turn.Barred, since = r.now.Add(barred), dwell
+	}
+	if since >= dwell || slices.ContainsFunc(asked, func(s *seat) bool { return s.turn.Slice == 0 }) {
 		r.elect(asked)
 		p.choseAt = r.now
 	}
@@ -217,7 +234,9 @@ func (r *decision) elect(asked []*seat) {
 		size := s.wants() / of
 		w.Curve = step(size*s.of.Unit, s.SLO, s.curve)
 		w.Demand = int(math.Ceil(size))
-		w.Max = max(min(prob.Units, w.Demand), w.Min)
+		if w.Max = max(min(prob.Units, w.Demand), w.Min); r.now.Before(s.turn.Barred) {
+			w.Max = w.Min
+		}
 		if w.Current = w.Min; s.turn.Place > 0 {
 			w.Current = w.Max // of equal answers that which moves least
 		}
@@ -227,11 +246,17 @@ func (r *decision) elect(asked []*seat) {
 	answer, err := r.planner.cfg.Policy.Solve(prob)
 	var served []*seat
 	for i, s := range asked {
-		if err == nil && answer.Units[i] >= prob.Workloads[i].Demand {
+		if err == nil && answer.Units[i] >= prob.Workloads[i].Demand && !r.now.Before(s.turn.Barred) {
 			served = append(served, s)
 			continue
 		}
 		s.turn.Place, s.turn.Held = 0, math.Max(s.turn.Wants, s.turn.Held)
+	}
+	if len(served) == 0 { // nobody can be: then all are as if there were nothing to decide
+		for _, s := range asked {
+			s.turn.Slice = min(max(int(entitled[s.Name]/s.of.Unit), s.lo, 1), s.hi)
+		}
+		return
 	}
 	// Those who were served keep their turn; of the others it is the shorter queue's.
 	slices.SortStableFunc(served, func(a, b *seat) int {
