@@ -97,6 +97,11 @@ type Estimate struct {
 	// Stopped is for how many seconds in a row, up to the newest sample, the limit
 	// has stopped the workload, where Backlog is not known.
 	Stopped Seconds `json:"stopped_s,omitempty"`
+	// Starved is for how many seconds in a row, up to the newest sample, the workload used all
+	// that it had while its limit, or that of the group above, stopped it in nearly all
+	// periods: more is asked of it than it can do, whatever its spans tell. Performance and
+	// Load are then of those requests that were answered; 0: it was not, for long enough.
+	Starved Seconds `json:"starved_s,omitempty"`
 	// Cost is the work of one request, in the same unit; nil: not known.
 	Cost *float64 `json:"cost,omitempty"`
 	// Allocation is what the workload had in the latest report, of the first
@@ -203,13 +208,8 @@ func (e *Estimate) Validate() error {
 			return nonNegative("estimate of "+e.Workload, *p)
 		}
 	}
-	// An estimate is checked several times a report: texts are put together
-	// for an error alone.
-	if !isNonNegative(e.Requests) {
-		return nonNegative("requests of "+e.Workload, e.Requests)
-	}
-	if !isNonNegative(float64(e.Window)) {
-		return nonNegative("window of "+e.Workload, float64(e.Window))
+	if err := e.validateTotals(); err != nil {
+		return err
 	}
 	for name, v := range e.Latency {
 		if !isNonNegative(float64(v)) {
@@ -226,6 +226,22 @@ func (e *Estimate) Validate() error {
 		return err
 	}
 	return validInputs(e.Inputs)
+}
+
+// validateTotals checks the numbers that are no pointers.
+func (e *Estimate) validateTotals() error {
+	// An estimate is checked several times a report: texts are put together
+	// for an error alone.
+	if !isNonNegative(e.Requests) {
+		return nonNegative("requests of "+e.Workload, e.Requests)
+	}
+	if !isNonNegative(float64(e.Starved)) {
+		return nonNegative("starvation of "+e.Workload, float64(e.Starved))
+	}
+	if !isNonNegative(float64(e.Window)) {
+		return nonNegative("window of "+e.Workload, float64(e.Window))
+	}
+	return nil
 }
 
 // validateSeen checks what spans showed of requests.

@@ -278,7 +278,7 @@ func (a *Actuator) adopt(entries []*entry) (orphans []*entry) {
 		case h != nil && h.id != e.ID && e.ID != 0:
 			gone = append(gone, hostfs.Entry{Key: e.journalKey()})
 		case h != nil && h.Mode == trimtab.Act:
-			h.entry = e
+			h.entry = e.scaled(h.Knob)
 			a.recallUndo(h, e.Undo)
 		default:
 			orphans = append(orphans, e)
@@ -468,30 +468,4 @@ func (a *Actuator) notify() {
 	case a.changed <- struct{}{}:
 	default:
 	}
-}
-
-// Close restores the baselines, also those of a pause, unless KeepOnStop, lets
-// go of the directory and closes the knobs. Calling it again does nothing.
-func (a *Actuator) Close(ctx context.Context) error {
-	a.mu.Lock()
-	if a.closed {
-		a.mu.Unlock()
-		return nil
-	}
-	a.closed = true
-	var err error
-	if !a.config.KeepOnStop {
-		err = a.restoreToTheEnd(ctx)
-	}
-	err = errors.Join(err, a.host.close(!a.holds()), a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
-	for _, h := range a.knobs {
-		err = errors.Join(err, h.Knob.Close())
-	}
-	if p := a.parent; p != nil {
-		err = errors.Join(err, p.Knob.Close())
-	}
-	a.mu.Unlock()
-	// Last, so that it covers all that came before.
-	a.watchdog.release(a.config.KeepOnStop)
-	return err
 }

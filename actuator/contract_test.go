@@ -255,14 +255,19 @@ func TestAGrowThatDependsOnAFailedShrinkIsRefused(t *testing.T) {
 	h.want(units(2), units(2), units(2.5))
 }
 
-func TestAnUnlimitedTargetCountsWithItsMax(t *testing.T) {
+// It may use what others leave idle, and its part by weight: its max is nothing that it has.
+func TestATargetWithoutALimitCountsWithItsLeast(t *testing.T) {
 	h := newHost(t, trimtab.Unlimited(), units(1)).open()
+	least := h.Holding().Targets[0].Min
 	p := h.plan(1, 1, set(1, units(1), units(2)))
-	p.Capacity = 9.9
+	p.Capacity = 2 + least
+	is(t, h.statuses(p), trimtab.Written)
+	p = h.plan(1, 2, set(1, units(2), units(3)))
+	p.Capacity = 2 + least
 	is(t, h.statuses(p), trimtab.Refused)
-	p = h.plan(1, 2, set(0, trimtab.Unlimited(), units(3)), set(1, units(1), units(2)))
-	p.Capacity = 9.9
-	is(t, h.statuses(p), trimtab.Written, trimtab.Written)
+	p = h.plan(1, 3, set(0, trimtab.Unlimited(), units(3)), set(1, units(2), units(3)))
+	p.Capacity = 5.9
+	is(t, h.statuses(p), trimtab.Written, trimtab.Refused)
 }
 
 // The sum is taken after every single write, under random plans, targets that

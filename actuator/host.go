@@ -163,6 +163,11 @@ func (a *Actuator) ask(ctx context.Context, h *held, v trimtab.Amount) (why stri
 	}
 	now, _ := a.sums(map[*held]float64{h: h.atMost(v)})
 	want := now[h.Resource]
+	for _, k := range a.knobs {
+		if k != h && k.Resource == h.Resource && k.takesLeft() && k.counts() {
+			want -= k.atMost(k.now) - k.Min // which is claimed, and needs no room
+		}
+	}
 	granted := a.grantFor(ctx, h.Resource, want)
 	switch {
 	case want <= granted*(1+tolerance):

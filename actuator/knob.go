@@ -173,6 +173,13 @@ type Weighed interface {
 	Weigh(cores float64) error
 }
 
+// Scaled is a knob whose amounts are in proportion to a unit of its configuration.
+type Scaled interface {
+	// Scale is how many times as large an amount is now as the same setting was for the knob
+	// that undo describes; not a number > 0: that cannot be told.
+	Scale(undo []byte) float64
+}
+
 // Shared is a knob whose amount is a share by weight of what a group above has: its target
 // has that much at every instant at which it wants it, and what others leave idle, too.
 type Shared interface {

@@ -347,6 +347,31 @@ func TestCloseRestoresUnlessToldToKeep(t *testing.T) {
 	}
 }
 
+// w0 is kept, w1 is gone from the file; the lease goes on, and so does the order of plans.
+func TestAnActuatorHandsOverWhatTheNextOneTurnsAndPutsBackTheRest(t *testing.T) {
+	h := newHost(t, units(2), units(2)).open()
+	h.statuses(h.plan(1, 5, set(0, units(2), units(1)), set(1, units(2), units(1))))
+	left := h.Holding().LeaseLeft
+	if err := h.HandOver(t.Context(), func(id trimtab.KnobID) bool { return id.Workload == "w0" }, false); err != nil {
+		t.Fatal(err)
+	}
+	h.want(units(1), units(2))
+	h.pass(time.Second)
+	h.config.Targets = h.config.Targets[:1]
+	h.open()
+	h.want(units(1), units(2))
+	if now := h.Holding(); now.LeaseLeft != left-1 || now.Targets[0].Baseline != units(2) || now.Targets[0].Problem != "" {
+		t.Errorf("holding %+v, want a lease of %v left and the baseline 2", now, left-1)
+	}
+	if h.refused(h.plan(1, 4)) == "" {
+		t.Error("an older plan was taken after the hand-over")
+	}
+	if err := h.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.want(units(2), units(2))
+}
+
 func TestWhatWasTakenForAPlanThatNeverGoesOnIsGivenBack(t *testing.T) {
 	h := newHost(t, units(2), units(2)).open()
 	p := h.plan(1, 1, set(0, units(2), units(1)))

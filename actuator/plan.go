@@ -460,6 +460,12 @@ const slack = 1e-3
 // may act, or trimtab has written it.
 func (h *held) counts() bool { return h.Mode == trimtab.Act || h.entry != nil }
 
+// takesLeft reports whether nothing limits the CPU time of a knob: it may use what others leave
+// idle, and the kernel gives each its part by weight. It counts as its least.
+func (h *held) takesLeft() bool {
+	return h.Resource == trimtab.CPU && h.known && h.now.Unlimited && h.effective == nil
+}
+
 // sumWith returns the sum over the targets that count, with h at v.
 func (a *Actuator) sumWith(h *held, v trimtab.Amount) float64 {
 	sum := 0.0
@@ -470,6 +476,8 @@ func (a *Actuator) sumWith(h *held, v trimtab.Amount) float64 {
 		case !k.counts() || k.Resource != h.Resource:
 		case !k.known:
 			sum += k.Max
+		case k.takesLeft():
+			sum += k.Min
 		default:
 			sum += k.atMost(k.now)
 		}

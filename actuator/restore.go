@@ -389,14 +389,16 @@ func (a *Actuator) restoreHeld(ctx context.Context, knobs []*held) Report {
 	return r
 }
 
-// restoreToTheEnd restores everything, part by part, as far as ctx gives it time.
-func (a *Actuator) restoreToTheEnd(ctx context.Context) error {
-	all := a.undo(ctx, a.restorable())
+// restoreToTheEnd restores knobs, part by part, as far as ctx gives it time.
+func (a *Actuator) restoreToTheEnd(ctx context.Context, knobs []*held) error {
+	all := a.undo(ctx, knobs)
 	if n := len(all); n > 0 && paceOf(all[0].knob) > 0 {
 		a.logger.Info("putting the baselines back", "knobs", n, "takes about", time.Duration(float64(n)/paceOf(all[0].knob)*float64(time.Second)).Round(time.Second).String())
 	}
 	r, err := restoreParts(ctx, all, false, func(part Report) error { a.forget(part); return nil })
-	r.Left += len(a.orphans)
+	if len(knobs) > 0 {
+		r.Left += len(a.orphans)
+	}
 	return errors.Join(err, r.Err())
 }
 

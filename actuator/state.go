@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -205,6 +206,31 @@ func (e *entry) validate() error {
 		}
 	}
 	return nil
+}
+
+// scaled is the entry in the amounts of a knob whose unit may have changed since.
+func (e *entry) scaled(k Knob) *entry {
+	s, ok := k.(Scaled)
+	if !ok {
+		return e
+	}
+	factor := s.Scale(e.Undo)
+	if !(factor > 0) || math.IsInf(factor, 0) || factor == 1 {
+		return e
+	}
+	out := *e
+	out.Wrote = make([]trimtab.Amount, len(e.Wrote))
+	scale := func(v trimtab.Amount) trimtab.Amount {
+		if v.Unlimited {
+			return v
+		}
+		return trimtab.Units(v.Value * factor)
+	}
+	for i, v := range e.Wrote {
+		out.Wrote[i] = scale(v)
+	}
+	out.Baseline = scale(e.Baseline)
+	return &out
 }
 
 // recallUndo tells a knob what the journal says of it, where it wants to know.

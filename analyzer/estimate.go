@@ -31,7 +31,7 @@ func (w *workload) hold(now time.Time) *trimtab.Held {
 		{"load", w.LoadFrom, trimtab.Load, r.LoadAt, r.Load == nil},
 		{"performance", w.PerformanceFrom, trimtab.Performance, r.PerfAt, r.Performance == nil},
 	} {
-		if in.q == trimtab.Performance && w.learner == nil {
+		if in.q == trimtab.Performance && (w.learner == nil || in.absent && w.idle(now)) {
 			continue
 		}
 		at := in.at
@@ -121,6 +121,9 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 	}
 	if in.name != "" {
 		w.stand(e, in)
+	}
+	if w.learner != nil {
+		w.starves(e, now)
 	}
 	if err := e.Validate(); err != nil {
 		// A learner or forecaster broke its contract: say so and hold.

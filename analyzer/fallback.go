@@ -50,7 +50,15 @@ func (w *workload) measured() bool { return w.PerformanceFrom == FromPrometheus 
 
 // standIn returns the first fallback that can answer, when the performance is
 // missing for longer than it takes to be stale.
-func (w *workload) standIn(now time.Time) standIn {
+func (w *workload) standIn(now time.Time, hold *trimtab.Held) standIn {
+	if in := w.declaredFor(now); in.name != "" {
+		return in
+	}
+	return w.inferred(now, hold)
+}
+
+// declaredFor is standIn of what an operator declared.
+func (w *workload) declaredFor(now time.Time) standIn {
 	if !w.Fallback.Declared() || !(w.Max > 0) || w.measured() && !w.stale(now, w.sawPerformance) {
 		return standIn{}
 	}
@@ -96,6 +104,9 @@ func (w *workload) stale(now, t time.Time) bool {
 // stand puts the fallback's curve into e.
 func (w *workload) stand(e *trimtab.Estimate, in standIn) {
 	e.Fallback, e.Curve, e.Model, e.Reports = in.name, in.curve, in.name, 0
+	if in.name == ByIdleness || in.name == ByStarvation {
+		return // which says itself what it knows, and of what
+	}
 	switch in.name {
 	case ByProxy:
 		e.Model, e.Reports = in.name+" "+w.proxy.Name(), w.proxy.Reports()

@@ -278,7 +278,7 @@ func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
 		closed = true
 	}
 	hold := w.hold(now)
-	in := w.standIn(now)
+	in := w.standIn(now, hold)
 	same := alike(hold, w.toldHold) && in.name == w.toldFallback
 	if !closed && w.pressed(now) {
 		return w.estimate(now, hold, in)

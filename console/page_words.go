@@ -183,9 +183,6 @@ func (o *overview) AllocationBar(r view.Row) (b bar) {
 }
 
 func capacityBar(s *view.Status) bar {
-	if s.Allocated.Unlimited {
-		return bar{Fill: "100", Class: "note"}
-	}
 	b := bar{Fill: along(s.Allocated.Value, s.Capacity), Class: "fill"}
 	if s.Allocated.Value > s.Capacity*(1+1e-9) {
 		b.Class = "bad"

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // utility returns the utility that is expected at an allocation.
@@ -20,10 +21,24 @@ const surely = 1.645
 // of a longer time.
 func (s *seat) misses() bool {
 	e := s.estimate
+	if s.starves() {
+		return true
+	}
 	if e == nil || e.Backlog == nil || *e.Backlog > waits*s.now {
 		return s.missed > 0
 	}
 	return s.missed > 1
+}
+
+// starves reports whether its limit starves the workload: it uses all that it has and waits,
+// whatever its spans tell. A share by weight is no limit.
+func (s *seat) starves() bool {
+	return s.resource == 0 && s.estimate != nil && s.estimate.Starved > 0 && !s.shared()
+}
+
+// hungry is what a workload that starves is guessed to need beyond what it has, in units.
+func (s *seat) hungry() int {
+	return policy.UpUnits(math.Min(growing*float64(s.estimate.Starved), growth)*s.now, s.of.Unit)
 }
 
 // waits is how many seconds of its allocation must wait to tell of a queue.

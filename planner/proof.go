@@ -30,7 +30,7 @@ func (w *workload) prove(e *trimtab.Estimate) {
 	if d == nil || e.Performance == nil || e.Load == nil || e.Allocation == nil {
 		return
 	}
-	met, p := *e.Performance >= w.SLO, proof{e.Time, *e.Allocation, e.Load.Now}
+	met, p := *e.Performance >= w.SLO && e.Starved == 0, proof{e.Time, *e.Allocation, e.Load.Now}
 	if e.Backlog != nil {
 		met = met && *e.Backlog == 0
 	} else if e.Window > 0 {

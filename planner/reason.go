@@ -69,12 +69,20 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	why.Summary = fmt.Sprintf("%s%s from %s to %s: %s wants %s, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
 		what, s.verb(verb), show(s.has()), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
 		s.because(verb == "lowered"))
-	for _, more := range []string{s.trial, s.takesBack(set), s.doubted, s.early(set)} {
+	for _, more := range []string{s.starvation(), s.trial, s.takesBack(set), s.doubted, s.early(set)} {
 		if more != "" {
 			why.Summary += "; " + more
 		}
 	}
 	return s.clusterReason(why)
+}
+
+// starvation says that the workload starves; "": it does not.
+func (s *seat) starvation() string {
+	if s.starves() {
+		return "it uses all that it has and waits"
+	}
+	return ""
 }
 
 // takesBack says why a rise to set gives back what it had; "": it does not.
@@ -113,21 +121,27 @@ func (r *decision) stays(s *seat) {
 		why = "it has no limit, which counts as " + s.amount(s.now)
 	}
 	switch {
+	case s.starves():
+		why += ", uses all of it and waits: there is no more for it"
+	case s.firing():
+		why += ", and keeps that while alert " + s.loan.Name + " fires"
 	case s.served && s.binding.Kind == trimtab.BindingIdle:
 		code = trimtab.StayIdle
 		why += ": " + s.binding.Detail
+		if s.missesNow(s.estimate) {
+			why = "it has " + s.amount(s.now) + " and misses its SLO"
+		}
 	case math.Abs(target-s.now) < s.of.Unit/2:
 		code = trimtab.StayThere
 		why += ", which is what " + r.planner.cfg.Policy.Name() + " gives it"
 	default:
 		why += fmt.Sprintf(", %s wants %s", r.planner.cfg.Policy.Name(), s.amount(target))
 	}
-	if s.need.Mean >= 0 {
-		why += fmt.Sprintf("; it needs %s for its SLO", s.amount(float64(s.need.Mean)*s.of.Unit))
-	} else {
-		why += "; no amount is expected to meet its SLO"
+	because := strings.TrimPrefix(s.because(false), "; ")
+	if s.firing() {
+		because = "" // said
 	}
-	for _, more := range []string{strings.TrimPrefix(s.because(false), "; "), s.grant.Binding.String(), s.doubted, s.boundBy(), s.count.note, s.without} {
+	for _, more := range []string{s.needs(code == trimtab.StayIdle), because, s.grant.Binding.String(), s.doubted, s.boundBy(), s.count.note, s.without} {
 		if more != "" {
 			why += "; " + more
 		}
@@ -139,6 +153,27 @@ func (r *decision) stays(s *seat) {
 		code, why = before.Code, before.Text+"; "+why
 	}
 	r.unmoved[s.Name] = trimtab.Held{Code: code, Text: why}
+}
+
+// needs says what a workload that stays needs, by its curve. idle: nobody is said to need more
+// than it has, which the noise of its load allows it to.
+func (s *seat) needs(idle bool) string {
+	need := s.amount(float64(s.need.Mean) * s.of.Unit)
+	switch more := float64(s.need.Mean)*s.of.Unit > s.now+s.of.Unit/2; {
+	case s.starves():
+		return "" // what waits is in no curve
+	case s.need.Mean < 0 && !idle:
+		return "no amount is expected to meet its SLO"
+	case s.need.Mean < 0 && s.missesNow(s.estimate):
+		return "more is not expected to help it"
+	case s.need.Mean < 0:
+		return "how much is sure to meet its SLO is not known yet"
+	case idle && more && s.missesNow(s.estimate):
+		return "by its curve it needs " + need
+	case idle && more:
+		return "by its curve it needs " + need + ", which is within the noise of its load"
+	}
+	return "it needs " + need + " for its SLO"
 }
 
 // maxExplained bounds how many workloads a pool may have to get alternatives
@@ -239,8 +274,11 @@ func clampUnit(v float64) float64 {
 }
 
 // amount is an amount of the seat's resource for people, with its unit.
-func (s *seat) amount(v float64) string {
-	r := trimtab.ResourceOf(s.of.Name)
+func (s *seat) amount(v float64) string { return amountOf(s.of.Name, v) }
+
+// amountOf is an amount of a resource for people, with its unit.
+func amountOf(resource string, v float64) string {
+	r := trimtab.ResourceOf(resource)
 	text := r.Text(trimtab.Units(v))
 	if !r.Bytes && !r.Switch { // bytes have theirs
 		text += " " + r.Unit

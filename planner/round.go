@@ -93,6 +93,7 @@ func (r *decision) aims() {
 	for _, w := range p.workloads {
 		r.seats = append(r.seats, r.seat(w)...)
 	}
+	r.opens()
 	solve := r.solve
 	if len(p.resources) > 1 {
 		solve = r.share
@@ -181,13 +182,16 @@ func (r *decision) guard(resource int) {
 		}
 		seats = append(seats, s)
 		s.want, s.target = s.now, s.now
-		if s.stays {
-			s.target = s.now // a share need be no whole unit
-		} else if s.free {
+		switch {
+		case s.stays: // a share need be no whole unit
+		case s.open && s.Mode == trimtab.Recommend: // a limit is advised by what it uses: see use.go
+		case s.free:
 			s.target = float64(s.aim) * of.Unit
 			s.want = of.stepTo(s.now, s.aim)
-		} else if raised := r.fallback(s); raised > s.now {
-			s.target, s.want = raised, of.stepTo(s.now, policy.DownUnits(raised, of.Unit))
+		default:
+			if raised := r.fallback(s); raised > s.now {
+				s.target, s.want = raised, of.stepTo(s.now, policy.DownUnits(raised, of.Unit))
+			}
 		}
 		if s.free && s.want > s.now {
 			side, level := &worst[s.side()], s.utility(s.now)

@@ -25,8 +25,8 @@ type seat struct {
 	// now is what it has, an unlimited knob counted as its maximum: the effective
 	// allocation of its instances.
 	now float64
-	// lo and hi are its bounds in units.
-	lo, hi int
+	// lo and hi are its bounds in units; least is lo but for what keeps it from being lowered.
+	lo, hi, least int
 	// free tells that the policy plans for it; held says why not.
 	free bool
 	held trimtab.Held
@@ -63,6 +63,8 @@ type seat struct {
 	// solved tells that the aim is set; in is the solution that set it, where
 	// the policy shares one resource, and at the place in it.
 	solved bool
+	// open: it has no limit, and gets none in this round; see open.go.
+	open bool
 	// stays: what it has is a share that stays as it is, no whole number of units perhaps.
 	stays bool
 	// evens: it stays as a whole, and instances come down to their parts of what it has.
@@ -120,6 +122,10 @@ func (s *seat) draw(p *Planner) {
 		return
 	}
 	s.curve = p.planned(e)
+	if s.starves() && s.curve != nil && len(s.curve.Knots) > 0 && s.curve.Eval(s.now).Mean >= s.SLO {
+		// What was answered says that it is enough, and what waits that it is not.
+		s.lo = max(s.lo, min(s.hi, policy.UpUnits(s.now, s.of.Unit)))
+	}
 	if b := e.Backlog; b != nil && p.serves() && s.curve != nil && *b > 0 {
 		s.curve = behind(s.curve, *b/drain)
 	}
@@ -152,7 +158,8 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	s.easy = s.hi
 	s.bar()
 	r.countable(s)
-	if s.firing() && !p.cfg.Guard.Disabled {
+	s.least = s.lo
+	if s.firing() && !p.cfg.Guard.Disabled && !s.unlimited() {
 		// The guard would not lower it: what others get is planned without that.
 		s.lo = min(max(s.lo, policy.DownUnits(s.now, u)), s.hi)
 	}

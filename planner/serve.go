@@ -114,6 +114,9 @@ func (s *seat) reaching(c *trimtab.Curve, load, optimism float64) int {
 	if held := policy.UpUnits(s.now, s.of.Unit); held < need && s.proved(s.now, load) {
 		need = held
 	}
+	if s.starves() { // with less it would starve more
+		need = max(need, policy.UpUnits(s.now, s.of.Unit))
+	}
 	return min(max(need, s.lo), s.hi)
 }
 
@@ -130,6 +133,10 @@ func (s *seat) unserved() bool {
 func (s *seat) waiting() int {
 	e := s.estimate
 	switch b := e.Backlog; {
+	case s.starves() && b != nil:
+		return max(policy.UpUnits(*b/drain, s.of.Unit), s.hungry())
+	case s.starves():
+		return s.hungry()
 	case b != nil:
 		return policy.UpUnits(*b/drain, s.of.Unit)
 	case e.Allocation != nil && e.Stopped > 1:

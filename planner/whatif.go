@@ -129,12 +129,22 @@ func (s *seat) outlook() trimtab.Outlook {
 		o.Allocation = float64(s.aim) * s.of.Unit
 	}
 	if s.curve != nil && len(s.curve.Knots) > 0 {
-		b := s.curve.Eval(o.Allocation)
+		b := s.measured(s.curve.Eval(o.Allocation), o.Allocation)
 		o.Performance = &b
 		o.Utility = &trimtab.Band{Lower: clampUnit(s.Utility(b.Lower)), Mean: clampUnit(s.Utility(b.Mean)), Upper: clampUnit(s.Utility(b.Upper))}
 	}
 	o.Meets = trimtab.ProspectOf(o.Performance, s.SLO)
 	return o
+}
+
+// measured is a band of what is expected at an allocation, or, at what the workload has, of what
+// was measured, where that lies outside.
+func (s *seat) measured(b trimtab.Band, allocation float64) trimtab.Band {
+	p := s.estimate.Performance
+	if p == nil || s.estimate.Hold != nil || math.Abs(allocation-s.now) > s.of.Unit/2 || *p >= b.Lower && *p <= b.Upper {
+		return b
+	}
+	return trimtab.Band{Lower: math.Min(b.Lower, *p), Mean: *p, Upper: math.Max(b.Upper, *p)}
 }
 
 // grown returns the configuration after the change and the holdings that go with it.

@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -135,16 +136,17 @@ type world struct {
 	lowered func(a *trimtab.Action)
 }
 
-func (w *world) total() float64 { return w.totalOf("cpu", w.cfg.Capacity) }
+// total is what all limits on cpu add up to.
+func (w *world) total() float64 { return w.totalOf("cpu") }
 
 func (w *world) memory() float64 {
 	if len(w.cfg.Others) == 0 {
 		return 0
 	}
-	return w.totalOf("memory", w.cfg.Others[0].Capacity)
+	return w.totalOf("memory")
 }
 
-func (w *world) totalOf(resource string, capacity float64) float64 {
+func (w *world) totalOf(resource string) float64 {
 	sum := 0.0
 	for _, h := range w.hosts {
 		for key := range h.now {
@@ -152,9 +154,10 @@ func (w *world) totalOf(resource string, capacity float64) float64 {
 			if strings.HasSuffix(key, " memory") != (resource == "memory") {
 				continue
 			}
-			if a.Unlimited {
-				sum += capacity
-			} else {
+			if a.Unlimited { // it takes what others leave; what it was lowered to counts
+				a = h.now[key]
+			}
+			if !a.Unlimited {
 				sum += a.Value
 			}
 		}
@@ -220,9 +223,19 @@ func (w *world) step() {
 		if rapid.IntRange(0, 9).Draw(t, "lost") == 0 {
 			return
 		}
+		before := maps.Clone(w.hosts[i].now)
 		o := w.hosts[i].carryOut(plan, w.now, func(target string) (bool, bool) {
 			return rapid.IntRange(0, 9).Draw(t, "fails") == 0, rapid.IntRange(0, 9).Draw(t, "unreadable") > 0
 		})
+		for key, was := range before { // the first limit of a workload is no rise
+			if now := w.hosts[i].now[key]; was.Unlimited && !now.Unlimited {
+				if strings.HasSuffix(key, " memory") {
+					w.capMemory = math.Max(w.capMemory, w.memory())
+				} else {
+					w.cap = math.Max(w.cap, w.total())
+				}
+			}
+		}
 		if got := w.total(); got > math.Max(w.cap, w.cfg.Capacity)+1e-6 {
 			t.Fatalf("%v in use, capacity %v", got, w.cfg.Capacity)
 		}

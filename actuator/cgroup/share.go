@@ -39,6 +39,7 @@ var (
 	_ actuator.Shared   = (*Share)(nil)
 	_ actuator.Restorer = (*Share)(nil)
 	_ actuator.Recaller = (*Share)(nil)
+	_ actuator.Scaled   = (*Share)(nil)
 )
 
 // shareBefore is what a group has before trimtab sets anything of it: the weight as
@@ -118,6 +119,15 @@ func (k *Share) Recall(b []byte) error {
 		k.was = u.Was
 	}
 	return err
+}
+
+// Scale is how many times as much a weight stands for as it did for the knob that undo describes.
+func (k *Share) Scale(undo []byte) float64 {
+	u, err := readShareUndo(undo)
+	if err != nil {
+		return 1 // another kind of knob's: its amounts are cores
+	}
+	return k.unit / u.Unit
 }
 
 // String names version and path.

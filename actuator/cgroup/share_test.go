@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -128,6 +129,49 @@ func TestWeightAndQuotaOfAShareComeBackAsTheyWere(t *testing.T) {
 			rt.Fatalf("before:\n%safter:\n%s", before, got)
 		}
 	})
+}
+
+// The pool grows from 1 to 1.5 cores at a reload: the weights stay, each stands for more, and
+// what the group had before comes back as it was.
+func TestAShareIsHandedOverToAnActuatorByWhichTheSameWeightIsMore(t *testing.T) {
+	root, dir := tree(t, map[string]string{"pool/a/cpu.weight": "100", "pool/a/cpu.max": "50000 100000\n"}), t.TempDir()
+	open := func(unit float64) *actuator.Actuator {
+		k, err := cgroup.OpenShare(cgroup.Config{Root: root, Path: "pool/a"}, unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: "p", Dir: dir, Reopen: reopenShare, Targets: []actuator.Target{
+			{KnobID: trimtab.KnobID{Workload: "w", Resource: "cpu"}, Knob: k, Min: 0.01, Max: 2, Mode: trimtab.Act}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	a := open(0.5)
+	o := a.Handle(t.Context(), &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Now(), Capacity: 1, Lease: 30, Actions: []trimtab.Action{
+		{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "w", Resource: "cpu"}, Expect: trimtab.Units(0.5), Set: trimtab.Units(0.2), Mode: trimtab.Act}}})
+	if o.Refused != "" || o.Results[0].Status != trimtab.Written {
+		t.Fatalf("%+v", o)
+	}
+	has := func(when, weight, quota string) {
+		t.Helper()
+		if w, q := strings.TrimSpace(content(t, root, "pool/a", "cpu.weight")), strings.TrimSpace(content(t, root, "pool/a", "cpu.max")); w != weight || q != quota {
+			t.Errorf("%s: weight %q, quota %q, want %q and %q", when, w, q, weight, quota)
+		}
+	}
+	has("moved", "40", "max 100000")
+	if err := a.HandOver(t.Context(), func(trimtab.KnobID) bool { return true }, true); err != nil {
+		t.Fatal(err)
+	}
+	has("handed over", "40", "max 100000")
+	a = open(0.75)
+	if k := a.Holding().Targets[0]; k.Problem != "" || !k.Now.Equal(trimtab.Units(0.3), 1e-9) || !k.Baseline.Equal(trimtab.Units(0.75), 1e-9) {
+		t.Errorf("%+v, want 0.3 cores of 0.75 before, and no problem", k)
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	has("put back", "100", "50000 100000")
 }
 
 func TestAGroupThatIsNotOfThePoolIsAStrangerBesideIt(t *testing.T) {

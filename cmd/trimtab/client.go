@@ -79,8 +79,12 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 		fmt.Fprintf(w, "%s is not ready: %s\n", part, strings.ReplaceAll(s.NotReady[part], "\n", "; "))
 	}
 	if s.Capacity > 0 {
-		fmt.Fprintf(w, "pool %s: %s of %s given, objective %s, plan %s", s.Pool, view.Amount(s.Allocated),
-			view.Sized(s.Capacity, s.Resource), s.Objective, orDash(s.Plan))
+		open := ""
+		if s.Unlimited > 0 {
+			open = fmt.Sprintf(", %d without a limit", s.Unlimited)
+		}
+		fmt.Fprintf(w, "pool %s: %s of %s given%s, objective %s, plan %s", s.Pool, view.Amount(s.Allocated),
+			view.Sized(s.Capacity, s.Resource), open, s.Objective, orDash(s.Plan))
 		if s.LeaseLeft > 0 {
 			fmt.Fprintf(w, ", lease ends in %s unless renewed", view.Age(s.LeaseLeft))
 		}

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -215,6 +218,80 @@ func TestAReloadIsAppliedABadOneKeepsTheOldAndARemovedWorkloadIsRestored(t *test
 	if err := o.site.Reload(t.Context()); err == nil {
 		t.Error("storage changed while running")
 	}
+}
+
+// Limits, journal, lease and what was learnt outlive a reload: only what is gone from the file is
+// put back.
+func TestAReloadThatChangesOneNumberPutsNoLimitBackAndForgetsNothing(t *testing.T) {
+	t.Parallel()
+	q := fixtureQuotas(t)
+	var next func() (*config.Config, error)
+	o := operate(t, q, trimtab.Act, func() (*config.Config, error) { return next() })
+	o.eventually("modest to be lowered", func() bool { return q.read("modest") < 0.4 })
+	for name, change := range map[string]func(*config.Config){
+		"pool":   func(c *config.Config) { c.Pool.CPU = 1.1 },
+		"max":    func(c *config.Config) { c.Workloads[0].Knob.CPU.Max = 0.8 },
+		"min":    func(c *config.Config) { c.Workloads[1].Knob.CPU.Min = 0.06 },
+		"SLO":    func(c *config.Config) { c.Workloads[1].SLO.Fraction = 0.9 },
+		"weight": func(c *config.Config) { c.Workloads[1].Weight = 2 },
+		"lease":  func(c *config.Config) { c.Lease *= 2 },
+	} {
+		old := *o.site.Config()
+		next = func() (*config.Config, error) {
+			c := old
+			c.Workloads = slices.Clone(old.Workloads)
+			for i := range c.Workloads {
+				cpu := *c.Workloads[i].Knob.CPU
+				c.Workloads[i].Knob.CPU = &cpu
+			}
+			change(&c)
+			return &c, nil
+		}
+		if err := o.site.Reload(t.Context()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		hungry, modest := both(q.read)
+		if modest >= 0.5 || hungry <= 0.5 {
+			t.Errorf("%s: hungry has %v and modest %v after the reload, as before trimtab", name, hungry, modest)
+		}
+		if sum := hungry + modest; sum > 1.1+1e-9 {
+			t.Errorf("%s: %v cores are given of 1.1", name, sum)
+		}
+		rounds := o.site.View().Rounds()
+		o.eventually("three rounds after the reload", func() bool {
+			for _, workload := range []string{"hungry", "modest"} {
+				var e view.Explanation
+				if getJSON(t, o.site, "/api/v1/workloads/"+workload, &e); strings.Contains(e.Decision, "nothing learnt") {
+					t.Fatalf("%s: %s", name, e.Decision)
+				}
+			}
+			return o.site.View().Rounds() >= rounds+3
+		})
+	}
+	if n := restoresOf(t, o.site); n != 0 {
+		t.Errorf("%v limits were put back", n)
+	}
+}
+
+// restoresOf is how many limits a site has put back.
+func restoresOf(t *testing.T, s *site.Site) (sum float64) {
+	t.Helper()
+	resp, err := http.Get("http://" + s.WebAddress() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if name, value, _ := strings.Cut(lines.Text(), "} "); strings.HasPrefix(name, "trimtab_actuator_restores_total{") {
+			v, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += v
+		}
+	}
+	return sum
 }
 
 func TestAbsentSpansHoldAWorkloadAndItSaysWhy(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 // simServicesCmd is `trimtab sim services`.
 type simServicesCmd struct {
 	Scenario policyNames `help:"Loads to play: peaks, steps, doubling, slower, noise, burst; where the pool is too small at times: culprit, tight, unequal, over110, over132, over150, over200." default:"peaks" placeholder:"NAME,..."`
-	Policy   policyNames `help:"Policies to run, side by side: weights (the kernel alone: one quota for all, equal weights), equal, proportional (knows the costs), oracle:OBJECTIVE (knows what comes), or an objective of the configuration, with :auto if CPU is shared by weight (cap: auto)." default:"weights,equal,proportional,njc,egalitarian,social" placeholder:"NAME,..."`
+	Policy   policyNames `help:"Policies to run, side by side: weights (the kernel alone: one quota for all, equal weights), equal, proportional (knows the costs), oracle:OBJECTIVE (knows what comes), or an objective of the configuration, with :always if each has a quota (cap: always)." default:"weights,equal,proportional,njc,egalitarian,social" placeholder:"NAME,..."`
 	Signal   policyNames `help:"Where load and performance come from: spans, promql." default:"spans,promql" placeholder:"NAME,..."`
 	Seconds  int         `help:"Length of each run in seconds, 60 to 86400." default:"360"`
 	Seeds    int         `help:"Runs of each policy, 1 to 1000." default:"3"`
@@ -32,7 +32,7 @@ type simServicesCmd struct {
 
 // Example is shown by --help.
 func (simServicesCmd) Example() string {
-	return "trimtab sim services\ntrimtab sim services --scenario doubling,noise --policy weights,egalitarian,egalitarian:auto --seeds 5"
+	return "trimtab sim services\ntrimtab sim services --scenario doubling,noise --policy weights,egalitarian,egalitarian:always --seeds 5"
 }
 
 // Validate is called by kong.
@@ -148,10 +148,10 @@ func (c *simServicesCmd) one(s *services.Scenario, policy, signal string, seed u
 // configuration file which an operator would write for the scenario.
 func (c *simServicesCmd) loop(s *services.Scenario, policy, signal string) (cluster.Config, error) {
 	var b strings.Builder
-	policy, shared := strings.CutSuffix(policy, ":"+config.CapAuto)
-	cpu := "{}"
-	if shared {
-		cpu = "{cap: " + config.CapAuto + "}"
+	policy, quotas := strings.CutSuffix(policy, ":"+config.CapAlways)
+	cpu := "{}" // which is shared by weight
+	if quotas {
+		cpu = "{cap: " + config.CapAlways + "}"
 	}
 	fmt.Fprintf(&b, "pool: {cpu: %g}\nobjective: %s\n%s\nworkloads:\n", s.Pool, policy, c.Config)
 	for i := range s.Services {
@@ -170,7 +170,7 @@ func (c *simServicesCmd) loop(s *services.Scenario, policy, signal string) (clus
 	if err != nil {
 		return cluster.Config{}, err
 	}
-	out := cluster.Config{Shared: shared, Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Held: map[string]float64{}}
+	out := cluster.Config{Shared: !quotas, Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Held: map[string]float64{}}
 	for i := range s.Services {
 		out.Held[s.Services[i].Name] = s.Pool / float64(len(s.Services))
 	}

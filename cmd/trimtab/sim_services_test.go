@@ -55,7 +55,7 @@ func keepsUp(t *testing.T, seeds int, scenario string) {
 		// PromQL two more are for the first third of a minute, of so few minutes, in
 		// which there is no rate yet.
 		for signal, less := range map[string]float64{"spans": 0.015, "promql": 0.065} {
-			over, worst, _ := played(t, seeds, scenario, objective, signal, 240)
+			over, worst, _ := played(t, seeds, scenario, objective+":always", signal, 240)
 			t.Logf("%s, %s by %s: %.3f in time, worst %.3f; equal %.3f, proportional %.3f", scenario, objective, signal, over, worst, equal, rule)
 			if over < rule-less || over < equal || signal == "spans" && worst < 0.9 {
 				t.Errorf("%s, %s by %s: %.3f in time, the worst service %.3f; the rule %.3f, equal shares %.3f", scenario, objective, signal, over, worst, rule, equal)
@@ -68,7 +68,7 @@ func TestWhereTheNeedsFitSharesByWeightAreNotMovedAndServeWhatTheKernelServes(t 
 	t.Parallel()
 	kernel, _, _ := played(t, few, "peaks", "weights", "–", 240)
 	for _, signal := range []string{"spans", "promql"} {
-		over, worst, moves := played(t, few, "peaks", "njc:auto", signal, 240)
+		over, worst, moves := played(t, few, "peaks", "njc", signal, 240)
 		if over < kernel-0.003 || worst < 0.99 || moves != 0 {
 			t.Errorf("by %s: %.3f in time after %d moves, the worst service %.3f; the kernel alone %.3f", signal, over, moves, worst, kernel)
 		}
@@ -78,14 +78,14 @@ func TestWhereTheNeedsFitSharesByWeightAreNotMovedAndServeWhatTheKernelServes(t 
 func TestWhereTheNeedsDoNotFitSocialSharesByWeightServeSome(t *testing.T) {
 	t.Parallel()
 	kernel, _, _ := played(t, few, "over132", "weights", "–", 300)
-	if over, _, moves := played(t, few, "over132", "social:auto", "spans", 300); over < kernel+0.2 {
+	if over, _, moves := played(t, few, "over132", "social", "spans", 300); over < kernel+0.2 {
 		t.Errorf("%.3f in time after %d moves, the kernel alone %.3f", over, moves, kernel)
 	}
 }
 
 func TestResourceFairKeepsEqualShares(t *testing.T) {
 	t.Parallel()
-	over, _, moves := played(t, few, "peaks", "resource-fair", "spans", 120)
+	over, _, moves := played(t, few, "peaks", "resource-fair:always", "spans", 120)
 	if equal, _, _ := played(t, few, "peaks", "equal", "–", 120); over != equal || moves != 0 {
 		t.Errorf("%.3f in time after %d moves, equal shares %.3f: the objective is blind to what services deliver", over, moves, equal)
 	}
@@ -99,7 +99,7 @@ func TestUnderConstantLoadThatEqualSharesMeetNobodyIsHarmed(t *testing.T) {
 func nobodyIsHarmed(t *testing.T, seeds int) {
 	equal, _, _ := played(t, seeds, "noise", "equal", "–", 600)
 	for _, signal := range []string{"spans", "promql"} {
-		over, worst, moves := played(t, seeds, "noise", "njc", signal, 600)
+		over, worst, moves := played(t, seeds, "noise", "njc:always", signal, 600)
 		t.Logf("by %s: %.3f in time, worst %.3f, %d moves of one workload; equal %.3f", signal, over, worst, moves, equal)
 		if worst < 0.95 || over < equal-0.01 {
 			t.Errorf("by %s: %.3f in time, the worst service %.3f; equal shares %.3f", signal, over, worst, equal)
@@ -132,13 +132,15 @@ func nobodyIsLowered(t *testing.T, seeds int) {
 				return services.None
 			}
 			for seed := range uint64(seeds) {
-				r, err := (&simServicesCmd{}).one(s, "njc", signal, seed+1)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for k := begins + 1; k < seconds; k++ {
-					if r.Shares[0][k] < r.Shares[0][k-1]-1e-9 {
-						t.Errorf("%s, %s, seed %d: lowered from %.3f to %.3f after %d s", name, signal, seed+1, r.Shares[0][k-1], r.Shares[0][k], k)
+				for _, policy := range []string{"njc", "njc:always"} {
+					r, err := (&simServicesCmd{}).one(s, policy, signal, seed+1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for k := begins + 1; k < seconds; k++ {
+						if r.Shares[0][k] < r.Shares[0][k-1]-1e-9 {
+							t.Errorf("%s, %s, %s, seed %d: lowered from %.3f to %.3f after %d s", name, policy, signal, seed+1, r.Shares[0][k-1], r.Shares[0][k], k)
+						}
 					}
 				}
 			}

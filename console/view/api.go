@@ -37,11 +37,13 @@ const (
 // name, utility, performance, load, p99 or allocation, with - before it from the
 // greatest down; left out, the worst come first.
 type Status struct {
-	Pool      string          `json:"pool"`
-	Resource  string          `json:"resource"`
-	Objective string          `json:"objective"`
-	Capacity  float64         `json:"capacity"`
+	Pool      string  `json:"pool"`
+	Resource  string  `json:"resource"`
+	Objective string  `json:"objective"`
+	Capacity  float64 `json:"capacity"`
+	// Allocated is the sum of the limits, Unlimited counts the knobs without one.
 	Allocated trimtab.Amount  `json:"allocated"`
+	Unlimited int             `json:"unlimited,omitempty"`
 	Plan      string          `json:"plan,omitempty"`
 	Cause     trimtab.Cause   `json:"cause,omitzero"`
 	Value     *float64        `json:"objective_value,omitempty"`
@@ -81,7 +83,7 @@ type Row struct {
 	SLO       string        `json:"slo,omitempty"`
 	SLOTarget *float64      `json:"slo_target,omitempty"`
 	// Code is what State says, for programs: "ok", "off", "misses", "learning",
-	// "waiting", "held", "stale", "knob" or "discovered".
+	// "waiting", "held", "stale", "starved", "knob" or "discovered".
 	Code string `json:"code"`
 	// State is for people; Kind is "bad", "note", "ok" or "quiet".
 	State string `json:"state"`
@@ -290,8 +292,7 @@ type Room struct {
 	// Capacity is absent where it was not measured; Free then too.
 	Capacity *float64 `json:"capacity,omitempty"`
 	// Given is the sum over the knobs: of each the larger of what was set and what
-	// is in force, of one without a limit its declared maximum. Unlimited counts
-	// the latter.
+	// is in force. Unlimited counts those without a limit, which are given nothing.
 	Given     float64  `json:"given"`
 	Unlimited int      `json:"unlimited,omitempty"`
 	Free      *float64 `json:"free,omitempty"`

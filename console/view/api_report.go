@@ -31,10 +31,12 @@ type Report struct {
 
 // Worth is what a workload, or all, got and would have got without trimtab.
 type Worth struct {
-	// Minutes are those whose performance is known, SLOMinutes those of them in which
-	// the SLO was met.
+	// Minutes are those of which it is known whether the SLO was met, SLOMinutes those of
+	// them in which it was. Starved are those of them in which nothing was measured while the
+	// workload starved: it was not met.
 	Minutes    float64 `json:"minutes"`
 	SLOMinutes float64 `json:"slo_minutes"`
+	Starved    float64 `json:"starved_minutes,omitempty"`
 	// Hours is what it had, in the resource's unit times hours, over KnownHours.
 	Hours      float64 `json:"resource_hours"`
 	KnownHours float64 `json:"known_hours"`

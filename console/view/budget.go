@@ -17,6 +17,7 @@ func burnWindows() map[string]time.Duration {
 //	burn(W) = Σ_W l_t Δt (1 - p_t) / Σ_W l_t Δt / (1 - SLO)
 //	left    = 1 - burn(all that is known)
 //
+// where p_t is 0 while nothing is measured of a workload that starves, and l_t its load before;
 // nil: its SLO is no share of requests, or nothing is known.
 func (s *state) budgetOver(spans []stretch, now time.Time) *Budget {
 	allowed := 1 - s.Target
@@ -31,6 +32,9 @@ func (s *state) budgetOver(spans []stretch, now time.Time) *Budget {
 				break
 			}
 			load, performance := p.v[colLoad], p.v[colPerformance]
+			if p.starved() {
+				performance = 0
+			}
 			if isMissing(load) || isMissing(performance) {
 				continue
 			}

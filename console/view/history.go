@@ -116,13 +116,20 @@ func (h *series) recall(p point, n int) {
 
 func isMissing(v float32) bool { return v != v }
 
+// starved reports whether a point is of a time in which nothing was measured of a workload that
+// starved: it met its SLO in none of it.
+func (p *point) starved() bool { return isMissing(p.v[colPerformance]) && p.met == 0 }
+
 // mean merges points, at the time of the last.
 func mean(points []point) point {
 	out := point{at: points[len(points)-1].at}
+	measured := slices.ContainsFunc(points, func(p point) bool { return !isMissing(p.v[colPerformance]) })
 	for c := range numColumns {
 		sum, n := 0.0, 0.0
 		for _, p := range points {
-			if v := p.v[c]; !isMissing(v) {
+			if v := p.v[c]; c == colPerformance && p.starved() && measured {
+				n += float64(p.many)
+			} else if !isMissing(v) {
 				sum, n = sum+float64(v)*float64(p.many), n+float64(p.many)
 			}
 		}
@@ -188,7 +195,9 @@ func (s *state) report(e *trimtab.Estimate) point {
 		}
 	}
 	set(colAllocation, e.Allocation)
-	set(colPerformance, e.Performance)
+	if e.Hold == nil || e.Hold.Code != trimtab.HeldStale { // else it is of an earlier time
+		set(colPerformance, e.Performance)
+	}
 	if e.Load != nil && (e.Hold == nil || e.Hold.Input != "load") { // else it is that of an earlier time
 		set(colLoad, &e.Load.Now)
 		set(colUpper, &e.Load.Upper)
@@ -205,10 +214,16 @@ func (s *state) report(e *trimtab.Estimate) point {
 		u := s.Utility(*e.Performance)
 		set(colUtility, &u)
 	}
-	if s.Target > 0 && e.Performance != nil {
+	if s.Target > 0 && !isMissing(p.v[colPerformance]) {
 		p.met = 0
 		if *e.Performance >= s.Target {
 			p.met = allMet
+		}
+	}
+	if s.Target > 0 && e.Starved > 0 && isMissing(p.v[colPerformance]) {
+		p.met = 0 // not measured, and starved
+		if e.Load != nil {
+			set(colLoad, &e.Load.Now) // which was there before
 		}
 	}
 	return p

@@ -257,15 +257,15 @@ func (h *host) given(resource string) float32 {
 	return none()
 }
 
-// give counts what a knob holds, or may yet hold.
+// give counts what a knob holds, or may yet hold, where that is a limit.
 func (r *Room) give(k *trimtab.KnobState) {
 	a := k.InForce()
 	if a.Less(k.Now) {
 		a = k.Now
 	}
 	if a.Unlimited {
-		r.Unlimited++
-		a = trimtab.Units(k.Max)
+		r.Unlimited++ // nothing is given to it
+		return
 	}
 	r.Given = min(r.Given+a.Value, math.MaxFloat64)
 }

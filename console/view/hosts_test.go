@@ -188,7 +188,7 @@ func TestInstancesThatComeAndGoLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-func TestAHostGivesTheLargerOfSetAndInForceAndTheMaximumOfWhatHasNoLimit(t *testing.T) {
+func TestAHostGivesTheLargerOfSetAndInForceAndNothingToWhatHasNoLimit(t *testing.T) {
 	pending, falling, free := on("h", "a", "", 3), on("h", "b", "", 1), on("h", "c", "", 0)
 	one, two := trimtab.Units(1), trimtab.Units(2)
 	pending.Effective, falling.Effective, free.Now = &one, &two, trimtab.Unlimited()
@@ -200,7 +200,7 @@ func TestAHostGivesTheLargerOfSetAndInForceAndTheMaximumOfWhatHasNoLimit(t *test
 		t.Fatalf("%v %+v", ok, d)
 	}
 	cpu := d.Rooms[0]
-	if cpu.Resource != "cpu" || cpu.Given != 3+2+8 || cpu.Unlimited != 1 || *cpu.Free != 3 || *cpu.Capacity != 16 {
+	if cpu.Resource != "cpu" || cpu.Given != 3+2 || cpu.Unlimited != 1 || *cpu.Free != 11 || *cpu.Capacity != 16 {
 		t.Errorf("%+v", cpu)
 	}
 	if m := d.Rooms[1]; m.Resource != "memory" || m.Given != 1<<30 || m.Capacity != nil || m.Free != nil {

@@ -116,9 +116,17 @@ func (v *Model) worth(s *state, spans []stretch, now time.Time, gaps *lack) (w W
 	default:
 		w.Compared = &Comparison{}
 	}
+	defer func() {
+		if w.Starved > 0 {
+			gaps.starved = append(gaps.starved, fmt.Sprintf("%s %s", s.Name, Age(trimtab.Seconds(60*w.Starved))))
+		}
+	}()
 	for i := range spans {
 		p := &spans[i]
 		minutes, a, load := p.Minutes(), float64(p.v[colAllocation]), float64(p.v[colLoad])
+		if p.starved() {
+			w.Starved += minutes
+		}
 		if p.met != metUnknown {
 			w.Minutes, w.SLOMinutes = w.Minutes+minutes, w.SLOMinutes+minutes*float64(p.met)/float64(allMet)
 		}
@@ -166,6 +174,7 @@ func gained(of, than *ByCurve) trimtab.Band {
 // add adds another workload.
 func (w *Worth) add(o *Worth) {
 	w.Minutes, w.SLOMinutes, w.Hours, w.KnownHours = w.Minutes+o.Minutes, w.SLOMinutes+o.SLOMinutes, w.Hours+o.Hours, w.KnownHours+o.KnownHours
+	w.Starved += o.Starved
 	if o.Compared == nil {
 		return
 	}
@@ -207,6 +216,9 @@ func (s *state) incidents(spans []stretch, now time.Time, round time.Duration) (
 	for i := range spans {
 		p := &spans[i]
 		missed, performance := p.met != metUnknown && p.met <= allMet/2, float64(p.v[colPerformance])
+		if p.starved() {
+			performance = 0
+		}
 		if !missed || open != nil && p.began().Sub(open.To) > time.Second {
 			end()
 		}
@@ -226,7 +238,7 @@ func (s *state) incidents(spans []stretch, now time.Time, round time.Duration) (
 }
 
 // lack is what a report cannot tell.
-type lack struct{ curves, knobs, unlimited, short []string }
+type lack struct{ curves, knobs, unlimited, short, starved []string }
 
 // coverage notes a workload of which less than nine tenths is known.
 func (l *lack) coverage(name string, minutes, all float64) {
@@ -248,6 +260,7 @@ func (l *lack) texts(resource string, since, now time.Time) []string {
 		}
 	}
 	some("Of "+Age(trimtab.SecondsOf(now.Sub(since)))+", performance is known for less: %s.", l.short)
+	some("Not measured and starved, which counts as missed: %s.", l.starved)
 	some("No curve was learnt yet, so nothing is compared with the baseline: %s.", l.curves)
 	some("No limit was reported, so nothing is compared with the baseline: %s.", l.knobs)
 	some("Had no limit before trimtab, so there is no baseline in "+Unit(resource)+" to compare with: %s.", l.unlimited)

@@ -76,7 +76,11 @@ func (v *Model) summary(now time.Time) Status {
 		s.Hosts++
 		for i := range h.knobs {
 			if k := &h.knobs[i]; k.Resource == v.config.Resource || k.Resource == "" || v.config.Resource == "" {
-				s.Allocated = sum(s.Allocated, k.InForce())
+				if a := k.InForce(); a.Unlimited {
+					s.Unlimited++
+				} else {
+					s.Allocated = sum(s.Allocated, a)
+				}
 			}
 		}
 	}
@@ -85,9 +89,6 @@ func (v *Model) summary(now time.Time) Status {
 		s.Exceeds = v.exceeds(v.plan, now)
 	}
 	s.Allocated.Value = round9(s.Allocated.Value)
-	if s.Allocated.Unlimited {
-		s.Allocated = trimtab.Unlimited()
-	}
 	return s
 }
 
@@ -168,6 +169,8 @@ const (
 	codeHeld     = "held"
 	codeStale    = "stale"
 	codeKnob     = "knob"
+	// It uses all that it has and waits, whatever its spans tell.
+	codeStarved = "starved"
 	// Discovered: the workload was found in the spans and is not in the
 	// configuration.
 	Discovered = "discovered"
@@ -193,7 +196,7 @@ func (s *situation) text() string {
 		return "waiting for data"
 	case Discovered:
 		return "discovered, not configured"
-	case codeHeld, codeStale, codeKnob:
+	case codeHeld, codeStale, codeKnob, codeStarved:
 		return s.code + ": " + s.why
 	}
 	return s.code
@@ -339,9 +342,11 @@ func (v *Model) stateAt(s *state, now time.Time) situation {
 		return situation{codeWaiting, "", s.heldSince}
 	case v.silentSince(e, now):
 		return situation{codeStale, "nothing for " + Age(trimtab.SecondsOf(now.Sub(e.Time))), e.Time}
+	case planned && e.Starved > 0 && !s.missesIt(e):
+		return situation{codeStarved, starvedText(e), now.Add(-e.Starved.Duration())}
 	case e.Hold != nil && s.declared:
 		return situation{codeHeld, e.Hold.Text, s.lackSince()}
-	case planned && s.Target > 0 && e.Performance != nil && *e.Performance < s.Target:
+	case planned && s.missesIt(e):
 		return situation{codeMisses, "", s.missSince}
 	case planned && e.Curve == nil:
 		return situation{code: codeLearning}
@@ -351,6 +356,19 @@ func (v *Model) stateAt(s *state, now time.Time) situation {
 		return situation{code: codeOff}
 	}
 	return situation{code: codeOK}
+}
+
+// missesIt reports whether what was measured misses the SLO.
+func (s *state) missesIt(e *trimtab.Estimate) bool {
+	return e.Hold == nil && s.Target > 0 && e.Performance != nil && *e.Performance < s.Target
+}
+
+// starvedText says what starves a workload, and what is missing.
+func starvedText(e *trimtab.Estimate) string {
+	if e.Hold != nil {
+		return e.Hold.Text
+	}
+	return "it uses all that it has and waits, and its spans do not tell what waits"
 }
 
 // silentSince reports whether the analyzer said nothing of a workload for so long that its
@@ -398,7 +416,7 @@ func stateClass(code string) string {
 		return "ok"
 	case codeOff, Discovered:
 		return "quiet"
-	case codeMisses, codeKnob, codeStale:
+	case codeMisses, codeKnob, codeStale, codeStarved:
 		return "bad"
 	}
 	return "note"

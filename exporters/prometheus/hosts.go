@@ -215,8 +215,8 @@ func (e *Exporter) host(key hostKey, h *host, said *trimtab.Holding) {
 		if a.Less(k.Now) {
 			a = k.Now
 		}
-		if a.Unlimited {
-			a.Value = k.Max
+		if a.Unlimited { // nothing is given to it
+			a.Value = 0
 		}
 		sums[k.Resource] += a.Value
 	}

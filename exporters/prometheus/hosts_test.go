@@ -44,7 +44,7 @@ func TestWhatInstancesHaveIsSummedOverEachHost(t *testing.T) {
 	free := on("a", "shop", "2", 0)
 	free.Now = trimtab.Unlimited()
 	e.Observe(says("a", on("a", "shop", "1", .5), free))
-	wants(t, set, `no trimtab_workload_allocation{`, `trimtab_workload_instances{workload="shop"} 2`, `trimtab_host_given{host="a",pool="p",resource="cpu"} 4.5`, `trimtab_host_given{host="b",pool="p",resource="cpu"} 0`)
+	wants(t, set, `no trimtab_workload_allocation{`, `trimtab_workload_instances{workload="shop"} 2`, `trimtab_host_given{host="a",pool="p",resource="cpu"} 0.5`, `trimtab_host_given{host="b",pool="p",resource="cpu"} 0`)
 }
 
 func TestAWorkloadOnManyHostsHasOneSeriesOfItsAllocation(t *testing.T) {

@@ -38,7 +38,7 @@ func exporterRows() []Row {
 		{Name: "trimtab_perf_cpu_migrations_per_second", Type: Gauge, Labels: w, Help: "Moves of its threads to another CPU per second, all instances together (perf)"},
 		{Name: "trimtab_perf_run_delay_ratio", Type: Gauge, Labels: w, Help: "Share of the time that the workload's threads could run in which they waited for a CPU, of its worst instance (schedstat)"},
 		{Name: "trimtab_host_capacity", Type: Gauge, Labels: []string{"pool", "host", "resource"}, Help: "What the pool may give out of the host, in the unit of the resource; absent where it was not measured"},
-		{Name: "trimtab_host_given", Type: Gauge, Labels: []string{"pool", "host", "resource"}, Help: "What the knobs on the host hold or may yet hold, in the unit of the resource; one without a limit counts as its maximum"},
+		{Name: "trimtab_host_given", Type: Gauge, Labels: []string{"pool", "host", "resource"}, Help: "What the knobs on the host hold or may yet hold, in the unit of the resource; one without a limit is given nothing"},
 		{Name: "trimtab_host_knobs", Type: Gauge, Labels: []string{"pool", "host"}, Help: "Knobs that the pool has on the host"},
 		{Name: "trimtab_host_unusable_knobs", Type: Gauge, Labels: []string{"pool", "host"}, Help: "Knobs on the host that cannot be used, for a reason that it tells"},
 		{Name: "trimtab_host_timestamp_seconds", Type: Gauge, Labels: []string{"pool", "host"}, Help: "Unix time in seconds at which the host last reported its knobs"},

@@ -23,13 +23,9 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	if err != nil || cfg.Pool.Capacity() <= 0 {
 		return nil, err
 	}
-	watchdog := s.options.Watchdog
-	if watchdog == nil {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("find own program: %w", err)
-		}
-		watchdog = []string{self, "watchdog", "--dir", JournalDir(cfg.Storage.Path)}
+	watchdog, err := s.watchdog(cfg)
+	if err != nil {
+		return nil, err
 	}
 	c := actuator.Config{
 		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: actuator.AnyOf(kinds),
@@ -45,6 +41,8 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	}
 	key := keyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg))
 	c.Metrics, c.Logger = s.metrics, s.logger
+	own := turns{cfg.Pool.Name, locks, all, keyOf(above, cfg.Fast.Acts(), cfg.Fast.Parent, cfg.Actuator.CgroupRoot)}
+	var heir *turns // what takes its place at a reload
 	// Once before anything is stopped for it, to see that they can be opened.
 	once, _, err := openAll(kinds, all)
 	if err = errors.Join(err, actuator.CloseTargets(once)); err != nil {
@@ -74,23 +72,74 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		stop := s.background(ctx, "actuator", s.working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
 		return func() error {
 			err := errors.Join(still(), stop())
-			return errors.Join(err, s.closeActuator(a))
+			return errors.Join(err, s.closeActuator(a, own, heir))
 		}, nil
 	}
 	if hasCluster(all) {
 		start = s.withCluster(cfg, cluster, start)
 	}
-	return []part{{"actuator", key, start}}, nil
+	return []part{{name: "actuator", key: key, start: start, built: &own, leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
 }
 
-// closeActuator puts back what was changed. Knobs that an API server's pace bounds lengthen
+// watchdog is the command that watches over the actuator's journal.
+func (s *Site) watchdog(cfg *config.Config) ([]string, error) {
+	if s.options.Watchdog != nil {
+		return s.options.Watchdog, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	return []string{self, "watchdog", "--dir", JournalDir(cfg.Storage.Path)}, nil
+}
+
+// turns is what an actuator turns: a reload that leaves it alone restores nothing of it.
+type turns struct {
+	pool, locks string
+	all         []knobConfig
+	// above says which group above carries a limit.
+	above string
+}
+
+// kept returns whether a knob is still turned by the next actuator, at the same place, and
+// whether the group above is.
+func (t turns) kept(next *turns) (keeps func(trimtab.KnobID) bool, above bool) {
+	before, after := t.places(), next.places()
+	same := t.pool == next.pool && t.locks == next.locks
+	return func(id trimtab.KnobID) bool {
+		of := [2]string{id.Workload, id.Resource}
+		place, ok := before[of]
+		return same && ok && after[of] == place
+	}, same && t.above == next.above
+}
+
+// places are where knobs are that are written, by workload and resource.
+func (t turns) places() map[[2]string]string {
+	out := map[[2]string]string{}
+	for _, d := range t.all {
+		shares := d.at.ShareUnit > 0
+		d.at.ShareUnit = 0 // the same weight stands for another amount
+		for _, l := range d.like {
+			if l.Mode == trimtab.Act {
+				out[[2]string{l.Workload, l.Resource}] = keyOf(d.kind, d.at, shares)
+			}
+		}
+	}
+	return out
+}
+
+// closeActuator puts back what was changed, but for what next turns. Knobs that an API server's pace bounds lengthen
 // the end of the process.
-func (s *Site) closeActuator(a *actuator.Actuator) error {
+func (s *Site) closeActuator(a *actuator.Actuator, own turns, next *turns) error {
 	long := a.CloseTime()
 	if until := s.ending.lengthen(max(0, long-actuator.LeastCloseTime)); !until.IsZero() {
 		s.bus.EndBy(until)
 	}
 	ctx, cancel := s.ending.within(long)
 	defer cancel()
-	return a.Close(ctx)
+	if next == nil {
+		return a.Close(ctx)
+	}
+	keeps, above := own.kept(next)
+	return a.HandOver(ctx, keeps, above)
 }

@@ -37,7 +37,7 @@ func (s *Site) alertPart(cfg *config.Config) ([]part, error) {
 	}
 	key := keyOf(c)
 	c.Bus, c.Metrics, c.Logger = s.bus, s.metrics, s.logger
-	return []part{{"alertmanager", key, func(context.Context) (func() error, error) {
+	return []part{{name: "alertmanager", key: key, start: func(context.Context) (func() error, error) {
 		r, err := alertmanager.Open(c)
 		if err != nil {
 			return nil, hint.Add(fmt.Errorf("receive alerts: %w", err), "alertmanager.token_file names a file that holds the token and nothing else")

@@ -53,7 +53,7 @@ func (s *Site) batchPart(cfg *config.Config) ([]part, error) {
 		s.ready.set(batchName, "starting")
 		return s.background(ctx, batchName, func(ctx context.Context) error { return alone.RunTerm(ctx, m.lead) }), nil
 	}
-	return []part{{batchName, keyOf(c, *cfg.Batch, holder), start}}, nil
+	return []part{{name: batchName, key: keyOf(c, *cfg.Batch, holder), start: start}}, nil
 }
 
 // jobManager is what all terms of one process have.

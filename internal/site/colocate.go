@@ -258,7 +258,7 @@ func (s *Site) colocatePart(cfg *config.Config) ([]part, error) {
 	work := pipeline.Work{Round: cfg.Colocate.Period}
 	key := keyOf(c, cfg.Measure, knobs, *cfg.Colocate, jobsOf(cfg), services, reservedOf(cfg), work, cfg.Actuator.Reserve)
 	c.Metrics, c.Logger = s.metrics, s.logger
-	return []part{{"colocate", key, func(ctx context.Context) (func() error, error) {
+	return []part{{name: "colocate", key: key, start: func(ctx context.Context) (func() error, error) {
 		return s.startColocate(ctx, cfg, c, kinds, knobs, services)
 	}}}, nil
 }

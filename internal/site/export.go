@@ -29,7 +29,7 @@ func (s *Site) exportParts(cfg *config.Config) ([]part, error) {
 	if r := cfg.Exporters.Record; r.Path != "" && (s.does(natsbus.Analyzer) || s.does(natsbus.Planner)) {
 		c := record.Config{Dir: r.Path, MaxBytes: int64(r.MaxBytes), SegmentBytes: int64(r.SegmentBytes), SegmentAge: r.SegmentAge,
 			Build: version.Version, Digest: Digest(cfg)}
-		out = append(out, part{"record", keyOf(c), func(context.Context) (func() error, error) { return s.startRecord(c) }})
+		out = append(out, part{name: "record", key: keyOf(c), start: func(context.Context) (func() error, error) { return s.startRecord(c) }})
 	}
 	if cfg.Exporters.OTLP.Endpoint != "" && s.does(natsbus.Console) {
 		c := otlpExport(cfg)
@@ -39,7 +39,7 @@ func (s *Site) exportParts(cfg *config.Config) ([]part, error) {
 		}
 		key := keyOf(c, files.content(), exported(cfg), utilityTexts(cfg))
 		c.TLS = files.client()
-		out = append(out, part{"export-otlp", key, func(ctx context.Context) (func() error, error) { return s.startOTLP(ctx, c) }})
+		out = append(out, part{name: "export-otlp", key: key, start: func(ctx context.Context) (func() error, error) { return s.startOTLP(ctx, c) }})
 	}
 	if k := cfg.Exporters.KEDA; k.ListenAddress != "" && s.does(natsbus.Console) {
 		c := kedaExport(cfg)
@@ -49,7 +49,7 @@ func (s *Site) exportParts(cfg *config.Config) ([]part, error) {
 		}
 		key := keyOf(c, files.content())
 		c.TLS = files.server()
-		out = append(out, part{"export-keda", key, func(ctx context.Context) (func() error, error) { return s.startKEDA(ctx, c) }})
+		out = append(out, part{name: "export-keda", key: key, start: func(ctx context.Context) (func() error, error) { return s.startKEDA(ctx, c) }})
 	}
 	return append(out, s.tellPart(cfg)...), nil
 }

@@ -23,7 +23,7 @@ func (s *Site) tellPart(cfg *config.Config) []part {
 	if !s.does(natsbus.Console) || len(c.Workloads) == 0 || (c.Events == tell.NoEvents && c.StartValues == "" && c.Recommender == "") {
 		return nil
 	}
-	return []part{{"export-kubernetes", keyOf(c, cfg.Kubernetes), func(ctx context.Context) (func() error, error) { return s.startTelling(ctx, cfg, c) }}}
+	return []part{{name: "export-kubernetes", key: keyOf(c, cfg.Kubernetes), start: func(ctx context.Context) (func() error, error) { return s.startTelling(ctx, cfg, c) }}}
 }
 
 func tellExport(cfg *config.Config, k config.ExportKubernetes) tell.Config {

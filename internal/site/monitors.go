@@ -49,7 +49,7 @@ func (s *Site) monitorPart(cfg *config.Config) ([]part, error) {
 		return nil, err
 	}
 	work := pipeline.Work{Round: cfg.Analyzer.ReportInterval}
-	return []part{{"monitors", keyOf(root, s.host, groups, work, cfg.Measure.Perf), func(ctx context.Context) (func() error, error) {
+	return []part{{name: "monitors", key: keyOf(root, s.host, groups, work, cfg.Measure.Perf), start: func(ctx context.Context) (func() error, error) {
 		h := pipeline.NewHealth(work)
 		b := h.Bus(s.bus)
 		p, r, n := p, r, n

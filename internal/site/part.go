@@ -18,6 +18,10 @@ type part struct {
 	// start returns when the part works, or takes too long to: readiness
 	// tells then. stop ends it; ctx bounds only the start.
 	start func(ctx context.Context) (stop func() error, err error)
+	// leaves, where it is not nil, is told before the part is stopped what the part is built
+	// from that takes its place; nil: none does.
+	leaves func(next any)
+	built  any
 }
 
 // parts runs the parts of the newest good configuration, in the order of the
@@ -67,6 +71,9 @@ func (p *parts) change(ctx context.Context, next []part) error {
 		}
 		p.logger.Debug("stopping", "part", r.name)
 		p.stops(r.name)
+		if r.leaves != nil {
+			r.leaves(builtOf(next, r.name))
+		}
 		if e := r.stop(); e != nil {
 			err = errors.Join(err, fmt.Errorf("stop %s: %w", r.name, e))
 		}
@@ -91,6 +98,16 @@ func (p *parts) change(ctx context.Context, next []part) error {
 		p.running = append(p.running, runningPart{n, stop})
 	}
 	return err
+}
+
+// builtOf is what the part of that name is built from; nil: there is none.
+func builtOf(all []part, name string) any {
+	for _, p := range all {
+		if p.name == name {
+			return p.built
+		}
+	}
+	return nil
 }
 
 // close stops everything.

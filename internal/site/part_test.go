@@ -17,7 +17,7 @@ import (
 type recorder struct{ log []string }
 
 func (r *recorder) part(name, key string, fail error) part {
-	return part{name, key, func(context.Context) (func() error, error) {
+	return part{name: name, key: key, start: func(context.Context) (func() error, error) {
 		if fail != nil {
 			return nil, fail
 		}

@@ -79,7 +79,7 @@ func (s *Site) speculatePart(cfg *config.Config) ([]part, error) {
 		MaxTasks: cfg.Speculate.Tasks, Keep: 200 - cfg.Speculate.Tasks, MaxLease: cfg.Speculate.Lease}
 	services := s.servicesBeside(cfg)
 	key := keyOf(c, *cfg.Speculate, services, cfg.Pool.Name, s.host)
-	return []part{{"speculate", key, func(ctx context.Context) (func() error, error) { return s.startSpeculate(ctx, cfg, c, services) }}}, nil
+	return []part{{name: "speculate", key: key, start: func(ctx context.Context) (func() error, error) { return s.startSpeculate(ctx, cfg, c, services) }}}, nil
 }
 
 // throttleConfig is what the file says to the policy.

@@ -107,7 +107,7 @@ func (s *Site) stage(st pipeline.Stage, step trimtab.Step, built ...any) part {
 func (s *Site) stageIn(alone *pipeline.Alone, st pipeline.Stage, step func() (trimtab.Step, error), built ...any) part {
 	key := keyOf(st, built)
 	st.Bus, st.Metrics, st.Logger = s.bus, s.metrics, s.logger
-	return part{st.Name, key, func(ctx context.Context) (func() error, error) {
+	return part{name: st.Name, key: key, start: func(ctx context.Context) (func() error, error) {
 		works := make(chan struct{})
 		var once sync.Once
 		st.Ready = func(why string) {
@@ -283,7 +283,7 @@ func (s *Site) reading(alone *pipeline.Alone, name string, built any, work pipel
 		reads := s.working(name, h, r.Run)
 		return func(ctx context.Context) error { return errors.Join(reads(ctx), r.Close()) }, nil
 	}
-	return part{name, keyOf(built, work), func(ctx context.Context) (func() error, error) {
+	return part{name: name, key: keyOf(built, work), start: func(ctx context.Context) (func() error, error) {
 		if alone != nil {
 			return s.background(ctx, name, s.under(alone, func(why string) { s.ready.set(name, why) }, func(ctx context.Context) error {
 				run, err := start()
@@ -384,13 +384,13 @@ func (s *Site) receiverParts(cfg *config.Config) ([]part, error) {
 			continue
 		}
 		r.c.Sink = sink
-		out = append(out, part{r.name, key, func(ctx context.Context) (func() error, error) {
+		out = append(out, part{name: r.name, key: key, start: func(ctx context.Context) (func() error, error) {
 			return s.startReceiver(ctx, r.name, r.c, h)
 		}})
 	}
 	s.metrics.Gauge("trimtab_collector_kernel_attached").Set(0)
 	if c := cfg.Sockets; len(c.Components) > 0 {
-		out = append(out, part{"sockets", keyOf(key, c), func(ctx context.Context) (func() error, error) { return s.startSockets(ctx, c, sink) }})
+		out = append(out, part{name: "sockets", key: keyOf(key, c), start: func(ctx context.Context) (func() error, error) { return s.startSockets(ctx, c, sink) }})
 	}
 	return out, nil
 }

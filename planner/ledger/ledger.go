@@ -85,6 +85,9 @@ type Knob struct {
 	// Owes tells that its host refused to lower it, such as one that lowers so many at a
 	// time, so that it has more than it was to have.
 	Owes bool
+	// Takes is what it takes of the pool while it has no limit and keeps none, in the
+	// resource's unit; nil: Most.
+	Takes *float64
 	// most is what is declared to stand for no limit.
 	most float64
 	// order is that of the message that Held.Now and Effective come from.
@@ -323,7 +326,7 @@ func (l *Ledger) Read(in *trimtab.Outcome) (news bool) {
 		}
 		// A clock that was set back makes the newest reading look late: then a grow
 		// that happened is still to be counted.
-		if in.Refused == "" && !(late && e.bounded(r.Found) > e.gives()) {
+		if in.Refused == "" && !(late && e.taken(r.Found) > e.gives()) {
 			e.answered(StepID{in.Epoch, in.Sequence, in.Step + 1})
 		}
 	}
@@ -334,49 +337,6 @@ func (l *Ledger) Read(in *trimtab.Outcome) (news bool) {
 // time is over, it may have happened.
 func (k *Knob) Release(id StepID, set trimtab.Amount, until time.Time) {
 	k.grows = append(k.grows, grow{id: id, set: set, until: until})
-}
-
-// Gone reports whether the host's last holding did not list the knob.
-func (k *Knob) Gone() bool { return k.gone }
-
-// Most is what an unlimited knob counts as: the least of what is declared and of
-// what the host lets it have.
-func (k *Knob) Most() float64 {
-	most := k.most
-	if k.Held.Max > 0 {
-		most = min(most, k.Held.Max)
-	}
-	return k.Held.Standing.Cap(trimtab.Units(most)).Value
-}
-
-// Now is what the knob was last seen to be set to, Most where that is no limit or more than
-// what is above it lets through.
-func (k *Knob) Now() float64 { return k.bounded(k.Held.Now) }
-
-// Baseline is what will be restored, Most where that is no limit.
-func (k *Knob) Baseline() float64 { return k.bounded(k.Held.Baseline) }
-
-// greatest is what a knob counts as that says it has more, so that all of them add
-// up to a number: an exabyte, in the least of units.
-const greatest = 1e18
-
-func (k *Knob) bounded(a trimtab.Amount) float64 {
-	if a.Unlimited {
-		return k.Most()
-	}
-	return min(k.Held.Standing.Cap(a).Value, greatest)
-}
-
-// gives is the most that the knob gives, or will when what is pending arrives.
-func (k *Knob) gives() float64 { return max(k.Now(), k.bounded(k.Held.InForce())) }
-
-// Lends returns what comes back to the knob with its baseline. One that had no
-// limit before has lent nothing that could be counted.
-func (k *Knob) Lends() float64 {
-	if k.Held.Baseline.Unlimited {
-		return 0
-	}
-	return max(0, min(k.Held.Baseline.Value, k.Most())-k.gives())
 }
 
 // Believed returns the most that the knob gives, or will when what is pending

@@ -173,7 +173,10 @@ func (h *Host) sumWith(k *state, v trimtab.Amount) (sum float64) {
 		switch {
 		case o == k:
 			sum += o.atMost(v)
-		case o.Resource == k.Resource && (o.Mode == trimtab.Act || o.wrote != nil):
+		case o.Resource != k.Resource || o.Mode != trimtab.Act && o.wrote == nil:
+		case o.Resource == trimtab.CPU && o.Now.Unlimited && o.old == nil: // it takes what others leave
+			sum += o.Min
+		default:
 			sum += o.atMost(o.Now)
 		}
 	}
