@@ -23,7 +23,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	if err != nil || cfg.Pool.Capacity() <= 0 {
 		return nil, err
 	}
-	watchdog, err := s.watchdogOf(cfg)
+	watchdog, err := s.watchdog(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +79,8 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	return []part{{name: "actuator", key: key, start: start, built: &own, leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
 }
 
-// watchdogOf is the command line of a watchdog.
-func (s *Site) watchdogOf(cfg *config.Config) ([]string, error) {
+// watchdog is the command that watches over the actuator's journal.
+func (s *Site) watchdog(cfg *config.Config) ([]string, error) {
 	if s.options.Watchdog != nil {
 		return s.options.Watchdog, nil
 	}
