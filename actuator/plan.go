@@ -250,7 +250,7 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 	}
 	m.envelope = a.enveloped(p, m)
 	switch {
-	case same(r.Before, m.goal) && m.alike():
+	case same(r.Before, m.goal) && m.alike() && !m.recaps():
 		r.Status = h.status(trimtab.Equal)
 		return false
 	case !same(r.Before, h.Knob.Nearest(m.action.Expect)) && !same(r.Before, m.action.Expect):
@@ -388,10 +388,7 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 		}
 	}
 	started := a.clock.boot()
-	var err error
-	if !same(h.now, m.goal) { // else only the envelope is new
-		err = h.Knob.Write(ctx, m.goal)
-	}
+	err := a.set(ctx, m)
 	h.written = whereIs(h.Knob)
 	read := a.observe(ctx, h)
 	a.metrics.Histogram("trimtab_actuator_write_seconds").Observe((a.clock.boot() - started).Seconds())
