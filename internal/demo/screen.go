@@ -73,7 +73,7 @@ const shortDay = 40 * time.Second
 
 // opening says what will be played, on what, and where else to look.
 func (s *Screen) opening(r *run, m Machine) {
-	knob := "cgroup CPU quota"
+	knob := "CPU of cgroups"
 	if r.setup.Knob == KnobProcess {
 		knob = "number of worker processes"
 	}

@@ -59,6 +59,9 @@ const pool = 0.66
 func Scenarios(seconds int) []Scenario {
 	var out []Scenario
 	for _, of := range shape.All() {
+		if of.Two {
+			continue // there is one host here
+		}
 		out = append(out, Of(of, pool, time.Duration(seconds)*time.Second))
 	}
 	return out

@@ -55,7 +55,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Fprintln(b.err, "starting nginx, redis and postgres")
-	if b.host, err = openHost(ctx, dir, b.Pool); err != nil {
+	if b.host, err = openHost(ctx, dir, b.Pool, chosen[0].Two); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.host.close()) }()

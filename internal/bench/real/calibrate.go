@@ -40,7 +40,7 @@ const warmUp = 10 * time.Second
 // load: a request is dearer while others run beside it. It takes the quotas off.
 func (h *host) again(ctx context.Context, in [3][]arrival) error {
 	for _, s := range h.services {
-		if err := s.group.Free(ctx); err != nil {
+		if err := s.free(ctx); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func (h *host) tune(ctx context.Context, n int) error {
 		slices.Sort(all[i])
 		// What a request costs is in proportion to its work.
 		work := max(1, int(math.Round(float64(s.price.now())*float64(s.Cost)/float64(all[i][n/2]))))
-		used, err := s.group.Used()
+		used, err := s.used()
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (h *host) tune(ctx context.Context, n int) error {
 
 // batch returns the mean CPU time of a request of size 1, over one batch.
 func (s *service) batch(ctx context.Context) (time.Duration, error) {
-	before, err := s.group.Used()
+	before, err := s.used()
 	if err != nil {
 		return 0, err
 	}
@@ -106,7 +106,7 @@ func (s *service) batch(ctx context.Context) (time.Duration, error) {
 			return 0, fmt.Errorf("calibrate %s: %w", s.Name, err)
 		}
 	}
-	after, err := s.group.Used()
+	after, err := s.used()
 	if err != nil {
 		return 0, err
 	}

@@ -25,8 +25,13 @@
 // pool in proportion to them each second. trimtab runs as an operator would
 // run it, with nothing in its file that has a default.
 //
-// The package measures and prints; it does not judge, except for safety: a sum
-// of quotas above the pool and a quota that is not given back are errors.
+// Oracles know what comes and what it costs, and set the weights that serve an objective best
+// by the queues of package sim/services. In scenario two-hosts two groups play hosts with half
+// of the pool each, and nginx has an instance on both behind a load balancer.
+//
+// The package measures and prints, and says at the end for whom trimtab is worth it; it fails
+// for safety alone: a sum of quotas above the pool and a quota that is not given back are
+// errors.
 // Figures from a machine that is busy with something else mean little: the
 // table says how busy it was. Memory, disk and network are not measured.
 //

@@ -83,7 +83,7 @@ func (b *bench) runFast(ctx context.Context) (err error) {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return fmt.Errorf("make a data directory: %w", err)
 	}
-	h, err := openHost(ctx, dir, b.Pool)
+	h, err := openHost(ctx, dir, b.Pool, false)
 	if err != nil {
 		return err
 	}

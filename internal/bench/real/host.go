@@ -42,7 +42,39 @@ type service struct {
 
 	software software
 	group    *rig.Group
-	price    price
+	// also has its second instance, on the second host; nil: there is none.
+	also  *rig.Group
+	price price
+}
+
+// groups are those of its instances.
+func (s *service) groups() []*rig.Group {
+	if s.also == nil {
+		return []*rig.Group{s.group}
+	}
+	return []*rig.Group{s.group, s.also}
+}
+
+// used returns the CPU time that its instances have used so far.
+func (s *service) used() (sum time.Duration, err error) {
+	for _, g := range s.groups() {
+		v, err := g.Used()
+		if err != nil {
+			return 0, err
+		}
+		sum += v
+	}
+	return sum, nil
+}
+
+// free takes the quotas of its instances away.
+func (s *service) free(ctx context.Context) error {
+	for _, g := range s.groups() {
+		if err := g.Free(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // do sends a request of a size relative to the calibrated one.
@@ -69,16 +101,20 @@ type host struct {
 	services [3]*service
 	// own has the load generator, control trimtab, Prometheus and Alertmanager.
 	own, control *rig.Group
-	// above is the group above those of the services, which has the pool as its quota.
+	// above is the group above those of the services, which has the pool as its quota. Where
+	// two groups play hosts it is the first, beside the second, and each has half of the pool;
+	// nil: there is one.
 	above     *rig.Group
+	beside    *rig.Group
 	root, dir string
 	// before are the groups that this process was in.
 	before []string
 }
 
-// openHost starts the services, without quotas, below a group for all of them. After an error
-// everything is as before.
-func openHost(ctx context.Context, dir string, pool float64) (h *host, err error) {
+// openHost starts the services, without quotas, below a group for all of them, or below two
+// that play hosts: then nginx is on both, behind a load balancer, redis on the first and
+// PostgreSQL on the second. After an error everything is as before.
+func openHost(ctx context.Context, dir string, pool float64, two bool) (h *host, err error) {
 	root, err := rig.FindRoot()
 	if err != nil {
 		return nil, fmt.Errorf("find a cgroup to make groups in (root, or a delegated subtree, is needed): %w", err)
@@ -105,12 +141,28 @@ func openHost(ctx context.Context, dir string, pool float64) (h *host, err error
 	if h.above, err = rig.NewGroup(root, groupPrefix, "pool", weight); err != nil {
 		return nil, err
 	}
-	below := filepath.Join(root, h.above.Name)
-	soft := [3]software{&nginx{}, &redis{}, &postgres{}}
+	soft, below := [3]software{&nginx{}, &redis{}, &postgres{}}, [3]string{}
+	for i := range below {
+		below[i] = filepath.Join(root, h.above.Name)
+	}
+	if two {
+		if h.beside, err = rig.NewGroup(root, groupPrefix, "pool-2", weight); err != nil {
+			return nil, err
+		}
+		web := &balanced{front: h.own}
+		soft[0], below[2] = web, filepath.Join(root, h.beside.Name)
+		if web.second, err = rig.NewGroup(below[2], groupPrefix, shape.Names()[0], usualWeight); err != nil {
+			return nil, err
+		}
+		h.services[0] = &service{also: web.second}
+	}
 	limits := [3]time.Duration{200 * time.Millisecond, 250 * time.Millisecond, 300 * time.Millisecond}
 	for i, name := range shape.Names() {
 		s := &service{Name: name, SLO: slo{limits[i], 0.95}}
-		if s.group, err = rig.NewGroup(below, groupPrefix, name, usualWeight); err != nil {
+		if h.services[i] != nil {
+			s.also = h.services[i].also
+		}
+		if s.group, err = rig.NewGroup(below[i], groupPrefix, name, usualWeight); err != nil {
 			return nil, err
 		}
 		s.software = soft[i]
@@ -134,15 +186,23 @@ func (h *host) close() error {
 		if s == nil {
 			continue
 		}
-		// A quota would make even the end slow.
-		_ = s.group.Free(context.Background())
+		if s.group != nil {
+			// A quota would make even the end slow.
+			_ = s.free(context.Background())
+		}
 		if s.software != nil {
 			s.software.close()
 		}
-		failed = append(failed, s.group.Close())
+		for _, g := range s.groups() {
+			if g != nil {
+				failed = append(failed, g.Close())
+			}
+		}
 	}
-	if h.above != nil {
-		failed = append(failed, h.above.Close())
+	for _, g := range []*rig.Group{h.above, h.beside} {
+		if g != nil {
+			failed = append(failed, g.Close())
+		}
 	}
 	if h.control != nil {
 		failed = append(failed, h.control.Close())
@@ -153,22 +213,33 @@ func (h *host) close() error {
 	return errors.Join(failed...)
 }
 
-// path is where a service's group is, below the root.
+// path is where a service's group is, below the root, or, where there are two hosts, below that
+// of its host.
 func (h *host) path(s *service) string {
+	if h.beside != nil {
+		return s.group.Name
+	}
 	return h.above.Name + "/" + s.group.Name
 }
 
 // kernel leaves the sharing of the pool to the kernel: one quota above, no other, equal weights.
 func (h *host) kernel(ctx context.Context) error {
-	if err := errors.Join(h.above.Set(ctx, h.Pool), h.weigh([3]float64{1, 1, 1})); err != nil {
-		return err
+	err := h.weigh([3]float64{1, 1, 1})
+	for _, g := range h.hosts() {
+		err = errors.Join(err, g.Set(ctx, h.Pool/float64(len(h.hosts()))))
 	}
 	for _, s := range h.services {
-		if err := s.group.Free(ctx); err != nil {
-			return err
-		}
+		err = errors.Join(err, s.free(ctx))
 	}
-	return nil
+	return err
+}
+
+// hosts are the groups that carry the pool.
+func (h *host) hosts() []*rig.Group {
+	if h.beside == nil {
+		return []*rig.Group{h.above}
+	}
+	return []*rig.Group{h.above, h.beside}
 }
 
 // set sets all shares of the pool: falls before rises, so that the sum never
@@ -217,6 +288,9 @@ func (h *host) quotas(ctx context.Context) (cores [3]float64, steady bool, err e
 // amounts reads what each service has: its quota, or, where none has one, its share of the pool
 // by weight.
 func (h *host) amounts(ctx context.Context) (cores [3]float64, err error) {
+	if h.beside != nil {
+		return h.amountsOfTwo(ctx)
+	}
 	var weights [3]float64
 	shared, sum := true, 0.0
 	for i, s := range h.services {
@@ -241,7 +315,7 @@ func (h *host) amounts(ctx context.Context) (cores [3]float64, err error) {
 // usage returns the CPU time that the services have used.
 func (h *host) usage() (out [3]time.Duration, err error) {
 	for i, s := range h.services {
-		if out[i], err = s.group.Used(); err != nil {
+		if out[i], err = s.used(); err != nil {
 			return out, err
 		}
 	}
@@ -251,7 +325,11 @@ func (h *host) usage() (out [3]time.Duration, err error) {
 // total returns the CPU time of all groups of the benchmark.
 func (h *host) total() (time.Duration, error) {
 	sum := time.Duration(0)
-	for _, g := range []*rig.Group{h.own, h.control, h.services[0].group, h.services[1].group, h.services[2].group} {
+	groups := []*rig.Group{h.own, h.control}
+	for _, s := range h.services {
+		groups = append(groups, s.groups()...)
+	}
+	for _, g := range groups {
 		v, err := g.Used()
 		if err != nil {
 			return 0, err
@@ -264,11 +342,13 @@ func (h *host) total() (time.Duration, error) {
 // drain lets the services finish what they still have: without quotas, until
 // they are idle, at most 30 s.
 func (h *host) drain(ctx context.Context) error {
-	if err := h.above.Free(ctx); err != nil {
-		return err
+	for _, g := range h.hosts() {
+		if err := g.Free(ctx); err != nil {
+			return err
+		}
 	}
 	for _, s := range h.services {
-		if err := s.group.Free(ctx); err != nil {
+		if err := s.free(ctx); err != nil {
 			return err
 		}
 	}

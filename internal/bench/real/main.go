@@ -124,8 +124,24 @@ func (o *options) validate(left int) error {
 	case o.Output != "text" && o.Output != "json":
 		return trimtab.Invalidf("output %.40q: want text or json", o.Output)
 	}
-	_, err := shape.Find(o.Scenarios)
-	return err
+	found, err := shape.Find(o.Scenarios)
+	if err != nil {
+		return err
+	}
+	for _, s := range found {
+		if s.Two != found[0].Two {
+			return trimtab.Invalidf("scenario %s: it is for two hosts, and runs by itself", s.Name)
+		}
+	}
+	if !found[0].Two {
+		return nil
+	}
+	for _, name := range o.policies {
+		if name != theKernel && !strings.HasPrefix(name, "trimtab:") || strings.Contains(name, ":promql") || strings.Count(name, ":") > 2 {
+			return trimtab.Invalidf("policy %.40q: on two hosts there are weights and trimtab by spans", name)
+		}
+	}
+	return nil
 }
 
 // settings reads the settings of a rule.

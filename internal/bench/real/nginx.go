@@ -110,23 +110,30 @@ func (n *nginx) do(ctx context.Context, work int) error {
 	if err := n.prepare(work); err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.address+"/"+strconv.Itoa(work), nil)
+	_, err := n.ask(ctx, n.address, work)
+	return err
+}
+
+// ask sends a request to an address, and returns which instance behind a load balancer answered.
+func (n *nginx) ask(ctx context.Context, address string, work int) (instance string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/"+strconv.Itoa(work), nil)
 	if err != nil {
-		return fmt.Errorf("ask nginx: %w", err)
+		return "", fmt.Errorf("ask nginx: %w", err)
 	}
 	req.Header.Set("Accept-Encoding", "gzip")
 	resp, err := n.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask nginx: %w", err)
+		return instance, fmt.Errorf("ask nginx: %w", err)
 	}
 	defer resp.Body.Close()
+	instance = resp.Header.Get(instanceHeader)
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "gzip" {
-		return fmt.Errorf("ask nginx: %s, content encoding %q: %w", resp.Status, resp.Header.Get("Content-Encoding"), rig.ErrAnswer)
+		return instance, fmt.Errorf("ask nginx: %s, content encoding %q: %w", resp.Status, resp.Header.Get("Content-Encoding"), rig.ErrAnswer)
 	}
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return fmt.Errorf("read from nginx: %w", err)
+		return instance, fmt.Errorf("read from nginx: %w", err)
 	}
-	return nil
+	return instance, nil
 }
 
 func (n *nginx) close() {

@@ -59,8 +59,10 @@ func (*oracle) close(context.Context, *trial, *row)         {}
 // weigh sets the weights of the services' groups, over the kernel's default.
 func (h *host) weigh(weights [3]float64) error {
 	for i, s := range h.services {
-		if err := s.group.Weigh(weights[i]); err != nil {
-			return err
+		for _, g := range s.groups() {
+			if err := g.Weigh(weights[i]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -18,11 +18,17 @@ import (
 // spans sends one server span for each request, with OpenTelemetry's own SDK,
 // as a service with it would.
 type spans struct {
-	providers [3]*sdk.TracerProvider
+	providers []*sdk.TracerProvider
 	tracers   [3]trace.Tracer
+	// web is the service with two instances, whose second one has a tracer of its own; nil: none.
+	web    *balanced
+	second trace.Tracer
 }
 
-func (*spans) open(context.Context, *trial, addresses) error { return nil }
+func (p *spans) open(_ context.Context, t *trial, _ addresses) error {
+	p.web, _ = t.services[0].software.(*balanced)
+	return nil
+}
 
 func (*spans) lines(addresses) string { return "" }
 
@@ -30,22 +36,47 @@ func (*spans) service(s *service) string {
 	return fmt.Sprintf("    slo: {latency: %v, fraction: %v}\n    match:\n      spans: {service.name: %s}\n", s.SLO.Latency, s.SLO.Fraction, s.Name)
 }
 
-func (p *spans) begin(ctx context.Context, a addresses) error {
-	for i, name := range shape.Names() {
-		out, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint(a.GRPC), otlptracegrpc.WithInsecure())
-		if err != nil {
-			return fmt.Errorf("send spans to trimtab: %w", err)
-		}
-		p.providers[i] = sdk.NewTracerProvider(
-			sdk.WithBatcher(out),
-			sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", name))))
-		p.tracers[i] = p.providers[i].Tracer("bench")
+func (p *spans) begin(ctx context.Context, a addresses) (err error) {
+	first := ""
+	if p.web != nil {
+		first = hostName()
 	}
-	return nil
+	for i, name := range shape.Names() {
+		on := first
+		if i == 2 && p.web != nil {
+			on = secondHost
+		}
+		if p.tracers[i], err = p.tracer(ctx, a, name, on); err != nil {
+			return err
+		}
+	}
+	if p.web != nil {
+		p.second, err = p.tracer(ctx, a, shape.Names()[0], secondHost)
+	}
+	return err
+}
+
+// tracer sends the spans of a service on a host; "": it is on the only one.
+func (p *spans) tracer(ctx context.Context, a addresses, name, host string) (trace.Tracer, error) {
+	out, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint(a.GRPC), otlptracegrpc.WithInsecure())
+	if err != nil {
+		return nil, fmt.Errorf("send spans to trimtab: %w", err)
+	}
+	about := []attribute.KeyValue{attribute.String("service.name", name)}
+	if host != "" {
+		about = append(about, attribute.String("host.name", host))
+	}
+	provider := sdk.NewTracerProvider(sdk.WithBatcher(out), sdk.WithResource(resource.NewSchemaless(about...)))
+	p.providers = append(p.providers, provider)
+	return provider.Tracer("bench"), nil
 }
 
 func (p *spans) observe(i int, from time.Time, took time.Duration, failed bool) {
-	_, s := p.tracers[i].Start(context.Background(), "request", trace.WithTimestamp(from), trace.WithSpanKind(trace.SpanKindServer), trace.WithNewRoot())
+	tracer := p.tracers[i]
+	if i == 0 && p.web != nil && p.web.instance(from) == 1 {
+		tracer = p.second
+	}
+	_, s := tracer.Start(context.Background(), "request", trace.WithTimestamp(from), trace.WithSpanKind(trace.SpanKindServer), trace.WithNewRoot())
 	if failed {
 		s.SetStatus(codes.Error, "no answer in time")
 	}
@@ -56,9 +87,7 @@ func (p *spans) flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	for _, provider := range p.providers {
-		if provider != nil {
-			_ = provider.Shutdown(ctx) // the run is over: nothing depends on these
-		}
+		_ = provider.Shutdown(ctx) // the run is over: nothing depends on these
 	}
 }
 

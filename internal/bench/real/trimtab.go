@@ -32,7 +32,9 @@ type subject struct {
 	// Signal is what it learns from.
 	Signal source
 
-	process   *rig.Process
+	process *rig.Process
+	// agent is that of the second host; nil: there is one host.
+	agent     *rig.Process
 	log       string
 	baselines [3]float64
 	used      time.Duration
@@ -54,7 +56,7 @@ type source interface {
 }
 
 // addresses are where trimtab listens.
-type addresses struct{ Web, GRPC, HTTP, Jaeger string }
+type addresses struct{ Web, GRPC, HTTP, Jaeger, NATS string }
 
 func freeAddresses() (a addresses, err error) {
 	for _, p := range []*string{&a.Web, &a.GRPC, &a.HTTP, &a.Jaeger} {
@@ -83,7 +85,14 @@ func (p *subject) open(ctx context.Context, t *trial) error {
 		return err
 	}
 	file := filepath.Join(t.dir, "trimtab.yaml")
-	text, err := p.file(t.host, a)
+	more := ""
+	if t.beside != nil {
+		if a.NATS, err = rig.FreeAddress(); err != nil {
+			return err
+		}
+		more = fmt.Sprintf("nats: {listen: %q}\n", a.NATS)
+	}
+	text, err := p.file(t.host, a, more)
 	if err != nil {
 		return err
 	}
@@ -103,18 +112,65 @@ func (p *subject) open(ctx context.Context, t *trial) error {
 		said, _ := os.ReadFile(p.log)
 		return fmt.Errorf("%w\n%s", err, said)
 	}
+	if t.beside != nil {
+		if err := p.join(ctx, t, a); err != nil {
+			return err
+		}
+	}
 	return p.Signal.begin(ctx, a)
 }
 
-// file is trimtab's file: what README shows, and free addresses to listen on.
-func (p *subject) file(h *host, a addresses) ([]byte, error) {
+// secondHost is what the agent of the second host calls it; the first is this machine's name.
+const secondHost = "second"
+
+func hostName() string { name, _ := os.Hostname(); return name }
+
+// locks is where the agent of a host that a group plays has its locks.
+func (h *host) locks() string { return filepath.Join(h.dir, "locks") }
+
+// join starts the agent of the second host.
+func (p *subject) join(ctx context.Context, t *trial, a addresses) (err error) {
+	dir := filepath.Join(t.dir, secondHost)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make directory of the agent: %w", err)
+	}
+	own := a
+	if own.Web, err = rig.FreeAddress(); err != nil {
+		return err
+	}
+	text, err := p.file(t.host, own, fmt.Sprintf("nats: {url: %q}\n", "nats://"+a.NATS))
+	if err != nil {
+		return err
+	}
+	text = []byte(strings.NewReplacer(filepath.Join(t.root, t.above.Name), filepath.Join(t.root, t.beside.Name), t.locks(), t.locks()+"-2").Replace(string(text)))
+	file, log := filepath.Join(dir, "trimtab.yaml"), filepath.Join(dir, "trimtab.log")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return fmt.Errorf("write the agent's file: %w", err)
+	}
+	p.agent, err = rig.Start(rig.Program{Args: []string{p.Binary, "agent", "--config.file", file, "--host", secondHost, "--web.listen-address", own.Web}, Dir: dir, Log: log, Stop: syscall.SIGTERM}, t.control)
+	if err != nil {
+		return err
+	}
+	if err = p.agent.Await(ctx, func(ctx context.Context) error { return get(ctx, "http://"+own.Web+"/-/ready") }); err != nil {
+		said, _ := os.ReadFile(log)
+		return fmt.Errorf("%w\n%s", err, said)
+	}
+	return nil
+}
+
+// file is trimtab's file: what README shows, free addresses to listen on, and more.
+func (p *subject) file(h *host, a addresses, more string) ([]byte, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "pool: {cpu: %v}\n", h.Pool)
 	if p.Objective != "default" {
 		fmt.Fprintf(&b, "objective: %s\n", p.Objective)
 	}
 	fmt.Fprintf(&b, "web: {listen_address: %q}\notlp: {grpc: %q, http: %q}\njaeger: {grpc: %q}\n", a.Web, a.GRPC, a.HTTP, a.Jaeger)
-	if mount, err := hostfs.CPUHierarchy(); err != nil || mount != h.root {
+	b.WriteString(more)
+	switch mount, err := hostfs.CPUHierarchy(); {
+	case h.beside != nil:
+		fmt.Fprintf(&b, "actuator: {cgroup_root: %q, lock_dir: %q}\n", filepath.Join(h.root, h.above.Name), h.locks())
+	case err != nil || mount != h.root:
 		fmt.Fprintf(&b, "actuator: {cgroup_root: %q}\n", h.root)
 	}
 	if p.Fast {
@@ -126,8 +182,12 @@ func (p *subject) file(h *host, a addresses) ([]byte, error) {
 	if p.Quotas {
 		cpu = "{cap: always}"
 	}
-	for _, s := range h.services {
-		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {cgroup: %s, cpu: %s}\n    mode: act\n", s.Name, p.Signal.service(s), h.path(s), cpu)
+	for i, s := range h.services {
+		on := ""
+		if h.beside != nil && i > 0 {
+			on = fmt.Sprintf("host: %s, ", [3]string{1: hostName(), 2: secondHost}[i])
+		}
+		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {%scgroup: %s, cpu: %s}\n    mode: act\n", s.Name, p.Signal.service(s), on, h.path(s), cpu)
 	}
 	return overlay([]byte(b.String()), p.Override)
 }
@@ -157,6 +217,9 @@ func (p *subject) close(ctx context.Context, t *trial, r *row) {
 		r.OwnCores = (used - p.used).Seconds() / t.whole.Seconds()
 	}
 	p.Signal.flush()
+	if p.agent != nil {
+		p.agent.Close() // its limits are put back before the bus goes away
+	}
 	p.process.Close()
 	p.Signal.close()
 	var exit interface{ ExitCode() int }

@@ -28,9 +28,9 @@ func TestTrimtabsFileHasOnlyWhatIsRequired(t *testing.T) {
 	if err := os.WriteFile(token, []byte("x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := addresses{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}
+	a := addresses{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4", ""}
 	for name, by := range map[string]source{"spans": &spans{}, "promql": &promql{Range: 20 * time.Second, prometheus: "127.0.0.1:5", token: token}} {
-		text, err := (&subject{Objective: "default", Signal: by}).file(three(), a)
+		text, err := (&subject{Objective: "default", Signal: by}).file(three(), a, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,6 +25,9 @@ type Scenario struct {
 	Pieces []Piece
 	// Over tells that the pool is at times too small for all.
 	Over bool
+	// Two tells that it is for two hosts with half of the pool each: the first service has an
+	// instance on both, the second is on the first host, the third on the second.
+	Two bool
 }
 
 // Wave is a load whose peak moves from one service to the next: for each a
@@ -87,6 +90,9 @@ func All() []Scenario {
 			{From: 0, Load: [3]float64{1, .2, .04}, Size: [3]float64{.2, 1, 5}},
 			{From: 1. / 3, Load: [3]float64{2, .4, .08}, Size: [3]float64{.2, 1, 5}},
 			{From: 2. / 3, Load: [3]float64{1, .2, .04}, Size: [3]float64{.2, 1, 5}},
+		}},
+		{Name: "two-hosts", Length: 4 * time.Minute, Two: true, Pieces: []Piece{
+			{From: 0, Load: [3]float64{.28, .40, .08}},
 		}},
 		over(1.1), over(1.32), over(1.5), over(2),
 	}
@@ -236,6 +242,9 @@ func (s *Scenario) Describe(whole time.Duration) string {
 	if s.Wave != nil {
 		return fmt.Sprintf("%s: each load from %.0f%% to %.0f%% of the pool and back, in turn, every %v",
 			s.Name, 100*s.Wave.Base, 100*s.Wave.Peak, min(s.Wave.Period, whole))
+	}
+	if len(s.Pieces) == 1 && s.Two {
+		return s.Name + ": constant loads; the first host is asked for more than it has, the second for half of it"
 	}
 	if len(s.Pieces) == 1 {
 		return s.Name + ": constant loads"
