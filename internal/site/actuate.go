@@ -79,7 +79,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	return []part{{name: "actuator", key: key, start: start, built: &own, leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
 }
 
-// watchdog is the command that restores the limits when this process dies.
+// watchdog is the command that watches over the actuator's journal.
 func (s *Site) watchdog(cfg *config.Config) ([]string, error) {
 	if s.options.Watchdog != nil {
 		return s.options.Watchdog, nil
