@@ -54,9 +54,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	}
 	start := func(ctx context.Context) (func() error, error) {
 		s.ready.set("actuator", "starting")
-		if no.why != "" {
-			s.logger.Info("each workload has a CPU quota of its own", "why", no.why, "do", no.do)
-		}
+		no.say(s.logger)
 		c := c
 		var err error
 		if c.Targets, c.Finders, err = openAll(kinds, all); err != nil {
@@ -110,7 +108,8 @@ func (t turns) places() map[[2]string]string {
 	out := map[[2]string]string{}
 	for _, d := range t.all {
 		shares := d.at.ShareUnit > 0
-		d.at.ShareUnit = 0 // the same weight stands for another amount
+		// The same weight stands for another amount; the quota of a max is set anew.
+		d.at.ShareUnit, d.at.ShareMost = 0, 0
 		for _, l := range d.like {
 			if l.Mode == trimtab.Act {
 				out[[2]string{l.Workload, l.Resource}] = keyOf(d.kind, d.at, shares)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path"
 	"slices"
@@ -35,6 +36,13 @@ func (a above) open(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, e
 // obstacle says why the CPU time of a pool is not shared by weight on this host, and what to do
 // about it; the zero obstacle: nothing stands in the way, or nobody asks for it.
 type obstacle struct{ why, do string }
+
+// say logs it, where there is one.
+func (o obstacle) say(to *slog.Logger) {
+	if o.why != "" {
+		to.Info("each workload has a CPU quota of its own", "why", o.why, "do", o.do)
+	}
+}
 
 // share has the CPU time of the pool shared by weight on this host where that can be done
 // without touching what is not the pool's, and returns the group that carries the limit. What
@@ -83,10 +91,12 @@ func sharing(cfg *config.Config, all []knobConfig, host string) (members []*knob
 			return nil, at, no
 		case d.kind != "cgroup" || d.at.High:
 			foreign = d.like[j].Workload
+			continue
 		case d.like[j].Mode != trimtab.Act:
 			watched = d.like[j].Workload
+		default:
+			acts = true
 		}
-		acts = acts || d.like[j].Mode == trimtab.Act
 		at.force = at.force && d.at.Force
 		members = append(members, d)
 	}

@@ -118,6 +118,20 @@ func TestAPoolSharesByWeightWhereItsGroupsHaveAGroupOfTheirOwnInCommon(t *testin
 	}
 }
 
+func TestAPoolWithoutControlGroupsIsNotToldHowTheyWouldShare(t *testing.T) {
+	cfg := shareFile(t, "", [2]string{"shop/a", "shop/b"}, nil)
+	all, err := knobsOf(kinds(), cfg, "h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		all[i].kind = "kubernetes"
+	}
+	if at, no := share(cfg, kinds(), all, "h"); at != (above{}) || no != (obstacle{}) {
+		t.Errorf("%+v, %+v", at, no)
+	}
+}
+
 // The least of what a workload may have at most and what all may have is what it can use: a
 // quota keeps a max that is less than the pool.
 func TestAShareHasAQuotaOfItsMaxAlone(t *testing.T) {
