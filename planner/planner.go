@@ -40,6 +40,8 @@ type Planner struct {
 	came    string           // a workload of which an instance came to serve since then
 	// overloaded: the needs of workloads that share by weight did not fit in the last round.
 	overloaded bool
+	// overSince is since when needs do not fit that did before; zero: they fit.
+	overSince time.Time
 	// choseAt is when it was decided who is served; zero: it was not.
 	choseAt time.Time
 	// patience is the least time from the last round to one that a need starts:
@@ -66,10 +68,8 @@ type workload struct {
 	dials    []*dial
 	loan     *loan // nil: no alert fires, and nothing is to be given back
 	returned time.Time
-	// chosen: it is served in the overload that lasts; slice is its share, in units, 0: none was
-	// decided.
-	chosen bool
-	slice  int
+	// turn is what is decided of it in an overload: see weigh.go.
+	turn turn
 	// account is what it has used of its error budget.
 	account  probe.Account
 	released bool
@@ -282,6 +282,7 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	w.prove(e)
 	w.use.take(now, e)
 	p.weigh(w, e)
+	w.turn.take(e, w.SLO)
 	return true
 }
 

@@ -34,6 +34,8 @@ type memory struct {
 	// Number is what is known of the number of its instances: changes and
 	// recommendations of the past, and how long starts took.
 	Number *replicas.State `json:"number,omitempty"`
+	// Turn is what was decided of it in an overload.
+	Turn turn `json:"turn,omitzero"`
 	// Idle is what is known of the time that it had no load, where it may have no instance.
 	Idle *idle `json:"idle,omitempty"`
 }
@@ -46,7 +48,7 @@ func (p *Planner) Snapshot() map[string][]byte {
 	state := make(map[string]memory, len(p.workloads))
 	for _, w := range p.workloads {
 		m := w.dials[0].memory(p.resources[0].Unit)
-		m.Loan, m.Returned, m.Account, m.Trust = w.loan, w.returned, w.account, w.trust
+		m.Loan, m.Returned, m.Account, m.Trust, m.Turn = w.loan, w.returned, w.account, w.trust, w.turn
 		if w.number != nil {
 			m.Number = &w.number.state
 			if !w.number.idle.Since.IsZero() {
@@ -120,6 +122,9 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if !m.Account.Valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has an error budget out of range", n)
 		}
+		if !m.Turn.valid() {
+			return trimtab.Invalidf("restore planner: workload %.40q has a turn out of range", n)
+		}
 		if !m.Trust.valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has verdicts out of range", n)
 		}
@@ -132,7 +137,8 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if w == nil {
 			continue
 		}
-		w.loan, w.returned, w.account, w.trust = m.Loan, m.Returned, m.Account, m.Trust
+		w.loan, w.returned, w.account, w.trust, w.turn = m.Loan, m.Returned, m.Account, m.Trust, m.Turn
+		p.overloaded = p.overloaded || w.turn.Slice > 0
 		if w.loan != nil && w.loan.Firing == nil {
 			w.loan.Firing = map[string]until{}
 		}

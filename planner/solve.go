@@ -31,6 +31,20 @@ func (r *decision) demand(s *seat) {
 	s.dial.knowsDemand = true
 }
 
+// problem is what the policy is asked about the seats, without hosts.
+func (r *decision) problem(asked []*seat) *policy.Problem {
+	p := r.planner
+	prob := &policy.Problem{Units: r.left(asked), Unit: p.cfg.Unit, Groups: p.groupsOf(), Stop: p.cfg.Stop}
+	for _, s := range asked {
+		prob.Workloads = append(prob.Workloads, policy.Workload{
+			Name: s.Name, Group: s.Group, Guarantee: policy.DownUnits(s.dial.Guarantee, p.cfg.Unit), Weight: s.Weight, Min: s.lo, Max: s.hi,
+			Current: int(math.Round(s.now / p.cfg.Unit)), Curve: s.curve, Reports: s.estimate.Reports,
+			SLO: s.SLO, Utility: s.Utility, Worth: s.Worth, Demand: r.demanded(s),
+		})
+	}
+	return prob
+}
+
 // solve asks the policy about the free workloads that are in; all others keep
 // what they may hold. It sets the aim of those that were not asked about yet.
 func (r *decision) solve(in func(*seat) bool) {
@@ -39,17 +53,8 @@ func (r *decision) solve(in func(*seat) bool) {
 	if !fresh {
 		return
 	}
-	others := r.others(asked, 0)
-	left := r.idle(0, others)
-	prob := &policy.Problem{Units: max(0, policy.DownUnits(left, p.cfg.Unit)), Unit: p.cfg.Unit, Groups: p.groupsOf(), Stop: p.cfg.Stop}
-	for _, s := range asked {
-		prob.Workloads = append(prob.Workloads, policy.Workload{
-			Name: s.Name, Group: s.Group, Guarantee: policy.DownUnits(s.dial.Guarantee, p.cfg.Unit), Weight: s.Weight, Min: s.lo, Max: s.hi,
-			Current: int(math.Round(s.now / p.cfg.Unit)), Curve: s.curve, Reports: s.estimate.Reports,
-			SLO: s.SLO, Utility: s.Utility, Worth: s.Worth, Demand: r.demanded(s),
-		})
-	}
-	r.locate(prob, asked, others)
+	prob := r.problem(asked)
+	r.locate(prob, asked, r.others(asked, 0))
 	answer, err := p.cfg.Policy.Solve(prob)
 	if err != nil && len(prob.Hosts) > 0 {
 		// It knows no hosts: the pool goes on, and what a host cannot hold is cut there.

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -17,10 +18,19 @@ import (
 // holds where they do not fit and the objective is about entitlements: who stays within its own
 // is served whatever others want, and who asks for more has what they leave.
 //
-// An objective that sums utilities gains by serving some in full where not all can be: they
-// share the pool in proportion to what their requests cost, and each other one has a crumb and
-// what they leave. Each change of who is served costs a whole backlog, so a workload that is
-// served stays served while the overload lasts, as far as the pool can serve it.
+// An objective that sums utilities gains by serving some in full where not all can be: the
+// objective itself decides whom, over what a queue makes of a share s under an overload,
+//
+//	performance(s) = SLO  where s >= wants / full,  0 below: the queue grows without end
+//	wants          = cost of a request · requests that arrive, over the last seconds
+//
+// They are served by priority, one after the other: of what is left the first has most, so that
+// what waits for it is worked off first, and what it does not need goes to the next at once.
+// Who is not served has a crumb, and what they leave. So an error of what somebody wants costs
+// the last one alone. Each change of who is served costs a whole backlog: a workload that is
+// served stays served while the pool can serve it. What one wants that is not is believed to be
+// no less than when it was given up, until it meets its SLO again: of who starves few requests
+// are seen.
 //
 // Source: the domination of quotas by weights in proportion to the same amounts, for a weighted
 // max-min fair scheduler; docs/operations.md, "CPU by weight".
@@ -28,15 +38,79 @@ import (
 const (
 	// crumb is the part of its entitlement that a workload keeps which is not served: enough
 	// for its probes.
-	crumb = 0.05
-	// full and fuller are the parts of the pool that what the requests of those who are served
-	// cost may take when one more is to be, and before one is given up. Needs beyond that cost
-	// are learnt, and noisy while queues are long.
-	full, fuller = 0.92, 1
+	crumb = 0.01
+	// full and fuller are the parts of the pool that those who are served may want when one
+	// more is to be, and before one is given up: while long queues are worked off, what is
+	// wanted is known to about 15%.
+	full, fuller = 0.93, 1.1
+	// first is the part of what is left that the next in turn has, and turns how many turns
+	// there are at most: a share has no more than so many steps of that size.
+	first, turns = 0.75, 4
+	// sets is for how long needs must not fit before somebody is given up.
+	sets = 2 * time.Second
 	// dwell is how long a choice stands at least while the overload lasts: as long as it takes
-	// to work off a backlog, and to learn what the chosen ones really need.
+	// to work off a backlog.
 	dwell = time.Minute
+	// proves is how long the first in turn has to show that it can use its share, and barred for
+	// how long another is served in its place if it cannot.
+	proves, barred = 30 * time.Second, 10 * time.Minute
+	// wantsOver is the time, in seconds, over which what a workload wants is averaged.
+	wantsOver = 20.0
 )
+
+// turn is what is kept of a workload for the time that needs do not fit.
+type turn struct {
+	// Wants is what its requests cost, in cores, averaged; 0: not known. At is its time.
+	Wants float64   `json:"wants,omitempty"`
+	At    time.Time `json:"at,omitzero"`
+	// Held is what it wanted when it was given up; 0: it was not, or met its SLO since.
+	Held float64 `json:"held,omitempty"`
+	// Place is when it is served, from 1; 0: it is not. Slice is its share, in units; 0: none
+	// was decided.
+	Place int `json:"place,omitempty"`
+	Slice int `json:"slice,omitempty"`
+	// Served is when it last had half of what its SLO asks for; Barred until when it is not
+	// served, since it could not use a share.
+	Served time.Time `json:"served,omitzero"`
+	Barred time.Time `json:"barred,omitzero"`
+	// now is what the requests of the latest estimate cost, and wait, in cores.
+	now float64
+}
+
+// take enters what an estimate tells of a workload with an SLO.
+func (t *turn) take(e *trimtab.Estimate, slo float64) {
+	if e.Performance != nil && *e.Performance >= slo {
+		t.Held = 0
+	}
+	if e.Performance != nil && *e.Performance >= slo/2 {
+		t.Served = e.Time
+	}
+	// The load of the report: what was used since tells of a backlog that is worked off.
+	load := inputOf(e, trimtab.Load)
+	if load < 0 && e.Load != nil {
+		load = e.Load.Now
+	}
+	if e.Cost == nil || !(*e.Cost*load >= 0) {
+		return
+	}
+	keep := 0.0
+	if since := e.Time.Sub(t.At).Seconds(); !t.At.IsZero() && since < 4*wantsOver {
+		keep = math.Exp(-math.Max(since, 0) / wantsOver)
+	}
+	t.now = *e.Cost * load
+	t.Wants, t.At = keep*t.Wants+(1-keep)*t.now, e.Time
+	switch {
+	case e.Backlog != nil:
+		t.now += *e.Backlog / drain
+	case e.Stopped > 1: // what is answered is what the limit lets through
+		t.now *= 1 + math.Min(growing*float64(e.Stopped), growth)
+	}
+}
+
+// valid reports whether it can be of a snapshot of ours.
+func (t *turn) valid() bool {
+	return t.Wants >= 0 && t.Wants < 1e15 && t.Held >= 0 && t.Held < 1e15 && t.Slice >= 0 && t.Slice <= policy.MaxUnits && t.Place >= 0
+}
 
 // weigh sets the aims of the free seats that are in where all of them share by weight, and
 // reports whether it did.
@@ -52,7 +126,7 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 	if r.planner.overloaded = over; !over {
 		r.planner.choseAt = time.Time{}
 		for _, s := range asked {
-			s.chosen, s.slice = false, 0
+			s.turn.Held, s.turn.Place, s.turn.Slice, s.turn.Barred = 0, 0, 0, time.Time{}
 		}
 	}
 	if !over || !r.planner.traits.Sums {
@@ -70,22 +144,49 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 	return true
 }
 
-// overloaded reports whether the needs of the seats are more than the pool has, by the most
-// hopeful reading. An overload ends when they fit by the expected one; what waits is worked off
-// by what others leave.
+// overloaded reports whether the seats want more than the pool has, for some time, and one
+// misses its SLO. An overload ends when they want less than those may who are served.
 func (r *decision) overloaded(asked []*seat) bool {
-	if slices.ContainsFunc(asked, (*seat).unserved) {
-		return false // nobody knows what would be enough
+	p, wants, now, misses := r.planner, 0.0, 0.0, false
+	for _, s := range asked {
+		if s.estimate.Cost == nil && s.unserved() {
+			return false // nobody knows what would be enough
+		}
+		wants, misses = wants+s.wants(), misses || s.missed > 1
+		now += s.turn.now / s.of.Unit
 	}
-	others := r.others(asked, 0)
-	units := max(0, policy.DownUnits(r.idle(0, others), r.planner.cfg.Unit))
-	fits := r.fitter(asked, others, units)
-	if !r.planner.overloaded {
-		need, _ := needsAt(asked, -1)
-		return !fits(need, nil)
+	units := float64(r.left(asked))
+	if p.overloaded {
+		return wants > full*units
 	}
-	need, _ := needsAt(asked, 0)
-	return !fits(need, nil)
+	if !misses || now <= units {
+		p.overSince = time.Time{}
+		return false
+	}
+	if p.overSince.IsZero() {
+		p.overSince = r.now
+	}
+	if r.now.Sub(p.overSince) < sets {
+		return false
+	}
+	for _, s := range asked {
+		s.turn.Wants = math.Max(s.turn.Wants, s.turn.now)
+	}
+	return true
+}
+
+// left is what the pool has for the seats, in units.
+func (r *decision) left(asked []*seat) int {
+	return max(0, policy.DownUnits(r.idle(0, r.others(asked, 0)), r.planner.cfg.Unit))
+}
+
+// wants is what the requests of a seat cost, in units, > 0.
+func (s *seat) wants() float64 {
+	want := math.Max(s.turn.Wants, s.turn.Held) / s.of.Unit
+	if !(want > 0) {
+		want = float64(s.needAt(-1))
+	}
+	return math.Max(want, 1)
 }
 
 // rest has a seat keep its entitlement e, or go back to it.
@@ -103,94 +204,104 @@ func (s *seat) rest(e float64, detail string) {
 
 // choose decides who is served in an overload, and gives each its share.
 func (r *decision) choose(asked []*seat) {
-	if r.planner.choseAt.IsZero() || r.now.Sub(r.planner.choseAt) >= dwell || slices.ContainsFunc(asked, (*seat).misfit) {
-		r.chooseAnew(asked)
-		r.planner.choseAt = r.now
+	p := r.planner
+	since := r.now.Sub(p.choseAt)
+	idle := func(s *seat) bool { return s.turn.Place == 1 && since >= proves && s.turn.Served.Before(p.choseAt) }
+	if i := slices.IndexFunc(asked, idle); i >= 0 {
+		// It serves nobody in time, though it is first: it works on one CPU, as a rule, while
+		// others use the limit of all up on the rest.
+		asked[i].turn.Barred, since = r.now.Add(barred), dwell
+	}
+	if since >= dwell || slices.ContainsFunc(asked, func(s *seat) bool { return s.turn.Slice == 0 }) {
+		r.elect(asked)
+		p.choseAt = r.now
 	}
 	for _, s := range asked {
-		s.solved, s.aim = true, s.slice
+		s.solved, s.aim = true, s.turn.Slice
 		s.binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: s.choice()}
-		if s.stays = math.Abs(float64(s.slice)*s.of.Unit-s.now) < s.of.Unit; s.stays {
+		if s.stays = math.Abs(float64(s.aim)*s.of.Unit-s.now) < s.of.Unit; s.stays {
 			s.aim = policy.UpUnits(s.now, s.of.Unit)
 		}
 	}
 }
 
-// chooseAnew picks those who are served, in order, as far as the pool serves them, and what part
-// of it each has.
-func (r *decision) chooseAnew(asked []*seat) {
-	units := float64(max(0, policy.DownUnits(r.idle(0, r.others(asked, 0)), r.planner.cfg.Unit)))
-	least, rest := make(map[*seat]float64, len(asked)), 0.0
-	entitled := r.entitlements()
-	for _, s := range asked {
-		least[s] = math.Max(float64(s.lo), math.Max(crumb*entitled[s.Name], s.dial.Guarantee)/s.of.Unit)
-		rest += least[s]
+// elect has the objective decide who is served, and divides the pool among them by turns.
+func (r *decision) elect(asked []*seat) {
+	prob, entitled := r.problem(asked), r.entitlements()
+	rest := prob.Units
+	for i, s := range asked {
+		w, of := &prob.Workloads[i], full
+		if s.turn.Place > 0 {
+			of = fuller
+		}
+		size := s.wants() / of
+		w.Curve = step(size*s.of.Unit, s.SLO, s.curve)
+		w.Demand = int(math.Ceil(size))
+		if w.Max = max(min(prob.Units, w.Demand), w.Min); r.now.Before(s.turn.Barred) {
+			w.Max = w.Min
+		}
+		if w.Current = w.Min; s.turn.Place > 0 {
+			w.Current = w.Max // of equal answers that which moves least
+		}
+		s.turn.Slice = max(s.lo, 1, int(math.Max(crumb*entitled[s.Name], s.dial.Guarantee)/s.of.Unit))
+		rest -= s.turn.Slice
 	}
-	order := r.order(asked)
-	served, use := 0, 0.0
-	for _, s := range order {
-		most := full
-		if s.chosen {
-			most = fuller
+	answer, err := r.planner.cfg.Policy.Solve(prob)
+	var served []*seat
+	for i, s := range asked {
+		if err == nil && answer.Units[i] >= prob.Workloads[i].Demand && !r.now.Before(s.turn.Barred) {
+			served = append(served, s)
+			continue
 		}
-		if use+s.bareUse() > most*(units-rest+least[s]) {
-			break
-		}
-		served, use, rest = served+1, use+s.bareUse(), rest-least[s]
+		s.turn.Place, s.turn.Held = 0, math.Max(s.turn.Wants, s.turn.Held)
 	}
-	for i, s := range order {
-		s.chosen = i < served
-		to := least[s]
-		if s.chosen {
-			to = (units - rest) * s.bareUse() / use
+	if len(served) == 0 { // nobody can be: then all are as if there were nothing to decide
+		for _, s := range asked {
+			s.turn.Slice = min(max(int(entitled[s.Name]/s.of.Unit), s.lo, 1), s.hi)
 		}
-		s.slice = min(max(int(math.Round(to)), s.lo, 1), s.hi)
+		return
+	}
+	// Those who were served keep their turn; of the others it is the shorter queue's.
+	slices.SortStableFunc(served, func(a, b *seat) int {
+		place := func(s *seat) int { return cmp.Or(s.turn.Place, len(asked)+1) }
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a.waiting(), b.waiting()), cmp.Compare(a.Name, b.Name))
+	})
+	n := min(turns, len(served))
+	for k := range n {
+		part := served[k*len(served)/n : (k+1)*len(served)/n]
+		has, wants := first*float64(rest), 0.0
+		if k == n-1 {
+			has = float64(rest)
+		}
+		for _, s := range part {
+			wants += s.wants()
+		}
+		for _, s := range part {
+			more := min(int(math.Max(has, 0)*s.wants()/wants), s.hi-s.turn.Slice)
+			s.turn.Slice += max(more, 0)
+			rest -= max(more, 0)
+		}
+	}
+	for i, s := range served {
+		s.turn.Place = i + 1
 	}
 }
 
-// misfit reports whether nothing was decided of it, or it is served with less than its requests
-// cost.
-func (s *seat) misfit() bool { return s.slice == 0 || s.chosen && float64(s.slice) < s.bareUse() }
-
-// bareUse is what the requests of its mean load cost, in units, > 0.
-func (s *seat) bareUse() float64 {
-	e := s.estimate
-	if e.Cost == nil || e.Load == nil || !(*e.Cost*e.Load.Mean > 0) {
-		return math.Max(1, float64(s.needAt(-1)))
+// step is a curve that reaches the SLO at a size, and nothing below.
+func step(size, slo float64, like *trimtab.Curve) *trimtab.Curve {
+	c := &trimtab.Curve{Level: like.Level, Load: like.Load}
+	for _, k := range []struct{ at, performance float64 }{{0.999 * size, 0}, {size, slo}} {
+		c.Knots = append(c.Knots, trimtab.Knot{Allocation: k.at, Band: trimtab.Band{Lower: k.performance, Mean: k.performance, Upper: k.performance}})
 	}
-	return *e.Cost * e.Load.Mean / s.of.Unit
+	return c
 }
 
 // choice says what was decided of a workload.
 func (s *seat) choice() string {
-	if s.chosen {
-		return "needs do not fit; it is served"
+	if s.turn.Place > 0 {
+		return fmt.Sprintf("needs do not fit; it is served, number %d in turn", s.turn.Place)
 	}
 	return "needs do not fit; it has what those leave who are served"
-}
-
-// order returns the seats in the order in which they are served: those that are already, then
-// those that are worth most for what they need.
-func (r *decision) order(asked []*seat) []*seat {
-	worth := make(map[*seat]float64, len(asked))
-	for _, s := range asked {
-		need := s.needAt(0)
-		worth[s] = s.utility(float64(need)*s.of.Unit) / math.Max(float64(need), 1)
-	}
-	out := slices.Clone(asked)
-	slices.SortStableFunc(out, func(a, b *seat) int {
-		if a.chosen != b.chosen {
-			if a.chosen {
-				return -1
-			}
-			return 1
-		}
-		if x, y := worth[a], worth[b]; math.Abs(x-y) > 0.1*math.Max(x, y) {
-			return -cmp.Compare(x, y)
-		}
-		return cmp.Compare(a.Name, b.Name)
-	})
-	return out
 }
 
 // bounded takes out of a wish to the guard what is meant for quotas, where the seat has a share

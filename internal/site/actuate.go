@@ -23,13 +23,9 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	if err != nil || cfg.Pool.Capacity() <= 0 {
 		return nil, err
 	}
-	watchdog := s.options.Watchdog
-	if watchdog == nil {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("find own program: %w", err)
-		}
-		watchdog = []string{self, "watchdog", "--dir", JournalDir(cfg.Storage.Path)}
+	watchdog, err := s.watchdog(cfg)
+	if err != nil {
+		return nil, err
 	}
 	c := actuator.Config{
 		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: actuator.AnyOf(kinds),
@@ -81,6 +77,18 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		start = s.withCluster(cfg, cluster, start)
 	}
 	return []part{{name: "actuator", key: key, start: start, built: &own, leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
+}
+
+// watchdog is the command that watches over the actuator's journal.
+func (s *Site) watchdog(cfg *config.Config) ([]string, error) {
+	if s.options.Watchdog != nil {
+		return s.options.Watchdog, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	return []string{self, "watchdog", "--dir", JournalDir(cfg.Storage.Path)}, nil
 }
 
 // turns is what an actuator turns: a reload that leaves it alone restores nothing of it.
