@@ -73,9 +73,10 @@ integration: build ## race detector, a nats-server, a Prometheus and real sender
 
 # The packages that share memory between goroutines.
 RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./internal/site ./internal/client
-INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./dashboards/... ./sim/cilantro ./sim/microservices/... ./sim/kubernetes ./internal/bench/real ./internal/bench/interop
-# The others of cmd/trimtab need no tag, and ran in `make test`.
-INTEGRATION_OF_CMD = $(shell grep -ho '^func Test[A-Za-z0-9]*' cmd/trimtab/*_integration_test.go | cut -c6- | paste -sd '|')
+INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./planner/... ./internal/hostfs ./internal/e2e ./internal/trial ./dashboards/... ./sim/cilantro ./sim/microservices/... ./sim/kubernetes ./internal/bench/real ./internal/bench/interop
+# The others of cmd/trimtab need no tag, and ran in `make test`; those that ask trial.Some
+# for their number of cases tried a part of them there.
+INTEGRATION_OF_CMD = $(shell (grep -ho '^func Test[A-Za-z0-9]*' cmd/trimtab/*_integration_test.go; grep -h -B9 'trial[.]Some' cmd/trimtab/*_test.go | grep -o '^func Test[A-Za-z0-9]*') | cut -c6- | paste -sd '|')
 
 .PHONY: kube-tools
 kube-tools: ## Kubernetes as one binary, helm, kwok, etcd and a scaler of KEDA, in ~/.cache/trimtab-kube (once for each version: 9 minutes of two cores)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -88,12 +89,21 @@ type sourceFile struct {
 	ast       *ast.File
 }
 
-// sources parses the files themselves, so that no cache of the go command can
-// answer for them.
+// sources returns the files of the module.
 func sources(t *testing.T) []sourceFile {
 	t.Helper()
-	var files []sourceFile
-	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+	files, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// parsed parses the files once for all tests, without the go command, so that no cache of its
+// can answer for them.
+var parsed = sync.OnceValues(func() (files []sourceFile, err error) {
+	fset := token.NewFileSet()
+	err = filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -110,7 +120,6 @@ func sources(t *testing.T) []sourceFile {
 		if !strings.HasSuffix(name, ".go") {
 			return nil
 		}
-		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
@@ -122,11 +131,8 @@ func sources(t *testing.T) []sourceFile {
 		files = append(files, sourceFile{pkg, name, strings.HasSuffix(name, "_test.go"), fset, f})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
+	return files, err
+})
 
 func imports(f *ast.File) []string {
 	var out []string

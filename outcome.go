@@ -136,6 +136,9 @@ type KnobState struct {
 	KnobID
 	// Knob names the kind and the place: "cgroup v2 shop.slice/checkout".
 	Knob string `json:"knob"`
+	// Unit is the systemd unit whose control group this is, as the host knows; "": it is
+	// none's, or no systemd manages the groups there.
+	Unit string `json:"unit,omitempty"`
 	Now  Amount `json:"now"`
 	// Effective is what is in force while that is not Now; nil: Now is.
 	Effective *Amount `json:"effective,omitempty"`
@@ -222,7 +225,7 @@ func (h *Holding) Validate() error {
 		if err := t.validate(h.Pool, h.Host); err != nil {
 			return err
 		}
-		if err := told("knob of "+t.Workload, t.Knob, t.Problem, t.Barred); err != nil {
+		if err := told("knob of "+t.Workload, t.Knob, t.Unit, t.Problem, t.Barred); err != nil {
 			return err
 		}
 		if err := t.Standing.validate(t.Workload); err != nil {

@@ -97,8 +97,8 @@ type clock struct {
 // held is one knob with what is known of it.
 type held struct {
 	Target
-	// named is Knob.String().
-	named string
+	// named is Knob.String(), unit that of a [Unified] knob.
+	named, unit string
 	// mark is that of a [Marked] knob when it was looked at last, lookAgain when it is looked
 	// at again all the same.
 	mark      Mark

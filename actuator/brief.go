@@ -25,6 +25,9 @@ const (
 // said is how many bytes a state takes in a message, or a few more.
 func said(k *trimtab.KnobState) int {
 	n := stateBytes + names(&k.KnobID) + len(k.Knob) + len(k.Problem) + len(k.Barred)
+	if k.Unit != "" {
+		n += len(`"unit":"",`) + len(k.Unit)
+	}
 	if k.Effective != nil {
 		n += 30
 	}
@@ -72,7 +75,7 @@ func brief(all []trimtab.KnobState) {
 	}
 	for i := range all {
 		k := &all[i]
-		k.Knob, k.Since = "", k.Since.Truncate(time.Second)
+		k.Knob, k.Unit, k.Since = "", "", k.Since.Truncate(time.Second)
 		k.Problem, k.Barred = cut(k.Problem), cut(k.Barred)
 		if s := k.Standing; s != nil && len(s.By)+len(s.LeftBy) > 2*briefText {
 			short := *s

@@ -17,7 +17,7 @@ type killed struct{}
 // was taken is given back within ten seconds; if both are, when the lease ends.
 // At no time is the sum over the capacity.
 func TestAPlanThatIsCutOffAnywhereIsFinishedOrCompensated(t *testing.T) {
-	tr := trial.Start(t, 200)
+	tr := trial.Start(t, trial.Some(60, 200))
 	random := tr.Rand
 	finished, compensated := 0, 0
 	for i := range tr.N {

@@ -39,7 +39,7 @@ func fillDisk(t *testing.T, dir string, but int) {
 // a journal nothing is written; what was written is restored, on the full disk.
 // The times are those of a restore.
 func TestFaultsOfTheDiskLeaveEveryBaselineToBeRestored(t *testing.T) {
-	tr := trial.Start(t, 50)
+	tr := trial.Start(t, trial.Some(16, 50))
 	random := tr.Rand
 	baselines := []trimtab.Amount{units(2), trimtab.Unlimited(), units(1.25)}
 	h := newHost(t, baselines...)

@@ -263,7 +263,7 @@ func (b *besieged) round() {
 // R20, S2: forged and replayed plans come, with time, restarts and the true
 // planner's rounds in between.
 func TestNoForgedOrReplayedPlanGetsPastTheHostsOwnBounds(t *testing.T) {
-	tr := trial.Start(t, 5000)
+	tr := trial.Start(t, trial.Some(1500, 5000))
 	n, seed := tr.N, tr.Seed
 	b := besiege(t, seed)
 	accepted := 0

@@ -82,7 +82,7 @@ func both(t *testing.T, a, b *host) (x, y float64) {
 
 func TestTwoPoolsOfAHostStayWithinItWhileTheirActuatorsAreKilled(t *testing.T) {
 	t.Parallel()
-	tr := trial.Start(t, 20)
+	tr := trial.Start(t, trial.Some(8, 20))
 	locks := filepath.Join(tempDir(t), "locks")
 	a, startA := race(t, locks)
 	b, startB := race(t, locks)

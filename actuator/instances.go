@@ -280,7 +280,13 @@ func (a *Actuator) troubles() (all []trimtab.KnobState) {
 }
 
 // newHeld returns a knob of which nothing is known yet.
-func newHeld(t Target) *held { return &held{Target: t, named: t.Knob.String(), lowered: never} }
+func newHeld(t Target) *held {
+	h := &held{Target: t, named: t.Knob.String(), lowered: never}
+	if u, ok := t.Knob.(Unified); ok {
+		h.unit = u.SystemdUnit()
+	}
+	return h
+}
 
 // insert adds a knob and keeps the list sorted for find.
 func (a *Actuator) insert(h *held) {

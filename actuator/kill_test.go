@@ -186,7 +186,7 @@ func noneLeft(dir string) func() error { return func() error { return proctest.L
 // they do, and restored as a unit's ExecStopPost would.
 func TestAKilledActuatorIsRestoredFromItsJournal(t *testing.T) {
 	t.Parallel()
-	tr := trial.Start(t, 20)
+	tr := trial.Start(t, trial.Some(8, 20))
 	random := tr.Rand
 	for range tr.N {
 		h, want := fallen(t)

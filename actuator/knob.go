@@ -121,6 +121,13 @@ type Stander interface {
 	Standing(ctx context.Context) *trimtab.Standing
 }
 
+// Unified is a knob of a control group that may be a systemd unit's.
+type Unified interface {
+	Knob
+	// SystemdUnit names the unit; "": the group is none's. It does not change.
+	SystemdUnit() string
+}
+
 // Floored is a knob that must not be lowered below what is in use. The actuator clamps to
 // the floor; a Write below it returns trimtab.ErrRefused and has no effect. It may always
 // be raised.

@@ -220,7 +220,7 @@ func TestARestartGoesOnWhereItStopped(t *testing.T) {
 // of the older has an effect, whatever the order and the repetitions.
 func TestOfTwoLeadersOnlyTheNewerHasEffects(t *testing.T) {
 	h := newHost(t, units(2)).open()
-	tr := trial.Start(t, 1000)
+	tr := trial.Start(t, trial.Some(300, 1000))
 	heard, effects := uint64(0), 0
 	for round := uint64(1); round <= uint64(tr.N); round++ {
 		for _, i := range tr.Rand.Perm(4) {

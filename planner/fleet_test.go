@@ -254,7 +254,7 @@ func (s *site) succeed(t time.Time) {
 // told while it is cut off does not count: it gives back by itself what it has borrowed.
 func TestAFleetIsNeverOverACapacityWhateverDies(t *testing.T) {
 	t.Parallel()
-	tr := trial.Start(t, 60)
+	tr := trial.Start(t, trial.Some(25, 60))
 	instants, moved := 0, 0
 	// In the first two a host that lends has missed the last plan, and no planner is there
 	// when its lease ends.

@@ -68,7 +68,7 @@ func faultOf(random *rand.Rand) (name string, spoil func(now time.Time, e *trimt
 // Item 1 of the acceptance list of Kubernetes: while an input is absent, whatever it is and
 // whatever the others say, no plan lowers a limit or a number.
 func TestNoInputOfAClusterThatFailsLowersSizeOrNumber(t *testing.T) {
-	tr := trial.Start(t, 150)
+	tr := trial.Start(t, trial.Some(60, 150))
 	fell := 0
 	for n := range tr.N {
 		p, d := counted(t, 16, func(w *planner.WorkloadConfig) { w.Max = 2 }), deployed(2+tr.Rand.IntN(4), 0.5+tr.Rand.Float64()*1.5)

@@ -99,8 +99,11 @@ func (t *turn) take(e *trimtab.Estimate, slo float64) {
 	}
 	t.now = *e.Cost * load
 	t.Wants, t.At = keep*t.Wants+(1-keep)*t.now, e.Time
-	if e.Backlog != nil {
+	switch {
+	case e.Backlog != nil:
 		t.now += *e.Backlog / drain
+	case e.Stopped > 1: // what is answered is what the limit lets through
+		t.now *= 1 + math.Min(growing*float64(e.Stopped), growth)
 	}
 }
 

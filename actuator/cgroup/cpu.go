@@ -92,6 +92,7 @@ type CPU struct {
 var (
 	_ actuator.Placed  = (*CPU)(nil)
 	_ actuator.Stander = (*CPU)(nil)
+	_ actuator.Unified = (*CPU)(nil)
 )
 
 // Open opens the root. Whether the group is there, and whose it is, is for
@@ -174,6 +175,9 @@ func place(c *Config) (string, error) {
 	}
 	return dir, nil
 }
+
+// SystemdUnit names the unit whose group it is.
+func (k *CPU) SystemdUnit() string { return unitIs(&k.config) }
 
 // Resource returns "cpu".
 func (k *CPU) Resource() string { return trimtab.CPU }

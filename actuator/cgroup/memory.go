@@ -39,6 +39,7 @@ var (
 	_ actuator.Floored = (*Memory)(nil)
 	_ actuator.Placed  = (*Memory)(nil)
 	_ actuator.Stander = (*Memory)(nil)
+	_ actuator.Unified = (*Memory)(nil)
 )
 
 // Place returns the group's directory.
@@ -86,6 +87,9 @@ func (k *Memory) Undo() []byte {
 func (k *Memory) String() string {
 	return fmt.Sprintf("cgroup v%d memory %s", k.version(k.config.Path), k.config.Path)
 }
+
+// SystemdUnit names the unit whose group it is.
+func (k *Memory) SystemdUnit() string { return unitIs(&k.config) }
 
 // Resource returns "memory".
 func (k *Memory) Resource() string { return trimtab.Memory }

@@ -82,6 +82,20 @@ func managedTop(group string) string {
 	return ""
 }
 
+// unitIs returns the systemd unit whose own group this is, in either version of cgroups;
+// "": it is none's, or no systemd manages the groups there, whatever the group's name.
+func unitIs(c *Config) string {
+	group := filepath.Join(c.Root, c.Path)
+	if !isUnit(filepath.Base(group)) {
+		return ""
+	}
+	top := managedTop(group)
+	if top == "" {
+		return ""
+	}
+	return unitAt(strings.TrimPrefix(group, top+"/"))
+}
+
 // inHierarchy reports whether a directory is a control group of the kernel's.
 func inHierarchy(dir string) bool {
 	var s unix.Statfs_t

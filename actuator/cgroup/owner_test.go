@@ -65,6 +65,30 @@ func TestAGroupThatSystemdCannotHaveMadeIsNobodys(t *testing.T) {
 	}
 }
 
+func TestAKnobNamesTheSystemdUnitWhoseOwnGroupItTurns(t *testing.T) {
+	for _, c := range []struct{ path, systemd, want string }{
+		{"shop.slice/checkout.service", systemdsOwn, "checkout.service"},
+		{"shop.slice", systemdsOwn, "shop.slice"},
+		{"system.slice/docker-1.scope", systemdsOwn, "docker-1.scope"},
+		{"shop.slice/checkout.service/inner.service", systemdsOwn, ""}, // a group below a unit has a limit of its own
+		{"own/web@a.service", systemdsOwn, ""},
+		{"shop.slice/plain", systemdsOwn, ""},
+		{"shop.slice/checkout.service", "other/cgroup.procs", ""},
+	} {
+		root := tree(t, map[string]string{c.path + "/cpu.max": unlimited, c.path + "/memory.max": "max\n", c.systemd: ""})
+		memory, err := cgroup.OpenMemory(cgroup.Config{Root: root, Path: c.path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer memory.Close()
+		for _, k := range []actuator.Unified{openKnob(t, cgroup.Config{Root: root, Path: c.path}), memory} {
+			if got := k.SystemdUnit(); got != c.want {
+				t.Errorf("%s beside %s: %s is that of %q, want %q", c.path, c.systemd, k, got, c.want)
+			}
+		}
+	}
+}
+
 func TestARealGroupIsSystemdsWhereSystemdRunsAndNotByItsName(t *testing.T) {
 	root := cpuRoot(t)
 	_, booted := os.Stat("/run/systemd/system")

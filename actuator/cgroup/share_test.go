@@ -136,7 +136,7 @@ func TestWeightAndQuotaOfAShareComeBackAsTheyWere(t *testing.T) {
 func TestAShareIsHandedOverToAnActuatorByWhichTheSameWeightIsMore(t *testing.T) {
 	root, dir := tree(t, map[string]string{"pool/a/cpu.weight": "100", "pool/a/cpu.max": "50000 100000\n"}), t.TempDir()
 	open := func(unit float64) *actuator.Actuator {
-		k, err := cgroup.OpenShare(cgroup.Config{Root: root, Path: "pool/a"}, unit)
+		k, err := cgroup.OpenShare(cgroup.Config{Root: root, Path: "pool/a"}, unit, trimtab.Unlimited())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,8 @@
 // A request of a workload is a SERVER span, or a CONSUMER span that processes a
 // message, that lies in no other request of the workload. Other spans without a
 // parent in the workload (CLIENT, PRODUCER, INTERNAL, and those of no kind) are
-// requests only of a component that was never seen to send one of the former:
-// else they are pollers, heartbeats and jobs. A CLIENT or PRODUCER span below a
+// requests only of a component that was never seen to send one of the former, also
+// before a restart: else they are pollers, heartbeats and jobs. A CLIENT or PRODUCER span below a
 // span of another workload passes a call on, and a CONSUMER span that waits for
 // messages serves none; neither is ever a request. The latency of a request is its
 // duration, and its interval is the one in which it ended. Where its resource names

@@ -8,8 +8,8 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// Path assembles traces and sums them up. It is a [trimtab.Step] and a
-// [trimtab.Counted]; it is not for several goroutines.
+// Path assembles traces and sums them up. It is a [trimtab.Step], a
+// [trimtab.Snapshotter] and a [trimtab.Counted]; it is not for several goroutines.
 type Path struct {
 	config Config
 	now    int64

@@ -36,6 +36,9 @@ type place struct {
 	base placeID
 	// serves: the component sent a span of a request that it served.
 	serves bool
+	// servedUntil is until when it is taken to serve since it did before a restart, in Unix
+	// ns; 0: it is not.
+	servedUntil int64
 	// clock is a sender of the component, of which new ones are taken to be alike.
 	clock clockID
 	// peers is how many peers it is known to call.
@@ -121,6 +124,10 @@ type places struct {
 	// The refused counters count resources that were over the limit of workloads,
 	// components, instances, hosts or peers.
 	refusedWorkloads, refusedComponents, refusedInstances, refusedHosts, refusedPeers uint64
+	// served are the components that served before a restart, which counts until
+	// servedUntil, in Unix ns; 0: no span has come yet.
+	served      map[serving]bool
+	servedUntil int64
 	// process is a suffix for the process of the current resource, if processes of a
 	// component are kept apart; else "".
 	process string
@@ -171,12 +178,16 @@ func (p *places) of(packed []byte) sender {
 	if s.instance != unnamed {
 		p.workloads[p.places[s.place].workload].instances.known[s.instance].seen = p.now
 	}
-	s.serves = p.serves(s.place)
+	s.serves = p.places[p.places[s.place].base].serves
 	return s
 }
 
-// serves reports whether the component of a place sent a span of a request that it served.
-func (p *places) serves(id placeID) bool { return p.places[p.places[id].base].serves }
+// serves reports whether the component of a place sent a span of a request that it served,
+// or did before a restart.
+func (p *places) serves(id placeID) bool {
+	x := &p.places[p.places[id].base]
+	return x.serves || p.now < x.servedUntil
+}
 
 // serve notes that the component of a place sent a span of a request that it served.
 func (p *places) serve(id placeID) {
@@ -296,7 +307,7 @@ func (p *places) component(workload int32, service string) placeID {
 		}
 	}
 	id := p.take()
-	p.places[id] = place{workload: key.workload, component: key.component, base: id}
+	p.places[id] = place{workload: key.workload, component: key.component, base: id, servedUntil: p.servedBefore(key.workload, key.component)}
 	p.byPlace[key] = id
 	return id
 }

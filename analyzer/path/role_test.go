@@ -75,6 +75,40 @@ func TestARequestIsWhatAServerOrConsumerSpanTells(t *testing.T) {
 	}
 }
 
+func TestAComponentThatServedBeforeARestartStillServes(t *testing.T) {
+	poll := sp{trace: 1, id: 1, service: "a", kind: trimtab.SpanClient, start: 1, end: 2}
+	before := newPath(t, twoServices())
+	run(t, before, frame(t, sp{trace: 2, id: 1, service: "a", kind: trimtab.SpanServer, start: 1, end: 2}))
+	saved := before.Snapshot()[servingState]
+	polled := func(saved []byte, wait time.Duration) (requests float64) {
+		p := newPath(t, twoServices())
+		if saved != nil {
+			if err := p.Restore(servingState, saved); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Step(at(0), frame(t, sp{trace: 3, id: 1, service: "b", kind: trimtab.SpanServer, start: 1, end: 2}))
+		now := poll
+		now.start, now.end = poll.start+float64(wait/ms), poll.end+float64(wait/ms)
+		p.Step(at(wait), frame(t, now))
+		for _, v := range p.Flush(at(wait + time.Minute)) {
+			if s := v.(*trimtab.Sketch); s.Workload == "a" {
+				requests += s.Requests
+			}
+		}
+		return requests
+	}
+	if got := polled(nil, 0); got != 1 {
+		t.Errorf("%v requests of a poller of which nothing is known, want 1", got)
+	}
+	if got := polled(saved, 0); got != 0 {
+		t.Errorf("%v requests of a poller beside which a request was served before the restart, want 0", got)
+	}
+	if got := polled(saved, time.Hour); got != 1 {
+		t.Errorf("%v requests of what served none for an hour, want 1: it may be another program", got)
+	}
+}
+
 // The poller's traces are finished, and in open intervals, when the first request comes.
 func TestOnceAServiceServesARequestItsOtherRootsAreTakenOutOfOpenIntervals(t *testing.T) {
 	p := newPath(t, Config{Discover: true, Grace: 5 * time.Second})

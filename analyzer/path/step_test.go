@@ -32,6 +32,7 @@ func TestPathMeetsTheContractOfSteps(t *testing.T) {
 				l.Give(at(now), nil)
 			}
 		},
+		Forgets: "open traces and intervals, and what was learnt of senders",
 		Foreign: func(rt *rapid.T, now time.Time) trimtab.Value {
 			return rapid.SampledFrom([]trimtab.Value{
 				frame(t, sp{trace: 1 << 40, id: 1, service: "z1", start: float64(now.UnixNano()-epoch) / 1e6, end: float64(now.UnixNano()-epoch)/1e6 + 1}),

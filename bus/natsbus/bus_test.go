@@ -86,8 +86,3 @@ func TestEmbeddedKeepsTheContract(t *testing.T) {
 	// Without the injector: a bus that nobody else reaches gets no bytes.
 	bustest.Run(t, func(t *testing.T) bus.Bus { return open(t, Config{AckWait: patient}).Bus })
 }
-
-func TestAnEmbeddedServerThatListensKeepsTheContract(t *testing.T) {
-	t.Parallel()
-	bustest.Run(t, func(t *testing.T) bus.Bus { return open(t, Config{Listen: "127.0.0.1:0", AckWait: patient}) })
-}

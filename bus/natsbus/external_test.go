@@ -247,3 +247,8 @@ func TestAStoreThatIsWipedOrRolledBackCostsTimeOnly(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEmbeddedServerThatListensKeepsTheContract(t *testing.T) {
+	t.Parallel()
+	bustest.Run(t, func(t *testing.T) bus.Bus { return open(t, Config{Listen: "127.0.0.1:0", AckWait: patient}) })
+}

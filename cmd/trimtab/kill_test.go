@@ -28,7 +28,7 @@ func seed(t *testing.T) *rand.Rand {
 // then restored, or started again.
 func TestAKilledProgramIsRestoredAsByExecStopPost(t *testing.T) {
 	t.Parallel()
-	tr := trial.Start(t, 8)
+	tr := trial.Start(t, trial.Some(4, 8))
 	random, kills := tr.Rand, tr.N
 	type fate struct {
 		wait           time.Duration

@@ -55,8 +55,9 @@ type source struct {
 	next int
 	lag  time.Duration
 	ages ages
-	// found tells that the selector finds it now, asked that up was asked for, scraped that
-	// it has, or had, one, down that up is 0, ended that it went in good order.
+	// found tells that the selector finds it now, asked that up was asked for since it was
+	// found, or no longer was, scraped that it has, or had, one, down that up is 0, ended
+	// that it went in good order.
 	found, asked, scraped, down, ended bool
 	// doubted tells that it was in doubt; back is when it came back from there.
 	doubted bool
@@ -100,11 +101,12 @@ func (s *source) late(age time.Duration) bool {
 	return every > 0 && age > every*11/10+s.lag+time.Second
 }
 
-// unsure reports whether Prometheus must be asked for up: for a target that is new, or
-// that was scraped and is late or no longer found.
+// unsure reports whether Prometheus must be asked for up: for a target that is new, late or
+// no longer found. One that had none before is asked for again: a server that is sent both
+// may show up later than the samples.
 func (t *targets) unsure(found map[target]ages) bool {
 	for id, a := range found {
-		if s := t.of[id]; s == nil || !s.asked || s.scraped && (s.ended || s.down || s.late(a.oldest)) {
+		if s := t.of[id]; s == nil || !s.asked || s.late(a.oldest) || s.scraped && (s.ended || s.down) {
 			return true
 		}
 	}
@@ -114,12 +116,12 @@ func (t *targets) unsure(found map[target]ages) bool {
 // maxAway bounds the targets without series of which up is asked at once.
 const maxAway = 50
 
-// away lists the scraped targets that are no longer found, in order, those first that are
-// not known to be down.
+// away lists the targets that are no longer found, and are scraped or were not asked for
+// since, in order, those first that are not known to be down.
 func (t *targets) away(found map[target]ages) []target {
 	var all []target
 	for id, s := range t.of {
-		if _, ok := found[id]; !ok && s.scraped {
+		if _, ok := found[id]; !ok && (s.scraped || s.found || !s.asked) {
 			all = append(all, id)
 		}
 	}
@@ -160,6 +162,7 @@ func (t *targets) enter(now time.Time, found map[target]ages, up health, away []
 		if _, ok := found[id]; ok {
 			continue
 		}
+		s.asked = s.asked && !s.found
 		if s.found = false; slices.Contains(away, id) {
 			s.judge(now, id, up)
 		}

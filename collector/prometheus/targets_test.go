@@ -311,6 +311,9 @@ func TestALoadOfWhichAPartIsCutOffIsMissingAndNeverAFall(t *testing.T) {
 		least float64
 	}{
 		{"the scrape fails", func(id target, at float64) (bool, bool) { return id.instance != "b" || at < 241 || at >= 911, true }, 241, "up is 0", alike * 40},
+		{"the scrape fails, and up came later than the samples", func(id target, at float64) (bool, bool) {
+			return id.instance != "b" || at < 241 || at >= 911, at > 150
+		}, 241, "up is 0", alike * 40},
 		{"remote write is cut", func(id target, at float64) (bool, bool) {
 			return true, id.instance != "b" || at < 236+lookback || at >= 900
 		}, 0, "told nothing new", 30},

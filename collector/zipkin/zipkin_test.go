@@ -76,6 +76,25 @@ func TestProtobufIsReadLikeJSON(t *testing.T) {
 	}
 }
 
+func TestACallInProtobufNamesItsPeerByTheRemoteEndpoint(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind   int
+		remote []byte
+		want   string
+	}{
+		"a service":             {1, message(1, "orders-db", 2, []byte{10, 0, 0, 9}, 4, 5432), "orders-db"},
+		"an address alone":      {1, message(2, []byte{10, 0, 0, 9}, 4, 5432), "10.0.0.9:5432"},
+		"an IPv6 address":       {3, message(3, []byte("0123456789abcdef"), 4, 5432), "[3031:3233:3435:3637:3839:6162:6364:6566]:5432"},
+		"an address of 3 bytes": {1, message(2, []byte{10, 0, 9}), ""},
+		"its caller":            {2, message(1, "front", 2, []byte{10, 0, 0, 1}), ""},
+	} {
+		list := message(1, message(1, []byte("0123456789abcdef"), 3, []byte("01234567"), 4, c.kind, 6, 1502787600000000, 7, 7000, 8, message(1, "shop"), 9, c.remote))
+		if spans, _, err := scan(ScanProto, list); err != nil || len(spans) != 1 || spans[0].Callee != c.want {
+			t.Errorf("%s: %v, %+v, want the peer %q", name, err, spans, c.want)
+		}
+	}
+}
+
 func TestAZeroIDIsRejected(t *testing.T) {
 	if spans, rejected, err := scan(ScanJSON, []byte(`[{"traceId":"0","id":"1"},{"traceId":"1","id":"0"},{"traceId":"1","id":""}]`)); err != nil || rejected != 3 || len(spans) != 0 {
 		t.Error(spans, rejected, err)

@@ -417,7 +417,7 @@ type Patch struct {
 	// of the advice can be said in it.
 	Systemd    string `json:"systemd"`
 	Deployment string `json:"deployment"`
-	// Unit is the unit that the drop-in is for, as far as the knob tells.
+	// Unit is the systemd unit that the drop-in is for; "": the group is none's with a file.
 	Unit string `json:"unit"`
 	// Left is, by resource, why a part of the advice is in neither.
 	Left map[string]string `json:"left,omitempty"`

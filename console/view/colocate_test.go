@@ -77,28 +77,3 @@ func TestDecisionsOfEarlierWordsAreKeptUpToABound(t *testing.T) {
 		}
 	})
 }
-
-func TestAFleetThatSaysMuchTakesBoundedMemory(t *testing.T) {
-	v := New(Config{Pool: "p"})
-	long := strings.Repeat("x", 3000)
-	for i := range maxJobHosts + 200 {
-		c := word(fmt.Sprint("h", i), 20)
-		for j := range 300 {
-			c.Jobs = append(c.Jobs, trimtab.Job{ID: fmt.Sprint(j), Problem: long, Place: long})
-		}
-		v.Observe(c)
-		if v.jobs.bytes > maxJobBytes || len(v.jobs.hosts) > maxJobHosts {
-			t.Fatalf("%d hosts, %d bytes", len(v.jobs.hosts), v.jobs.bytes)
-		}
-	}
-	sum := 0
-	for _, h := range v.jobs.hosts {
-		sum += h.cost
-	}
-	if sum != v.jobs.bytes {
-		t.Errorf("%d bytes, counted %d", sum, v.jobs.bytes)
-	}
-	if _, ok := v.Colocation(fmt.Sprint("h", maxJobHosts+199), time.Now()); !ok {
-		t.Error("the last that spoke is not there")
-	}
-}

@@ -21,20 +21,6 @@ func at(n int, workloads ...string) *trimtab.Plan {
 	return p
 }
 
-func TestDecisionsOfAllWorkloadsTogetherAreBoundedAndTheOldestGoFirst(t *testing.T) {
-	v := New(Config{Round: time.Second})
-	for n := range maxDecisions + 50 {
-		v.Observe(at(n, []string{"even", "odd"}[n%2]))
-	}
-	even, odd := v.workloads["even"].decisions, v.workloads["odd"].decisions
-	if len(even)+len(odd) != maxDecisions || len(v.book.order) != maxDecisions {
-		t.Fatalf("%d and %d are kept", len(even), len(odd))
-	}
-	if even[0].Sequence != 51 || odd[0].Sequence != 52 {
-		t.Errorf("oldest are %s and %s", even[0].Plan, odd[0].Plan)
-	}
-}
-
 func TestDecisionsOlderThanTheBusKeepsThemAreForgotten(t *testing.T) {
 	v := New(Config{Round: time.Second})
 	v.Observe(at(0, "shop"))

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -105,33 +104,6 @@ func TestAfterARestartTheDecisionsTellTheHistoryUpToTheFirstReport(t *testing.T)
 	}
 	if e := effectOf(t, v, 1, 22); e.Performance != Same || *e.After != .5 {
 		t.Errorf("what came of a decision before the restart: %+v", e)
-	}
-}
-
-func TestThePastOfManyWorkloadsTogetherIsBounded(t *testing.T) {
-	v := New(Config{Round: time.Second})
-	points := func() (n int) {
-		for _, s := range v.workloads {
-			for _, l := range s.series.levels {
-				n += len(l)
-			}
-		}
-		return n
-	}
-	const workloads = 1500
-	names := make([]string, workloads)
-	for w := range names {
-		names[w] = fmt.Sprint("w", w)
-	}
-	for n := range 200 {
-		for w := range workloads {
-			e := report(n, .5)
-			e.Workload = names[w]
-			v.Observe(e)
-		}
-	}
-	if n := points(); n > levels*allLevelPoints*5/4 {
-		t.Errorf("%d points", n)
 	}
 }
 

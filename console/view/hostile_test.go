@@ -4,27 +4,12 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/trimtab/trimtab"
 )
-
-func TestANameOfAKnobIsReadInOnePass(t *testing.T) {
-	knob := strings.Repeat("a/", 1<<20) + "x"
-	done := make(chan string, 1)
-	go func() { done <- unitOf(knob) }()
-	select {
-	case unit := <-done:
-		if unit != "" {
-			t.Errorf("%q", unit)
-		}
-	case <-time.After(time.Minute): // tens of minutes where each part is read again
-		t.Fatal("still reading")
-	}
-}
 
 func TestRepeatedStepsOfAnAnswerAddNothing(t *testing.T) {
 	v := testView()
@@ -44,31 +29,6 @@ func heap() uint64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
-}
-
-func TestAPeerThatInventsWithoutEndCostsTheViewBoundedMemory(t *testing.T) {
-	before := heap()
-	v := testView()
-	text := strings.Repeat("y", 4<<10)
-	for i := range maxWorkloads + 1000 {
-		name := fmt.Sprint("invented ", i)
-		v.Observe(&trimtab.Estimate{Workload: name, Time: noon, Hold: &trimtab.Held{Code: trimtab.HeldOther, Text: strings.Clone(text)}, Inputs: []trimtab.Input{{Name: name, Missing: strings.Clone(text)}}})
-		v.Observe(&trimtab.Holding{Host: name, Time: noon, Targets: []trimtab.KnobState{
-			{KnobID: trimtab.KnobID{Host: name, Workload: "shop", Resource: name}, Knob: strings.Clone(text)}, {KnobID: trimtab.KnobID{Host: name, Workload: name, Resource: "cpu"}, Knob: strings.Clone(text)}}})
-		v.Observe(&trimtab.Outcome{Pool: "cpu", Host: name, Epoch: math.MaxUint64, Sequence: uint64(i), Time: noon,
-			Results: []trimtab.Result{{KnobID: trimtab.KnobID{Pool: "cpu", Host: name, Workload: name, Resource: name}, Reason: strings.Clone(text)}}})
-		p := plan(uint64(i+1), 2)
-		p.Actions[0].Why.Summary, p.Held = strings.Repeat("z", 24<<10)+name, map[string]trimtab.Held{name: {Code: trimtab.HeldOther, Text: strings.Clone(text)}}
-		p.Actions[0].Why.Alternatives[0].Why = name + text[:2048]
-		v.Observe(p)
-	}
-	if grown := int64(heap()) - int64(before); grown > 256<<20 {
-		t.Errorf("%d MiB", grown>>20)
-	}
-	if n := len(v.workloads["shop"].resources()); n > trimtab.MaxResources {
-		t.Errorf("%d resources of one workload", n)
-	}
-	runtime.KeepAlive(v)
 }
 
 func TestAWorkloadThatIsConfiguredLaterIsShownHoweverManyWereInvented(t *testing.T) {

@@ -463,7 +463,7 @@ func TestADifferenceIsOfAllInstancesAndNamesThoseThatAreNotThere(t *testing.T) {
 
 func TestAdviceOnSeveralInstancesIsForEachOfThem(t *testing.T) {
 	a, b := on("a", "shop", "1", .5), on("b", "shop", "2", .5)
-	a.Knob, b.Knob = "cgroup v2 shop.slice/shop@1.service", "cgroup v2 shop.slice/shop@2.service"
+	a.Unit, b.Unit = "shop@1.service", "shop@2.service"
 	v := hostsView(says("h", 8), says("a", 8, a), says("b", 8, b))
 	p := planOn(1, .5, .75, "a", "b")
 	p.Actions[0].Instance, p.Actions[1].Instance = "1", "2"
@@ -503,33 +503,6 @@ func TestAThousandHostsOfTwentyKnobsTakeLittleMemory(t *testing.T) {
 	}
 	if s := v.Page(noon, Filter{Limit: 1}); s.Total != 10_000 || s.Hosts != 1000 || s.Allocated != trimtab.Units(20_000) {
 		t.Errorf("%d workloads on %d hosts have %v", s.Total, s.Hosts, s.Allocated)
-	}
-}
-
-func TestHostsThatInventKnobsWithoutEndCostBoundedMemory(t *testing.T) {
-	v := New(Config{Pool: "cpu", Resource: "cpu"})
-	text := strings.Repeat("x", maxBrief)
-	before := heap()
-	for n := range 40 {
-		h := says(fmt.Sprint("h", n), 8)
-		for i := range 20_000 {
-			k := on(h.Host, "w", fmt.Sprint(i), 1)
-			k.Problem = text
-			h.Targets = append(h.Targets, k)
-		}
-		v.Observe(h)
-	}
-	if grown := int64(heap()) - int64(before); grown > 2*maxHostBytes || v.hostBytes > maxHostBytes {
-		t.Errorf("%d MiB, counted %d", grown>>20, v.hostBytes>>20)
-	}
-	if d, ok := v.Host("h39", "", 1, 0, noon); !ok || d.Knobs == 0 {
-		t.Error("the newest word was not kept")
-	}
-	for _, h := range slices.Collect(maps.Values(v.hosts)) {
-		v.dropHost(h)
-	}
-	if v.hostBytes != 0 || v.workloads["w"].problems != 0 || len(v.workloads["w"].hosts) != 0 {
-		t.Errorf("%d bytes, %d problems of no host", v.hostBytes, v.workloads["w"].problems)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +36,9 @@ func (v *Model) Patch(workload string) (p Patch, advised, ok bool) {
 	}
 	p.Plan, p.Time = s.decisions[n-1].Plan, s.decisions[n-1].Time
 	if d := s.main(v.config.Resource, time.Now()); d.instances > 0 {
-		p.Unit = unitOf(d.knob.Knob)
+		if p.Unit = d.knob.Unit; strings.HasSuffix(p.Unit, ".scope") {
+			p.Unit = "" // its process made it, and no file describes it
+		}
 		if at := strings.IndexByte(p.Unit, '@'); at >= 0 && d.several() {
 			p.Unit = p.Unit[:at+1] + p.Unit[strings.LastIndexByte(p.Unit, '.'):]
 		}
@@ -61,22 +62,6 @@ func (d *Decision) most() (out trimtab.Amount) {
 func (p *Patch) whom() string {
 	if p.Instances > 0 {
 		return ", for each of its instances"
-	}
-	return ""
-}
-
-// unitOf is the systemd unit of a cgroup: the last part of its path that is
-// one.
-func unitOf(knob string) string {
-	parts := strings.Split(knob, "/")
-	for _, name := range slices.Backward(parts) {
-		name = strings.TrimSpace(name)
-		if i := strings.LastIndexByte(name, ' '); i >= 0 {
-			name = name[i+1:]
-		}
-		if strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".slice") {
-			return name
-		}
 	}
 	return ""
 }

@@ -14,12 +14,12 @@ import (
 )
 
 // advised is a view whose newest advice on a workload is this.
-func advised(workload, knob string, amounts map[string]trimtab.Amount) *Model {
+func advised(workload, unit string, amounts map[string]trimtab.Amount) *Model {
 	v := New(Config{Pool: "pool", Resource: "cpu", Capacity: 8})
 	h := &trimtab.Holding{Host: "h", Time: noon}
 	p := at(0)
 	for _, resource := range sortedKeys(amounts) {
-		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: workload, Resource: resource}, Knob: knob, Now: trimtab.Units(1), Since: noon})
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: workload, Resource: resource}, Knob: "cgroup v2 shop.slice/of-another.service", Unit: unit, Now: trimtab.Units(1), Since: noon})
 		a := at(0, workload).Actions[0]
 		a.Resource, a.Set = resource, amounts[resource]
 		p.Actions = append(p.Actions, a)
@@ -44,7 +44,7 @@ type resources struct {
 }
 
 func TestAPatchSaysTheAdviceInTheWordsOfSystemdAndKubernetes(t *testing.T) {
-	p, advised, ok := advised("shop", "cgroup v2 shop.slice/checkout.service", map[string]trimtab.Amount{
+	p, advised, ok := advised("shop", "checkout.service", map[string]trimtab.Amount{
 		"cpu": trimtab.Units(1.2341), "memory": trimtab.Units(512 << 20), "workers": trimtab.Units(4),
 	}).Patch("shop")
 	if !ok || !advised || p.Unit != "checkout.service" || p.Plan != "1-1" {
@@ -68,23 +68,34 @@ func TestAPatchSaysTheAdviceInTheWordsOfSystemdAndKubernetes(t *testing.T) {
 	}
 }
 
-// TestNoNameOfAWorkloadAddsALineToAPatch, nor changes another value in it.
+// A name of a group that ends in .service says nothing of systemd, and a drop-in for the
+// slice around a group would bound its neighbours.
+func TestThePatchIsForTheUnitThatTheHostSaysTheGroupIs(t *testing.T) {
+	for unit, want := range map[string]string{"": "UNIT.service", "docker-1.scope": "UNIT.service", "checkout.service": "checkout.service", "shop.slice": "shop.slice"} {
+		p, _, _ := advised("shop", unit, map[string]trimtab.Amount{"cpu": trimtab.Units(1)}).Patch("shop")
+		if !strings.Contains(p.Systemd, "/etc/systemd/system/"+want+".d/") {
+			t.Errorf("unit %q, want %s:\n%s", unit, want, p.Systemd)
+		}
+	}
+}
+
 func TestAPatchWithoutAnythingToSaySaysWhy(t *testing.T) {
-	p, _, _ := advised("shop", "processes in /srv/shop", map[string]trimtab.Amount{"workers": trimtab.Units(4)}).Patch("shop")
+	p, _, _ := advised("shop", "", map[string]trimtab.Amount{"workers": trimtab.Units(4)}).Patch("shop")
 	if p.Systemd != "" || p.Deployment != "" || p.Left["workers"] == "" || p.Unit != "" {
 		t.Errorf("%+v", p)
 	}
-	p, _, _ = advised("shop", "cgroup v2 shop.slice", map[string]trimtab.Amount{"cpu": trimtab.Unlimited()}).Patch("shop")
+	p, _, _ = advised("shop", "shop.slice", map[string]trimtab.Amount{"cpu": trimtab.Unlimited()}).Patch("shop")
 	if !strings.Contains(p.Systemd, "[Slice]\nCPUQuota=\n") || p.Deployment != "" || p.Left["cpu"] == "" {
 		t.Errorf("%+v", p)
 	}
 }
 
+// TestNoNameOfAWorkloadAddsALineToAPatch, nor changes another value in it.
 func TestNoNameOfAWorkloadAddsALineToAPatch(t *testing.T) {
-	plain, _, _ := advised("shop", "cgroup v2 shop.slice/shop.service", map[string]trimtab.Amount{"cpu": trimtab.Units(1.5)}).Patch("shop")
+	plain, _, _ := advised("shop", "shop.service", map[string]trimtab.Amount{"cpu": trimtab.Units(1.5)}).Patch("shop")
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.OneOf(rapid.String(), rapid.StringMatching(`[\n\r"'\\#:%{}\[\]&*!|>-]{1,20}`), rapid.Just("x\nExecStart=/bin/evil"), rapid.Just("a\\"), rapid.Just("\u2028\u0085a: b")).Draw(t, "name")
-		p, _, _ := advised(name, "cgroup v2 "+name+"/x.service", map[string]trimtab.Amount{"cpu": trimtab.Units(1.5)}).Patch(name)
+		p, _, _ := advised(name, name+".service", map[string]trimtab.Amount{"cpu": trimtab.Units(1.5)}).Patch(name)
 		if got, want := settings(p.Systemd), settings(plain.Systemd); got != want || strings.ContainsAny(p.Systemd, "\r\x00\u0085\u2028") {
 			t.Fatalf("%q became\n%s", name, p.Systemd)
 		}
@@ -114,7 +125,7 @@ func TestSystemdAcceptsTheDropIn(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip(err)
 	}
-	p, _, _ := advised("shop\nx", "cgroup v2 shop.service", map[string]trimtab.Amount{"cpu": trimtab.Units(1.234), "memory": trimtab.Units(1 << 30)}).Patch("shop\nx")
+	p, _, _ := advised("shop\nx", "shop.service", map[string]trimtab.Amount{"cpu": trimtab.Units(1.234), "memory": trimtab.Units(1 << 30)}).Patch("shop\nx")
 	verify := func(dropIn string) string {
 		dir := t.TempDir()
 		if err := os.Mkdir(filepath.Join(dir, "shop.service.d"), 0o700); err != nil {

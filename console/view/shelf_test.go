@@ -116,33 +116,6 @@ func TestNobodySeesWhereADecisionIsKept(t *testing.T) {
 	}
 }
 
-func TestOldDecisionsCostLittleMemory(t *testing.T) {
-	v := New(Config{Round: time.Second, Dir: t.TempDir()})
-	for n := range maxDecisions + 1000 {
-		p := at(n, "shop")
-		v.Observe(p)
-		v.Observe(answer(p, trimtab.Written))
-	}
-	s := v.workloads["shop"]
-	if s.stored() != maxDecisions || len(v.book.order) != maxDecisions {
-		t.Errorf("%d are kept, %d in order", s.stored(), len(v.book.order))
-	}
-	if len(s.decisions) > mostFresh || v.book.cost > mostFresh*2000 {
-		t.Errorf("%d decisions of %d bytes are in memory", len(s.decisions), v.book.cost)
-	}
-	if most := int64(maxDecisions * 300); v.book.shelf.bytes > most {
-		t.Errorf("%d bytes are on the shelf, want at most %d", v.book.shelf.bytes, most)
-	}
-	all := allPages(t, v, "shop", MaxDecisions, noon)
-	if len(all) != maxDecisions || all[len(all)-1].Sequence != 1001 {
-		t.Errorf("%d can be read, the oldest is %s", len(all), all[len(all)-1].Plan)
-	}
-	v.forget(noon.Add(time.Duration(maxDecisions) * time.Second))
-	if s.stored() != 1000 || v.book.shelf.bytes > 2*segmentBytes {
-		t.Errorf("%d are kept, %d bytes on the shelf", s.stored(), v.book.shelf.bytes)
-	}
-}
-
 func TestWithoutADiskDecisionsStayInMemory(t *testing.T) {
 	v := New(Config{Round: time.Second, Dir: "/dev/null/nowhere"})
 	for n := range 1000 {

@@ -251,7 +251,7 @@ func (r *rounds) act(p *trimtab.Plan, at time.Time) *trimtab.Outcome {
 // place of their round, 5% late and 1% corrupt, lead to the very decisions that
 // they lead to without; and what is corrupt is counted.
 func TestDisorderChangesNoByteOfAnyDecision(t *testing.T) {
-	tr := trial.Start(t, 5000)
+	tr := trial.Start(t, trial.Some(2000, 5000))
 	d := &disorder{random: tr.Rand, earlier: map[string][]message{}}
 	want, got := newRounds(t, clean{t}), newRounds(t, d)
 	loads := rand.New(rand.NewPCG(tr.Seed, 1))

@@ -204,8 +204,9 @@ func (s *Site) pathParts(cfg *config.Config) ([]part, error) {
 		}
 		out = append(out, s.stageIn(alone, pipeline.Stage{
 			Name: name, Tick: min(100*time.Millisecond, tickOf(cfg.Analyzer.ReportInterval)),
-			Work:     pipeline.Work{Round: cfg.Analyzer.ReportInterval},
-			Consumes: []bus.Subscription{{Kind: trimtab.KindSpans, Key: strconv.Itoa(i), Consumer: "path"}},
+			Work:      pipeline.Work{Round: cfg.Analyzer.ReportInterval},
+			Consumes:  []bus.Subscription{{Kind: trimtab.KindSpans, Key: strconv.Itoa(i), Consumer: "path"}},
+			Snapshots: &pipeline.Snapshots{Bucket: natsbus.BucketSnapshots, Every: time.Minute},
 		}, step, c))
 	}
 	return out, nil

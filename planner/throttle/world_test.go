@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	cases "github.com/trimtab/trimtab/internal/trial"
 )
 
 // world is a host on which exactly one task hurts the LRA.
@@ -243,7 +245,7 @@ func (s *total) add(w *world, r result, p *Policy) {
 // ROSE's order without one, in 5 minutes in which one of n tasks hurts an LRA, with
 // noise. In half of the worlds its activity shows.
 func TestProofInAWorldWithOneGuiltyTask(t *testing.T) {
-	const worlds = 40
+	worlds := cases.Some(15, 40)
 	type decider = func(o *Observation) (map[string]bool, []string)
 	for _, n := range []int{5, 20, 100} {
 		sums := map[string]*total{}
@@ -262,7 +264,7 @@ func TestProofInAWorldWithOneGuiltyTask(t *testing.T) {
 			sums[name] = s
 			t.Logf("%3d tasks, %-19s: proved in %2d of %d worlds, after %4.1f samples; innocent of accusations %2.0f%%, of convictions %3.1f%%, of tasks ever throttled %2.0f%%; innocent task-seconds throttled %7.1f; samples over %4.1f%%",
 				n, name, s.proved, worlds, float64(s.samples)/float64(max(s.proved, 1)), percent(s.falsely, s.accusations), percent(uint64(s.wrong), s.proofs),
-				percent(uint64(s.innocent), uint64(s.throttled)), float64(s.lost)/worlds, percent(uint64(s.over), uint64(s.all)))
+				percent(uint64(s.innocent), uint64(s.throttled)), float64(s.lost)/float64(worlds), percent(uint64(s.over), uint64(s.all)))
 		}
 		proof, all, order := sums["proof"], sums["throttle all"], sums["order without proof"]
 		if proof.proved < worlds*9/10 || proof.lost*5 > all.lost || proof.lost*5 > order.lost || proof.over > order.over {
@@ -278,11 +280,12 @@ func TestProofInAWorldWithOneGuiltyTask(t *testing.T) {
 // and then by itself, every recovery in a trial looks like proof; with the control few
 // do.
 func TestTheControlClearsThoseBesideWhomAnAnomalyOnlyEnded(t *testing.T) {
+	worlds := cases.Some(15, 30)
 	for _, n := range []int{5, 20, 100} {
 		sums := map[bool]*total{true: {}, false: {}}
 		for _, control := range []bool{true, false} {
 			s := sums[control]
-			for seed := range uint64(30) {
+			for seed := range uint64(worlds) {
 				w := newWorld(seed, n)
 				w.burst, w.harm = 4, 0 // nobody is guilty
 				c := config()
@@ -291,17 +294,17 @@ func TestTheControlClearsThoseBesideWhomAnAnomalyOnlyEnded(t *testing.T) {
 				s.add(w, play(w, decide), p)
 			}
 			t.Logf("%3d tasks, control %-5v: %3d innocent of %3d convictions, %5.1f task-seconds throttled, samples over %4.1f%%", n, control,
-				s.proofs, s.proofs, float64(s.lost)/30, percent(uint64(s.over), uint64(s.all)))
+				s.proofs, s.proofs, float64(s.lost)/float64(worlds), percent(uint64(s.over), uint64(s.all)))
 		}
 		both := &total{}
-		for seed := range uint64(30) {
+		for seed := range uint64(worlds) {
 			w := newWorld(seed, n)
 			w.burst = 4 // beside one that is guilty
 			decide, p := proving(t, config())
 			both.add(w, play(w, decide), p)
 		}
-		t.Logf("%3d tasks, one guilty: %3d innocent of %3d convictions, proved in %d of 30 worlds", n, both.wrong, both.proofs, both.proved)
-		if both.wrong*10 > int(both.proofs) || both.proved < 27 {
+		t.Logf("%3d tasks, one guilty: %3d innocent of %3d convictions, proved in %d of %d worlds", n, both.wrong, both.proofs, both.proved, worlds)
+		if both.wrong*10 > int(both.proofs) || both.proved < worlds*9/10 {
 			t.Errorf("%d tasks: %+v", n, *both)
 		}
 		if with, without := sums[true], sums[false]; with.proofs*5 > without.proofs {

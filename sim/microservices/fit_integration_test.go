@@ -63,3 +63,17 @@ func TestTheFrozenWorksAreNearALocalOptimum(t *testing.T) {
 		}
 	}
 }
+
+func TestWithSpansTheLevelIsReachedInHalfTheRounds(t *testing.T) {
+	x := experiment(100, EndToEnd, WithSpans)
+	o, err := x.Play()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, level := x.Best()
+	alone, spans := Summarize(&o[0], level), Summarize(&o[1], level)
+	if alone.Rounds == nil || spans.Rounds == nil || *spans.Rounds > *alone.Rounds/2 {
+		t.Fatalf("%+v, with spans %+v: want the level in half the rounds", alone, spans)
+	}
+	t.Logf("the level after %d rounds, with spans after %d", *alone.Rounds, *spans.Rounds)
+}

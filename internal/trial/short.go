@@ -1,0 +1,5 @@
+//go:build !integration
+
+package trial
+
+const integration = false
