@@ -33,6 +33,7 @@ func TestADraftOfWhatIsThereIsAConfigurationThatRuns(t *testing.T) {
 			"  - name: hungry # found in spans", "  - name: modest # found in spans", "fraction: 0.95} # saw ", " with 95% confidence at most ",
 			"knob: {cgroup: hungry, cpu: {max: ", "mode: recommend # ", `# load: 'sum(rate(http_requests_total{service="hungry"}[1m]))'`,
 			"# Prometheus has no counter of requests whose job, service, app or container is modest",
+			"no group of their own in common.", "# To have them share by weight (docs/operations.md), put ",
 		} {
 			if code != exitDone || !strings.Contains(out, want) {
 				return fmt.Errorf("code %d, no %q in:\n%s", code, want, out)

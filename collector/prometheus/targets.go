@@ -102,8 +102,8 @@ func (s *source) late(age time.Duration) bool {
 }
 
 // unsure reports whether Prometheus must be asked for up: for a target that is new, late or
-// no longer found. One that had none before is asked for again, since VictoriaMetrics may
-// show up later than what was scraped with it.
+// no longer found. One that had none before is asked for again: a server that is sent both
+// may show up later than the samples.
 func (t *targets) unsure(found map[target]ages) bool {
 	for id, a := range found {
 		if s := t.of[id]; s == nil || !s.asked || s.late(a.oldest) || s.scraped && (s.ended || s.down) {

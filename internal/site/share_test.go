@@ -165,3 +165,52 @@ func openAllOf(kinds []actuator.Kind, d knobConfig) (actuator.Shared, error) {
 	}
 	return all[0].Knob.(actuator.Shared), nil
 }
+
+// What the next actuator turns at the same place, and in the same way, stays as it is.
+func TestAReloadKeepsWhatIsStillTurnedAtItsPlace(t *testing.T) {
+	of := func(cfg *config.Config) turns {
+		known := kinds()
+		all, err := knobsOf(known, cfg, "h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		above, _ := share(cfg, known, all, "h")
+		return turns{cfg.Pool.Name, "locks", all, keyOf(above)}
+	}
+	const shares, quotas = "", "cpu: {cap: always}"
+	for name, c := range map[string]struct {
+		more   string
+		change func(*config.Config)
+		keeps  [2]bool
+		above  bool
+	}{
+		"a larger pool":         {shares, func(c *config.Config) { c.Pool.CPU = 0.9 }, [2]bool{true, true}, true},
+		"another max":           {shares, func(c *config.Config) { c.Workloads[0].Knob.CPU.Max = 0.5 }, [2]bool{true, true}, true},
+		"another SLO":           {shares, func(c *config.Config) { c.Workloads[0].SLO.Fraction = 0.9 }, [2]bool{true, true}, true},
+		"quotas, not shares":    {shares, func(c *config.Config) { c.Workloads[0].Knob.CPU.Cap = config.CapAlways }, [2]bool{}, false},
+		"one only recommends":   {shares, func(c *config.Config) { c.Workloads[0].Mode = trimtab.Recommend }, [2]bool{}, false},
+		"another group for one": {quotas, func(c *config.Config) { c.Workloads[1].Knob.Cgroup = "shop/c" }, [2]bool{true, false}, true},
+		"one is gone":           {quotas, func(c *config.Config) { c.Workloads = c.Workloads[:1] }, [2]bool{true, false}, true},
+		// Its group is a stranger to the others then, and they have quotas.
+		"one that shares is gone": {shares, func(c *config.Config) { c.Workloads = c.Workloads[:1] }, [2]bool{}, false},
+	} {
+		cfg := shareFile(t, c.more, [2]string{"shop/a", "shop/b"}, nil)
+		before, next := of(cfg), *cfg
+		next.Workloads = append([]config.Workload(nil), cfg.Workloads...)
+		for i := range next.Workloads {
+			cpu := *next.Workloads[i].Knob.CPU
+			next.Workloads[i].Knob.CPU = &cpu
+		}
+		c.change(&next)
+		after := of(&next)
+		keeps, above := before.kept(&after)
+		for i, want := range c.keeps {
+			if got := keeps(trimtab.KnobID{Workload: fmt.Sprint("w", i), Resource: trimtab.CPU}); got != want {
+				t.Errorf("%s: w%d stays as it is: %v, want %v", name, i, got, want)
+			}
+		}
+		if above != c.above {
+			t.Errorf("%s: the group above stays as it is: %v, want %v", name, above, c.above)
+		}
+	}
+}

@@ -4,7 +4,9 @@ import "github.com/trimtab/trimtab/sim"
 
 // above is the group above the services: it has the pool as its quota, and shares what the
 // CPUs of the host give by the weights of those below, which have no quota. Their amounts are
-// their weights.
+// their weights; one whose amount is 0 is held back: the least weight alone would leave it every
+// CPU that is idle, and so what the others need of the quota above at the next moment. It has a
+// quota of HeldBack of the pool.
 type above struct {
 	pool, cpus float64
 	// left is what remains of the quota in this period, in core-seconds.
@@ -24,6 +26,9 @@ func (a *above) clone() *above {
 	return &above{pool: a.pool, cpus: a.cpus, left: a.left, wants: make([]float64, n), weights: make([]float64, n), given: make([]float64, n)}
 }
 
+// HeldBack is the part of the pool that a service which is held back may use: enough for probes.
+const HeldBack = 0.02
+
 // cpus is how many the host has, as that of the benchmark on real services.
 const cpus = 2
 
@@ -38,6 +43,12 @@ func (a *above) advance(qs []*queue, t float64, n int) {
 			q.periods++
 		}
 		a.wants[i], a.weights[i] = q.wants(), q.quota
+		if n == 0 {
+			q.left = HeldBack * a.pool * period
+		}
+		if q.quota <= 0 {
+			a.wants[i], a.weights[i] = min(a.wants[i], max(0, q.left)), rank(2)
+		}
 	}
 	a.left -= sim.Share(min(a.cpus*step, a.left), a.wants, a.weights, a.given)
 	waits := false

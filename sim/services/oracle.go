@@ -30,7 +30,8 @@ func (w told) second(t float64, qs []*queue, _ [][]answer) {
 // before left the queues, it plays every way to share:
 //
 //	equal weights; weights in proportion to the work that comes; each order of the services,
-//	strictly one before the other; each pair in proportion, before the third
+//	one before the other by weight, with and without the last one held back; all but one in
+//	proportion, and that one held back (weight 0)
 //
 // and takes the one whose stretch is worth most. Among these ways and cuts it is exact, by the
 // queues of this package; somebody who decides anew within an overload might do better.
@@ -161,6 +162,11 @@ func ways(s *Scenario, coming [][]Request) (out []func(second int) []float64) {
 			ranked[i] = rank(k)
 		}
 		out = append(out, func(int) []float64 { return ranked })
+		if n > 1 {
+			held := append([]float64(nil), ranked...)
+			held[order[n-1]] = 0
+			out = append(out, func(int) []float64 { return held })
+		}
 	}
 	for last := range n {
 		if n < 3 {
@@ -168,7 +174,7 @@ func ways(s *Scenario, coming [][]Request) (out []func(second int) []float64) {
 		}
 		out = append(out, func(second int) []float64 {
 			w := append([]float64(nil), need[second]...)
-			w[last] = rank(2)
+			w[last] = 0
 			return w
 		})
 	}

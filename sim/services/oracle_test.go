@@ -53,6 +53,35 @@ func TestTheSocialOracleServesAllButOneWhereTwoFit(t *testing.T) {
 	}
 }
 
+func TestWhoIsHeldBackHasACrumbAndTheOthersAsIfItWereNotThere(t *testing.T) {
+	s := fixed(60, 0.44, 0.44, 0.44)
+	coming := arrivals(s, 1)
+	held := &state{above: newAbove(s)}
+	alone := &state{above: newAbove(s)}
+	for i := range s.Services {
+		held.queues = append(held.queues, &queue{Service: &s.Services[i], coming: coming[i]})
+		alone.queues = append(alone.queues, &queue{Service: &s.Services[i], coming: coming[i]})
+	}
+	alone.queues[2].coming = nil
+	held.play(func(int) []float64 { return []float64{1, 1, 0} }, 0, s.Seconds)
+	alone.play(func(int) []float64 { return []float64{1, 1, 1} }, 0, s.Seconds)
+	if crumb := HeldBack * s.Pool * float64(s.Seconds); held.queues[2].used > crumb+1e-9 || held.queues[2].used < 0.5*crumb {
+		t.Errorf("%v core-seconds, want %v", held.queues[2].used, crumb)
+	}
+	for i := range 2 {
+		in, all := 0.0, 0.0
+		for _, w := range [][]float64{held.windows(s)[i], alone.windows(s)[i]} {
+			in, all = all, 0
+			for _, v := range w[:len(w)-1] {
+				all += v / float64(len(w)-1)
+			}
+		}
+		if all-in > 0.06 {
+			t.Errorf("service %d: %.3f in time, %.3f without the third", i, in, all)
+		}
+	}
+}
+
 func TestTheNJCOracleServesWhoStaysWithinItsPart(t *testing.T) {
 	r, err := Rule(fixed(60, 0.9, 0.25, 0.25), "oracle:njc", 1)
 	if err != nil {

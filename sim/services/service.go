@@ -102,9 +102,9 @@ func (q *queue) arrive(t float64) {
 	}
 }
 
-// wants is the work that it could do in a step, in core-seconds.
+// wants is the work that it could do in a step, in core-seconds: a request is one thread.
 func (q *queue) wants() float64 {
-	most, sum := q.Servers*step, 0.0
+	most, sum := min(q.Servers, float64(len(q.waiting)))*step, 0.0
 	for _, r := range q.waiting {
 		if sum += r.left; sum >= most {
 			return most

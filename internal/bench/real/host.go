@@ -285,14 +285,14 @@ func (h *host) quotas(ctx context.Context) (cores [3]float64, steady bool, err e
 	return cores, false, nil
 }
 
-// amounts reads what each service has: its quota, or, where none has one, its share of the pool
-// by weight.
+// amounts reads what each service has: its quota, and, where one has none, no more than its
+// part by weight of the pool.
 func (h *host) amounts(ctx context.Context) (cores [3]float64, err error) {
 	if h.beside != nil {
 		return h.amountsOfTwo(ctx)
 	}
 	var weights [3]float64
-	shared, sum := true, 0.0
+	shared, sum := false, 0.0
 	for i, s := range h.services {
 		if cores[i], err = s.group.Cores(ctx); err != nil {
 			return cores, err
@@ -301,12 +301,12 @@ func (h *host) amounts(ctx context.Context) (cores [3]float64, err error) {
 			return cores, err
 		}
 		sum += weights[i]
-		shared = shared && cores[i] >= float64(runtime.NumCPU())
+		shared = shared || cores[i] >= float64(runtime.NumCPU())
 	}
 	pool, err := h.above.Cores(ctx)
 	for i := range cores {
 		if shared {
-			cores[i] = pool * weights[i] / sum
+			cores[i] = min(cores[i], pool*weights[i]/sum)
 		}
 	}
 	return cores, err

@@ -30,12 +30,12 @@ type oracle struct {
 	weights   [][]float64 // of each second
 }
 
-func (o *oracle) open(_ context.Context, t *trial) (err error) {
+func (o *oracle) open(ctx context.Context, t *trial) (err error) {
 	s, coming := t.model()
 	if o.weights, err = services.Oracle(s, coming, o.objective); err != nil {
 		return err
 	}
-	return t.weigh(o.at(0))
+	return o.set(ctx, t, 0)
 }
 
 func (o *oracle) run(ctx context.Context, t *trial) error {
@@ -47,7 +47,7 @@ func (o *oracle) run(ctx context.Context, t *trial) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if err := t.weigh(o.at(time.Since(t.begin))); err != nil {
+		if err := o.set(ctx, t, time.Since(t.begin)); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -71,14 +71,25 @@ func (h *host) weigh(weights [3]float64) error {
 // highestWeight is the greatest weight that an oracle sets, over the kernel's default.
 const highestWeight = 100
 
-// at are the weights at a time of the run.
-func (o *oracle) at(t time.Duration) (out [3]float64) {
-	now := o.weights[min(max(0, int(t.Seconds())), len(o.weights)-1)]
-	for i := range out {
-		out[i] = highestWeight * now[i] / slices.Max(now)
+// set sets the weights of a time of the run, and a quota for whom is held back.
+func (o *oracle) set(ctx context.Context, t *trial, at time.Duration) error {
+	now := o.weights[min(max(0, int(at.Seconds())), len(o.weights)-1)]
+	var weights [3]float64
+	for i, s := range t.services {
+		weights[i] = highestWeight * now[i] / slices.Max(now)
+		err := s.free(ctx)
+		if now[i] <= 0 {
+			err = s.group.Set(ctx, max(leastQuota, services.HeldBack*t.Pool))
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return out
+	return t.weigh(weights)
 }
+
+// leastQuota is the least that the kernel takes, in cores.
+const leastQuota = 0.01
 
 // worth judges a run by each objective, beside the entitlements alone.
 func (r *row) worth(t *trial) services.Welfare {
