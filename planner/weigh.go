@@ -56,6 +56,8 @@ const (
 	proves, barred = 30 * time.Second, 10 * time.Minute
 	// spares is how much more than it wants a workload is left before others are capped.
 	spares = 1.1
+	// jumps is by what factor a report may lie above what was wanted in an overload.
+	jumps = 1.5
 	// wantsOver is the time, in seconds, over which what a workload wants is averaged.
 	wantsOver = 20.0
 )
@@ -77,8 +79,9 @@ type turn struct {
 	// served, since it could not use a share.
 	Served time.Time `json:"served,omitzero"`
 	Barred time.Time `json:"barred,omitzero"`
-	// now is what the requests of the latest estimate cost, and wait, in cores.
-	now float64
+	// now is what the requests of the latest estimate cost, late what works off those that
+	// wait, in cores.
+	now, late float64
 }
 
 // take enters what an estimate tells of a workload with an SLO.
@@ -102,10 +105,13 @@ func (t *turn) take(e *trimtab.Estimate, slo float64) {
 		keep = math.Exp(-math.Max(since, 0) / wantsOver)
 	}
 	t.now = *e.Cost * load
+	if t.Slice > 0 && t.Wants > 0 { // while queues are long, loads have spikes
+		t.now = math.Min(t.now, jumps*t.Wants)
+	}
 	t.Wants, t.At = keep*t.Wants+(1-keep)*t.now, e.Time
-	switch {
+	switch t.late = 0; {
 	case e.Backlog != nil:
-		t.now += *e.Backlog / drain
+		t.late = *e.Backlog / drain
 	case e.Stopped > 1: // what is answered is what the limit lets through
 		t.now *= 1 + math.Min(growing*float64(e.Stopped), growth)
 	}
@@ -157,7 +163,7 @@ func (r *decision) overloaded(asked []*seat) bool {
 			return false // nobody knows what would be enough
 		}
 		wants, misses = wants+s.wants(), misses || s.missed > 1
-		now += s.turn.now / s.of.Unit
+		now += (s.turn.now + s.turn.late) / s.of.Unit
 	}
 	units := float64(r.left(asked))
 	if p.overloaded {
@@ -174,7 +180,7 @@ func (r *decision) overloaded(asked []*seat) bool {
 		return false
 	}
 	for _, s := range asked {
-		s.turn.Wants = math.Max(s.turn.Wants, s.turn.now)
+		s.turn.Wants = math.Max(s.turn.Wants, math.Min(s.turn.now, 2*s.turn.Wants))
 	}
 	return true
 }
@@ -294,7 +300,7 @@ func (r *decision) leaves(asked []*seat) (units float64, others int) {
 		if s.turn.Place == 0 {
 			others++
 		} else {
-			units -= math.Max(s.turn.now, s.turn.Wants) * spares / s.of.Unit
+			units -= math.Max(s.turn.now+s.turn.late, s.turn.Wants) * spares / s.of.Unit
 		}
 	}
 	return math.Max(units, 0), others
