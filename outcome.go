@@ -159,6 +159,8 @@ type KnobState struct {
 	// Shared tells that the amount is a share by weight of what a group above has: the least
 	// that the target has at every instant, while it has what others leave idle, too.
 	Shared bool `json:"shared,omitempty"`
+	// Capped tells that a shared amount is a limit, too: see [Action].
+	Capped bool `json:"capped,omitempty"`
 	// Fast is what the host's fast loop does with it; nil: nothing.
 	Fast *Fast `json:"fast,omitempty"`
 	// Barred is empty, or why a write would be refused: in a mode that does not write,

@@ -39,8 +39,11 @@ type Action struct {
 	// Envelope is what the host may move the knob within by itself until the next
 	// plan; nil: it stays at Set. A host whose fast loop is off does not follow it.
 	Envelope *Envelope `json:"envelope,omitempty"`
-	Mode     Mode      `json:"mode"`
-	Why      Reason    `json:"why"`
+	// Capped tells that Set, a share by weight, is a limit, too: others are to have the rest
+	// though they cannot use it at every instant.
+	Capped bool   `json:"capped,omitempty"`
+	Mode   Mode   `json:"mode"`
+	Why    Reason `json:"why"`
 	// Of is what the workload has and is to have, where the knob is that of one of
 	// several instances; nil: it is the only one.
 	Of *Whole `json:"of,omitempty"`

@@ -199,6 +199,10 @@ type Shared interface {
 	Adopted(ctx context.Context, above trimtab.Amount) (bool, error)
 	// Adopt lifts what else bounds it. What a restore puts back is in Undo.
 	Adopt(ctx context.Context, above trimtab.Amount) error
+	// Cap says whether the share is a limit, too, from the next Adopt on; Capped is what was
+	// said.
+	Cap(on bool)
+	Capped() bool
 }
 
 // Settler is a knob that sets more than an amount: Settle takes back the rest, once the

@@ -41,6 +41,39 @@ func (h *held) shares() bool {
 // sharing is what the holding says of it.
 func (h *held) sharing() bool { _, ok := h.Knob.(Shared); return ok }
 
+// capped reports whether its share is a limit, too.
+func (h *held) capped() bool {
+	k, ok := h.Knob.(Shared)
+	return ok && k.Capped()
+}
+
+// recaps reports whether an action makes a share a limit that was none, or the other way round.
+func (m *move) recaps() bool { return m.held.sharing() && m.held.capped() != m.action.Capped }
+
+// set writes what a move is for, and what a share has as its own limit besides.
+func (a *Actuator) set(ctx context.Context, m *move) error {
+	h := m.held
+	k, shared := h.Knob.(Shared)
+	if same(h.now, m.goal) && !m.recaps() {
+		return nil // only the envelope is new
+	}
+	if shared {
+		k.Cap(m.action.Capped)
+	}
+	if err := h.Knob.Write(ctx, m.goal); err != nil || !shared || h.entry == nil {
+		return err
+	}
+	return k.Adopt(ctx, a.above())
+}
+
+// above is what the group above has.
+func (a *Actuator) above() trimtab.Amount {
+	if a.parent == nil {
+		return trimtab.Unlimited()
+	}
+	return a.parent.now
+}
+
 // goal is what the group above is to have by a plan.
 func (a *Actuator) goal(p *trimtab.Plan) trimtab.Amount {
 	return a.parent.Knob.Nearest(trimtab.Units(min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))))
@@ -56,11 +89,7 @@ func (a *Actuator) fit(ctx context.Context, p *trimtab.Plan) {
 // lift lifts the own limits of what shares by weight, once the group above is bound: what that
 // has is the limit from then on.
 func (a *Actuator) lift(ctx context.Context) {
-	above := trimtab.Unlimited()
-	if a.parent != nil {
-		above = a.parent.now
-	}
-	a.lighten(ctx, above, Shared.Adopt)
+	a.lighten(ctx, a.above(), Shared.Adopt)
 }
 
 // lighten takes a step towards shares of what the group above has, journal first.

@@ -250,7 +250,7 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 	}
 	m.envelope = a.enveloped(p, m)
 	switch {
-	case same(r.Before, m.goal) && m.alike():
+	case same(r.Before, m.goal) && m.alike() && !m.recaps():
 		r.Status = h.status(trimtab.Equal)
 		return false
 	case !same(r.Before, h.Knob.Nearest(m.action.Expect)) && !same(r.Before, m.action.Expect):
@@ -388,10 +388,8 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 		}
 	}
 	started := a.clock.boot()
-	var err error
-	if !same(h.now, m.goal) { // else only the envelope is new
-		err = h.Knob.Write(ctx, m.goal)
-	}
+	recaps := m.recaps()
+	err := a.set(ctx, m)
 	h.written = whereIs(h.Knob)
 	read := a.observe(ctx, h)
 	a.metrics.Histogram("trimtab_actuator_write_seconds").Observe((a.clock.boot() - started).Seconds())
@@ -405,7 +403,7 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 		r.Status, r.Reason = trimtab.Failed, "not read back: "+h.problem
 	case !same(h.now, m.goal):
 		r.Status, r.Reason = trimtab.Failed, fmt.Sprintf("wrote %v, read back %v", m.goal, h.now)
-	case same(r.Before, m.goal):
+	case same(r.Before, m.goal) && !recaps:
 		a.enter(m)
 		r.Status = h.status(trimtab.Equal)
 	default:

@@ -40,6 +40,8 @@ type Planner struct {
 	came    string           // a workload of which an instance came to serve since then
 	// overloaded: the needs of workloads that share by weight did not fit in the last round.
 	overloaded bool
+	// capping: those who are not served have a limit, since shares alone did not do.
+	capping bool
 	// overSince is since when needs do not fit that did before; zero: they fit.
 	overSince time.Time
 	// choseAt is when it was decided who is served; zero: it was not.

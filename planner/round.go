@@ -272,11 +272,11 @@ func (r *decision) list(s *seat, k *instance) *[]trimtab.Action {
 		least = s.of.quantum()
 	}
 	switch {
-	case math.Abs(k.set-k.now) < least/2: // a quantised knob is where it can be
+	case math.Abs(k.set-k.now) < least/2 && !s.recaps(k): // a quantised knob is where it can be
 		return nil
 	case !s.writes():
 		return &r.advice
-	case trimtab.Units(k.set).Less(k.found):
+	case trimtab.Units(k.set).Less(k.found) || s.recaps(k) && s.capped():
 		return &r.shrinks
 	}
 	return &r.grows
@@ -295,7 +295,7 @@ func (r *decision) act(s *seat) {
 		if to == nil {
 			continue
 		}
-		a := trimtab.Action{KnobID: k.KnobID, Expect: k.found, Set: trimtab.Units(k.set), Mode: s.mode()}
+		a := trimtab.Action{KnobID: k.KnobID, Expect: k.found, Set: trimtab.Units(k.set), Capped: s.capped(), Mode: s.mode()}
 		if last == nil {
 			why = r.reason(s)
 			a.Why = why

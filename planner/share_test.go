@@ -153,7 +153,8 @@ func TestWhereNeedsDoNotFitTheObjectiveDecidesWhoHasWhatShareAndAfterwardsAllAre
 	}
 }
 
-// A workload that cannot use the share of the first in turn is not served for a while: another is.
+// Where the first in turn serves nobody in time, those who are not served are capped; where it
+// does not then either, another is served in its place for a while.
 // Where none can use it, all have what they are entitled to.
 func TestWhoCannotUseItsTurnMakesRoomForAnother(t *testing.T) {
 	even := 8. / 3
@@ -162,7 +163,7 @@ func TestWhoCannotUseItsTurnMakesRoomForAnother(t *testing.T) {
 		served  string
 	}{{"", "a"}, {"a", "b"}, {"ab", "c"}, {"abc", ""}} {
 		has := map[string]float64{"a": even, "b": even, "c": even}
-		p := sharing(t, welfare.Social{}, has)
+		p, capped := sharing(t, welfare.Social{}, has), 0
 		for round := 1; round < 40; round++ {
 			now := t0.Add(time.Duration(round) * 11 * time.Second)
 			var plans []*trimtab.Plan
@@ -176,11 +177,16 @@ func TestWhoCannotUseItsTurnMakesRoomForAnother(t *testing.T) {
 			}
 			for plans = append(plans, plansOf(p.Step(now, nil))...); len(plans) > 0; plans = plans[1:] {
 				for _, a := range plans[0].Actions {
-					has[a.Workload] = a.Set.Value
+					if has[a.Workload] = a.Set.Value; a.Capped {
+						capped++
+					}
 				}
 				plans = append(plans, plansOf(p.Step(now, done(plans[0], now)))...)
 				p.Step(now, shares(now, plans[0].Sequence, has))
 			}
+		}
+		if (capped > 0) != (c.useless != "") {
+			t.Errorf("where %q cannot be served, a share was capped %d times", c.useless, capped)
 		}
 		for name, v := range has {
 			if c.served == "" && math.Abs(v-even) > 0.2 || c.served != "" && (v > 5) != (name == c.served) {

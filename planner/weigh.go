@@ -51,9 +51,13 @@ const (
 	// dwell is how long a choice stands at least while the overload lasts: as long as it takes
 	// to work off a backlog.
 	dwell = time.Minute
-	// proves is how long the first in turn has to show that it can use its share, and barred for
-	// how long another is served in its place if it cannot.
+	// proves is how long the first in turn has to show that it can use its share, the second
+	// twice as long, and barred for how long others are served in place of a first that cannot.
 	proves, barred = 30 * time.Second, 10 * time.Minute
+	// spares is how much more than it wants a workload is left before others are capped.
+	spares = 1.1
+	// jumps is by what factor a report may lie above what was wanted in an overload.
+	jumps = 1.5
 	// wantsOver is the time, in seconds, over which what a workload wants is averaged.
 	wantsOver = 20.0
 )
@@ -69,12 +73,15 @@ type turn struct {
 	// was decided.
 	Place int `json:"place,omitempty"`
 	Slice int `json:"slice,omitempty"`
+	// Capped: the share is a limit, too.
+	Capped bool `json:"capped,omitempty"`
 	// Served is when it last had half of what its SLO asks for; Barred until when it is not
 	// served, since it could not use a share.
 	Served time.Time `json:"served,omitzero"`
 	Barred time.Time `json:"barred,omitzero"`
-	// now is what the requests of the latest estimate cost, and wait, in cores.
-	now float64
+	// now is what the requests of the latest estimate cost, late what works off those that
+	// wait, in cores.
+	now, late float64
 }
 
 // take enters what an estimate tells of a workload with an SLO.
@@ -98,10 +105,13 @@ func (t *turn) take(e *trimtab.Estimate, slo float64) {
 		keep = math.Exp(-math.Max(since, 0) / wantsOver)
 	}
 	t.now = *e.Cost * load
+	if t.Slice > 0 && t.Wants > 0 { // while queues are long, loads have spikes
+		t.now = math.Min(t.now, jumps*t.Wants)
+	}
 	t.Wants, t.At = keep*t.Wants+(1-keep)*t.now, e.Time
-	switch {
+	switch t.late = 0; {
 	case e.Backlog != nil:
-		t.now += *e.Backlog / drain
+		t.late = *e.Backlog / drain
 	case e.Stopped > 1: // what is answered is what the limit lets through
 		t.now *= 1 + math.Min(growing*float64(e.Stopped), growth)
 	}
@@ -124,9 +134,9 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 	}
 	over := r.overloaded(asked)
 	if r.planner.overloaded = over; !over {
-		r.planner.choseAt = time.Time{}
+		r.planner.choseAt, r.planner.capping = time.Time{}, false
 		for _, s := range asked {
-			s.turn.Held, s.turn.Place, s.turn.Slice, s.turn.Barred = 0, 0, 0, time.Time{}
+			s.turn.Held, s.turn.Place, s.turn.Slice, s.turn.Capped, s.turn.Barred = 0, 0, 0, false, time.Time{}
 		}
 	}
 	if !over || !r.planner.traits.Sums {
@@ -153,7 +163,7 @@ func (r *decision) overloaded(asked []*seat) bool {
 			return false // nobody knows what would be enough
 		}
 		wants, misses = wants+s.wants(), misses || s.missed > 1
-		now += s.turn.now / s.of.Unit
+		now += (s.turn.now + s.turn.late) / s.of.Unit
 	}
 	units := float64(r.left(asked))
 	if p.overloaded {
@@ -170,7 +180,7 @@ func (r *decision) overloaded(asked []*seat) bool {
 		return false
 	}
 	for _, s := range asked {
-		s.turn.Wants = math.Max(s.turn.Wants, s.turn.now)
+		s.turn.Wants = math.Max(s.turn.Wants, math.Min(s.turn.now, 2*s.turn.Wants))
 	}
 	return true
 }
@@ -206,15 +216,26 @@ func (s *seat) rest(e float64, detail string) {
 func (r *decision) choose(asked []*seat) {
 	p := r.planner
 	since := r.now.Sub(p.choseAt)
-	idle := func(s *seat) bool { return s.turn.Place == 1 && since >= proves && s.turn.Served.Before(p.choseAt) }
-	if i := slices.IndexFunc(asked, idle); i >= 0 {
-		// It serves nobody in time, though it is first: it works on one CPU, as a rule, while
-		// others use the limit of all up on the rest.
-		asked[i].turn.Barred, since = r.now.Add(barred), dwell
-	}
-	if since >= dwell || slices.ContainsFunc(asked, func(s *seat) bool { return s.turn.Slice == 0 }) {
+	fresh := slices.ContainsFunc(asked, func(s *seat) bool { return s.turn.Slice == 0 })
+	stuck := slices.IndexFunc(asked, func(s *seat) bool {
+		return s.turn.Place > 0 && since >= time.Duration(s.turn.Place)*proves && s.turn.Served.Before(p.choseAt)
+	})
+	switch {
+	case fresh:
+		p.capping = false
 		r.elect(asked)
-		p.choseAt = r.now
+	case stuck >= 0 && !p.capping:
+		// It serves nobody in time, though it is its turn: others use the limit of all up on
+		// CPUs on which it does not work.
+		p.capping = true
+		r.elect(asked)
+	case stuck >= 0 && asked[stuck].turn.Place == 1:
+		asked[stuck].turn.Barred = r.now.Add(barred)
+		r.elect(asked)
+	case since >= dwell:
+		r.elect(asked)
+	case p.capping && r.loosens(asked):
+		r.divideTurns(asked)
 	}
 	for _, s := range asked {
 		s.solved, s.aim = true, s.turn.Slice
@@ -225,10 +246,17 @@ func (r *decision) choose(asked []*seat) {
 	}
 }
 
-// elect has the objective decide who is served, and divides the pool among them by turns.
+// capped reports whether a share is to be a limit, too: of who is not served, while others are.
+// By its weight alone it would use the limit of all up on CPUs on which those do not work.
+func (s *seat) capped() bool { return s.shared() && s.free && s.turn.Capped }
+
+// recaps reports whether a knob is to be capped that is not, or the other way round.
+func (s *seat) recaps(k *instance) bool { return k.Held.Shared && k.Held.Capped != s.capped() }
+
+// elect has the objective decide who is served, in which turn, and divides the pool.
 func (r *decision) elect(asked []*seat) {
-	prob, entitled := r.problem(asked), r.entitlements()
-	rest := prob.Units
+	r.planner.choseAt = r.now
+	prob := r.problem(asked)
 	for i, s := range asked {
 		w, of := &prob.Workloads[i], full
 		if s.turn.Place > 0 {
@@ -243,8 +271,6 @@ func (r *decision) elect(asked []*seat) {
 		if w.Current = w.Min; s.turn.Place > 0 {
 			w.Current = w.Max // of equal answers that which moves least
 		}
-		s.turn.Slice = max(s.lo, 1, int(math.Max(crumb*entitled[s.Name], s.dial.Guarantee)/s.of.Unit))
-		rest -= s.turn.Slice
 	}
 	answer, err := r.planner.cfg.Policy.Solve(prob)
 	var served []*seat
@@ -255,17 +281,66 @@ func (r *decision) elect(asked []*seat) {
 		}
 		s.turn.Place, s.turn.Held = 0, math.Max(s.turn.Wants, s.turn.Held)
 	}
-	if len(served) == 0 { // nobody can be: then all are as if there were nothing to decide
-		for _, s := range asked {
-			s.turn.Slice = min(max(int(entitled[s.Name]/s.of.Unit), s.lo, 1), s.hi)
-		}
-		return
-	}
 	// Those who were served keep their turn; of the others it is the shorter queue's.
 	slices.SortStableFunc(served, func(a, b *seat) int {
 		place := func(s *seat) int { return cmp.Or(s.turn.Place, len(asked)+1) }
 		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a.waiting(), b.waiting()), cmp.Compare(a.Name, b.Name))
 	})
+	for i, s := range served {
+		s.turn.Place = i + 1
+	}
+	r.divideTurns(asked)
+}
+
+// leaves is what those who are served leave, in units, by their latest reports, with a margin,
+// and how many are not.
+func (r *decision) leaves(asked []*seat) (units float64, others int) {
+	units = float64(r.left(asked))
+	for _, s := range asked {
+		if s.turn.Place == 0 {
+			others++
+		} else {
+			units -= math.Max(s.turn.now+s.turn.late, s.turn.Wants) * spares / s.of.Unit
+		}
+	}
+	return math.Max(units, 0), others
+}
+
+// loosens reports whether those who are served leave much more than the others are capped at.
+func (r *decision) loosens(asked []*seat) bool {
+	has := 0.0
+	for _, s := range asked {
+		if s.turn.Place == 0 {
+			has += float64(s.turn.Slice)
+		}
+	}
+	leaves, others := r.leaves(asked)
+	return others > 0 && leaves > 1.3*has+0.05*float64(r.left(asked))
+}
+
+// divideTurns gives each its share: those who are served by turns, the others a crumb, or, where
+// shares are capped, what is left. Shares that hardly change stay.
+func (r *decision) divideTurns(asked []*seat) {
+	p, entitled := r.planner, r.entitlements()
+	rest := r.left(asked)
+	more, others := 0.0, 0
+	if p.capping {
+		more, others = r.leaves(asked)
+	}
+	share := make(map[*seat]int, len(asked))
+	served := slices.DeleteFunc(slices.Clone(asked), func(s *seat) bool { return s.turn.Place == 0 })
+	slices.SortFunc(served, func(a, b *seat) int { return cmp.Compare(a.turn.Place, b.turn.Place) })
+	for _, s := range asked {
+		share[s] = max(s.lo, 1, int(math.Max(crumb*entitled[s.Name], s.dial.Guarantee)/s.of.Unit))
+		switch {
+		case len(served) == 0: // nobody can be: all are as if there were nothing to decide
+			share[s] = min(max(int(entitled[s.Name]/s.of.Unit), s.lo, 1), s.hi)
+		case s.turn.Place == 0 && others > 0:
+			share[s] = min(max(share[s], int(more/float64(others))), s.hi)
+		}
+		rest -= share[s]
+		s.turn.Capped = p.capping && s.turn.Place == 0 && len(served) > 0
+	}
 	n := min(turns, len(served))
 	for k := range n {
 		part := served[k*len(served)/n : (k+1)*len(served)/n]
@@ -277,13 +352,17 @@ func (r *decision) elect(asked []*seat) {
 			wants += s.wants()
 		}
 		for _, s := range part {
-			more := min(int(math.Max(has, 0)*s.wants()/wants), s.hi-s.turn.Slice)
-			s.turn.Slice += max(more, 0)
-			rest -= max(more, 0)
+			more := max(min(int(math.Max(has, 0)*s.wants()/wants), s.hi-share[s]), 0)
+			share[s] += more
+			rest -= more
 		}
 	}
-	for i, s := range served {
-		s.turn.Place = i + 1
+	if slices.ContainsFunc(asked, func(s *seat) bool {
+		return math.Abs(float64(share[s]-s.turn.Slice)) > math.Max(0.25*float64(s.turn.Slice), 0.1*entitled[s.Name]/s.of.Unit)
+	}) {
+		for _, s := range asked {
+			s.turn.Slice = share[s]
+		}
 	}
 }
 

@@ -22,15 +22,17 @@ import (
 //
 // so that n groups of the usual weight under a limit of C have C/n each with Unit = C/n. A
 // quota of the group's own is lifted by Adopt, as far as the operator lets it, and comes back
-// with Restore.
+// with Restore. Where the knob is capped, the amount is a quota, too: a service that works on
+// one CPU is not served by its weight alone, while others use the limit of all up on other CPUs.
 //
 // Source: Linux, cgroup-v2.rst, "cpu.weight"; sched-design-CFS.rst. That weights in proportion
 // to amounts give no less at any instant than quotas of these amounts is in docs/operations.md, "CPU by weight".
 type Share struct {
 	*Weight
 	unit float64
-	// most is the quota that it has meanwhile.
-	most trimtab.Amount
+	// most is the quota that it has meanwhile; where it is capped, its amount is, if less.
+	most, amount trimtab.Amount
+	capped       bool
 	// was is what the group had before the first write.
 	was *shareBefore
 }
@@ -141,7 +143,8 @@ func (k *Share) Resource() string { return trimtab.CPU }
 // Read returns the amount of the group's weight, in cores.
 func (k *Share) Read(ctx context.Context) (trimtab.Amount, error) {
 	w, err := k.Weight.Read(ctx)
-	return trimtab.Units(w.Value / usualWeight * k.unit), err
+	k.amount = trimtab.Units(w.Value / usualWeight * k.unit)
+	return k.amount, err
 }
 
 // weight is the weight of an amount.
@@ -162,14 +165,29 @@ func (k *Share) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := a.Validate(); err != nil {
 		return fmt.Errorf("write share of cgroup %s: %w", k.config.Path, err)
 	}
+	k.amount = a
 	return k.Weight.Write(ctx, k.weight(a))
 }
 
-// own is the quota that the group has of its own below one of so much: that of its most, where
-// it is less.
+// Cap says whether the amount is a quota, too, from the next Adopt on.
+func (k *Share) Cap(on bool) { k.capped = on }
+
+// Capped reports whether it is.
+func (k *Share) Capped() bool { return k.capped }
+
+// leastCap is the least quota of a capped group, in cores: the kernel takes no less than 1 ms
+// in a period of 100 ms.
+const leastCap = 0.01
+
+// own is the quota that the group has of its own below one of so much: that of its most, or of
+// its cap, where it is less.
 func (k *Share) own(above trimtab.Amount) trimtab.Amount {
-	if k.most.Less(above) {
-		return k.most
+	most := k.most
+	if limit := trimtab.Units(math.Max(k.amount.Value, leastCap)); k.capped && !k.amount.Unlimited && limit.Less(most) {
+		most = limit
+	}
+	if most.Less(above) {
+		return most
 	}
 	return trimtab.Unlimited()
 }

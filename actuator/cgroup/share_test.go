@@ -104,6 +104,7 @@ func TestWeightAndQuotaOfAShareComeBackAsTheyWere(t *testing.T) {
 		undo := k.Undo()
 		for range rapid.IntRange(0, 4).Draw(rt, "writes") {
 			above := trimtab.Units(rapid.Float64Range(0.1, 3).Draw(rt, "above"))
+			k.Cap(rapid.Bool().Draw(rt, "capped"))
 			if err := errors.Join(k.Fit(t.Context(), above), k.Adopt(t.Context(), above)); err != nil {
 				rt.Fatal(err)
 			}
@@ -129,6 +130,32 @@ func TestWeightAndQuotaOfAShareComeBackAsTheyWere(t *testing.T) {
 			rt.Fatalf("before:\n%safter:\n%s", before, got)
 		}
 	})
+}
+
+// A capped share is a quota, too, as long as it is capped and less than the group above has.
+func TestACappedShareIsAQuotaToo(t *testing.T) {
+	root := tree(t, map[string]string{"a/cpu.weight": "100\n", "a/cpu.max": "max 100000\n"})
+	k := openShare(t, root, "a", 0.3)
+	for _, c := range []struct {
+		capped bool
+		amount float64
+		want   string
+	}{
+		{false, 0.06, "max 100000"},
+		{true, 0.06, "6000 100000"},
+		{true, 0.001, "1000 100000"}, // the kernel takes no less
+		{true, 0.9, "max 100000"},    // the group above has 0.66
+		{true, 0.06, "6000 100000"},
+		{false, 0.06, "max 100000"},
+	} {
+		k.Cap(c.capped)
+		if err := errors.Join(k.Write(t.Context(), trimtab.Units(c.amount)), k.Adopt(t.Context(), trimtab.Units(0.66))); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(content(t, root, "a", "cpu.max")); got != c.want || k.Capped() != c.capped {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
 }
 
 // The pool grows from 1 to 1.5 cores at a reload: the weights stay, each stands for more, and

@@ -223,7 +223,7 @@ func (l *Loop) act(now time.Time, host string, plan *trimtab.Plan) *trimtab.Outc
 		case !k.Now.Equal(a.Expect, 1e-9):
 			r.Status, r.Reason = trimtab.Refused, "the knob was changed meanwhile"
 		default:
-			k.Now, k.Since = a.Set, now
+			k.Now, k.Capped, k.Since = a.Set, a.Capped, now
 		}
 		r.Found = k.Now
 		out.Results = append(out.Results, r)

@@ -43,11 +43,15 @@ func (a *above) advance(qs []*queue, t float64, n int) {
 			q.periods++
 		}
 		a.wants[i], a.weights[i] = q.wants(), q.quota
-		if n == 0 {
-			q.left = HeldBack * a.pool * period
-		}
+		limit := q.capped
 		if q.quota <= 0 {
-			a.wants[i], a.weights[i] = min(a.wants[i], max(0, q.left)), rank(2)
+			limit, a.weights[i] = HeldBack*a.pool, rank(2)
+		}
+		if n == 0 {
+			q.left = limit * period
+		}
+		if limit > 0 {
+			a.wants[i] = min(a.wants[i], max(0, q.left))
 		}
 	}
 	a.left -= sim.Share(min(a.cpus*step, a.left), a.wants, a.weights, a.given)

@@ -282,7 +282,10 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 	c.loop.Round(now)
 	c.plans = append(c.plans, c.loop.Plans()...)
 	for _, q := range qs {
-		q.quota = c.loop.Held(q.Name)
+		q.quota, q.capped = c.loop.Held(q.Name), 0
+		if k := c.loop.Knobs(q.Name); len(k) > 0 && k[0].Capped {
+			q.capped = q.quota
+		}
 	}
 }
 

@@ -43,7 +43,8 @@ type queue struct {
 	coming  []Request // those that have not come yet
 	waiting []request
 	// quota is in cores, left what remains of it in this period.
-	quota, left float64
+	// capped is the quota of who shares by weight, in cores; 0: none.
+	quota, left, capped float64
 	// used is the work done so far in core-seconds, periods and throttled the
 	// counters of the quota.
 	used               float64
