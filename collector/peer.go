@@ -140,7 +140,7 @@ func (p *Peer) Take(key, value []byte) {
 	}
 }
 
-// TakeNumber notes an attribute with an integer, or with 1 for true.
+// TakeNumber notes an attribute with an integer.
 func (p *Peer) TakeNumber(key []byte, n int64) {
 	switch is, rank := peerKey(key); {
 	case is == peerPort && n > 0 && n < 1<<16:
@@ -150,13 +150,20 @@ func (p *Peer) TakeNumber(key []byte, n int64) {
 	}
 }
 
-// TakeLiteral is TakeNumber of an integer or boolean as JSON writes it.
-func (p *Peer) TakeLiteral(key []byte, literal string) {
-	n, _ := strconv.ParseInt(literal, 10, 64)
-	if literal == "true" {
-		n = 1
+// TakeTruth notes an attribute with a boolean: it is no port.
+func (p *Peer) TakeTruth(key []byte, is bool) {
+	if what, _ := peerKey(key); what == peerTemporary {
+		p.temporary, p.used = is, true
 	}
-	p.TakeNumber(key, n)
+}
+
+// TakeLiteral notes an attribute with an integer or boolean as JSON writes it.
+func (p *Peer) TakeLiteral(key []byte, literal string) {
+	if n, err := strconv.ParseInt(literal, 10, 64); err == nil {
+		p.TakeNumber(key, n)
+	} else {
+		p.TakeTruth(key, literal == "true")
+	}
 }
 
 // TakeEndpoint notes an endpoint as Zipkin has it; the zero Addr is none.

@@ -102,6 +102,11 @@ func TestTheNameOfAPeerIsBoundedAndValid(t *testing.T) {
 	p := peerOf("peer.service", "a", "server.port", "1")
 	p.TakeNumber([]byte("server.port"), 1<<16)
 	p.TakeNumber([]byte("server.port"), -1)
+	p.TakeTruth([]byte("server.port"), true)
+	p.TakeLiteral([]byte("server.port"), "true")
+	if name := string(p.Name()); name != "a" || p.port != 1 {
+		t.Errorf("%q, port %d: neither a number without a port nor a truth is one", name, p.port)
+	}
 	if p.Reset(); p.Name() != nil || p.port != 0 {
 		t.Errorf("after Reset: %q", p.Name())
 	}

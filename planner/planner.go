@@ -31,21 +31,14 @@ type Planner struct {
 	// ends tells that no workload's utility rises beyond its SLO.
 	ends bool
 
-	issue   *issue.Issuer
-	next    time.Time        // when the next round is due
-	wanted  *trimtab.Cause   // that of a round that waits for the plan under way
-	applies *trimtab.Command // an Apply that waits for it
-	last    time.Time        // when the last round was
-	now     time.Time        // that of the step that runs
-	came    string           // a workload of which an instance came to serve since then
-	// overloaded: the needs of workloads that share by weight did not fit in the last round.
-	overloaded bool
-	// capping: those who are not served have a limit, since shares alone did not do.
-	capping bool
-	// overSince is since when needs do not fit that did before; zero: they fit.
-	overSince time.Time
-	// choseAt is when it was decided who is served; zero: it was not.
-	choseAt time.Time
+	issue    *issue.Issuer
+	next     time.Time        // when the next round is due
+	wanted   *trimtab.Cause   // that of a round that waits for the plan under way
+	applies  *trimtab.Command // an Apply that waits for it
+	last     time.Time        // when the last round was
+	now      time.Time        // that of the step that runs
+	came     string           // a workload of which an instance came to serve since then
+	overload overload         // of workloads that share by weight
 	// patience is the least time from the last round to one that a need starts:
 	// it grows while such rounds change nothing.
 	patience time.Duration

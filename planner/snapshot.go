@@ -138,7 +138,7 @@ func (p *Planner) Restore(name string, state []byte) error {
 			continue
 		}
 		w.loan, w.returned, w.account, w.trust, w.turn = m.Loan, m.Returned, m.Account, m.Trust, m.Turn
-		p.overloaded = p.overloaded || w.turn.Slice > 0
+		p.overload.lasts = p.overload.lasts || w.turn.Slice > 0
 		if w.loan != nil && w.loan.Firing == nil {
 			w.loan.Firing = map[string]until{}
 		}

@@ -62,6 +62,17 @@ const (
 	wantsOver = 20.0
 )
 
+// overload is what is kept of the time that needs do not fit.
+type overload struct {
+	// lasts: they did not in the last round. since is since when they do not that did before.
+	lasts bool
+	since time.Time
+	// choseAt is when it was decided who is served; zero: it was not. capping: the others have
+	// a limit, since shares alone did not do.
+	choseAt time.Time
+	capping bool
+}
+
 // turn is what is kept of a workload for the time that needs do not fit.
 type turn struct {
 	// Wants is what its requests cost, in cores, averaged; 0: not known. At is its time.
@@ -133,8 +144,8 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 		return true
 	}
 	over := r.overloaded(asked)
-	if r.planner.overloaded = over; !over {
-		r.planner.choseAt, r.planner.capping = time.Time{}, false
+	if r.planner.overload.lasts = over; !over {
+		r.planner.overload.choseAt, r.planner.overload.capping = time.Time{}, false
 		for _, s := range asked {
 			s.turn.Held, s.turn.Place, s.turn.Slice, s.turn.Capped, s.turn.Barred = 0, 0, 0, false, time.Time{}
 		}
@@ -157,7 +168,7 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 // overloaded reports whether the seats want more than the pool has, for some time, and one
 // misses its SLO. An overload ends when they want less than those may who are served.
 func (r *decision) overloaded(asked []*seat) bool {
-	p, wants, now, misses := r.planner, 0.0, 0.0, false
+	o, wants, now, misses := &r.planner.overload, 0.0, 0.0, false
 	for _, s := range asked {
 		if s.estimate.Cost == nil && s.unserved() {
 			return false // nobody knows what would be enough
@@ -166,17 +177,17 @@ func (r *decision) overloaded(asked []*seat) bool {
 		now += (s.turn.now + s.turn.late) / s.of.Unit
 	}
 	units := float64(r.left(asked))
-	if p.overloaded {
+	if o.lasts {
 		return wants > full*units
 	}
 	if !misses || now <= units {
-		p.overSince = time.Time{}
+		o.since = time.Time{}
 		return false
 	}
-	if p.overSince.IsZero() {
-		p.overSince = r.now
+	if o.since.IsZero() {
+		o.since = r.now
 	}
-	if r.now.Sub(p.overSince) < sets {
+	if r.now.Sub(o.since) < sets {
 		return false
 	}
 	for _, s := range asked {
@@ -214,27 +225,27 @@ func (s *seat) rest(e float64, detail string) {
 
 // choose decides who is served in an overload, and gives each its share.
 func (r *decision) choose(asked []*seat) {
-	p := r.planner
-	since := r.now.Sub(p.choseAt)
+	o := &r.planner.overload
+	since := r.now.Sub(o.choseAt)
 	fresh := slices.ContainsFunc(asked, func(s *seat) bool { return s.turn.Slice == 0 })
 	stuck := slices.IndexFunc(asked, func(s *seat) bool {
-		return s.turn.Place > 0 && since >= time.Duration(s.turn.Place)*proves && s.turn.Served.Before(p.choseAt)
+		return s.turn.Place > 0 && since >= time.Duration(s.turn.Place)*proves && s.turn.Served.Before(o.choseAt)
 	})
 	switch {
 	case fresh:
-		p.capping = false
+		o.capping = false
 		r.elect(asked)
-	case stuck >= 0 && !p.capping:
+	case stuck >= 0 && !o.capping:
 		// It serves nobody in time, though it is its turn: others use the limit of all up on
 		// CPUs on which it does not work.
-		p.capping = true
+		o.capping = true
 		r.elect(asked)
 	case stuck >= 0 && asked[stuck].turn.Place == 1:
 		asked[stuck].turn.Barred = r.now.Add(barred)
 		r.elect(asked)
 	case since >= dwell:
 		r.elect(asked)
-	case p.capping && r.loosens(asked):
+	case o.capping && r.loosens(asked):
 		r.divideTurns(asked)
 	}
 	for _, s := range asked {
@@ -255,7 +266,7 @@ func (s *seat) recaps(k *instance) bool { return k.Held.Shared && k.Held.Capped 
 
 // elect has the objective decide who is served, in which turn, and divides the pool.
 func (r *decision) elect(asked []*seat) {
-	r.planner.choseAt = r.now
+	r.planner.overload.choseAt = r.now
 	prob := r.problem(asked)
 	for i, s := range asked {
 		w, of := &prob.Workloads[i], full
@@ -321,10 +332,10 @@ func (r *decision) loosens(asked []*seat) bool {
 // divideTurns gives each its share: those who are served by turns, the others a crumb, or, where
 // shares are capped, what is left. Shares that hardly change stay.
 func (r *decision) divideTurns(asked []*seat) {
-	p, entitled := r.planner, r.entitlements()
+	capping, entitled := r.planner.overload.capping, r.entitlements()
 	rest := r.left(asked)
 	more, others := 0.0, 0
-	if p.capping {
+	if capping {
 		more, others = r.leaves(asked)
 	}
 	share := make(map[*seat]int, len(asked))
@@ -339,7 +350,7 @@ func (r *decision) divideTurns(asked []*seat) {
 			share[s] = min(max(share[s], int(more/float64(others))), s.hi)
 		}
 		rest -= share[s]
-		s.turn.Capped = p.capping && s.turn.Place == 0 && len(served) > 0
+		s.turn.Capped = capping && s.turn.Place == 0 && len(served) > 0
 	}
 	n := min(turns, len(served))
 	for k := range n {

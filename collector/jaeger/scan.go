@@ -257,9 +257,12 @@ func applyTag(b []byte, s *trimtab.Span, peer *collector.Peer) error {
 	if err != nil {
 		return err
 	}
-	if t.kind != typeText && collector.NamesPeer(t.key) {
+	switch value, ok := t.value(); {
+	case t.kind == typeBool && collector.NamesPeer(t.key):
+		peer.TakeTruth(t.key, t.number != 0)
+	case t.kind != typeText && collector.NamesPeer(t.key):
 		peer.TakeNumber(t.key, int64(t.number))
-	} else if value, ok := t.value(); ok {
+	case ok:
 		collector.ApplyJaegerTag(s, peer, t.key, value)
 	}
 	return nil

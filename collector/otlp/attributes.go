@@ -23,7 +23,9 @@ func scanAttributes(fields []byte, s *trimtab.Span, peer *collector.Peer) error 
 		switch v.tag {
 		case anyText:
 			collector.ApplyAttribute(s, peer, key, v.text)
-		case anyBool, anyInt:
+		case anyBool:
+			peer.TakeTruth(key, v.number != 0)
+		case anyInt:
 			peer.TakeNumber(key, int64(v.number))
 		}
 		return err
