@@ -139,17 +139,17 @@ func TestAPoolThatSharesByWeightHasOneLimitAboveAndAllComesBack(t *testing.T) {
 		at := func(w string, from, to float64) trimtab.Action {
 			return trimtab.Action{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: w, Resource: "cpu"}, Expect: trimtab.Units(from), Set: trimtab.Units(to), Mode: trimtab.Act}
 		}
-		plan(2, at("wa", 0.5, 0.2), at("wb", 0.5, 0.8))
-		has("moved", "100000 100000\n", unlimited, unlimited, 0.2, 0.8)
-		capped := at("wa", 0.2, 0.2)
+		plan(2, at("wa", 0.5, 0.25), at("wb", 0.5, 0.75))
+		has("moved", "100000 100000\n", unlimited, unlimited, 0.25, 0.75)
+		capped := at("wa", 0.25, 0.25)
 		capped.Capped = true
 		plan(3, capped)
-		has("capped", "100000 100000\n", "20020 100000\n", unlimited, 0.2, 0.8)
+		has("capped", "100000 100000\n", "25000 100000\n", unlimited, 0.25, 0.75)
 		if h := a.Holding(); !h.Targets[0].Capped || h.Targets[1].Capped {
 			t.Errorf("%+v", h)
 		}
-		plan(4, at("wa", 0.2, 0.2))
-		has("not capped", "100000 100000\n", unlimited, unlimited, 0.2, 0.8)
+		plan(4, at("wa", 0.25, 0.25))
+		has("not capped", "100000 100000\n", unlimited, unlimited, 0.25, 0.75)
 		plan(5, capped)
 		if killed { // another process has the journal alone
 			if err := a.Close(t.Context()); err != nil {
@@ -158,12 +158,12 @@ func TestAPoolThatSharesByWeightHasOneLimitAboveAndAllComesBack(t *testing.T) {
 			for i := range shares {
 				shares[i] = openShare(t, root, names[i], 0.5)
 			}
-			has("left to its lease", "100000 100000\n", "20020 100000\n", unlimited, 0.2, 0.8)
+			has("left to its lease", "100000 100000\n", "25000 100000\n", unlimited, 0.25, 0.75)
 			if r, err := actuator.Restore(t.Context(), c.Dir, c.Reopen); err != nil {
 				t.Fatalf("%+v, %v", r, err)
 			}
 		} else {
-			has("before the stop", "100000 100000\n", "20020 100000\n", unlimited, 0.2, 0.8)
+			has("before the stop", "100000 100000\n", "25000 100000\n", unlimited, 0.25, 0.75)
 			if err := a.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
