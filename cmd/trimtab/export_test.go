@@ -130,9 +130,13 @@ func TestALoadedSiteIsTracedAndItsRecordingGivesTheSameBytes(t *testing.T) {
 	cfg.Exporters.Record.SegmentBytes = 64 << 10
 	t.Setenv("OTEL_METRICS_EXPORTER", "none")
 	var pointed string
+	looks := 0
 	runLoaded(t, cfg, q, func(s *site.Site) bool {
 		if pointed == "" {
 			pointed = exemplarIn(t, s)
+		}
+		if looks++; looks%600 == 0 {
+			t.Logf("after a minute more: trace %q, hungry has %v, %d segments", pointed, q.read("hungry"), len(segments(t, cfg)))
 		}
 		last := s.View().LastPlan()
 		return pointed != "" && q.read("hungry") >= 0.55 && len(segments(t, cfg)) >= 3 && last != nil && last.Sequence >= 4
