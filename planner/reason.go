@@ -30,6 +30,10 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	case s.evens:
 		why.Summary = s.levels(what)
 		return why
+	case !s.free && s.has() == trimtab.Units(set):
+		why.Binding = trimtab.Binding{Kind: trimtab.BindingNone}
+		why.Summary = fmt.Sprintf("%skeeps its share of %s; the limit that an overload put on it is lifted, because nothing is known of it now: %s", what, show(s.has()), s.held.Text)
+		return why
 	case !s.free:
 		why.Binding = trimtab.Binding{Kind: trimtab.BindingDefault}
 		why.Summary = fmt.Sprintf("%s%s from %s to %s, towards its declared default, because nothing is known of it: %s%s",

@@ -271,12 +271,13 @@ func (r *decision) list(s *seat, k *instance) *[]trimtab.Action {
 	if len(s.knobs) > 1 {
 		least = s.of.quantum()
 	}
+	stays := math.Abs(k.set-k.now) < least/2 // a quantised knob is where it can be
 	switch {
-	case math.Abs(k.set-k.now) < least/2 && !s.recaps(k): // a quantised knob is where it can be
+	case stays && !s.recaps(k):
 		return nil
 	case !s.writes():
 		return &r.advice
-	case trimtab.Units(k.set).Less(k.found) || s.recaps(k) && s.capped():
+	case trimtab.Units(k.set).Less(k.found) || s.recaps(k) && (stays || s.capped()): // a cap alone asks for nothing
 		return &r.shrinks
 	}
 	return &r.grows

@@ -196,3 +196,29 @@ func TestWhoCannotUseItsTurnMakesRoomForAnother(t *testing.T) {
 		}
 	}
 }
+
+// A workload that an overload capped, and of which nothing is known any more, is not kept down:
+// its limit is lifted, and the plan says why.
+func TestACapIsLiftedWhenNothingIsKnownOfWhoHasIt(t *testing.T) {
+	p := sharing(t, welfare.Social{}, map[string]float64{"a": 3, "b": 3, "c": 2})
+	now := t0.Add(11 * time.Second)
+	h := shares(now, 0, map[string]float64{"a": 3, "b": 3, "c": 2})
+	for i := range h.Targets {
+		h.Targets[i].Capped = h.Targets[i].Workload == "c"
+	}
+	p.Step(now, h)
+	p.Step(now, asks(now, "a", 1, 0, 1))
+	p.Step(now, asks(now, "b", 1, 0, 1))
+	plans := plansOf(p.Step(now, nil))
+	for len(plans) > 0 {
+		plan := plans[0]
+		plans = append(plans[1:], plansOf(p.Step(now, done(plan, now)))...)
+		for _, a := range plan.Actions {
+			if a.Workload == "c" && a.Set == a.Expect && !a.Capped && strings.Contains(a.Why.Summary, "the limit that an overload put on it is lifted") {
+				return
+			}
+			t.Logf("%+v", a)
+		}
+	}
+	t.Error("the limit stays, or is lifted without a word")
+}
