@@ -259,10 +259,10 @@ func (k *Share) quota() (hostfs.Quota, error) { return k.root.Quota(k.config.Pat
 // setQuota sets the group's own quota where it has another.
 func (k *Share) setQuota(ctx context.Context, a trimtab.Amount) error {
 	now, err := k.quota()
-	if err != nil || now.Amount().Equal(a, quantum) {
+	q := now.With(a)
+	if err != nil || q == now {
 		return err
 	}
-	q := now.With(a)
 	switch {
 	case k.Unit() != "":
 		return k.SetUnit(ctx, "CPUQuotaPerSecUSec", perSecond(a))

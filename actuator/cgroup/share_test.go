@@ -132,6 +132,23 @@ func TestWeightAndQuotaOfAShareComeBackAsTheyWere(t *testing.T) {
 	})
 }
 
+// A quota that differs by a microsecond from what was there is not what was there.
+func TestARestoreIsExactToTheMicrosecond(t *testing.T) {
+	root := tree(t, map[string]string{"a/cpu.weight": "100\n", "a/cpu.max": "1000 100000\n"})
+	k := openShare(t, root, "a", 1)
+	undo := k.Undo()
+	k.Cap(true)
+	if err := errors.Join(k.Write(t.Context(), trimtab.Units(0.01001)), k.Adopt(t.Context(), trimtab.Units(1))); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, root, "a/cpu.max"); got != "1001 100000" {
+		t.Fatalf("capped: %q", got)
+	}
+	if err := k.Restore(t.Context(), undo); err != nil || content(t, root, "a/cpu.max") != "1000 100000" {
+		t.Errorf("restored: %q, %v", content(t, root, "a/cpu.max"), err)
+	}
+}
+
 // A capped share is a quota, too, as long as it is capped and less than the group above has.
 func TestACappedShareIsAQuotaToo(t *testing.T) {
 	root := tree(t, map[string]string{"a/cpu.weight": "100\n", "a/cpu.max": "max 100000\n"})
