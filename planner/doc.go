@@ -44,8 +44,8 @@
 // Of workloads with [Count], size and number of instances are one plan: see number.go.
 //
 // The package reads no clock, writes no knob and learns no curve. Its
-// subfolders hold the policies (fair, welfare, dominant), the guard, who pays for
-// trials (probe), what knobs give (ledger) and how a decision becomes plans (issue).
+// subfolders hold the policies (fair, welfare, dominant), the guard, whom an
+// overload serves (overload), what knobs give (ledger) and how a decision becomes plans (issue).
 //
 //	p, err := planner.New(planner.Config{Pool: "main", Resource: "cpu",
 //		Capacity: 8, Unit: 0.1, Policy: fair.NJCPolicy{}, Workloads: …})

@@ -97,3 +97,13 @@ func (s *seat) changed() bool {
 	}
 	return !within(e.Load, before)
 }
+
+// inputOf returns an input of an estimate; -1: missing.
+func inputOf(e *trimtab.Estimate, q trimtab.Quantity) float64 {
+	for _, in := range e.Inputs {
+		if in.Name == string(q) && in.Missing == "" {
+			return in.Value
+		}
+	}
+	return -1
+}

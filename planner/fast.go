@@ -2,12 +2,10 @@ package planner
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math"
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner/probe"
 )
 
 // Fast says within what hosts may move quotas between rounds. Its zero values stand for
@@ -34,8 +32,6 @@ const (
 	budgetFalls, budgetRises = 0.7, 1.05
 	// lateShare of the error budget is what stalls beyond the budget may take.
 	lateShare = 0.6
-	// frozenEvery is in how many rounds one is a look at what a fixed quota gives.
-	frozenEvery = 20
 	// sameEnvelope is the relative difference that is not worth an envelope.
 	sameEnvelope = 0.04
 )
@@ -90,7 +86,6 @@ func (r *decision) envelopes() {
 		if s.resource != 0 || !s.acts() {
 			continue
 		}
-		r.freeze(s)
 		s.correct(r.planner.stallBudget(r.now, s.workload))
 		for i := range s.knobs {
 			k := &s.knobs[i]
@@ -102,7 +97,7 @@ func (r *decision) envelopes() {
 				continue
 			}
 			a.Envelope = r.envelope(s, k, a.Set.Value)
-			if s.trial == "" && a.Set.Less(a.Expect) && a.Envelope.Borrow {
+			if a.Set.Less(a.Expect) && a.Envelope.Borrow {
 				// What is taken can be borrowed back at once, until the next round.
 				a.Envelope.Ceiling = math.Max(a.Envelope.Ceiling, math.Min(k.most, or(p.cfg.Fast.Ceiling, defaultCeiling)*k.now))
 			}
@@ -168,37 +163,7 @@ func (r *decision) envelope(s *seat, k *instance, target float64) *trimtab.Envel
 		Budget:  trimtab.Seconds(math.Min(s.budget, or(f.Budget, defaultBudget))), Late: s.late(),
 		Lend: true, Borrow: true, Burst: f.Burst * target,
 	}
-	if s.frozen || s.trial != "" { // else the loop would hide what is looked for
-		e.Lend, e.Borrow, e.Burst = false, false, 0
-	}
 	return e
-}
-
-// freeze has a workload keep a fixed quota in this round, about once in frozenEvery rounds:
-// what a target gives without loans stays known. Its error budget pays for it, as for
-// trials, with the part of what it was granted that loans gave, or with the risk that its
-// curve tells where that is more.
-func (r *decision) freeze(s *seat) {
-	p := r.planner
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(s.Name)) // a hash takes anything
-	if p.cfg.Exploration <= 0 || s.misses() || s.curve == nil || s.trial != "" || (p.counts.rounds+uint64(h.Sum32()))%frozenEvery != 0 {
-		return
-	}
-	granted, borrowed := 0.0, 0.0
-	for i := range s.knobs {
-		if f := s.knobs[i].Held.Fast; f != nil {
-			granted, borrowed = granted+f.Granted, borrowed+f.Borrowed
-		}
-	}
-	here := probe.Candidate{Band: s.curve.Eval(s.now), SLO: s.SLO}
-	risk := here.Risk()
-	if granted > 0 {
-		risk = math.Max(risk, math.Min(1, borrowed/granted))
-	}
-	if s.frozen = p.trials().Pays(s.account, risk); s.frozen {
-		s.account = s.account.Charge(risk)
-	}
 }
 
 // late is the share of the time that a workload may stand still beyond its budget.

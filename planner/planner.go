@@ -10,7 +10,6 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
-	"github.com/trimtab/trimtab/planner/probe"
 )
 
 // Planner is the planning step of one pool. It is not safe for concurrent use.
@@ -66,8 +65,6 @@ type workload struct {
 	returned time.Time
 	// turn is what is decided of it in an overload: see package overload.
 	turn overload.Turn
-	// account is what it has used of its error budget.
-	account  probe.Account
 	released bool
 	use      use
 	// asked is a move that went out, executed one that was written and waits for
@@ -85,8 +82,6 @@ type workload struct {
 	stalls     map[string]stall
 	// missed is how many estimates in a row missed the SLO beyond their noise.
 	missed int
-	// met tells that the latest estimate met the SLO.
-	met bool
 	// confidence is that at which it is left alone: see serve.go.
 	confidence float64
 	// number is what is kept of the number of its instances; nil: it is not planned.
@@ -102,8 +97,6 @@ type dial struct {
 	move        guard.Move
 	// load is what was forecast when it last moved; nil: unknown.
 	load *trimtab.LoadForecast
-	// proofs are allocations that were seen to be enough, in order of time.
-	proofs []proof
 }
 
 // newDials returns the dials of a workload.
@@ -275,7 +268,6 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	if w.missed++; !w.missesNow(e) {
 		w.missed = 0
 	}
-	w.prove(e)
 	w.use.take(now, e)
 	p.weigh(w, e)
 	w.turn.Take(reportOf(e, w.SLO))

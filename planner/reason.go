@@ -63,9 +63,6 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	case why.Binding.Kind == "":
 		why.Binding.Kind = trimtab.BindingNone
 	}
-	if s.trial != "" && s.grant.Binding.Kind == "" {
-		why.Binding = s.kind.binding()
-	}
 	verb := "raised"
 	if set < s.now {
 		verb = "lowered"
@@ -73,7 +70,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	why.Summary = fmt.Sprintf("%s%s from %s to %s: %s wants %s, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
 		what, s.verb(verb), show(s.has()), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
 		s.because(verb == "lowered"))
-	for _, more := range []string{s.starvation(), s.trial, s.takesBack(set), s.doubted, s.early(set)} {
+	for _, more := range []string{s.starvation(), s.takesBack(set), s.doubted, s.early(set)} {
 		if more != "" {
 			why.Summary += "; " + more
 		}

@@ -40,13 +40,6 @@ type seat struct {
 	grant   guard.Grant
 	binding trimtab.Binding
 	need    policy.Demand
-	// trial says why it is moved from what the policy wants, on what kind of
-	// trial, at what risk.
-	trial string
-	kind  trialKind
-	risk  float64
-	// frozen: this round is a look at what a fixed quota gives.
-	frozen bool
 	// limit is what is advised to who has none, by what it was seen to use.
 	limit float64
 	seen  spell

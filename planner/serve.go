@@ -103,17 +103,10 @@ func (s *seat) needUnder(load float64) int {
 }
 
 // reaching returns the fewest units at which the curve, at a load and with an optimism,
-// reaches the SLO. It is at most the current allocation if that was seen to meet the SLO at
-// this load.
+// reaches the SLO.
 func (s *seat) reaching(c *trimtab.Curve, load, optimism float64) int {
-	scale, ok := c.Scale(load)
-	if !ok {
-		load = c.Load
-	}
+	scale, _ := c.Scale(load)
 	need := policy.UpUnits(math.Max(expected(c, scale, s.SLO, optimism), s.floor()), s.of.Unit)
-	if held := policy.UpUnits(s.now, s.of.Unit); held < need && s.proved(s.now, load) {
-		need = held
-	}
 	if s.starves() { // with less it would starve more
 		need = max(need, policy.UpUnits(s.now, s.of.Unit))
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
-	"github.com/trimtab/trimtab/planner/probe"
 	"github.com/trimtab/trimtab/planner/replicas"
 )
 
@@ -28,8 +27,6 @@ type memory struct {
 	// gave back.
 	Loan     *loan     `json:"loan,omitempty"`
 	Returned time.Time `json:"returned,omitzero"`
-	// Account is what it has used of its error budget.
-	Account probe.Account `json:"account,omitzero"`
 	// Trust is how the bands of its learner did on live moves.
 	Trust trust `json:"trust,omitzero"`
 	// Number is what is known of the number of its instances: changes and
@@ -49,7 +46,7 @@ func (p *Planner) Snapshot() map[string][]byte {
 	state := make(map[string]memory, len(p.workloads))
 	for _, w := range p.workloads {
 		m := w.dials[0].memory(p.resources[0].Unit)
-		m.Loan, m.Returned, m.Account, m.Trust, m.Turn = w.loan, w.returned, w.account, w.trust, w.turn
+		m.Loan, m.Returned, m.Trust, m.Turn = w.loan, w.returned, w.trust, w.turn
 		if w.number != nil {
 			m.Number = &w.number.state
 			if !w.number.idle.Since.IsZero() {
@@ -120,9 +117,6 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if !m.valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has demand or direction out of range", n)
 		}
-		if !m.Account.Valid() {
-			return trimtab.Invalidf("restore planner: workload %.40q has an error budget out of range", n)
-		}
 		if !m.Turn.Valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has a turn out of range", n)
 		}
@@ -138,7 +132,7 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if w == nil {
 			continue
 		}
-		w.loan, w.returned, w.account, w.trust, w.turn = m.Loan, m.Returned, m.Account, m.Trust, m.Turn
+		w.loan, w.returned, w.trust, w.turn = m.Loan, m.Returned, m.Trust, m.Turn
 		p.overload.Lasts = p.overload.Lasts || w.turn.Slice > 0
 		if w.loan != nil && w.loan.Firing == nil {
 			w.loan.Firing = map[string]until{}
