@@ -20,7 +20,7 @@
 // it needs and a part of the rest, and nobody is moved while everybody has what it
 // needs (serve.go); the policy decides where it has not. A workload with less than
 // it needs starts a round before its time. Every executed move is judged by what
-// is reported after it, and a fall that broke an SLO is taken back (verdict.go).
+// is reported after it, and a fall that broke an SLO is taken back (package verdict).
 //
 // A workload that is not planned for keeps exactly what it has: mode off, no knob, a
 // problem with the knob, an estimate that is missing, held, stale, from the

@@ -88,10 +88,10 @@ func (s *seat) starvation() string {
 
 // takesBack says why a rise to set gives back what it had; "": it does not.
 func (s *seat) takesBack(set float64) string {
-	if s.returning == nil || set <= s.now {
-		return ""
+	if _, why := s.judge.Floor(); set > s.now {
+		return why
 	}
-	return s.returning.why
+	return ""
 }
 
 // early says that a rise to set acts on a part of the requests; "": on a whole report.

@@ -42,7 +42,6 @@ type seat struct {
 	need    policy.Demand
 	// limit is what is advised to who has none, by what it was seen to use.
 	limit float64
-	seen  spell
 	// without says what is still missing before a limit is recommended to a
 	// workload that has none.
 	without string

@@ -106,7 +106,8 @@ func (s *seat) needUnder(load float64) int {
 // reaches the SLO.
 func (s *seat) reaching(c *trimtab.Curve, load, optimism float64) int {
 	scale, _ := c.Scale(load)
-	need := policy.UpUnits(math.Max(expected(c, scale, s.SLO, optimism), s.floor()), s.of.Unit)
+	floor, _ := s.judge.Floor()
+	need := policy.UpUnits(math.Max(expected(c, scale, s.SLO, optimism), floor), s.of.Unit)
 	if s.starves() { // with less it would starve more
 		need = max(need, policy.UpUnits(s.now, s.of.Unit))
 	}
