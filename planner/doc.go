@@ -18,7 +18,7 @@
 //
 // Where the objective ends at the SLO and the pool has enough, everybody gets what
 // it needs and a part of the rest, and nobody is moved while everybody has what it
-// needs (serve.go); the policy decides where it has not. A workload with less than
+// needs (package need); the policy decides where it has not. A workload with less than
 // it needs starts a round before its time. Every executed move is judged by what
 // is reported after it, and a fall that broke an SLO is taken back (package verdict).
 //

@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/need"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -119,7 +120,7 @@ func (s *seat) draw(p *Planner) {
 		s.lo = max(s.lo, min(s.hi, policy.UpUnits(s.now, s.of.Unit)))
 	}
 	if b := e.Backlog; b != nil && p.serves() && s.curve != nil && *b > 0 {
-		s.curve = behind(s.curve, *b/drain)
+		s.curve = need.Behind(s.curve, *b/drain)
 	}
 }
 
