@@ -33,7 +33,11 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 	}
 	for _, s := range asked {
 		m := overload.Member{Workload: s.claim(), Turn: s.turn, Entitled: entitled[s.Name], Guaranteed: s.dial.Guarantee,
-			Misses: s.missed > 1, Unknown: s.estimate.Cost == nil && s.unserved(), Waiting: s.waiting()}
+			Cost: math.Inf(1), Missed: s.missed, Unknown: s.estimate.Cost == nil && s.unserved(), Waiting: s.waiting(),
+			Window: s.estimate.Window.Duration()}
+		if s.estimate.Cost != nil {
+			m.Cost = *s.estimate.Cost
+		}
 		if !(math.Max(s.turn.Wants, s.turn.Held) > 0) {
 			m.Need = s.needAt(-1)
 		}
