@@ -74,10 +74,8 @@ type number struct {
 	// from is the number that an action found that went out, to what it sets.
 	from, to int
 	minute   replicas.Minute
-	// idle is the time that it has no load, where it may go to zero, and blind since when that
-	// is not known, which a new process counts anew.
-	idle  idle
-	blind time.Time
+	// idle is the time that it has no load, where it may go to zero.
+	idle replicas.Idle
 }
 
 // life is one instance's.
