@@ -37,9 +37,29 @@ func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) 
 	return out
 }
 
+// lent is what a plan says to hosts that move quotas: the envelopes of knobs that stay, and how
+// much each host may lend beyond the targets.
+type lent struct {
+	within   []trimtab.Enveloped
+	lendable map[string]float64
+}
+
+// lending is the pass that finds it out.
+type lending struct {
+	*decision
+	lent
+}
+
+// lend says within what hosts may move quotas until the next plan.
+func (r *decision) lend() {
+	pass := lending{decision: r}
+	pass.envelopes()
+	r.lent = pass.lent
+}
+
 // envelopes adds to the actions within what hosts may move the knobs until the next plan,
 // gives those that stay an envelope where theirs is another, and says what may be lent.
-func (r *decision) envelopes() {
+func (r *lending) envelopes() {
 	p := r.planner
 	if p.resources[0].Name != trimtab.CPU {
 		return
@@ -88,7 +108,7 @@ func (r *decision) envelopes() {
 
 // noEnvelopes ends the envelopes that an earlier configuration gave to knobs of which
 // the plan says nothing else.
-func (r *decision) noEnvelopes(free func(trimtab.KnobID) bool) {
+func (r *lending) noEnvelopes(free func(trimtab.KnobID) bool) {
 	for _, s := range r.seats {
 		for i := range s.knobs {
 			if k := &s.knobs[i]; s.resource == 0 && inForce(k) != nil && free(k.KnobID) {
@@ -108,7 +128,7 @@ func inForce(k *instance) *trimtab.Envelope {
 }
 
 // keep gives a knob that stays its envelope, where it has another or none.
-func (r *decision) keep(s *seat, k *instance) {
+func (r *lending) keep(s *seat, k *instance) {
 	if k.found.Unlimited || k.stuck || k.Held.Problem != "" || k.found.Value <= 0 {
 		return
 	}
@@ -122,13 +142,13 @@ func (r *decision) keep(s *seat, k *instance) {
 }
 
 // envelope is what one instance may be moved within, at a target.
-func (r *decision) envelope(s *seat, k *instance, target float64) *trimtab.Envelope {
+func (r *lending) envelope(s *seat, k *instance, target float64) *trimtab.Envelope {
 	return r.planner.cfg.Fast.Of(envelope.Instance{Target: target, Least: math.Max(k.Held.Min, k.Held.Floor), Most: k.most, Stall: s.stall.Seconds, SLO: s.SLO})
 }
 
 // correct moves how long a workload may stand still by what contributions leave it and by what
 // was late of its requests.
-func (r *decision) correct(s *seat) {
+func (r *lending) correct(s *seat) {
 	earlier := 0.0
 	for i := range s.knobs {
 		if e := inForce(&s.knobs[i]); e != nil {

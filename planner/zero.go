@@ -21,9 +21,9 @@ import (
 //
 // Spans tell nothing of this: where nobody serves, nobody sends any.
 
-// outside is what a source outside its instances says of a workload's load; false: it
+// outsideOf is what a source outside its instances says of a workload's load; false: it
 // says nothing, or said it too long ago.
-func (p *Planner) outside(w *workload, now time.Time) (load float64, known bool) {
+func outsideOf(p *Planner, w *workload, now time.Time) (load float64, known bool) {
 	e := w.estimate
 	if e == nil || e.Validate() != nil || now.Sub(e.Time) > p.cfg.StaleAfter || e.Time.Sub(now) > p.cfg.StaleAfter {
 		return 0, false
@@ -41,13 +41,13 @@ const fromPrometheus = "prometheus"
 
 // rests notes since when workloads that may go to zero have no load, and since when that
 // is not known.
-func (r *decision) rests() {
+func (r counting) rests() {
 	for _, w := range r.planner.workloads {
 		n := w.number
 		if n == nil || !w.Count.AllowZero {
 			continue
 		}
-		load, known := r.planner.outside(w, r.now)
+		load, known := outsideOf(r.planner, w, r.now)
 		n.idle.Look(r.now, load, known, r.planner.cfg.StaleAfter)
 	}
 }
@@ -59,8 +59,8 @@ func (n *number) over(now time.Time, c *Count) bool {
 
 // waking says with how many instances a workload comes back from zero, and why; 0: it stays
 // there.
-func (r *decision) waking(w *workload, k *ledger.Knob) (n int, why string) {
-	load, known := r.planner.outside(w, r.now)
+func (r counting) waking(w *workload, k *ledger.Knob) (n int, why string) {
+	load, known := outsideOf(r.planner, w, r.now)
 	since, blind := w.number.idle.Blind(r.now, w.Count.Cooldown)
 	switch {
 	case known && load > 0:
@@ -72,7 +72,7 @@ func (r *decision) waking(w *workload, k *ledger.Knob) (n int, why string) {
 }
 
 // wakes brings workloads back from zero that have load, or may have some.
-func (r *decision) wakes() {
+func (r counting) wakes() {
 	left := math.Inf(1)
 	for _, w := range r.planner.workloads {
 		k := r.planner.scaleKnob(w)
@@ -119,7 +119,7 @@ func (w *workload) wanted(k *ledger.Knob, load float64) int {
 }
 
 // unasked is what of the pool nobody has and this round asks for nobody.
-func (r *decision) unasked() float64 {
+func (r counting) unasked() float64 {
 	left := r.idle(0, r.believed(0))
 	for _, s := range r.seats {
 		if s.resource != 0 {
