@@ -166,7 +166,8 @@ func (r *decision) seat(w *workload) []*seat {
 func (r *decision) guard(resource int) {
 	p, of := r.planner, &r.planner.resources[resource]
 	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: p.capacity(resource), Spare: r.idle(resource, r.believed(resource))}
-	var seats []*seat
+	seats := make([]*seat, 0, len(r.seats))
+	g.Workloads = make([]guard.Workload, 0, len(r.seats))
 	g.Divide = func(rising []int, room float64) []float64 {
 		var to []*seat
 		for _, i := range rising {
