@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/probe"
 )
@@ -38,7 +39,7 @@ type Planner struct {
 	last     time.Time        // when the last round was
 	now      time.Time        // that of the step that runs
 	came     string           // a workload of which an instance came to serve since then
-	overload overload         // of workloads that share by weight
+	overload overload.State   // of workloads that share by weight
 	// patience is the least time from the last round to one that a need starts:
 	// it grows while such rounds change nothing.
 	patience time.Duration
@@ -63,8 +64,8 @@ type workload struct {
 	dials    []*dial
 	loan     *loan // nil: no alert fires, and nothing is to be given back
 	returned time.Time
-	// turn is what is decided of it in an overload: see weigh.go.
-	turn turn
+	// turn is what is decided of it in an overload: see package overload.
+	turn overload.Turn
 	// account is what it has used of its error budget.
 	account  probe.Account
 	released bool
@@ -277,7 +278,7 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	w.prove(e)
 	w.use.take(now, e)
 	p.weigh(w, e)
-	w.turn.take(e, w.SLO)
+	w.turn.Take(reportOf(e, w.SLO))
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/num"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/probe"
 	"github.com/trimtab/trimtab/planner/replicas"
@@ -35,7 +36,7 @@ type memory struct {
 	// recommendations of the past, and how long starts took.
 	Number *replicas.State `json:"number,omitempty"`
 	// Turn is what was decided of it in an overload.
-	Turn turn `json:"turn,omitzero"`
+	Turn overload.Turn `json:"turn,omitzero"`
 	// Idle is what is known of the time that it had no load, where it may have no instance.
 	Idle *idle `json:"idle,omitempty"`
 }
@@ -122,7 +123,7 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if !m.Account.Valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has an error budget out of range", n)
 		}
-		if !m.Turn.valid() {
+		if !m.Turn.Valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has a turn out of range", n)
 		}
 		if !m.Trust.valid() {
@@ -138,7 +139,7 @@ func (p *Planner) Restore(name string, state []byte) error {
 			continue
 		}
 		w.loan, w.returned, w.account, w.trust, w.turn = m.Loan, m.Returned, m.Account, m.Trust, m.Turn
-		p.overload.lasts = p.overload.lasts || w.turn.Slice > 0
+		p.overload.Lasts = p.overload.Lasts || w.turn.Slice > 0
 		if w.loan != nil && w.loan.Firing == nil {
 			w.loan.Firing = map[string]until{}
 		}
