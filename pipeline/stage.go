@@ -220,15 +220,19 @@ func (r *stage) own(ctx context.Context, ended <-chan struct{}) {
 	}
 	counting := time.NewTicker(exportEvery)
 	defer counting.Stop()
+	turn := func() {
+		if r.Tick > 0 {
+			r.health.turn(time.Now(), r.Tick)
+		}
+	}
 	due := func(do func()) {
+		turn()
 		r.owned <- struct{}{}
 		defer r.disown()
 		do()
 	}
+	turn()
 	for {
-		if r.Tick > 0 {
-			r.health.turn(time.Now(), r.Tick)
-		}
 		select {
 		case <-ticks:
 			// Without an input there is nothing to bring again: logged inside.

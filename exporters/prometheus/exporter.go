@@ -191,7 +191,7 @@ func (e *Exporter) Observe(value trimtab.Value) {
 			e.news[v.Workload] = v
 		}
 	case *trimtab.Contributions:
-		if e.known(v.Workload) != nil {
+		if e.known(v.Workload) != nil && (e.tails[v.Workload] != nil || e.tailNews[v.Workload] != nil || len(e.tails)+len(e.tailNews) < maxTails) {
 			e.tailNews[v.Workload] = v
 		}
 	case *trimtab.Colocation:
