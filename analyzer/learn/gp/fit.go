@@ -115,7 +115,7 @@ func (f *fit) place(bins []bin) {
 		if i == len(bins)-1 || b.High-b.Low <= finest {
 			k.high = b.High
 		}
-		f.nodes = append(f.nodes, k)
+		f.add(&k)
 	}
 	f.path.Make(len(f.nodes))
 }
@@ -125,6 +125,14 @@ func (f *fit) inside(a, b *bin, t float64, k *node) {
 	k.X, k.Load = a.X+t*(b.X-a.X), a.L+t*(b.L-a.L)
 	k.low, k.high = k.X, k.X
 	f.path.Set(len(f.nodes), 0, math.Inf(1), k.way)
+	f.add(k)
+}
+
+// add appends a node, of which there are maxNodes at most.
+func (f *fit) add(k *node) {
+	if n := len(f.nodes); n == cap(f.nodes) {
+		f.nodes = append(make([]node, 0, min(maxNodes, max(8, 2*n))), f.nodes...)
+	}
 	f.nodes = append(f.nodes, *k)
 }
 
