@@ -463,7 +463,8 @@ func (s *seat) needed() replicas.Need {
 	}
 	// Between the bounds of the round and of all that is forecast.
 	part := math.Min(math.Max(s.number.state.Startup.Upper().Seconds()/float64(l.Within), 0), 1)
-	later := s.reaching(s.estimate.Curve, l.Upper+part*(l.Later-l.Upper), 0)
+	asks := s.asks()
+	later := asks.Beyond(l.Upper + part*(l.Later-l.Upper))
 	n.Start = math.Max(n.Start, float64(later)*s.of.Unit)
 	return n
 }

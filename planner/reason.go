@@ -63,9 +63,6 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	case why.Binding.Kind == "":
 		why.Binding.Kind = trimtab.BindingNone
 	}
-	if s.trial != "" && s.grant.Binding.Kind == "" {
-		why.Binding = s.kind.binding()
-	}
 	verb := "raised"
 	if set < s.now {
 		verb = "lowered"
@@ -73,7 +70,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	why.Summary = fmt.Sprintf("%s%s from %s to %s: %s wants %s, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
 		what, s.verb(verb), show(s.has()), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
 		s.because(verb == "lowered"))
-	for _, more := range []string{s.starvation(), s.trial, s.takesBack(set), s.doubted, s.early(set)} {
+	for _, more := range []string{s.starvation(), s.takesBack(set), s.doubted, s.early(set)} {
 		if more != "" {
 			why.Summary += "; " + more
 		}
@@ -91,10 +88,10 @@ func (s *seat) starvation() string {
 
 // takesBack says why a rise to set gives back what it had; "": it does not.
 func (s *seat) takesBack(set float64) string {
-	if s.returning == nil || set <= s.now {
-		return ""
+	if _, why := s.judge.Floor(); set > s.now {
+		return why
 	}
-	return s.returning.why
+	return ""
 }
 
 // early says that a rise to set acts on a part of the requests; "": on a whole report.

@@ -67,7 +67,6 @@ type decision struct {
 func (r *decision) decide() {
 	p := r.planner
 	r.aims()
-	r.try()
 	for i := range p.resources {
 		r.guard(i)
 	}
@@ -155,7 +154,6 @@ func (r *decision) seat(w *workload) []*seat {
 		s.doubted = distrusted
 		if s.free, s.held = held.Code == "", held; s.free {
 			r.demand(s)
-			r.count(s)
 		}
 	}
 	return seats
@@ -168,13 +166,6 @@ func (r *decision) guard(resource int) {
 	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: p.capacity(resource), Spare: r.idle(resource, r.believed(resource))}
 	seats := make([]*seat, 0, len(r.seats))
 	g.Workloads = make([]guard.Workload, 0, len(r.seats))
-	g.Divide = func(rising []int, room float64) []float64 {
-		var to []*seat
-		for _, i := range rising {
-			to = append(to, seats[i])
-		}
-		return r.divide(to, room)
-	}
 	var worst [2]float64 // the least utility of those that are to rise, by side
 	worst[0], worst[1] = math.Inf(1), math.Inf(1)
 	for _, s := range r.seats {
@@ -323,7 +314,5 @@ func (r *decision) act(s *seat) {
 		if !s.count.moves() {
 			r.stays(s)
 		}
-		return
 	}
-	r.tried(s)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/need"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -40,16 +41,8 @@ type seat struct {
 	grant   guard.Grant
 	binding trimtab.Binding
 	need    policy.Demand
-	// trial says why it is moved from what the policy wants, on what kind of
-	// trial, at what risk.
-	trial string
-	kind  trialKind
-	risk  float64
-	// frozen: this round is a look at what a fixed quota gives.
-	frozen bool
 	// limit is what is advised to who has none, by what it was seen to use.
 	limit float64
-	seen  spell
 	// without says what is still missing before a limit is recommended to a
 	// workload that has none.
 	without string
@@ -127,7 +120,7 @@ func (s *seat) draw(p *Planner) {
 		s.lo = max(s.lo, min(s.hi, policy.UpUnits(s.now, s.of.Unit)))
 	}
 	if b := e.Backlog; b != nil && p.serves() && s.curve != nil && *b > 0 {
-		s.curve = behind(s.curve, *b/drain)
+		s.curve = need.Behind(s.curve, *b/drain)
 	}
 }
 

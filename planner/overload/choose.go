@@ -12,41 +12,77 @@ import (
 
 // choose has the objective decide again where that is due, and gives each member its share.
 func (d *decision) choose() {
-	since := d.Now.Sub(d.state.ChoseAt)
-	stuck := slices.IndexFunc(d.Members, func(m Member) bool {
-		return m.Turn.Rank > 0 && since >= time.Duration(m.Turn.Rank)*proves && m.Turn.Served.Before(d.state.ChoseAt)
-	})
+	stuck := d.stuck()
 	switch {
 	case slices.ContainsFunc(d.Members, func(m Member) bool { return m.Turn.Slice == 0 }):
 		d.state.Capping = false
 		d.elect()
-	case stuck >= 0 && !d.state.Capping:
-		// It serves nobody in time, though it is its turn: others use the limit of all up on
-		// CPUs on which it does not work.
+	case !d.state.Capping && d.late(1, fails):
+		// Others use the limit of all up on CPUs on which those who are served do not work.
 		d.state.Capping = true
-		d.elect()
-	case stuck >= 0 && d.Members[stuck].Turn.Rank == 1:
-		d.Members[stuck].Turn.Barred = d.Now.Add(barred)
-		d.elect()
-	case since >= dwell:
-		d.elect()
-	case d.state.Capping && d.loosens():
 		d.divide()
+	case stuck != nil:
+		d.bar(stuck)
+		d.elect()
+	case d.Now.Sub(d.state.ChoseAt) >= dwell:
+		d.elect()
+	case d.state.Capping && d.recaps():
+		d.divide()
+	}
+}
+
+// late reports whether one that is served for so long missed its SLO in more than so many reports
+// in a row.
+func (d *decision) late(reports int, long time.Duration) bool {
+	return slices.ContainsFunc(d.Members, func(m Member) bool {
+		return m.Turn.Rank > 0 && m.Missed > reports && d.since(&m) >= long
+	})
+}
+
+// since is for how long the reports of a member are of the time after the choice alone.
+func (d *decision) since(m *Member) time.Duration { return d.Now.Sub(d.state.ChoseAt) - m.Window }
+
+// stuck is the last in turn of those that cannot be served though they had the time to show that
+// they can, or that are late themselves while the first cannot be: what they use is taken from
+// it. nil: there is none.
+func (d *decision) stuck() (out *Member) {
+	first := slices.IndexFunc(d.Members, func(m Member) bool { return m.Turn.Rank == 1 })
+	for i := range d.Members {
+		m := &d.Members[i]
+		unserved := d.since(m) >= time.Duration(m.Turn.Rank)*proves && !d.served(m)
+		harms := m.Turn.Rank > 1 && d.since(m) >= proves && m.Missed > 0 && d.Members[first].Missed > 3
+		if m.Turn.Rank > 0 && (unserved || harms) && (out == nil || m.Turn.Rank > out.Turn.Rank) {
+			out = m
+		}
+	}
+	return out
+}
+
+// served reports whether a member was in time since the last choice.
+func (d *decision) served(m *Member) bool { return !m.Turn.Served.Before(d.state.ChoseAt) }
+
+// bar keeps one that could not be served from being chosen again for some time, and, where it
+// was not alone, all who want as much: what was left for it is not enough for them either.
+func (d *decision) bar(out *Member) {
+	out.Turn.Barred = d.Now.Add(barred)
+	for i := range d.Members {
+		if m := &d.Members[i]; out.Turn.Rank > 1 && m.Turn.Rank == 0 && m.wants(d.Unit) > similar*out.wants(d.Unit) {
+			m.Turn.Barred = d.Now.Add(barred)
+		}
 	}
 }
 
 // elect has the objective decide who is served, in which turn, and divides the pool.
 func (d *decision) elect() {
-	d.state.ChoseAt = d.Now
 	prob := &policy.Problem{Units: d.Units, Unit: d.Unit, Groups: d.Groups, Stop: d.Stop}
 	for i := range d.Members {
 		m := &d.Members[i]
 		w, of := m.Workload, full
-		if m.Turn.Rank > 0 {
+		if m.Turn.Rank > 0 && d.served(m) {
 			of = fuller
 		}
 		size := m.wants(d.Unit) / of
-		w.Curve = step(size*d.Unit, m.SLO, m.Curve)
+		w.Curve = step(size*d.Unit, m.SLO*(1-breaks*float64(d.before(m))), m.Curve)
 		w.Demand = int(math.Ceil(size))
 		if w.Max = max(min(d.Units, w.Demand), w.Min); d.Now.Before(m.Turn.Barred) {
 			w.Max = w.Min
@@ -56,6 +92,7 @@ func (d *decision) elect() {
 		}
 		prob.Workloads = append(prob.Workloads, w)
 	}
+	d.state.ChoseAt = d.Now
 	answer, err := d.Policy.Solve(prob)
 	var served []*Member
 	for i := range d.Members {
@@ -75,6 +112,24 @@ func (d *decision) elect() {
 		m.Turn.Rank = i + 1
 	}
 	d.divide()
+}
+
+// breaks is the part of its SLO that each member has less before whom another is served of
+// equally many: enough to break ties.
+const breaks = 0.01
+
+// before is how many members are served rather than m where not all can be: those who are
+// already, then those who want clearly less, then those whose requests are short, which wait least
+// for others.
+func (d *decision) before(m *Member) (n int) {
+	for i := range d.Members {
+		o := &d.Members[i]
+		is, was, wants, than := o.Turn.Rank > 0, m.Turn.Rank > 0, o.wants(d.Unit), m.wants(d.Unit)
+		if is && !was || is == was && (wants < similar*than || similar*wants <= than && o.Cost < m.Cost) {
+			n++
+		}
+	}
+	return n
 }
 
 // step is a curve that reaches the SLO at a size, and nothing below.
@@ -100,23 +155,28 @@ func (d *decision) leaves() (units float64, others int) {
 	return math.Max(units, 0), others
 }
 
-// loosens reports whether those who are served leave much more than the others are capped at.
-func (d *decision) loosens() bool {
+// recaps reports whether those who are served leave much more than the others are capped at, or
+// are late while the others have more than a crumb.
+func (d *decision) recaps() bool {
 	has := 0.0
 	for i := range d.Members {
 		if t := &d.Members[i].Turn; t.Rank == 0 {
 			has += float64(t.Slice)
 		}
 	}
+	little := 0.05 * float64(d.Units)
+	if d.late(1, 0) {
+		return has > little
+	}
 	leaves, others := d.leaves()
-	return others > 0 && leaves > 1.3*has+0.05*float64(d.Units)
+	return others > 0 && leaves > 1.3*has+little
 }
 
 // divide gives each its share: those who are served by turns, the others a crumb, or, where
-// shares are capped, what is left. Shares that hardly change stay.
+// shares are capped and nobody who is served is late, what is left. Shares that hardly change stay.
 func (d *decision) divide() {
 	left, others := 0.0, 0
-	if d.state.Capping {
+	if d.state.Capping && !d.late(0, 0) {
 		left, others = d.leaves()
 	}
 	var served []int

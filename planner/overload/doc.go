@@ -19,8 +19,10 @@
 // while the pool can serve it. Of a workload that starves few requests are seen; it is taken
 // to want no less than when it was given up, until it meets its SLO again.
 //
-// Where shares alone serve nobody in time, since others use the limit up on CPUs on which the
-// first does not work, those who are not served get a limit of their own (Capped).
+// Where shares alone do not serve those who are chosen in time, since others use the limit up on
+// CPUs on which those do not work, the others get a limit of their own (Capped): a crumb until
+// those who are served are in time, then what these leave. Who cannot be served even so makes
+// room, and is not chosen again for some time.
 //
 // Source: the domination of quotas by weights in proportion to the same amounts, for a
 // weighted max-min fair scheduler; docs/operations.md, "CPU by weight".

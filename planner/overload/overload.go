@@ -24,17 +24,26 @@ const (
 	// dwell is how long a choice stands at least while the overload lasts: as long as it takes
 	// to work off a backlog.
 	dwell = time.Minute
+	// fails is how long after a choice those who are served may be late before the others get a
+	// limit: their first reports tell of the queue that they had.
+	fails = 10 * time.Second
 	// proves is how long the first in turn has to show that it can use its share, the second
-	// twice as long, and barred for how long others are served in place of a first that cannot.
+	// twice as long, and barred for how long one that cannot is not served.
 	proves, barred = 30 * time.Second, 10 * time.Minute
-	// spares is how much more than it wants a workload is left before others are capped.
-	spares = 1.1
+	// similar is the part of what one wants that could not be served from which another is
+	// taken to want as much.
+	similar = 0.8
+	// spares is how much more than it wants a workload is left before others have a limit.
+	spares = 1.2
+	// ends is for how long needs must fit before an overload is over.
+	ends = 8 * time.Second
 )
 
 // State is what is kept of a pool from round to round. The zero State is that of a pool whose
 // needs fit.
 type State struct {
-	// Lasts: they did not in the last round. Since is since when they do not that did before.
+	// Lasts: they did not in the last round. Since is since when they do not that did before,
+	// or do that did not.
 	Lasts bool
 	Since time.Time
 	// ChoseAt is when it was decided who is served; zero: it was not. Capping: the others have
@@ -68,9 +77,16 @@ type Member struct {
 	// Need is what counts as wanted while it is not known what its requests cost, and Waiting
 	// what works off its queue, in units.
 	Need, Waiting int
-	// Misses: it misses its SLO beyond the noise of its reports. Unknown: nobody knows what
-	// would be enough for it.
-	Misses, Unknown bool
+	// Cost is what a request costs, in cores·s; +Inf: unknown, and then of two that could be
+	// served the other is.
+	Cost float64
+	// Missed is how many reports in a row missed its SLO beyond their noise. Unknown: nobody
+	// knows what would be enough for it.
+	Missed  int
+	Unknown bool
+	// Window is how long before its time a report covers where reports overlap: as long after a
+	// choice they tell of the time before it, too.
+	Window time.Duration
 }
 
 // Verdict is what a round comes to.
@@ -121,8 +137,8 @@ func (d *decision) verdict() Verdict {
 	return Chosen
 }
 
-// overloaded reports whether the members want more than the pool has, for some time, and one
-// misses its SLO. An overload ends when they want less than those may who are served.
+// overloaded reports whether the members want more than the pool has and one misses its SLO. An
+// overload ends when they want less than those may who are served. Both must last.
 func (d *decision) overloaded() bool {
 	wants, now, misses := 0.0, 0.0, false
 	for i := range d.Members {
@@ -130,27 +146,29 @@ func (d *decision) overloaded() bool {
 		if m.Unknown {
 			return false
 		}
-		wants, misses = wants+m.wants(d.Unit), misses || m.Misses
+		wants, misses = wants+m.wants(d.Unit), misses || m.Missed > 1
 		now += (m.Turn.now + m.Turn.late) / d.Unit
 	}
+	over, lasts := misses && now > float64(d.Units), sets
 	if d.state.Lasts {
-		return wants > full*float64(d.Units)
+		over, lasts = wants > full*float64(d.Units), ends
 	}
-	if !misses || now <= float64(d.Units) {
+	if over == d.state.Lasts {
 		d.state.Since = time.Time{}
-		return false
+		return over
 	}
 	if d.state.Since.IsZero() {
 		d.state.Since = d.Now
 	}
-	if d.Now.Sub(d.state.Since) < sets {
-		return false
+	if d.Now.Sub(d.state.Since) < lasts {
+		return d.state.Lasts
 	}
-	for i := range d.Members { // what is wanted now is believed at once, at most twice as much
+	d.state.Since = time.Time{}
+	for i := 0; over && i < len(d.Members); i++ { // what is wanted now is believed at once, at most twice as much
 		t := &d.Members[i].Turn
 		t.Wants = math.Max(t.Wants, math.Min(t.now, 2*t.Wants))
 	}
-	return true
+	return over
 }
 
 // wants is what the requests of a member cost, in units, >= 1.

@@ -11,8 +11,9 @@ const (
 	// jumps is by what factor a report may lie above what was wanted in an overload: while
 	// queues are long, loads have spikes.
 	jumps = 1.5
-	// averaged is the time, in seconds, over which what a workload wants is averaged.
-	averaged = 20.0
+	// averaged is the time, in seconds, over which what a workload wants is averaged, inTime
+	// that of one that meets its SLO: no queue hides what it wants.
+	averaged, inTime = 20.0, 5.0
 )
 
 // Turn is what is kept of one workload from round to round. The zero Turn is that of a workload
@@ -64,7 +65,11 @@ func (t *Turn) Take(r Report) {
 	}
 	keep := 0.0
 	if since := r.Time.Sub(t.At).Seconds(); !t.At.IsZero() && since < 4*averaged {
-		keep = math.Exp(-math.Max(since, 0) / averaged)
+		over := averaged
+		if r.Performance != nil && *r.Performance >= r.SLO {
+			over = inTime
+		}
+		keep = math.Exp(-math.Max(since, 0) / over)
 	}
 	t.now = r.Costs
 	if t.Slice > 0 && t.Wants > 0 {
