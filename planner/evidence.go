@@ -84,7 +84,7 @@ func (s *seat) noise() float64 {
 }
 
 // firing reports whether an alert on the workload fires.
-func (s *seat) firing() bool { return s.loan != nil && s.loan.Over.IsZero() }
+func (s *seat) firing() bool { return s.loan.Fires() }
 
 // changed reports whether the workload is not where it was expected to be when
 // it last moved: its load left the band of that forecast, or it misses its SLO.

@@ -73,7 +73,7 @@ type number struct {
 	state replicas.State
 	// from is the number that an action found that went out, to what it sets.
 	from, to int
-	minute   minute
+	minute   replicas.Minute
 	// idle is the time that it has no load, where it may go to zero, and blind since when that
 	// is not known, which a new process counts anew.
 	idle  idle
@@ -327,7 +327,7 @@ func (r *decision) numberOf(s *seat, left, free float64, hosts []float64) float6
 		if n := float64(len(s.knobs)); w.Work > 0 && w.Need.Start <= n*w.Size.Max {
 			state.Slack.Observe(w.Need.Start, w.Work, len(s.knobs))
 		}
-		s.number.minute.take(r.now, s.estimate, s.SLO, &state.Margin)
+		s.number.minute.Take(r.now, s.estimate, s.SLO, &state.Margin)
 		w.Need = state.Margin.Add(w.Need)
 		if w.Work > 0 {
 			w.Work += state.Margin.Amount()

@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/loan"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/stall"
@@ -64,7 +65,7 @@ type workload struct {
 	fresh time.Time
 	// dials are by the index of the resource; nil: it has no knob for it.
 	dials    []*dial
-	loan     *loan // nil: no alert fires, and nothing is to be given back
+	loan     *loan.Loan // nil: no alert fires, and nothing is to be given back
 	returned time.Time
 	// turn is what is decided of it in an overload: see package overload.
 	turn     overload.Turn
@@ -75,7 +76,7 @@ type workload struct {
 	stall stall.Budget
 	// missed is how many estimates in a row missed the SLO beyond their noise.
 	missed int
-	// confidence is that at which it is left alone: see serve.go.
+	// confidence is that at which it is left alone: see package need.
 	confidence float64
 	// number is what is kept of the number of its instances; nil: it is not planned.
 	number *number

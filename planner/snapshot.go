@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/num"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/loan"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/replicas"
@@ -26,8 +27,8 @@ type memory struct {
 	Others map[string]memory `json:"others,omitempty"`
 	// Loan is what alerts have to do with what it has; Returned is when it last
 	// gave back.
-	Loan     *loan     `json:"loan,omitempty"`
-	Returned time.Time `json:"returned,omitzero"`
+	Loan     *loan.Loan `json:"loan,omitempty"`
+	Returned time.Time  `json:"returned,omitzero"`
 	// Trust is how the bands of its learner did on live moves.
 	Trust verdict.Trust `json:"trust,omitzero"`
 	// Number is what is known of the number of its instances: changes and
@@ -124,7 +125,7 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if !m.Trust.Valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has verdicts out of range", n)
 		}
-		if l := m.Loan; l != nil && (len(l.Firing) > maxFiring || len(l.Firing) == 0 && l.Over.IsZero()) {
+		if !m.Loan.Valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has a loan without an end, or too many alerts", n)
 		}
 	}
@@ -135,9 +136,6 @@ func (p *Planner) Restore(name string, state []byte) error {
 		}
 		w.loan, w.returned, w.judge.Trust, w.turn = m.Loan, m.Returned, m.Trust, m.Turn
 		p.overload.Lasts = p.overload.Lasts || w.turn.Slice > 0
-		if w.loan != nil && w.loan.Firing == nil {
-			w.loan.Firing = map[string]until{}
-		}
 		if w.number != nil && m.Number != nil {
 			declared := w.number.state.Startup.Declared
 			w.number.state = *m.Number
