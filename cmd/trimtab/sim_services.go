@@ -20,7 +20,7 @@ import (
 
 // simServicesCmd is `trimtab sim services`.
 type simServicesCmd struct {
-	Scenario policyNames `help:"Loads to play: peaks, steps, doubling, slower, noise, burst; where the pool is too small at times: culprit, tight, unequal, over110, over132, over150, over200." default:"peaks" placeholder:"NAME,..."`
+	Scenario policyNames `help:"Loads to play: peaks, steps, doubling, slower, noise, burst, two-hosts; where the pool is too small at times: culprit, tight, unequal, over110, over132, over150, over200." default:"peaks" placeholder:"NAME,..."`
 	Policy   policyNames `help:"Policies to run, side by side: weights (the kernel alone: one quota for all, equal weights), equal, proportional (knows the costs), oracle:OBJECTIVE (knows what comes), or an objective of the configuration, with :always if each has a quota (cap: always)." default:"weights,equal,proportional,njc,egalitarian,social" placeholder:"NAME,..."`
 	Signal   policyNames `help:"Where load and performance come from: spans, promql." default:"spans,promql" placeholder:"NAME,..."`
 	Seconds  int         `help:"Length of each run in seconds, 60 to 86400." default:"360"`
@@ -170,14 +170,20 @@ func (c *simServicesCmd) loop(s *services.Scenario, policy, signal string) (clus
 	if err != nil {
 		return cluster.Config{}, err
 	}
-	out := cluster.Config{Shared: !quotas, Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Held: map[string]float64{}}
-	for i := range s.Services {
-		out.Held[s.Services[i].Name] = s.Pool / float64(len(s.Services))
+	out := cluster.Config{Shared: !quotas, Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Held: map[string]float64{}, Instances: map[string][]trimtab.KnobID{}, Capacity: map[string]float64{}}
+	for k, p := range s.All() {
+		name := s.Services[p.Service].Name
+		if out.Held[name] += s.Share(k); s.Places != nil {
+			host := services.HostName(p.Host)
+			out.Instances[name] = append(out.Instances[name], trimtab.KnobID{Host: host})
+			out.Capacity[host] += s.Share(k)
+		}
 	}
 	if out.Analyzer, err = site.AnalyzerConfig(cfg); err != nil {
 		return out, err
 	}
 	out.Planner, err = site.PlannerConfig(cfg)
+	out.Planner.Shared = s.Places != nil
 	return out, err
 }
 

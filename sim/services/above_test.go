@@ -56,7 +56,7 @@ func TestUnderOneQuotaNobodyIsBelowItsShareAndNothingIsWasted(t *testing.T) {
 
 // perPeriod plays a scenario under the kernel alone.
 func perPeriod(s *Scenario, seed uint64) (p spent) {
-	a := newAbove(s)
+	a := s.aboves()[0]
 	var qs []*queue
 	for i, coming := range arrivals(s, seed) {
 		qs = append(qs, &queue{Service: &s.Services[i], coming: coming, quota: s.Pool / float64(len(s.Services))})

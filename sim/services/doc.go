@@ -1,4 +1,4 @@
-// Package services simulates a few services on one host, each behind a CPU
+// Package services simulates a few services on one host or two, each behind a CPU
 // quota, under open-loop load, and closes the loop through the analyzer and
 // the planner that production runs, with the settings of production.
 //
@@ -12,6 +12,9 @@
 // host's CPUs go ([sim.Share]); equal weights are the kernel alone. Latency counts
 // from the arrival. A request that is not answered within Timeout is given up
 // and counts as missed.
+//
+// A service may have instances on several hosts with an equal part of the pool each; a request
+// goes to the instance with the fewest open ones.
 //
 // It is the fast twin of the benchmark on real services (internal/bench/real),
 // which overrules it: a figure of this package is a hypothesis.

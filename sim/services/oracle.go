@@ -15,12 +15,13 @@ type told [][]float64
 func (told) shares() bool { return true }
 
 func (w told) second(t float64, qs []*queue, _ [][]answer) {
-	now, pool, sum := w[min(int(t), len(w)-1)], 0.0, 0.0
+	now := w[min(int(t), len(w)-1)]
+	pool, sum := map[int]float64{}, map[int]float64{} // by host
 	for i, q := range qs {
-		pool, sum = pool+q.quota, sum+now[i]
+		pool[q.Host], sum[q.Host] = pool[q.Host]+q.quota, sum[q.Host]+now[i]
 	}
 	for i, q := range qs {
-		q.quota = pool * now[i] / sum
+		q.quota = pool[q.Host] * now[i] / sum[q.Host]
 	}
 }
 
@@ -33,17 +34,14 @@ func (w told) second(t float64, qs []*queue, _ [][]answer) {
 //	one before the other by weight, with and without the last one held back; all but one in
 //	proportion, and that one held back (weight 0)
 //
-// and takes the one whose stretch is worth most. Among these ways and cuts it is exact, by the
+// or, of several hosts, equal weights and each order on each of them, and takes the one whose stretch is worth most. Among these ways and cuts it is exact, by the
 // queues of this package; somebody who decides anew within an overload might do better.
 func Oracle(s *Scenario, coming [][]Request, objective string) ([][]float64, error) {
 	if _, err := (Welfare{}).Of(objective); err != nil {
 		return nil, err
 	}
 	tried, entitled := ways(s, coming), Entitled(s, coming)
-	at := &state{above: newAbove(s)}
-	for i := range s.Services {
-		at.queues = append(at.queues, &queue{Service: &s.Services[i], coming: coming[i]})
-	}
+	at := begin(s, coming)
 	var out [][]float64
 	cuts := append(s.overloads(), s.Seconds)
 	for from, k := 0, 0; from < s.Seconds; k++ {
@@ -89,66 +87,14 @@ func (s *Scenario) need(t float64) (sum float64) {
 	return sum
 }
 
-// state is that of all services at a time.
-type state struct {
-	above  *above
-	queues []*queue
-}
-
-// clone copies it, without what was answered so far.
-func (s *state) clone() *state {
-	out := &state{above: s.above.clone()}
-	for _, q := range s.queues {
-		c := *q
-		c.waiting, c.done = append([]request(nil), q.waiting...), nil
-		out.queues = append(out.queues, &c)
-	}
-	return out
-}
-
-// play runs the seconds from one to before another, and returns the weights of each.
-func (s *state) play(way func(second int) []float64, from, to int) (out [][]float64) {
-	for second := from; second < to; second++ {
-		weights := way(second)
-		for i, q := range s.queues {
-			q.quota = weights[i]
-		}
-		for k := range int(1 / step) {
-			s.above.advance(s.queues, float64(second)+float64(k)*step, k%steps)
-		}
-		out = append(out, weights)
-	}
-	return out
-}
-
-// windows has, per service, the share in time of each window, of those that were answered or
-// still wait; NaN without any.
-func (s *state) windows(of *Scenario) (out [][]float64) {
-	for _, q := range s.queues {
-		in, all := make([]float64, of.Seconds/window+1), make([]float64, of.Seconds/window+1)
-		for _, a := range q.done {
-			k := int(a.at) / window
-			all[k]++
-			if a.end-a.at <= q.Latency {
-				in[k]++
-			}
-		}
-		for _, w := range q.waiting {
-			all[int(w.at)/window]++
-		}
-		for k := range in {
-			in[k] /= all[k]
-		}
-		out = append(out, in)
-	}
-	return out
-}
-
 // Weights of those that are served first, next, and so on.
 func rank(k int) float64 { return math.Pow(0.01, float64(k)) }
 
 // ways are those to share that an oracle tries.
 func ways(s *Scenario, coming [][]Request) (out []func(second int) []float64) {
+	if s.Places != nil {
+		return s.waysOfHosts()
+	}
 	n := len(s.Services)
 	need := needs(s, coming)
 	equal := make([]float64, n)
@@ -156,17 +102,8 @@ func ways(s *Scenario, coming [][]Request) (out []func(second int) []float64) {
 		equal[i] = 1
 	}
 	out = append(out, func(int) []float64 { return equal }, func(second int) []float64 { return need[second] })
-	for _, order := range orders(n) {
-		ranked := make([]float64, n)
-		for k, i := range order {
-			ranked[i] = rank(k)
-		}
-		out = append(out, func(int) []float64 { return ranked })
-		if n > 1 {
-			held := append([]float64(nil), ranked...)
-			held[order[n-1]] = 0
-			out = append(out, func(int) []float64 { return held })
-		}
+	for _, w := range ranked(n) {
+		out = append(out, func(int) []float64 { return w })
 	}
 	for last := range n {
 		if n < 3 {
@@ -177,6 +114,49 @@ func ways(s *Scenario, coming [][]Request) (out []func(second int) []float64) {
 			w[last] = 0
 			return w
 		})
+	}
+	return out
+}
+
+// ranked are the weights of each order of n, one before the other, with and without the last one
+// held back.
+func ranked(n int) (out [][]float64) {
+	for _, order := range orders(n) {
+		w := make([]float64, n)
+		for k, i := range order {
+			w[i] = rank(k)
+		}
+		if out = append(out, w); n > 1 {
+			held := append([]float64(nil), w...)
+			held[order[n-1]] = 0
+			out = append(out, held)
+		}
+	}
+	return out
+}
+
+// waysOfHosts are those to share on several hosts: each of those of one with each of another.
+func (s *Scenario) waysOfHosts() (out []func(second int) []float64) {
+	all := [][]float64{make([]float64, len(s.All()))}
+	for _, a := range s.aboves() {
+		equal := make([]float64, len(a.members))
+		for k := range equal {
+			equal[k] = 1
+		}
+		var more [][]float64
+		for _, w := range all {
+			for _, own := range append([][]float64{equal}, ranked(len(equal))...) {
+				next := append([]float64(nil), w...)
+				for k, i := range a.members {
+					next[i] = own[k]
+				}
+				more = append(more, next)
+			}
+		}
+		all = more
+	}
+	for _, w := range all {
+		out = append(out, func(int) []float64 { return w })
 	}
 	return out
 }
@@ -305,13 +285,9 @@ func utilities(s *Scenario, windows [][]float64) (out [][]float64) {
 // Entitled has the utility of each service in each window of 5 s where its equal part of the
 // pool is all that it has.
 func Entitled(s *Scenario, coming [][]Request) [][]float64 {
-	at := &state{}
-	for i := range s.Services {
-		q := &queue{Service: &s.Services[i], coming: coming[i], quota: s.Pool / float64(len(s.Services))}
-		at.queues = append(at.queues, q)
-		for k := range s.Seconds * int(1/step) {
-			q.advance(float64(k)*step, k%steps)
-		}
+	at := begin(s, coming)
+	for k := range s.Seconds * int(1/step) {
+		at.advance(false, float64(k)*step, k%steps)
 	}
 	return utilities(s, at.windows(s))
 }

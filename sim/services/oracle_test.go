@@ -56,12 +56,7 @@ func TestTheSocialOracleServesAllButOneWhereTwoFit(t *testing.T) {
 func TestWhoIsHeldBackHasACrumbAndTheOthersAsIfItWereNotThere(t *testing.T) {
 	s := fixed(60, 0.44, 0.44, 0.44)
 	coming := arrivals(s, 1)
-	held := &state{above: newAbove(s)}
-	alone := &state{above: newAbove(s)}
-	for i := range s.Services {
-		held.queues = append(held.queues, &queue{Service: &s.Services[i], coming: coming[i]})
-		alone.queues = append(alone.queues, &queue{Service: &s.Services[i], coming: coming[i]})
-	}
+	held, alone := begin(s, coming), begin(s, coming)
 	alone.queues[2].coming = nil
 	held.play(func(int) []float64 { return []float64{1, 1, 0} }, 0, s.Seconds)
 	alone.play(func(int) []float64 { return []float64{1, 1, 1} }, 0, s.Seconds)

@@ -18,9 +18,9 @@ type Result struct {
 	// Windows has, per service, the share in time of each window of 5 s; NaN
 	// without a request.
 	Windows [][]float64
-	// Shares has, per service, the quota in each second.
+	// Shares has, per service, the quota in each second, of all its instances.
 	Shares [][]float64
-	// Moves counts the changes of each quota.
+	// Moves counts the changes of the quotas of each.
 	Moves   []int
 	Welfare Welfare
 	// Plans are all plans in order; nil for a rule.
@@ -44,7 +44,7 @@ type controller interface {
 	// shares tells that amounts are weights below one quota of the pool's size. Otherwise each
 	// is a quota.
 	shares() bool
-	// second is called at the end of every second with what the services did.
+	// second is called at the end of every second with what the instances did.
 	second(t float64, qs []*queue, done [][]answer)
 }
 
@@ -62,59 +62,40 @@ func arrivals(s *Scenario, seed uint64) (out [][]Request) {
 // play runs a scenario under a controller.
 func play(s *Scenario, coming [][]Request, c controller) *Result {
 	n := len(s.Services)
-	r := &Result{InTime: make([]float64, n), Requests: make([]float64, n), Windows: make([][]float64, n), Shares: make([][]float64, n), Moves: make([]int, n)}
-	qs, seen, above := make([]*queue, n), make([]int, n), newAbove(s)
-	in, all := make([][]float64, n), make([][]float64, n)
-	for i := range s.Services {
-		qs[i] = &queue{Service: &s.Services[i], coming: coming[i], quota: s.Pool / float64(n)}
-		in[i], all[i] = make([]float64, s.Seconds/window+1), make([]float64, s.Seconds/window+1)
-	}
+	r := &Result{InTime: make([]float64, n), Requests: make([]float64, n), Shares: make([][]float64, n), Moves: make([]int, n)}
+	at := begin(s, coming)
+	seen := make([]int, len(at.queues))
 	for second := range s.Seconds {
 		for k := range int(1 / step) {
-			t := float64(second) + float64(k)*step
-			if c.shares() {
-				above.advance(qs, t, k%steps)
-				continue
-			}
-			for _, q := range qs {
-				q.advance(t, k%steps)
-			}
+			at.advance(c.shares(), float64(second)+float64(k)*step, k%steps)
 		}
-		done := make([][]answer, n)
-		for i, q := range qs {
-			done[i] = q.done[seen[i]:]
-			seen[i] = len(q.done)
-			for _, a := range done[i] {
-				w := int(a.at) / window
-				all[i][w]++
+		done, before := make([][]answer, len(at.queues)), make([]float64, len(at.queues))
+		for k, q := range at.queues {
+			i := q.Place.Service
+			done[k] = q.done[seen[k]:]
+			seen[k] = len(q.done)
+			for _, a := range done[k] {
 				r.Requests[i]++
 				if a.end-a.at <= q.Latency {
-					in[i][w]++
 					r.InTime[i]++
 				}
 			}
-			r.Shares[i] = append(r.Shares[i], q.quota)
+			if before[k] = q.quota; len(r.Shares[i]) <= second {
+				r.Shares[i] = append(r.Shares[i], 0)
+			}
+			r.Shares[i][second] += q.quota
 		}
-		before := make([]float64, n)
-		for i, q := range qs {
-			before[i] = q.quota
-		}
-		c.second(float64(second+1), qs, done)
-		for i, q := range qs {
-			if math.Abs(q.quota-before[i]) > 1e-9 {
-				r.Moves[i]++
+		c.second(float64(second+1), at.queues, done)
+		for k, q := range at.queues {
+			if math.Abs(q.quota-before[k]) > 1e-9 {
+				r.Moves[q.Place.Service]++
 			}
 		}
 	}
-	for i, q := range qs {
-		for _, w := range q.waiting { // never answered
-			all[i][int(w.at)/window]++
-			r.Requests[i]++
-		}
-		for w := range all[i] {
-			r.Windows[i] = append(r.Windows[i], in[i][w]/all[i][w])
-		}
+	for _, q := range at.queues {
+		r.Requests[q.Place.Service] += float64(len(q.waiting)) // never answered
 	}
+	r.Windows = at.windows(s)
 	return r
 }
 
@@ -182,6 +163,9 @@ func Rule(s *Scenario, name string, seed uint64) (*Result, error) {
 	case "equal":
 		c = equal{}
 	case "proportional":
+		if s.Places != nil {
+			return nil, trimtab.Invalidf("run %s: it knows one host", name)
+		}
 		c = &proportional{pool: s.Pool}
 	default:
 		if !strings.HasPrefix(name, oracle) {
@@ -210,8 +194,8 @@ func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", name, err)
 	}
-	n := len(s.Services)
-	c := &closed{scenario: s, loop: loop, shared: config.Shared, start: config.Start, spans: spans, sent: make([]*trimtab.Sketch, n),
+	n := len(s.All())
+	c := &closed{scenario: s, loop: loop, shared: config.Shared, start: config.Start, spans: spans, sent: make([]*trimtab.Sketch, len(s.Services)),
 		used: make([]float64, n), periods: make([]int, n), throttled: make([]int, n)}
 	for i := range s.Services {
 		v := &s.Services[i]
@@ -247,13 +231,19 @@ func (c *closed) shares() bool { return c.shared }
 
 func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 	now := c.at(t)
-	for i, q := range qs {
-		fault := None
-		if c.scenario.Fault != nil {
-			fault = c.scenario.Fault(i, t)
+	all := make([][]answer, len(c.scenario.Services))
+	served := make([][]trimtab.InstanceLoad, len(all))
+	for k, q := range qs {
+		i := q.Place.Service
+		c.usage(t, k, q, c.fault(i, t) == NoCounters || c.fault(i, t) == Nothing)
+		all[i] = append(all[i], done[k]...)
+		if n := len(done[k]); n > 0 && c.scenario.Places != nil {
+			served[i] = append(served[i], trimtab.InstanceLoad{Host: q.host(), Requests: float64(n)})
 		}
-		c.usage(t, i, q, fault == NoCounters || fault == Nothing)
-		seen, told := done[i], fault != NoRequests && fault != Nothing
+	}
+	for i := range all {
+		v, fault := &c.scenario.Services[i], c.fault(i, t)
+		seen, told := all[i], fault != NoRequests && fault != Nothing
 		if fault == Half {
 			seen = everySecond(seen)
 		}
@@ -261,7 +251,10 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 			// Senders collect spans for a second, and an interval waits for them.
 			late := c.sent[i]
 			if c.sent[i] = nil; told {
-				c.sent[i] = sketchOf(q.Service, c.at(t-1), now, seen)
+				c.sent[i] = sketchOf(v, c.at(t-1), now, seen)
+			}
+			if c.sent[i] != nil && fault != Half {
+				c.sent[i].Instances = served[i]
 			}
 			if late != nil {
 				c.loop.Take(now, late)
@@ -269,7 +262,7 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 			continue
 		}
 		p := c.scraped[i]
-		if p.count(seen, q.Latency); told {
+		if p.count(seen, v.Latency); told {
 			p.scrape(t)
 			p.rule(c.loop, c, t)
 		}
@@ -282,12 +275,30 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 	c.loop.Round(now)
 	c.plans = append(c.plans, c.loop.Plans()...)
 	for _, q := range qs {
-		q.quota, q.capped = c.loop.Held(q.Name), 0
-		if k := c.loop.Knobs(q.Name); len(k) > 0 && k[0].Capped {
-			q.capped = q.quota
+		for _, k := range c.loop.Knobs(q.Name) {
+			if k.Host != q.host() && c.scenario.Places != nil {
+				continue
+			}
+			if q.quota, q.capped = k.Now.Value, 0; k.Capped {
+				q.capped = q.quota
+			}
 		}
 	}
 }
+
+// fault is what of service i fails in the second that ends at t.
+func (c *closed) fault(i int, t float64) Fault {
+	if c.scenario.Fault == nil {
+		return None
+	}
+	return c.scenario.Fault(i, t)
+}
+
+// host is what the host of an instance is called.
+func (q *queue) host() string { return HostName(q.Host) }
+
+// HostName is what the k-th host is called.
+func HostName(k int) string { return fmt.Sprint("host-", k+1) }
 
 // everySecond returns every second answer.
 func everySecond(in []answer) (out []answer) {
@@ -308,6 +319,9 @@ func (c *closed) usage(t float64, i int, q *queue, silent bool) {
 		{Quantity: trimtab.Throttled, Value: float64(q.throttled-c.throttled[i]) / float64(q.periods-c.periods[i])},
 	} {
 		v.Workload, v.Source, v.Time, v.Window = q.Name, "cgroup", c.at(t), 1
+		if c.scenario.Places != nil {
+			v.Host = q.host()
+		}
 		c.loop.Take(c.at(t), v)
 	}
 	c.used[i], c.periods[i], c.throttled[i] = q.used, q.periods, q.throttled

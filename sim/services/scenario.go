@@ -16,8 +16,47 @@ type Scenario struct {
 	Pool     float64
 	Seconds  int
 	Services []Service
+	// Places are where the instances of the services run, in order of service and host; nil:
+	// each has one, on the only host. Each host has an equal part of the pool, and a load
+	// balancer sends each request to the instance with the fewest open ones.
+	Places []Place
 	// Fault is what of service i fails in the second that ends at t; nil: nothing.
 	Fault func(i int, t float64) Fault
+}
+
+// Place is where one instance of a service runs.
+type Place struct{ Service, Host int }
+
+// All are the places of all instances.
+func (s *Scenario) All() []Place {
+	if s.Places != nil {
+		return s.Places
+	}
+	out := make([]Place, len(s.Services))
+	for i := range out {
+		out[i].Service = i
+	}
+	return out
+}
+
+// hosts is how many there are.
+func (s *Scenario) hosts() int {
+	n := 1
+	for _, p := range s.Places {
+		n = max(n, p.Host+1)
+	}
+	return n
+}
+
+// Share is the equal part of each instance of a service of what its host has.
+func (s *Scenario) Share(k int) float64 {
+	n, all := 0, s.All()
+	for _, p := range all {
+		if p.Host == all[k].Host {
+			n++
+		}
+	}
+	return s.Pool / float64(s.hosts()*n)
 }
 
 // Fault is a signal that fails.
@@ -59,9 +98,6 @@ const pool = 0.66
 func Scenarios(seconds int) []Scenario {
 	var out []Scenario
 	for _, of := range shape.All() {
-		if of.Two {
-			continue // there is one host here
-		}
 		out = append(out, Of(of, pool, time.Duration(seconds)*time.Second))
 	}
 	return out
@@ -71,6 +107,9 @@ func Scenarios(seconds int) []Scenario {
 // cores, over a length.
 func Of(of shape.Scenario, pool float64, whole time.Duration) Scenario {
 	s := Scenario{Name: of.Name, Pool: pool, Seconds: int(math.Ceil(whole.Seconds())), Services: three()}
+	if of.Two {
+		s.Places = []Place{{0, 0}, {0, 1}, {1, 0}, {2, 1}}
+	}
 	at := func(t float64) time.Duration { return time.Duration(t * float64(time.Second)) }
 	for i := range s.Services {
 		v := &s.Services[i]

@@ -40,6 +40,7 @@ type request struct{ at, left float64 }
 // queue is the state of one service.
 type queue struct {
 	*Service
+	Place
 	coming  []Request // those that have not come yet
 	waiting []request
 	// quota is in cores, left what remains of it in this period.
@@ -82,6 +83,9 @@ func (s *Service) gap(rng *rand.Rand, t, until float64) float64 {
 		}
 	}
 }
+
+// open is how many requests it has that are not answered.
+func (q *queue) open() int { return len(q.waiting) + len(q.coming) }
 
 // advance runs the service from t to t+step, the n-th step of a period, behind its quota.
 func (q *queue) advance(t float64, n int) {
