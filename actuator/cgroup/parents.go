@@ -8,6 +8,7 @@ import (
 	"path"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // ancestors lists the groups above, from the root's own down.
@@ -25,7 +26,7 @@ func ancestors(group string) []string {
 
 // Standing tells the least that a group above gives, or may be raised to.
 func (k *CPU) Standing(context.Context) *trimtab.Standing {
-	return tightest(k.ancestors(), func(group string) (trimtab.Amount, error) {
+	return tightest(k.root, k.config.Path, func(group string) (trimtab.Amount, error) {
 		q, err := k.quota(group)
 		v := q.Amount()
 		if p := k.parent(group); err == nil && p != nil && v.Less(trimtab.Units(p.Raise)) {
@@ -35,11 +36,15 @@ func (k *CPU) Standing(context.Context) *trimtab.Standing {
 	})
 }
 
-// tightest names the group with the least limit of those above; nil: none has one. A group
-// whose limit cannot be read bounds nothing: the hierarchy's root has none in version 2.
-func tightest(above []string, limit func(group string) (trimtab.Amount, error)) *trimtab.Standing {
+// tightest names the group with the least limit of those above one; nil: none has one. A group
+// whose limit cannot be read bounds nothing. The hierarchy's root has none, and every knob
+// would read that every second.
+func tightest(root *hostfs.Root, of string, limit func(group string) (trimtab.Amount, error)) *trimtab.Standing {
 	var least *trimtab.Standing
-	for _, group := range above {
+	for _, group := range ancestors(of) {
+		if group == "." && root.Whole() {
+			continue
+		}
 		v, err := limit(group)
 		if err != nil || v.Unlimited || !(v.Value > 0) || least != nil && v.Value >= least.Most {
 			continue
