@@ -12,21 +12,24 @@ import (
 )
 
 // ancestors lists the groups above, from the root's own down.
-func (k *CPU) ancestors() []string { return ancestors(k.config.Path) }
+func (k *CPU) ancestors() []string { return ancestors(k.root, k.config.Path) }
 
-func ancestors(group string) []string {
+// ancestors lists the groups above one. The root of a whole hierarchy is left out: it has no
+// limit, which every knob would read every second.
+func ancestors(root *hostfs.Root, group string) []string {
 	var up []string
-	for p := path.Dir(group); ; p = path.Dir(p) {
+	for p := path.Dir(group); p != "." || !root.Whole(); p = path.Dir(p) {
 		up = append([]string{p}, up...)
 		if p == "." {
-			return up
+			break
 		}
 	}
+	return up
 }
 
 // Standing tells the least that a group above gives, or may be raised to.
 func (k *CPU) Standing(context.Context) *trimtab.Standing {
-	return tightest(k.root, k.config.Path, func(group string) (trimtab.Amount, error) {
+	return tightest(k.ancestors(), func(group string) (trimtab.Amount, error) {
 		q, err := k.quota(group)
 		v := q.Amount()
 		if p := k.parent(group); err == nil && p != nil && v.Less(trimtab.Units(p.Raise)) {
@@ -36,15 +39,11 @@ func (k *CPU) Standing(context.Context) *trimtab.Standing {
 	})
 }
 
-// tightest names the group with the least limit of those above one; nil: none has one. A group
-// whose limit cannot be read bounds nothing. The hierarchy's root has none, and every knob
-// would read that every second.
-func tightest(root *hostfs.Root, of string, limit func(group string) (trimtab.Amount, error)) *trimtab.Standing {
+// tightest names the group with the least limit of those above; nil: none has one. A group
+// whose limit cannot be read bounds nothing.
+func tightest(above []string, limit func(group string) (trimtab.Amount, error)) *trimtab.Standing {
 	var least *trimtab.Standing
-	for _, group := range ancestors(of) {
-		if group == "." && root.Whole() {
-			continue
-		}
+	for _, group := range above {
 		v, err := limit(group)
 		if err != nil || v.Unlimited || !(v.Value > 0) || least != nil && v.Value >= least.Most {
 			continue
