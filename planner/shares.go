@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/entitlement"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
@@ -42,10 +43,10 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 		}
 		round.Members = append(round.Members, m)
 	}
-	state, verdict, turns := overload.Decide(p.overload, round)
+	state, what, turns := overload.Decide(p.overload, round)
 	p.overload = state
 	for i, s := range asked {
-		switch s.turn = turns[i]; verdict {
+		switch s.turn = turns[i]; what {
 		case overload.Fits:
 			s.rest(entitled[s.Name], "needs fit; the kernel shares")
 		case overload.Shared:
@@ -75,6 +76,27 @@ func reportOf(e *trimtab.Estimate, slo float64) overload.Report {
 		out.Hidden = math.Min(growing*float64(e.Stopped), growth)
 	}
 	return out
+}
+
+// entitlements is what each workload of the pool is entitled to of its first resource, by name.
+func (r *decision) entitlements() map[string]float64 {
+	p, least := r.planner, map[string]float64{}
+	for _, s := range r.seats {
+		if s.resource == 0 {
+			least[s.Name] = float64(s.lo) * s.of.Unit
+		}
+	}
+	var members []entitlement.Member
+	for _, w := range p.workloads {
+		if d := w.dials[0]; d != nil {
+			members = append(members, entitlement.Member{Name: w.Name, Group: w.Group, Part: entitlement.Part{Weight: w.Weight, Least: math.Max(d.Guarantee, least[w.Name])}})
+		}
+	}
+	groups := make(map[string]entitlement.Part, len(p.cfg.Groups))
+	for _, g := range p.cfg.Groups {
+		groups[g.Path] = entitlement.Part{Weight: g.Weight, Least: g.Guarantee}
+	}
+	return entitlement.Divide(p.resources[0].Capacity, members, groups)
 }
 
 // rest has a seat keep its entitlement e, or go back to it.

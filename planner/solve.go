@@ -8,16 +8,9 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/alternative"
 	"github.com/trimtab/trimtab/planner/policy"
 )
-
-// solution is a problem and the policy's answer.
-type solution struct {
-	problem *policy.Problem
-	answer  policy.Solution
-	// score is the objective; nil where it is not to be had, or too dear.
-	score func(units []int) float64
-}
 
 // demand updates the recommended demand (equation 6).
 func (r *decision) demand(s *seat) {
@@ -77,9 +70,9 @@ func (r *decision) solve(in func(*seat) bool) {
 		r.unsolved(asked, err)
 		return
 	}
-	sol := &solution{problem: prob, answer: answer}
+	sol := &alternative.Solution{Problem: prob, Answer: answer}
 	if score := p.traits.Scorer; score != nil && len(asked) <= maxExplained {
-		sol.score = score(prob)
+		sol.Score = score(prob)
 	}
 	for i, s := range asked {
 		if !s.solved {
