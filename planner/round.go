@@ -182,7 +182,8 @@ func (r *decision) seat(w *workload) []*seat {
 func (r *decision) guard(resource int) {
 	p, of := r.planner, &r.planner.resources[resource]
 	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: p.capacity(resource), Spare: r.idle(resource, r.believed(resource))}
-	var seats []*seat
+	seats := make([]*seat, 0, len(r.seats))
+	g.Workloads = make([]guard.Workload, 0, len(r.seats))
 	var worst [2]float64 // the least utility of those that are to rise, by side
 	worst[0], worst[1] = math.Inf(1), math.Inf(1)
 	for _, s := range r.seats {
