@@ -14,13 +14,14 @@ type due struct {
 	below         []*due
 }
 
-// entitlements is what each workload of the pool is entitled to of its first resource, by name:
-//
-//	e = max(g, s·w) at each level of the tree of groups, with the s at which the sum is what
-//	the level has
-//
-// of the guarantee or minimum g, and the weight w among the siblings. The sum is the capacity;
-// guarantees of more than that are cut in proportion.
+// party is a workload that shares an amount with others, and what it has before anything is
+// shared by weight.
+type party struct {
+	*workload
+	least float64
+}
+
+// entitlements is what each workload of the pool is entitled to of its first resource, by name.
 func (r *decision) entitlements() map[string]float64 {
 	p := r.planner
 	least := map[string]float64{}
@@ -29,12 +30,26 @@ func (r *decision) entitlements() map[string]float64 {
 			least[s.Name] = float64(s.lo) * s.of.Unit
 		}
 	}
-	groups := map[string]*due{"": {}}
+	var all []party
 	for _, w := range p.workloads {
-		if len(w.dials) == 0 || w.dials[0] == nil {
-			continue
+		if len(w.dials) > 0 && w.dials[0] != nil {
+			all = append(all, party{w, math.Max(w.dials[0].Guarantee, least[w.Name])})
 		}
-		d := &due{name: w.Name, weight: cmp.Or(w.Weight, 1), least: math.Max(w.dials[0].Guarantee, least[w.Name])}
+	}
+	return p.entitle(all, p.resources[0].Capacity)
+}
+
+// entitle divides an amount among workloads, by name:
+//
+//	e = max(g, s·w) at each level of the tree of groups, with the s at which the sum is what
+//	the level has
+//
+// of the guarantee or minimum g, and the weight w among the siblings. The sum is the amount;
+// guarantees of more than that are cut in proportion.
+func (p *Planner) entitle(all []party, amount float64) map[string]float64 {
+	groups := map[string]*due{"": {}}
+	for _, w := range all {
+		d := &due{name: w.Name, weight: cmp.Or(w.Weight, 1), least: w.least}
 		for path := w.Group; ; path = path[:max(0, strings.LastIndexByte(path, '/'))] {
 			of := groups[path]
 			if of == nil {
@@ -50,7 +65,7 @@ func (r *decision) entitlements() map[string]float64 {
 	}
 	out := map[string]float64{}
 	groups[""].demand()
-	groups[""].divide(p.resources[0].Capacity, out)
+	groups[""].divide(amount, out)
 	return out
 }
 

@@ -128,6 +128,11 @@ func (t *turn) take(e *trimtab.Estimate, slo float64) {
 	}
 }
 
+// end ends what was decided for an overload.
+func (t *turn) end() {
+	t.Held, t.Place, t.Slice, t.Capped, t.Barred = 0, 0, 0, false, time.Time{}
+}
+
 // valid reports whether it can be of a snapshot of ours.
 func (t *turn) valid() bool {
 	return t.Wants >= 0 && t.Wants < 1e15 && t.Held >= 0 && t.Held < 1e15 && t.Slice >= 0 && t.Slice <= policy.MaxUnits && t.Place >= 0
@@ -143,11 +148,15 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 	if !fresh {
 		return true
 	}
+	if all := r.berths(asked); len(all) > 1 {
+		r.shares(asked, all)
+		return true
+	}
 	over := r.overloaded(asked)
 	if r.planner.overload.lasts = over; !over {
 		r.planner.overload.choseAt, r.planner.overload.capping = time.Time{}, false
 		for _, s := range asked {
-			s.turn.Held, s.turn.Place, s.turn.Slice, s.turn.Capped, s.turn.Barred = 0, 0, 0, false, time.Time{}
+			s.turn.end()
 		}
 	}
 	if !over || !r.planner.traits.Sums {
@@ -259,10 +268,12 @@ func (r *decision) choose(asked []*seat) {
 
 // capped reports whether a share is to be a limit, too: of who is not served, while others are.
 // By its weight alone it would use the limit of all up on CPUs on which those do not work.
-func (s *seat) capped() bool { return s.shared() && s.free && s.turn.Capped }
+func (s *seat) capped(k *instance) bool {
+	return s.shared() && s.free && (s.turn.Capped || k.capped)
+}
 
 // recaps reports whether a knob is to be capped that is not, or the other way round.
-func (s *seat) recaps(k *instance) bool { return k.Held.Shared && k.Held.Capped != s.capped() }
+func (s *seat) recaps(k *instance) bool { return k.Held.Shared && k.Held.Capped != s.capped(k) }
 
 // elect has the objective decide who is served, in which turn, and divides the pool.
 func (r *decision) elect(asked []*seat) {

@@ -104,8 +104,10 @@ type host struct {
 	// above is the group above those of the services, which has the pool as its quota. Where
 	// two groups play hosts it is the first, beside the second, and each has half of the pool;
 	// nil: there is one.
-	above     *rig.Group
-	beside    *rig.Group
+	above  *rig.Group
+	beside *rig.Group
+	// common are the groups of the pool on two hosts.
+	common    []*rig.Group
 	root, dir string
 	// before are the groups that this process was in.
 	before []string
@@ -149,8 +151,18 @@ func openHost(ctx context.Context, dir string, pool float64, two bool) (h *host,
 		if h.beside, err = rig.NewGroup(root, groupPrefix, "pool-2", weight); err != nil {
 			return nil, err
 		}
+		for _, host := range h.hosts() {
+			g, err := rig.NewGroup(filepath.Join(root, host.Name), groupPrefix, "shop", usualWeight)
+			if err != nil {
+				return nil, err
+			}
+			h.common = append(h.common, g)
+		}
 		web := &balanced{front: h.own}
-		soft[0], below[2] = web, filepath.Join(root, h.beside.Name)
+		soft[0] = web
+		for i, at := range []int{0, 0, 1} {
+			below[i] = h.common[at].Dir()
+		}
 		if web.second, err = rig.NewGroup(below[2], groupPrefix, shape.Names()[0], usualWeight); err != nil {
 			return nil, err
 		}
@@ -199,7 +211,7 @@ func (h *host) close() error {
 			}
 		}
 	}
-	for _, g := range []*rig.Group{h.above, h.beside} {
+	for _, g := range append(h.common, h.above, h.beside) {
 		if g != nil {
 			failed = append(failed, g.Close())
 		}
@@ -217,7 +229,7 @@ func (h *host) close() error {
 // of its host.
 func (h *host) path(s *service) string {
 	if h.beside != nil {
-		return s.group.Name
+		return h.common[0].Name + "/" + s.group.Name
 	}
 	return h.above.Name + "/" + s.group.Name
 }
