@@ -101,7 +101,7 @@ const (
 	// BindingGuard, BindingStep: a bound on moves, which Detail names.
 	BindingGuard BindingKind = "guard"
 	BindingStep  BindingKind = "step"
-	// BindingTrial: it is moved on trial; Detail says what pays for it.
+	// BindingTrial: it was moved on trial, by builds that did so; Detail says what paid for it.
 	BindingTrial BindingKind = "trial"
 	// BindingUse: the limit follows from what it was seen to use.
 	BindingUse BindingKind = "use"

@@ -295,18 +295,20 @@ func (p *Plan) validateIdentity() error {
 
 // validateReasons checks why workloads were held or not moved, and which alerts fire.
 func (p *Plan) validateReasons() error {
+	id := p.ID()
+	of := "workload of plan " + id
 	for _, reasons := range []map[string]Held{p.Held, p.Unmoved} {
 		for name, why := range reasons {
-			if err := why.validate(fmt.Sprintf("plan %s on %.300s", p.ID(), name)); err != nil {
-				return err
+			if why.validate(id) != nil { // hardly ever, so that the text is made then
+				return why.validate(fmt.Sprintf("plan %s on %.300s", id, name))
 			}
-			if err := named("workload of plan "+p.ID(), name); err != nil {
+			if err := named(of, name); err != nil {
 				return err
 			}
 		}
 	}
 	for name, a := range p.Alarms {
-		if err := named("workload of plan "+p.ID(), name); err != nil {
+		if err := named(of, name); err != nil {
 			return err
 		}
 		if err := named("alert on "+name, a.Name); err != nil {

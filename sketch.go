@@ -148,9 +148,9 @@ func (s *Sketch) Validate() error {
 	if !s.From.Before(s.To) {
 		return Invalidf("sketch of %s: interval from %v to %v", s.Workload, s.From, s.To)
 	}
-	for name, v := range map[string]float64{"requests": s.Requests, "under": s.Under, "errors": s.Errors, "adjusted": s.Adjusted, "unserved": s.Unserved, "threshold_s": float64(s.Threshold),
-		"late": s.Late, "wait_s": float64(s.Wait), "missing": s.Missing} {
-		if err := nonNegative(name, v); err != nil {
+	for _, f := range [...]figure{{"requests", s.Requests}, {"under", s.Under}, {"errors", s.Errors}, {"adjusted", s.Adjusted}, {"unserved", s.Unserved},
+		{"threshold_s", float64(s.Threshold)}, {"late", s.Late}, {"wait_s", float64(s.Wait)}, {"missing", s.Missing}} {
+		if err := nonNegative(f.name, f.v); err != nil {
 			return err
 		}
 	}
@@ -368,8 +368,8 @@ func (s *Sample) Validate() error {
 	if s.Missing != "" && s.Value != 0 {
 		return Invalidf("sample of %s: missing with value %v", s.Workload, s.Value)
 	}
-	for name, v := range map[string]float64{"value": s.Value, "requests": s.Requests, "sigma": s.Sigma, "window_s": float64(s.Window)} {
-		if err := nonNegative(name, v); err != nil {
+	for _, f := range [...]figure{{"value", s.Value}, {"requests", s.Requests}, {"sigma", s.Sigma}, {"window_s", float64(s.Window)}} {
+		if err := nonNegative(f.name, f.v); err != nil {
 			return err
 		}
 	}

@@ -124,8 +124,9 @@ func allNonNegative(v ...float64) bool {
 
 // MergeServpods returns the sums of two lists, in order; it keeps neither.
 func MergeServpods(a, b []ServpodSketch) []ServpodSketch {
-	var out []ServpodSketch
-	for _, s := range sorted(a, b, (*ServpodSketch).Compare) {
+	all := sorted(a, b, (*ServpodSketch).Compare)
+	out := all[:0] // never longer than what was read
+	for _, s := range all {
 		n := len(out)
 		if n == 0 || out[n-1].Compare(&s) != 0 {
 			s.Tail = slices.Clone(s.Tail)
@@ -144,8 +145,9 @@ func MergeServpods(a, b []ServpodSketch) []ServpodSketch {
 
 // MergeCalls returns the sums of two lists, in order; it keeps neither.
 func MergeCalls(a, b []CallSketch) []CallSketch {
-	var out []CallSketch
-	for _, c := range sorted(a, b, (*CallSketch).Compare) {
+	all := sorted(a, b, (*CallSketch).Compare)
+	out := all[:0] // never longer than what was read
+	for _, c := range all {
 		n := len(out)
 		if n == 0 || out[n-1].Compare(&c) != 0 {
 			c.Tail = slices.Clone(c.Tail)
@@ -162,6 +164,9 @@ func MergeCalls(a, b []CallSketch) []CallSketch {
 // sorted joins two lists in order.
 func sorted[T any](a, b []T, compare func(x, y *T) int) []T {
 	all := slices.Concat(a, b)
+	if len(all) < 2 {
+		return all
+	}
 	slices.SortStableFunc(all, func(x, y T) int { return compare(&x, &y) })
 	return all
 }

@@ -114,6 +114,12 @@ func nonNegative(name string, v float64) error {
 	return nil
 }
 
+// figure is a number with its name in the wire form.
+type figure struct {
+	name string
+	v    float64
+}
+
 func isNonNegative(v float64) bool { return v >= 0 && !math.IsInf(v, 0) }
 
 func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

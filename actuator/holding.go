@@ -16,6 +16,9 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		Epoch: a.position.Epoch, Sequence: a.position.Sequence,
 		Paused: !a.paused.IsZero(), Capacity: maps.Clone(a.capacity), Pace: a.pace(),
 	}
+	if n := len(a.knobs); n > 0 {
+		h.Targets = make([]trimtab.KnobState, 0, n)
+	}
 	if left := a.leftByOthers(); left != nil {
 		h.Capacity, h.Divided = maps.Clone(left), true
 	}

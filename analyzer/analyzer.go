@@ -137,8 +137,10 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 	// their number and that of the hosts, every second.
 	own := make(map[string][]trimtab.KnobState, len(h.Targets))
 	about := append(slices.Clone(a.about[h.Key()]), a.about[h.Host]...)
-	for _, t := range h.Targets {
-		if len(own[t.Workload]) == 0 {
+	for i := range h.Targets {
+		t := &h.Targets[i]
+		mine := own[t.Workload]
+		if len(mine) == 0 {
 			w := a.find(t.Workload)
 			if w != nil && w.elsewhere(h.Host) {
 				a.counts.misplaced++
@@ -148,7 +150,15 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 				about = append(about, w)
 			}
 		}
-		own[t.Workload] = append(own[t.Workload], t)
+		switch n := len(mine); {
+		case n == 0:
+			mine = h.Targets[i : i+1]
+		case &mine[n-1] == &h.Targets[i-1]: // they stand together, as a rule, and need no copy
+			mine = mine[:n+1]
+		default:
+			mine = append(slices.Clip(mine), *t)
+		}
+		own[t.Workload] = mine
 	}
 	slices.SortFunc(about, byName)
 	about = slices.Compact(about)

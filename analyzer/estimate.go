@@ -200,10 +200,10 @@ func (w *workload) lookAhead(l *trimtab.LoadForecast) {
 // inputs lists what the estimate looked at, in a fixed order.
 func (w *workload) inputs(now time.Time) []trimtab.Input {
 	r := &w.last
-	in := []trimtab.Input{
+	in := append(make([]trimtab.Input, 0, 8),
 		w.input(now, "load", r.Load, r.LoadAt, r.LoadFrom, w.LoadFrom),
 		w.input(now, "performance", r.Performance, r.PerfAt, r.PerfFrom, w.PerformanceFrom),
-	}
+	)
 	if w.learner != nil {
 		a := w.input(now, "allocation", r.Allocation, r.AllocAt, r.AllocFrom, "actuator")
 		if r.Allocation == nil && r.NoAlloc != "" {

@@ -59,6 +59,36 @@ func TestTheCurveIsOverTheEffectiveAllocationOfAllInstances(t *testing.T) {
 	}
 }
 
+func TestTheTargetsOfAWorkloadNeedNotStandTogetherInAHolding(t *testing.T) {
+	allocations := func(order ...string) map[string]float64 {
+		a := make1(t, config("w", "x"))
+		h := &trimtab.Holding{Pool: "p", Host: "h", Time: sec(0)}
+		for _, name := range order {
+			workload, instance, _ := strings.Cut(name, "/")
+			h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: workload, Instance: instance, Resource: "cpu"},
+				Now: trimtab.Units(float64(len(instance))), Since: sec(-60), Max: 8})
+		}
+		before := slices.Clone(h.Targets)
+		a.Step(sec(0), h)
+		if diff := cmp.Diff(before, h.Targets); diff != "" {
+			t.Errorf("the holding was changed: %s", diff)
+		}
+		out := map[string]float64{}
+		a.Step(sec(1.6), sketch("w", 0, 40, 36))
+		a.Step(sec(1.6), sketch("x", 0, 40, 36))
+		for name, e := range estimates(t, a.Step(sec(1.7), nil)) {
+			out[name] = *e.Allocation
+		}
+		return out
+	}
+	want := map[string]float64{"w": 3, "x": 4} // of w the least, three times
+	for _, order := range [][]string{{"w/a", "w/bb", "w/ccc", "x/aaaa"}, {"w/a", "x/aaaa", "w/bb", "w/ccc"}, {"x/aaaa", "w/a", "w/bb", "w/ccc"}, {"w/a", "w/bb", "x/aaaa", "w/ccc"}} {
+		if got := allocations(order...); !maps.Equal(got, want) {
+			t.Errorf("%v: %v, want %v", order, got, want)
+		}
+	}
+}
+
 func TestInstancesWithoutALimitCountAsTheirMaximumTogether(t *testing.T) {
 	a := make1(t, config("w"))
 	a.Step(sec(0), spread("h1", 0, map[string]float64{"a": -1, "b": -1}, -60))

@@ -43,9 +43,12 @@ func (w *workload) skip(n int) {
 
 func quantiles(h *quantile.Histogram) map[string]trimtab.Seconds {
 	out := map[string]trimtab.Seconds{}
-	for name, q := range map[string]float64{"p50": 0.5, "p95": 0.95, "p99": 0.99} {
-		if v, ok := h.Quantile(q); ok {
-			out[name] = trimtab.Seconds(v)
+	for _, of := range [...]struct {
+		name string
+		q    float64
+	}{{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}} {
+		if v, ok := h.Quantile(of.q); ok {
+			out[of.name] = trimtab.Seconds(v)
 		}
 	}
 	return out

@@ -116,8 +116,6 @@ type Planning struct {
 	LoadWeight float64 `yaml:"load_weight"`
 	// For end-to-end: the workload whose requests all others serve. Only its slo and performance count. Spans of the other workloads make trimtab learn faster.
 	Entry string `yaml:"entry"`
-	// Share of a workload's error budget that trials may use to learn what it needs, [0, 1]; 0: no trials. A trial lowers a workload that meets its SLO, and keeps idle capacity free to undo it; or it raises a workload that misses its SLO from idle capacity, lowers nobody for it, and takes back what did not help. No trial raises a workload while the error budget of another one burns.
-	Exploration float64 `yaml:"exploration"`
 }
 
 // Group is workloads that share as one.

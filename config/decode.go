@@ -197,6 +197,8 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 		case lastOf(path) == "kubernetes" && (name == "daemonset" || name == "cronjob" || name == "job" || name == "pod"):
 			d.meant[join(path, "deployment")] = true
 			d.report(at, fmt.Sprintf("unknown key %q%s", clip(name), within(path)), "trimtab changes Deployments and StatefulSets: write deployment: NAME, or statefulset: NAME")
+		case path == "planning" && name == "exploration":
+			d.report(at, "planning.exploration is gone: trials of other amounts found nothing that changed what services get", "leave it out: what services need is learnt from how they do")
 		default:
 			if best := nearest(name, keysOf(v.Type())); best != "" {
 				d.meant[join(path, best)] = true

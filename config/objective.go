@@ -131,9 +131,6 @@ func (v *validator) planning() {
 	if !(p.MoveCost >= 0 && p.MoveCost <= 10) {
 		v.fail("planning.move_cost", fmt.Sprintf("move_cost is %v, want 0 to 10", p.MoveCost), "0.05 is the default, 0.01 for end-to-end; 0 moves for the least gain")
 	}
-	if !(p.Exploration >= 0 && p.Exploration <= 1) {
-		v.fail("planning.exploration", fmt.Sprintf("exploration is %v, want 0 to 1", p.Exploration), "write a share of 1: 20% is 0.2; 0: no trials")
-	}
 	for _, f := range []struct {
 		path  string
 		value float64

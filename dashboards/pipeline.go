@@ -182,11 +182,6 @@ func pipelinePlanning(g *grid) {
 			{`max by (pool) (trimtab_planner_objective_ratio{@})`, "{{pool}}"},
 			{`max by (pool) (trimtab_planner_gap_ratio{@})`, "gap {{pool}}"},
 		}, between0And1)
-	g.graph(12, "Trials", "Workloads lowered or raised on trial, and what their error budgets have left for it: the least of all.", "short",
-		[]query{
-			{rate("trimtab_planner_trials_total", "pool"), "trials a second {{pool}}"},
-			{`min by (pool) (trimtab_planner_trial_budget_ratio{@})`, "least budget left {{pool}}"},
-		}, from0, stairs)
 	g.graph(12, "Verdicts on moves", "Executed moves by what came of them, and falls that were taken back because they broke an SLO.", "short",
 		[]query{
 			{rate("trimtab_planner_verdicts_total", "verdict"), "{{verdict}} a second"},

@@ -12,7 +12,7 @@ import (
 )
 
 // exportEvery is how old the counts of a step may be when they are scraped.
-const exportEvery = 250 * time.Millisecond
+const exportEvery = time.Second
 
 // counts are the metrics of one stage, looked up once. Without a set they
 // count nothing.

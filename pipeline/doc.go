@@ -2,8 +2,8 @@
 // publishes what it returns, acknowledges, counts, keeps its snapshots and,
 // for a planner, its leader's lock.
 //
-// One goroutine owns a step. Deliveries, ticks and news of the lock reach it
-// one after the other, and
+// One goroutine at a time owns a step. Deliveries, ticks and news of the lock reach it
+// one after the other, each delivery on the goroutine that brings it, and
 //
 //	outputs published → input acknowledged
 //

@@ -112,7 +112,7 @@ func (h *Health) patience() time.Duration { return max(roundsToFail*h.work.Round
 // Report calls ready about once a second, with "" or why the part does not
 // work, until ctx ends. b is asked who leads the pool that the part follows.
 func (h *Health) Report(ctx context.Context, b bus.Bus, ready func(reason string)) {
-	t := time.NewTicker(min(time.Second, h.patience()/6))
+	t := time.NewTicker(min(time.Second, h.patience()/3))
 	defer t.Stop()
 	for {
 		if h.work.Follows != "" {

@@ -234,7 +234,7 @@ func TestCountsOfAStepBecomeMetrics(t *testing.T) {
 			if err := m.Publish(t.Context(), alert("x")); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second)
+			time.Sleep(exportEvery + time.Millisecond)
 			if v := value(t, set, "trimtab_stage_panics_total"); v != float64(n+1) {
 				t.Errorf("counter %v, want %d", v, n+1)
 			}

@@ -55,16 +55,13 @@ func (s *Stage) Validate() error {
 	return nil
 }
 
-// job is one delivery on its way through the owner.
-type job struct {
-	delivery bus.Delivery
-	done     chan error
-}
-
-// stage is a running Stage. Fields below owner belong to its goroutine.
+// stage is a running Stage. Fields below owner belong to the goroutine that owns the
+// step.
 type stage struct {
 	Stage
-	jobs   chan *job
+	// owned has an element while a goroutine owns the step: that of a delivery or that
+	// of [stage.own]. They take turns in the order in which they come.
+	owned  chan struct{}
 	lock   *lock // nil without Leader
 	counts *counts
 	health *Health
@@ -91,7 +88,7 @@ func Run(ctx context.Context, s Stage) error {
 	if s.Ready == nil {
 		s.Ready = func(string) {}
 	}
-	r := &stage{Stage: s, jobs: make(chan *job), counts: newCounts(s.Metrics, s.Name), export: newExporter(s.Metrics, s.Logger),
+	r := &stage{Stage: s, owned: make(chan struct{}, 1), counts: newCounts(s.Metrics, s.Name), export: newExporter(s.Metrics, s.Logger),
 		health: NewHealth(s.Work), ready: &ready{tell: s.Ready}}
 	r.Bus = r.health.Bus(s.Bus)
 	return r.run(ctx)
@@ -107,12 +104,12 @@ func (r *stage) run(ctx context.Context) error {
 	r.saver = r.openSaver(ctx)
 	r.openLock(work)
 	ended := make(chan struct{})
-	owned := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(owned)
+		defer close(done)
 		r.own(work, ended)
 	}()
-	stop, err := r.subscribe(ctx)
+	stop, err := r.subscribe(ctx, work)
 	if err == nil {
 		if r.lock == nil {
 			r.ready.says("")
@@ -121,7 +118,7 @@ func (r *stage) run(ctx context.Context) error {
 	}
 	stop()
 	close(ended)
-	<-owned
+	<-done
 	r.lock.close()
 	r.saver.close()
 	r.ready.says("stopped")
@@ -168,8 +165,9 @@ func graceful(ctx context.Context) (context.Context, context.CancelFunc) {
 // grace is how long outputs of the last step may take to be published.
 const grace = 2 * time.Second
 
-// subscribe starts all inputs; stop ends those that were started.
-func (r *stage) subscribe(ctx context.Context) (stop func(), err error) {
+// subscribe starts all inputs; stop ends those that were started. What they lead to is
+// published until work ends.
+func (r *stage) subscribe(ctx, work context.Context) (stop func(), err error) {
 	var stops []func()
 	stop = func() {
 		for _, s := range stops {
@@ -177,7 +175,7 @@ func (r *stage) subscribe(ctx context.Context) (stop func(), err error) {
 		}
 	}
 	for _, sub := range r.Consumes {
-		sub.Handle, sub.For = r.handler(ctx), r.Name
+		sub.Handle, sub.For = r.handler(ctx, work), r.Name
 		s, err := r.Bus.Subscribe(ctx, sub)
 		if err != nil {
 			return stop, err
@@ -187,15 +185,13 @@ func (r *stage) subscribe(ctx context.Context) (stop func(), err error) {
 	return stop, nil
 }
 
-// handler hands one delivery to the owner and waits for what became of it.
-func (r *stage) handler(run context.Context) func(context.Context, bus.Delivery) error {
-	// One goroutine at a time calls it, so one job is enough.
-	j := &job{done: make(chan error, 1)}
+// handler steps with one delivery, on the goroutine that brings it.
+func (r *stage) handler(run, work context.Context) func(context.Context, bus.Delivery) error {
 	return func(ctx context.Context, d bus.Delivery) error {
-		j.delivery = d
 		select {
-		case r.jobs <- j:
-			return <-j.done
+		case r.owned <- struct{}{}:
+			defer r.disown()
+			return r.deliver(work, d)
 		case <-run.Done():
 		case <-ctx.Done():
 		}
@@ -203,10 +199,13 @@ func (r *stage) handler(run context.Context) func(context.Context, bus.Delivery)
 	}
 }
 
+// disown lets the next goroutine own the step.
+func (r *stage) disown() { <-r.owned }
+
 // errStopping leaves a delivery on the bus.
 var errStopping = errors.New("stage is stopping")
 
-// own is the loop of the one goroutine that calls the step.
+// own does what is due without a delivery, until ended, and then saves the step.
 func (r *stage) own(ctx context.Context, ended <-chan struct{}) {
 	var ticks, saves <-chan time.Time
 	if r.Tick > 0 {
@@ -221,25 +220,34 @@ func (r *stage) own(ctx context.Context, ended <-chan struct{}) {
 	}
 	counting := time.NewTicker(exportEvery)
 	defer counting.Stop()
-	for {
+	turn := func() {
 		if r.Tick > 0 {
 			r.health.turn(time.Now(), r.Tick)
 		}
+	}
+	due := func(do func()) {
+		turn()
+		r.owned <- struct{}{}
+		defer r.disown()
+		do()
+	}
+	turn()
+	for {
 		select {
-		case j := <-r.jobs:
-			j.done <- r.deliver(ctx, j.delivery)
 		case <-ticks:
 			// Without an input there is nothing to bring again: logged inside.
-			_ = r.step(ctx, nil)
+			due(func() { _ = r.step(ctx, nil) })
 		case <-r.lock.news():
-			r.tellLeader(ctx)
+			due(func() { r.tellLeader(ctx) })
 		case <-saves:
-			r.save()
+			due(r.save)
 		case <-counting.C:
-			r.export.read(r.Step)
+			due(func() { r.export.read(r.Step) })
 		case <-ended:
-			r.export.read(r.Step)
-			r.save()
+			due(func() {
+				r.export.read(r.Step)
+				r.save()
+			})
 			return
 		}
 	}

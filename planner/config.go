@@ -48,10 +48,6 @@ type Config struct {
 	// Beta weighs the certain demand against exploration (Cilantro, equation
 	// 6), in (0, 1]. Default 3/4.
 	Beta float64
-	// Exploration is the share of a workload's error budget that lowering or
-	// raising it on trial may use, in [0, 1]; see package probe. Default 0:
-	// nothing is tried.
-	Exploration float64
 	// Guard bounds every step after the policy; see its package.
 	Guard guard.Config
 	// Fast gives hosts envelopes within which they move quotas of CPU time by themselves;
@@ -190,9 +186,6 @@ func (c Config) Validate() error {
 		return trimtab.Invalidf("planner: no policy")
 	case !(c.Beta >= 0 && c.Beta <= 1):
 		return trimtab.Invalidf("planner: beta %v: want a number in (0, 1]", c.Beta)
-	}
-	if !(c.Exploration >= 0 && c.Exploration <= 1) {
-		return trimtab.Invalidf("planner: exploration %v: want a number in [0, 1]", c.Exploration)
 	}
 	if err := c.validateGroups(); err != nil {
 		return err

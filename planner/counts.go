@@ -11,7 +11,7 @@ import (
 type counts struct {
 	leading                 bool
 	rounds, plans, unsolved uint64
-	refused, trials         uint64
+	refused                 uint64
 	actions                 map[action]uint64
 	ignored                 map[string]uint64
 	verdicts                map[trimtab.Judgement]uint64
@@ -52,7 +52,6 @@ func (p *Planner) Counts(yield func(name string, value float64, labels ...string
 	yield("trimtab_planner_actions_later_total", float64(p.issue.Later), pool)
 	yield("trimtab_planner_unanswered_total", float64(p.issue.Unanswered), pool)
 	yield("trimtab_planner_applies_refused_total", float64(c.refused), pool)
-	yield("trimtab_planner_trials_total", float64(c.trials), pool)
 	for _, mode := range []trimtab.Mode{trimtab.Act, trimtab.Recommend} {
 		for _, direction := range []string{"raise", "lower"} {
 			yield("trimtab_planner_actions_total", float64(c.actions[action{mode, direction == "raise"}]), pool, string(mode), direction)
@@ -71,11 +70,6 @@ func (p *Planner) Counts(yield func(name string, value float64, labels ...string
 	yield("trimtab_planner_epoch", float64(p.issue.Epoch()), pool)
 	if c.value != nil {
 		yield("trimtab_planner_objective_ratio", *c.value, pool)
-	}
-	if p.cfg.Exploration > 0 {
-		for _, w := range p.workloads {
-			yield("trimtab_planner_trial_budget_ratio", p.trials().Left(w.account), pool, w.Name)
-		}
 	}
 	if c.gap != nil {
 		yield("trimtab_planner_gap_ratio", *c.gap, pool)

@@ -18,9 +18,9 @@
 //
 // Where the objective ends at the SLO and the pool has enough, everybody gets what
 // it needs and a part of the rest, and nobody is moved while everybody has what it
-// needs (serve.go); the policy decides where it has not. A workload with less than
+// needs (package need); the policy decides where it has not. A workload with less than
 // it needs starts a round before its time. Every executed move is judged by what
-// is reported after it, and a fall that broke an SLO is taken back (verdict.go).
+// is reported after it, and a fall that broke an SLO is taken back (package verdict).
 //
 // A workload that is not planned for keeps exactly what it has: mode off, no knob, a
 // problem with the knob, an estimate that is missing, held, stale, from the
@@ -44,8 +44,8 @@
 // Of workloads with [Count], size and number of instances are one plan: see number.go.
 //
 // The package reads no clock, writes no knob and learns no curve. Its
-// subfolders hold the policies (fair, welfare, dominant), the guard, who pays for
-// trials (probe), what knobs give (ledger) and how a decision becomes plans (issue).
+// subfolders hold the policies (fair, welfare, dominant), the guard, whom an
+// overload serves (overload), what knobs give (ledger) and how a decision becomes plans (issue).
 //
 //	p, err := planner.New(planner.Config{Pool: "main", Resource: "cpu",
 //		Capacity: 8, Unit: 0.1, Policy: fair.NJCPolicy{}, Workloads: …})

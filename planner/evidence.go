@@ -5,6 +5,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/verdict"
 )
 
 // utility returns the utility that is expected at an allocation.
@@ -83,7 +84,7 @@ func (s *seat) noise() float64 {
 }
 
 // firing reports whether an alert on the workload fires.
-func (s *seat) firing() bool { return s.loan != nil && s.loan.Over.IsZero() }
+func (s *seat) firing() bool { return s.loan.Fires() }
 
 // changed reports whether the workload is not where it was expected to be when
 // it last moved: its load left the band of that forecast, or it misses its SLO.
@@ -95,5 +96,15 @@ func (s *seat) changed() bool {
 	if before == nil || e == nil || e.Load == nil {
 		return false // nobody knows
 	}
-	return !within(e.Load, before)
+	return !verdict.Within(e.Load, before)
+}
+
+// inputOf returns an input of an estimate; -1: missing.
+func inputOf(e *trimtab.Estimate, q trimtab.Quantity) float64 {
+	for _, in := range e.Inputs {
+		if in.Name == string(q) && in.Missing == "" {
+			return in.Value
+		}
+	}
+	return -1
 }

@@ -2,12 +2,11 @@ package planner
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math"
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner/probe"
+	"github.com/trimtab/trimtab/planner/stall"
 )
 
 // Fast says within what hosts may move quotas between rounds. Its zero values stand for
@@ -25,17 +24,11 @@ type Fast struct {
 }
 
 const (
-	defaultFloor, defaultCeiling, defaultBudget = 0.3, 4.0, 0.07
-	// A budget begins at what contributions leave, or at firstBudget where nothing tells,
-	// and is at least leastBudget.
-	firstBudget, leastBudget = 0.05, 0.01
-	// budgetFalls and budgetRises are what a budget is multiplied by where more than the
-	// error budget was late, and where less than half was.
-	budgetFalls, budgetRises = 0.7, 1.05
+	defaultFloor, defaultCeiling, defaultBudget = 0.3, 4.0, stall.Most
+	// contributionRounds is for how many rounds contributions count that are not told again.
+	contributionRounds = 20
 	// lateShare of the error budget is what stalls beyond the budget may take.
 	lateShare = 0.6
-	// frozenEvery is in how many rounds one is a look at what a fixed quota gives.
-	frozenEvery = 20
 	// sameEnvelope is the relative difference that is not worth an envelope.
 	sameEnvelope = 0.04
 )
@@ -90,8 +83,7 @@ func (r *decision) envelopes() {
 		if s.resource != 0 || !s.acts() {
 			continue
 		}
-		r.freeze(s)
-		s.correct(r.planner.stallBudget(r.now, s.workload))
+		r.correct(s)
 		for i := range s.knobs {
 			k := &s.knobs[i]
 			a := moved[k.KnobID]
@@ -102,7 +94,7 @@ func (r *decision) envelopes() {
 				continue
 			}
 			a.Envelope = r.envelope(s, k, a.Set.Value)
-			if s.trial == "" && a.Set.Less(a.Expect) && a.Envelope.Borrow {
+			if a.Set.Less(a.Expect) && a.Envelope.Borrow {
 				// What is taken can be borrowed back at once, until the next round.
 				a.Envelope.Ceiling = math.Max(a.Envelope.Ceiling, math.Min(k.most, or(p.cfg.Fast.Ceiling, defaultCeiling)*k.now))
 			}
@@ -165,40 +157,10 @@ func (r *decision) envelope(s *seat, k *instance, target float64) *trimtab.Envel
 	e := &trimtab.Envelope{
 		Floor: math.Min(target, math.Max(math.Max(k.Held.Min, k.Held.Floor), or(f.Floor, defaultFloor)*target)), Target: target,
 		Ceiling: math.Max(target, math.Min(k.most, or(f.Ceiling, defaultCeiling)*target)),
-		Budget:  trimtab.Seconds(math.Min(s.budget, or(f.Budget, defaultBudget))), Late: s.late(),
+		Budget:  trimtab.Seconds(math.Min(s.stall.Seconds, or(f.Budget, defaultBudget))), Late: s.late(),
 		Lend: true, Borrow: true, Burst: f.Burst * target,
 	}
-	if s.frozen || s.trial != "" { // else the loop would hide what is looked for
-		e.Lend, e.Borrow, e.Burst = false, false, 0
-	}
 	return e
-}
-
-// freeze has a workload keep a fixed quota in this round, about once in frozenEvery rounds:
-// what a target gives without loans stays known. Its error budget pays for it, as for
-// trials, with the part of what it was granted that loans gave, or with the risk that its
-// curve tells where that is more.
-func (r *decision) freeze(s *seat) {
-	p := r.planner
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(s.Name)) // a hash takes anything
-	if p.cfg.Exploration <= 0 || s.misses() || s.curve == nil || s.trial != "" || (p.counts.rounds+uint64(h.Sum32()))%frozenEvery != 0 {
-		return
-	}
-	granted, borrowed := 0.0, 0.0
-	for i := range s.knobs {
-		if f := s.knobs[i].Held.Fast; f != nil {
-			granted, borrowed = granted+f.Granted, borrowed+f.Borrowed
-		}
-	}
-	here := probe.Candidate{Band: s.curve.Eval(s.now), SLO: s.SLO}
-	risk := here.Risk()
-	if granted > 0 {
-		risk = math.Max(risk, math.Min(1, borrowed/granted))
-	}
-	if s.frozen = p.trials().Pays(s.account, risk); s.frozen {
-		s.account = s.account.Charge(risk)
-	}
 }
 
 // late is the share of the time that a workload may stand still beyond its budget.
@@ -209,26 +171,36 @@ func (s *seat) late() float64 {
 	return math.Min(0.05, lateShare*(1-s.SLO))
 }
 
-// correct moves the budget of a workload by what contributions leave it, if they are
-// told, and by what was late of its requests, once for each report.
-func (s *seat) correct(base float64, told bool) {
-	w, earlier := s.workload, 0.0
+// correct moves how long a workload may stand still by what contributions leave it and by what
+// was late of its requests.
+func (r *decision) correct(s *seat) {
+	earlier := 0.0
 	for i := range s.knobs {
 		if e := inForce(&s.knobs[i]); e != nil {
 			earlier = math.Max(earlier, float64(e.Budget))
 		}
 	}
-	w.rebase(base, told, earlier)
-	e := w.estimate
-	if e == nil || e.Performance == nil || e.Hold != nil || s.SLO >= 1 || !e.Time.After(w.budgeted) {
+	s.stall.Follow(r.now, contributionRounds*r.planner.cfg.Round, earlier)
+	s.stall.Correct(s.estimate, s.SLO)
+}
+
+// contribute takes in what each component adds to a tail: the time that its SLO leaves is
+// divided among the workloads that serve its requests, and less goes to one that adds
+// more (see [trimtab.Contributions.Budgets]).
+func (p *Planner) contribute(now time.Time, c *trimtab.Contributions) {
+	if p.cfg.Fast == nil {
 		return
 	}
-	w.budgeted = e.Time
-	switch late := (1 - *e.Performance) / (1 - s.SLO); {
-	case late > 1:
-		w.budget = math.Max(leastBudget, w.budget*budgetFalls)
-	case late < 0.5:
-		w.budget = math.Min(defaultBudget, w.budget*budgetRises)
+	least := map[*workload]float64{}
+	for _, b := range c.Budgets() {
+		for _, w := range p.byComponent[b.Component] {
+			if v, known := least[w]; !known || float64(b.Time) < v {
+				least[w] = float64(b.Time)
+			}
+		}
+	}
+	for w, v := range least {
+		w.stall.Tell(now, c.Workload, v)
 	}
 }
 

@@ -16,7 +16,6 @@ func fastLender(t testing.TB, f *planner.Fast) *lender {
 	t.Helper()
 	cfg := pool(fair.NJCPolicy{}, trimtab.Act)
 	cfg.Guard, cfg.Round, cfg.Lease, cfg.StaleAfter, cfg.Step, cfg.Fast = guard.Config{}, 10*time.Second, time.Hour, time.Hour, 30, f
-	cfg.Exploration = 0.2
 	for i := range cfg.Workloads {
 		cfg.Workloads[i].Components = []string{cfg.Workloads[i].Name}
 	}
@@ -211,27 +210,5 @@ func TestContributionsDivideWhatTheSLOLeavesAmongTheBudgetsOfStalls(t *testing.T
 	l.take(&other)
 	if l.follow(has, 0); !(has["b"].Budget >= 0.0099) {
 		t.Errorf("where nothing is left the budget is %v s", has["b"].Budget)
-	}
-}
-
-func TestALookWithoutLoansIsPaidFromTheErrorBudgetByWhatLoansGive(t *testing.T) {
-	looks := func(borrowed float64) (n int) {
-		l := fastLender(t, &planner.Fast{})
-		has := map[string]*trimtab.Envelope{}
-		within(has, l.begin(l.host.holding(l.now)))
-		for range 100 {
-			l.follow(has, borrowed)
-			for _, e := range has {
-				if !e.Lend && !e.Borrow {
-					n++
-				}
-			}
-		}
-		return n
-	}
-	// Three workloads, one look in 20 rounds each; a fifth of an error budget of 5 rounds.
-	cheap, dear := looks(0), looks(0.9)
-	if cheap < 10 || cheap > 15 || dear < 1 || dear > 6 {
-		t.Errorf("%d looks where loans gave nothing, %d where they gave nine tenths", cheap, dear)
 	}
 }

@@ -39,10 +39,7 @@ type instance struct {
 	share float64
 	// stuck tells that its host is lost: it keeps what it has.
 	stuck bool
-	// aim is its share on its host, and capped that this is a limit, too, where shares are
-	// decided for each host.
-	aim    float64
-	capped bool
+	hosted
 	// set is what it is to have; placed: because the others have that.
 	set    float64
 	placed bool
@@ -281,7 +278,6 @@ func (r *decision) spread(resource int) {
 		s.evens = stays && s.uneven(r.idle(resource, r.believed(resource)) < -u/2)
 		switch {
 		case s.byHost:
-			s.evens = false
 			s.settle()
 		case resource == 0 && s.scale != nil && s.free:
 			// Its number goes with it: see number.go.

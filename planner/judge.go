@@ -42,7 +42,9 @@ func (r *decision) judge() {
 		now.Resources = append(now.Resources, audit.Resource{Name: of.Name, Capacity: capacity})
 	}
 	target.Resources = now.Resources
-	var members []audit.Member
+	most := len(r.seats) + 1 // with the others
+	now.Tenants, target.Tenants = make([]audit.Tenant, 0, most), make([]audit.Tenant, 0, most)
+	members := make([]audit.Member, 0, most)
 	for _, s := range r.seats {
 		n := len(now.Tenants)
 		if n == 0 || now.Tenants[n-1].Name != s.Name {

@@ -73,7 +73,7 @@ type number struct {
 	state replicas.State
 	// from is the number that an action found that went out, to what it sets.
 	from, to int
-	minute   minute
+	minute   replicas.Minute
 	// idle is the time that it has no load, where it may go to zero, and blind since when that
 	// is not known, which a new process counts anew.
 	idle  idle
@@ -327,7 +327,7 @@ func (r *decision) numberOf(s *seat, left, free float64, hosts []float64) float6
 		if n := float64(len(s.knobs)); w.Work > 0 && w.Need.Start <= n*w.Size.Max {
 			state.Slack.Observe(w.Need.Start, w.Work, len(s.knobs))
 		}
-		s.number.minute.take(r.now, s.estimate, s.SLO, &state.Margin)
+		s.number.minute.Take(r.now, s.estimate, s.SLO, &state.Margin)
 		w.Need = state.Margin.Add(w.Need)
 		if w.Work > 0 {
 			w.Work += state.Margin.Amount()
@@ -463,7 +463,8 @@ func (s *seat) needed() replicas.Need {
 	}
 	// Between the bounds of the round and of all that is forecast.
 	part := math.Min(math.Max(s.number.state.Startup.Upper().Seconds()/float64(l.Within), 0), 1)
-	later := s.reaching(s.estimate.Curve, l.Upper+part*(l.Later-l.Upper), 0)
+	asks := s.asks()
+	later := asks.Beyond(l.Upper + part*(l.Later-l.Upper))
 	n.Start = math.Max(n.Start, float64(later)*s.of.Unit)
 	return n
 }

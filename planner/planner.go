@@ -8,8 +8,12 @@ import (
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/loan"
+	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
-	"github.com/trimtab/trimtab/planner/probe"
+	"github.com/trimtab/trimtab/planner/stall"
+	"github.com/trimtab/trimtab/planner/usage"
+	"github.com/trimtab/trimtab/planner/verdict"
 )
 
 // Planner is the planning step of one pool. It is not safe for concurrent use.
@@ -38,7 +42,7 @@ type Planner struct {
 	last     time.Time        // when the last round was
 	now      time.Time        // that of the step that runs
 	came     string           // a workload of which an instance came to serve since then
-	overload overload         // of workloads that share by weight
+	overload overload.State   // of workloads that share by weight
 	shift    shift            // of those on several hosts
 	// patience is the least time from the last round to one that a need starts:
 	// it grows while such rounds change nothing.
@@ -62,32 +66,18 @@ type workload struct {
 	fresh time.Time
 	// dials are by the index of the resource; nil: it has no knob for it.
 	dials    []*dial
-	loan     *loan // nil: no alert fires, and nothing is to be given back
+	loan     *loan.Loan // nil: no alert fires, and nothing is to be given back
 	returned time.Time
-	// turn is what is decided of it in an overload: see weigh.go.
-	turn turn
-	// account is what it has used of its error budget.
-	account  probe.Account
+	// turn is what is decided of it in an overload: see package overload.
+	turn     overload.Turn
 	released bool
-	use      use
-	// asked is a move that went out, executed one that was written and waits for
-	// its verdict, returning a fall that is taken back.
-	asked, executed *executed
-	returning       *returning
-	trust           trust
-	// budget is how long it may stand still in a period of its quota, in seconds; 0: not
-	// known yet. budgeted is the estimate that it was last corrected by.
-	budget   float64
-	budgeted time.Time
-	// budgetBase is what contributions left it when budget last followed them; 0: not
-	// known. stalls are what they leave it now, by the workload whose requests it serves.
-	budgetBase float64
-	stalls     map[string]stall
+	use      usage.Use
+	judge    verdict.Judge
+	// stall is how long it may stand still in a period of its quota.
+	stall stall.Budget
 	// missed is how many estimates in a row missed the SLO beyond their noise.
 	missed int
-	// met tells that the latest estimate met the SLO.
-	met bool
-	// confidence is that at which it is left alone: see serve.go.
+	// confidence is that at which it is left alone: see package need.
 	confidence float64
 	// number is what is kept of the number of its instances; nil: it is not planned.
 	number *number
@@ -102,8 +92,6 @@ type dial struct {
 	move        guard.Move
 	// load is what was forecast when it last moved; nil: unknown.
 	load *trimtab.LoadForecast
-	// proofs are allocations that were seen to be enough, in order of time.
-	proofs []proof
 }
 
 // newDials returns the dials of a workload.
@@ -275,10 +263,9 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	if w.missed++; !w.missesNow(e) {
 		w.missed = 0
 	}
-	w.prove(e)
-	w.use.take(now, e)
-	p.weigh(w, e)
-	w.turn.take(e, w.SLO)
+	w.use.Take(now, e)
+	p.report(w, e)
+	w.turn.Take(reportOf(e, w.SLO))
 	return true
 }
 

@@ -90,28 +90,6 @@ func TestAPlanShrinksFirstAndGrowsWhatWasConfirmed(t *testing.T) {
 	}
 }
 
-func TestWhatTheGuardLeavesGoesToTheWorstOffUnderEgalitarianWelfare(t *testing.T) {
-	cfg := pool(welfare.Egalitarian{}, trimtab.Act)
-	cfg.Guard = guard.Config{}
-	p := started(t, cfg, map[string]float64{"a": 2.4, "b": 0.8, "c": 4.8})
-	for n, full := range map[string]float64{"a": 6, "b": 6, "c": 1} {
-		p.Step(t0, estimate(n, t0, ramp(full)))
-	}
-	first := plans(p.Step(t0, nil))
-	if len(first) != 1 || len(first[0].Actions) != 1 || first[0].Actions[0].Workload != "c" {
-		t.Fatalf("first step: %+v", first)
-	}
-	c := first[0].Actions[0]
-	second := plans(p.Step(t0, &trimtab.Outcome{Pool: "p", Host: "h1", Epoch: 1, Sequence: 1, Step: 1, Time: t0.Add(time.Millisecond),
-		Results: []trimtab.Result{{KnobID: trimtab.KnobID{Pool: "p", Host: "h1", Workload: "c", Resource: "cpu"}, Status: trimtab.Written, Before: c.Expect, Asked: c.Set, Found: c.Set, Known: true}}}))
-	if len(second) != 1 || len(second[0].Actions) != 1 || second[0].Actions[0].Workload != "b" {
-		t.Fatalf("both want more, b is worse off: %+v", second)
-	}
-	if b := second[0].Actions[0]; b.Set.Value-b.Expect.Value < c.Expect.Value-c.Set.Value-1e-9 {
-		t.Errorf("c gives %v to %v, b rises %v to %v", c.Expect, c.Set, b.Expect, b.Set)
-	}
-}
-
 func TestAHoldingOfAnotherPoolOnTheSameHostSaysNothingOfThisOne(t *testing.T) {
 	p, err := planner.New(pool(fair.NJCPolicy{}, trimtab.Act))
 	if err != nil {

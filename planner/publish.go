@@ -79,7 +79,7 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			w.moved(p.index(a.Resource), d, plan.Time)
 		}
 		if a.Resource == p.cfg.Resource {
-			w.expects(id, a)
+			w.judge.Expect(id, a, w.estimate, w.SLO)
 		}
 	}
 	p.counts.plan(plan)

@@ -40,7 +40,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	case !s.free:
 		why.Binding = trimtab.Binding{Kind: trimtab.BindingDefault}
 		why.Summary = fmt.Sprintf("%s%s from %s to %s, towards its declared default, because nothing is known of it: %s%s",
-			what, s.verb("raised"), show(s.has()), show(trimtab.Units(set)), s.held.Text, s.because(false))
+			what, s.verb("raised"), show(s.has()), show(trimtab.Units(set)), s.held.Text, s.loan.Because(false))
 		return why
 	}
 	target := float64(s.aim) * s.of.Unit
@@ -53,7 +53,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	}
 	utility := clampUnit(s.Utility(expected))
 	why.Utility = &utility
-	why.Alternatives = r.alternatives(s)
+	why.Alternatives = s.in.Of(s.at, s.now, set, s.stopped().String())
 	if s.need.Mean >= 0 {
 		d := float64(s.need.Mean) * s.of.Unit
 		why.Demand = &d
@@ -66,17 +66,14 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	case why.Binding.Kind == "":
 		why.Binding.Kind = trimtab.BindingNone
 	}
-	if s.trial != "" && s.grant.Binding.Kind == "" {
-		why.Binding = s.kind.binding()
-	}
 	verb := "raised"
 	if set < s.now {
 		verb = "lowered"
 	}
 	why.Summary = fmt.Sprintf("%s%s from %s to %s: %s wants %s, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
 		what, s.verb(verb), show(s.has()), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
-		s.because(verb == "lowered"))
-	for _, more := range []string{s.starvation(), s.trial, s.takesBack(set), s.doubted, s.early(set)} {
+		s.loan.Because(verb == "lowered"))
+	for _, more := range []string{s.starvation(), s.takesBack(set), s.doubted, s.early(set)} {
 		if more != "" {
 			why.Summary += "; " + more
 		}
@@ -94,10 +91,10 @@ func (s *seat) starvation() string {
 
 // takesBack says why a rise to set gives back what it had; "": it does not.
 func (s *seat) takesBack(set float64) string {
-	if s.returning == nil || set <= s.now {
-		return ""
+	if _, why := s.judge.Floor(); set > s.now {
+		return why
 	}
-	return s.returning.why
+	return ""
 }
 
 // early says that a rise to set acts on a part of the requests; "": on a whole report.
@@ -146,7 +143,7 @@ func (r *decision) stays(s *seat) {
 	default:
 		why += fmt.Sprintf(", %s wants %s", r.planner.cfg.Policy.Name(), s.amount(target))
 	}
-	because := strings.TrimPrefix(s.because(false), "; ")
+	because := strings.TrimPrefix(s.loan.Because(false), "; ")
 	if s.firing() {
 		because = "" // said
 	}
@@ -189,72 +186,12 @@ func (s *seat) needs(idle bool) string {
 // with every action: each costs time in proportion to their number.
 const maxExplained = 200
 
-// alternatives returns the choices that lost, with what the objective would
-// be: to stay; to go to the target at once, when a bound stopped it; and one
-// unit less, or more, for the workload that this one trades with.
-func (r *decision) alternatives(s *seat) []trimtab.Alternative {
-	if s.in == nil || s.in.score == nil {
-		return nil
-	}
-	u := s.of.Unit
-	units := append([]int(nil), s.in.answer.Units...)
-	score := func() float64 { return s.in.score(units) }
-	var out []trimtab.Alternative
-	current := s.in.problem.Workloads[s.at].Current
-	units[s.at] = current
-	if sum(units) <= s.in.problem.Units {
-		out = append(out, trimtab.Alternative{Set: s.now, Objective: score(), Why: "stay, all others at their targets"})
-	} else if other := s.in.rival(s.at, +1); other >= 0 {
-		units[other] = max(s.in.problem.Workloads[other].Min, units[other]-(current-s.aim))
-		if sum(units) <= s.in.problem.Units {
-			out = append(out, trimtab.Alternative{Set: s.now, Objective: score(), Why: "stay, and take it from " + s.in.problem.Workloads[other].Name})
-		}
-	}
-	copy(units, s.in.answer.Units)
-	if s.grant.Set != float64(s.aim)*u {
-		out = append(out, trimtab.Alternative{Set: float64(s.aim) * u, Objective: score(), Why: "all the way at once: " + s.stopped().String()})
-	}
-	// One unit against the workload that moved most the other way.
-	direction := 1
-	if s.aim > current {
-		direction = -1
-	}
-	other := s.in.rival(s.at, direction)
-	w := &s.in.problem.Workloads
-	if other < 0 || units[s.at]+direction < (*w)[s.at].Min || units[s.at]+direction > (*w)[s.at].Max ||
-		units[other]-direction < (*w)[other].Min || units[other]-direction > (*w)[other].Max {
-		return out
-	}
-	units[s.at] += direction
-	units[other] -= direction
-	how := "one unit more, taken from "
-	if direction < 0 {
-		how = "one unit less, given to "
-	}
-	return append(out, trimtab.Alternative{Set: float64(units[s.at]) * u, Objective: score(), Why: how + (*w)[other].Name})
-}
-
 // stopped says what kept a step from its target.
 func (s *seat) stopped() trimtab.Binding {
 	if s.grant.Binding.Kind != "" {
 		return s.grant.Binding
 	}
 	return trimtab.Binding{Kind: trimtab.BindingStep, Detail: fmt.Sprintf("at most %d units of %s a round", s.of.Step, trimtab.AmountOf(s.of.Name, trimtab.Units(s.of.Unit)))}
-}
-
-// rival returns the place, other than i, that the solution moves furthest up
-// (direction +1) or down (-1), the first by name of equal ones; -1: i is alone.
-func (s *solution) rival(i, direction int) int {
-	best, most := -1, 0
-	for j, w := range s.problem.Workloads {
-		if j == i {
-			continue
-		}
-		if d := direction * (s.answer.Units[j] - w.Current); best < 0 || d > most {
-			best, most = j, d
-		}
-	}
-	return best
 }
 
 func sum(units []int) int {

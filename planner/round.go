@@ -63,49 +63,66 @@ type decision struct {
 	lendable map[string]float64
 }
 
-// decide seats the workloads, solves, steps and guards.
+// decide runs the passes of a round, each on what those before it found out. Resources are
+// planned each by itself; what only the first has (numbers of instances, limits by use,
+// envelopes) looks at that alone.
 func (r *decision) decide() {
-	p := r.planner
-	r.aims()
-	r.try()
-	for i := range p.resources {
-		r.guard(i)
+	for _, pass := range []func(){
+		r.believe,          // what is there, what is known of it, and who keeps no limit
+		r.aim,              // where each is to be in the end: shares, needs, or the objective
+		r.each(r.guard),    // a bounded step to there
+		r.advise,           // what use tells of those without a limit
+		r.each(r.spread),   // what each instance has of it
+		r.count,            // how many instances there are to be
+		r.each(r.recall),   // what lost hosts have lent
+		r.each(r.starting), // what instances get that do not serve yet
+		r.actions,          // what is written, what is advised, and why
+		r.envelopes,        // within what hosts may move it
+		r.judge,            // how fair that is
+	} {
+		pass()
 	}
-	r.advise()
-	for i := range p.resources {
-		r.spread(i)
-		if i == 0 {
-			r.rests()
-			r.numbers()
-			r.wakes()
-		}
-		r.recall(i)
-		r.starting(i)
-	}
-	r.actions()
-	r.envelopes()
-	r.judge()
 }
 
-// aims seats the workloads and sets where each is to be in the end.
-func (r *decision) aims() {
-	p := r.planner
-	for _, w := range p.workloads {
+// each is a pass over all resources.
+func (r *decision) each(of func(resource int)) func() {
+	return func() {
+		for i := range r.planner.resources {
+			of(i)
+		}
+	}
+}
+
+// believe seats the workloads.
+func (r *decision) believe() {
+	for _, w := range r.planner.workloads {
 		r.seats = append(r.seats, r.seat(w)...)
 	}
 	r.opens()
+}
+
+// aim sets where each is to be in the end: first those that are written among themselves, then
+// all, so that advice takes nothing from them.
+func (r *decision) aim() {
 	solve := r.solve
-	if len(p.resources) > 1 {
+	if len(r.planner.resources) > 1 {
 		solve = r.share
 	}
 	for _, in := range []func(*seat) bool{(*seat).acts, func(*seat) bool { return true }} {
 		if r.weigh(in) {
 			continue
 		}
-		if !p.serves() || !r.serve(in) {
+		if !r.planner.serves() || !r.serve(in) {
 			solve(in)
 		}
 	}
+}
+
+// count decides how many instances there are to be.
+func (r *decision) count() {
+	r.rests()
+	r.numbers()
+	r.wakes()
 }
 
 // seat looks at one workload, at each of its resources; none when it is off.
@@ -155,7 +172,6 @@ func (r *decision) seat(w *workload) []*seat {
 		s.doubted = distrusted
 		if s.free, s.held = held.Code == "", held; s.free {
 			r.demand(s)
-			r.count(s)
 		}
 	}
 	return seats
@@ -166,14 +182,8 @@ func (r *decision) seat(w *workload) []*seat {
 func (r *decision) guard(resource int) {
 	p, of := r.planner, &r.planner.resources[resource]
 	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: p.capacity(resource), Spare: r.idle(resource, r.believed(resource))}
-	var seats []*seat
-	g.Divide = func(rising []int, room float64) []float64 {
-		var to []*seat
-		for _, i := range rising {
-			to = append(to, seats[i])
-		}
-		return r.divide(to, room)
-	}
+	seats := make([]*seat, 0, len(r.seats))
+	g.Workloads = make([]guard.Workload, 0, len(r.seats))
 	var worst [2]float64 // the least utility of those that are to rise, by side
 	worst[0], worst[1] = math.Inf(1), math.Inf(1)
 	for _, s := range r.seats {
@@ -322,7 +332,5 @@ func (r *decision) act(s *seat) {
 		if !s.count.moves() {
 			r.stays(s)
 		}
-		return
 	}
-	r.tried(s)
 }

@@ -6,14 +6,29 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/alternative"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/need"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// seat is one resource of one workload in one round.
+// seat is one resource of one workload in one round: what each pass made of it.
 type seat struct {
 	*workload
+	found
+	aimed
+	// want is the bounded step to the target, and grant what the guard made of it and later
+	// passes leave of that.
+	target, want float64
+	grant        guard.Grant
+	told
+	// count is what the number of its instances is to be.
+	count numbered
+}
+
+// found is what a round finds of a seat before anything is decided.
+type found struct {
 	dial *dial
 	// knobs are those of its instances; none: it has no knob to turn.
 	knobs []instance
@@ -25,34 +40,29 @@ type seat struct {
 	// now is what it has, an unlimited knob counted as its maximum: the effective
 	// allocation of its instances.
 	now float64
-	// lo and hi are its bounds in units; least is lo but for what keeps it from being lowered.
-	lo, hi, least int
+	// lo and hi are its bounds in units; least is lo but for what keeps it from being lowered,
+	// and easy what the instances that are there can have.
+	lo, hi, least, easy int
 	// free tells that the policy plans for it; held says why not.
 	free bool
 	held trimtab.Held
 	// doubted says why its curve proves nothing; "": it does.
 	doubted string
-	// aim is the target of the policy in units, target the same in the resource's
-	// unit, want the bounded step to it and grant what the guard made of it.
-	aim     int
-	target  float64
-	want    float64
-	grant   guard.Grant
-	binding trimtab.Binding
 	need    policy.Demand
-	// trial says why it is moved from what the policy wants, on what kind of
-	// trial, at what risk.
-	trial string
-	kind  trialKind
-	risk  float64
-	// frozen: this round is a look at what a fixed quota gives.
-	frozen bool
-	// limit is what is advised to who has none, by what it was seen to use.
-	limit float64
-	seen  spell
-	// without says what is still missing before a limit is recommended to a
-	// workload that has none.
-	without string
+	// open: it has no limit, and gets none in this round; see open.go.
+	open bool
+	// barred is why the size is only recommended in mode act; "": it is written.
+	barred string
+	// scale is the knob of its number; nil: that is not planned.
+	scale *ledger.Knob
+}
+
+// aimed is where a seat is to be in the end.
+type aimed struct {
+	// aim is the target in units; solved tells that it is set.
+	aim     int
+	solved  bool
+	binding trimtab.Binding
 	// served tells that the aim is what it needs and a part of the head-room;
 	// short, that it has less than it needs; safe is its need at the highest load
 	// that is expected, in the resource's unit, 0: unknown.
@@ -60,28 +70,27 @@ type seat struct {
 	safe          float64
 	// lack is how much it has less than it needs, in standard errors of its load.
 	lack float64
-	// solved tells that the aim is set; in is the solution that set it, where
-	// the policy shares one resource, and at the place in it.
-	solved bool
-	// open: it has no limit, and gets none in this round; see open.go.
-	open bool
 	// stays: what it has is a share that stays as it is, no whole number of units perhaps.
 	stays bool
 	// byHost: what its instances have was decided for each host: see shift.go.
 	byHost bool
+	// in is the solution that set it, where the policy shares one resource, and at the place
+	// in it.
+	in *alternative.Solution
+	at int
+}
+
+// told is what reasons are made of beside.
+type told struct {
+	// limit is what is advised to who has none, by what it was seen to use.
+	limit float64
+	// without says what is still missing before a limit is recommended to a
+	// workload that has none.
+	without string
 	// evens: it stays as a whole, and instances come down to their parts of what it has.
 	evens bool
 	// recalled says why what it borrowed is taken back; "": it is not.
 	recalled string
-	in       *solution
-	at       int
-	// barred is why the size is only recommended in mode act; "": it is written.
-	barred string
-	// scale is the knob of its number; nil: that is not planned. easy is what the
-	// instances that are there can have, in units, and count what their number is to be.
-	scale *ledger.Knob
-	easy  int
-	count numbered
 }
 
 // acts reports whether what is planned for the workload is written: its size, or its
@@ -129,22 +138,22 @@ func (s *seat) draw(p *Planner) {
 		s.lo = max(s.lo, min(s.hi, policy.UpUnits(s.now, s.of.Unit)))
 	}
 	if b := e.Backlog; b != nil && p.serves() && s.curve != nil && *b > 0 {
-		s.curve = behind(s.curve, *b/drain)
+		s.curve = need.Behind(s.curve, *b/drain)
 	}
 }
 
 // seatOf looks at the knobs of one resource. Its curve is not drawn yet.
 func (r *decision) seatOf(w *workload, resource int) *seat {
 	p, d := r.planner, w.dials[resource]
-	s := &seat{workload: w, dial: d, resource: resource, of: &p.resources[resource]}
+	s := &seat{workload: w, found: found{dial: d, resource: resource, of: &p.resources[resource]}}
 	s.knobs, s.held = r.instances(w, resource)
 	if len(s.knobs) == 0 {
 		return s
 	}
 	u := s.of.Unit
 	s.now = effective(s.knobs, func(i *instance) float64 { return i.now })
-	if resource == 0 && w.loan != nil && w.loan.Base < 0 {
-		w.loan.Base = s.now
+	if resource == 0 {
+		w.loan.Begins(s.now)
 	}
 	most := effective(s.knobs, func(i *instance) float64 { return i.most })
 	least := 0.0

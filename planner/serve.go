@@ -8,25 +8,12 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/hosts"
 	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/need"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// Where the pool has enough for everybody, objectives that end at the SLO agree:
-// everybody gets what it needs, and the rest is head-room. How sure a need is
-// counted is the same for all, a confidence κ in [−1, 1],
-//
-//	need_j(κ) = min{a : p_j(a) >= SLO_j}
-//	            κ >= 0: of the mean of the curve, under the mean load and κ of
-//	                    the way from there to its upper bound
-//	            κ < 0:  of |κ| of the way from the mean of the curve to its upper
-//	                    bound, under the mean load
-//	κ*        = the greatest κ with Σ_j need_j(κ) + drained backlogs <= R
-//	a_j       = (need_j(κ*) + backlog_j / drain) · R / Σ      within its bounds
-//
-// so that nobody keeps for a load that may come, or for what is not known of it,
-// what others need now. While everybody has what it needs, nobody is moved. Where
-// not even the needs at the upper bounds of the curves fit, the pool is too small
-// beyond doubt, and the policy decides.
+// Where the pool has enough for everybody, all get what they need and a part of the rest (package
+// need), and nobody is moved while everybody has what it needs. The policy decides otherwise.
 
 // hurry starts a round early for a workload that has less than it needs, if it misses its
 // SLO, its load left the band of the forecast, or the shortfall exceeds the noise of its
@@ -50,8 +37,8 @@ func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 	if s.shared() && !s.misses() {
 		return nil // it has what others leave idle, too
 	}
-	s.lacks()
-	if s.lack <= 1 && (!s.changed() || s.now >= float64(min(s.needAt(s.confidence)+s.waiting(), s.hi))*s.of.Unit-grain) {
+	asks := s.asks()
+	if asks.Lack() <= 1 && (!s.changed() || s.now >= float64(min(asks.At(s.confidence)+asks.Waiting, s.hi))*s.of.Unit-grain) {
 		return nil
 	}
 	next := p.next
@@ -83,41 +70,17 @@ func (w *workload) ends() bool {
 	return true
 }
 
-// needAt returns the need in units at confidence κ, but for its backlog.
+// asks is what is known of what the seat needs.
+func (s *seat) asks() need.Workload {
+	floor, _ := s.judge.Floor()
+	return need.Workload{Curve: s.estimate.Curve, Load: s.estimate.Load, SLO: s.SLO, Has: s.now, Unit: s.of.Unit, Min: s.lo, Max: s.hi, Easy: s.easy,
+		Least: floor, Starves: s.starves(), Waiting: s.waiting(), Enough: s.slack(), Known: s.estimate.Reports >= fewReports || s.misses()}
+}
+
+// needAt is what the seat needs at a confidence, in units, but for its backlog.
 func (s *seat) needAt(confidence float64) int {
-	c := s.estimate.Curve
-	load := c.Load
-	if l := s.estimate.Load; l != nil && c.Load == l.Upper && l.Mean < l.Upper {
-		load = l.Mean + math.Max(0, confidence)*(l.Upper-l.Mean)
-	}
-	return s.reaching(c, load, math.Max(0, -confidence))
-}
-
-// needUnder returns the need in units at a given load, by the mean of the curve.
-func (s *seat) needUnder(load float64) int {
-	c := s.estimate.Curve
-	if l := s.estimate.Load; !(l != nil && c.Load == l.Upper && load > 0 && load < l.Upper) {
-		load = c.Load
-	}
-	return s.reaching(c, load, 0)
-}
-
-// reaching returns the fewest units at which the curve, at a load and with an optimism,
-// reaches the SLO. It is at most the current allocation if that was seen to meet the SLO at
-// this load.
-func (s *seat) reaching(c *trimtab.Curve, load, optimism float64) int {
-	scale, ok := c.Scale(load)
-	if !ok {
-		load = c.Load
-	}
-	need := policy.UpUnits(math.Max(expected(c, scale, s.SLO, optimism), s.floor()), s.of.Unit)
-	if held := policy.UpUnits(s.now, s.of.Unit); held < need && s.proved(s.now, load) {
-		need = held
-	}
-	if s.starves() { // with less it would starve more
-		need = max(need, policy.UpUnits(s.now, s.of.Unit))
-	}
-	return min(max(need, s.lo), s.hi)
+	asks := s.asks()
+	return asks.At(confidence)
 }
 
 // unserved reports whether nothing is known of what would be enough: no
@@ -149,18 +112,6 @@ func (s *seat) waiting() int {
 // each second that its limit stops it, and growth the most that is guessed.
 const growing, growth = 0.1, 0.5
 
-// expected returns the least allocation whose performance meets the SLO, read so
-// far from the mean to the upper bound of the curve, or, where none does, the
-// least that comes within 2% of the best. The curve's allocations count times
-// scale: see [trimtab.Curve.Scale].
-func expected(c *trimtab.Curve, scale, slo, optimism float64) float64 {
-	of := func(b trimtab.Band) float64 { return b.Mean + optimism*(b.Upper-b.Mean) }
-	if a := c.Least(scale, slo, of); a >= 0 {
-		return a
-	}
-	return c.Least(scale, 0.98*of(c.Knots[len(c.Knots)-1].Band), of)
-}
-
 // serve sets the aims of the free seats that are in by their needs, and reports
 // whether the pool has enough for them.
 func (r *decision) serve(in func(*seat) bool) bool {
@@ -173,44 +124,24 @@ func (r *decision) serve(in func(*seat) bool) bool {
 	}
 	others := r.others(asked, 0)
 	units := max(0, policy.DownUnits(r.idle(0, others), r.planner.cfg.Unit))
-	fits := r.fitter(asked, others, units)
-	need, total := needsAt(asked, -1)
-	if !fits(need, nil) {
+	asks := make([]need.Workload, len(asked))
+	for i, s := range asked {
+		asks[i] = s.asks()
+	}
+	answer, enough := need.Divide(asks, units, r.fitter(asked, others, units))
+	if !enough {
 		return false
 	}
-	late := drained(need, asked, units-total)
-	low, high := -1.0, 1.0
-	for confidence := 1.0; high-low > 1e-3; confidence = (low + high) / 2 {
-		all, _ := needsAt(asked, confidence)
-		if !fits(all, late) {
-			high = confidence
-			continue
-		}
-		if need, low = all, confidence; confidence == 1 {
-			break
-		}
-	}
-	least, _ := needsAt(asked, math.Min(low, enoughLoad))
-	for i := range need {
-		need[i] = min(need[i]+late[i], asked[i].hi)
-		least[i] = min(least[i]+late[i], asked[i].hi)
-	}
-	aims := headroom(need, asked, units, fits)
-	short, held := false, 0
 	for i, s := range asked {
-		held += policy.UpUnits(s.now, s.of.Unit)
-		s.safe = float64(need[i]) * s.of.Unit
-		s.confidence = math.Min(low, enoughLoad)
-		s.lacks()
-		s.short = s.now < s.slack()*float64(least[i])*s.of.Unit-grain && (s.estimate.Reports >= fewReports || s.misses())
-		short = short || s.short
+		s.safe, s.confidence = float64(answer.Need[i])*s.of.Unit, answer.Confidence
+		s.short, s.lack = answer.Short[i], asks[i].Lack()
 	}
 	for i, s := range asked {
 		if s.solved {
 			continue
 		}
-		s.solved, s.served, s.aim, s.binding = true, true, aims[i], trimtab.Binding{Kind: trimtab.BindingNeed}
-		if !short && held <= units {
+		s.solved, s.served, s.aim, s.binding = true, true, answer.Aim[i], trimtab.Binding{Kind: trimtab.BindingNeed}
+		if answer.Stays {
 			s.aim, s.binding = policy.UpUnits(s.now, s.of.Unit), trimtab.Binding{Kind: trimtab.BindingIdle, Detail: "everybody has what it needs"}
 			if lent := s.lent(0, s.now); lent > 0 && r.now.Sub(s.returned) >= r.planner.cfg.Guard.Reversals() {
 				back := max(policy.UpUnits(s.now-lent, s.of.Unit), policy.UpUnits(s.safe, s.of.Unit))
@@ -221,39 +152,9 @@ func (r *decision) serve(in func(*seat) bool) bool {
 	return true
 }
 
-// lacks sets how much it has less than it needs under the load that was just
-// measured, in standard errors of that load.
-func (s *seat) lacks() {
-	s.lack = 0
-	l := s.estimate.Load
-	if l == nil || s.now <= 0 || s.estimate.Reports < fewReports && !s.misses() {
-		return
-	}
-	need := min(max(s.needAt(0), s.needUnder(l.Now))+s.waiting(), s.hi)
-	noise := 1 / math.Sqrt(math.Max(counted*l.Now, 1))
-	s.lack = math.Max(0, (s.slack()*float64(need)*s.of.Unit-grain)/s.now-1) / noise
-}
-
 // fewReports is how many reports a need must be learnt from before it may move capacity
 // while every SLO is met.
 const fewReports = 8
-
-// counted is the window, in seconds, that the load of an estimate is taken to be counted
-// over. The real one is 5 s while the load moves, 30 s while it stays. With 5, a service
-// with 306 millicores at 27 requests/s got its rise two seconds later.
-const counted = 20
-
-// behind returns the curve of a workload that spends part of its allocation, cores, on its
-// backlog: the curve shifted by cores, at most half of what the load needs.
-func behind(c *trimtab.Curve, cores float64) *trimtab.Curve {
-	cores = math.Min(cores, 0.5*expected(c, 1, c.Knots[len(c.Knots)-1].Mean, 0))
-	out := *c
-	out.Knots = slices.Clone(c.Knots)
-	for i := range out.Knots {
-		out.Knots[i].Allocation += cores
-	}
-	return &out
-}
 
 // slack is the fraction of its need at which a workload counts as having enough. Without a
 // measured backlog, load and need come from rates over longer windows, and their noise must
@@ -264,38 +165,6 @@ func (s *seat) slack() float64 {
 		return 0.85
 	}
 	return 1
-}
-
-// enoughLoad is the κ at which a workload that has enough is left alone: between
-// there and what it gets when anybody moves lies the hysteresis. By `trimtab sim
-// services --seeds 20`, peaks and noise by spans: .7, .35 and 0 give 95.5, 95.3
-// and 94.2% in time, and 32, 21 and 11 moves in 6 minutes in which nothing changes.
-const enoughLoad = 0.35
-
-// needsAt returns the needs at confidence κ, without backlogs, and their sum.
-func needsAt(seats []*seat, confidence float64) (need []int, total int) {
-	need = make([]int, len(seats))
-	for i, s := range seats {
-		need[i] = s.needAt(confidence)
-		total += need[i]
-	}
-	return need, total
-}
-
-// drained shares the leftover units among the backlogs, to each at most what drains it in
-// time.
-func drained(need []int, seats []*seat, left int) []int {
-	late, asks := make([]int, len(seats)), 0
-	for i, s := range seats {
-		late[i] = max(0, min(s.waiting(), s.hi-need[i]))
-		asks += late[i]
-	}
-	if asks > left {
-		for i := range late {
-			late[i] = late[i] * left / asks
-		}
-	}
-	return late
 }
 
 // fitter returns a function that reports whether needs plus shares of backlogs fit into the
@@ -320,25 +189,4 @@ func (r *decision) fitter(asked []*seat, others *ledger.Counts, units int) func(
 		}
 		return left.Holds()
 	}
-}
-
-// headroom shares all units in proportion to the needs. Each workload gets at least its
-// need, and no more than its upper bound.
-func headroom(need []int, seats []*seat, units int, fits func(need, late []int) bool) []int {
-	share := func(f float64) []int {
-		aims := make([]int, len(need))
-		for i, n := range need {
-			aims[i] = min(max(int(math.Floor(f*float64(n)+grain)), n), max(seats[i].easy, n))
-		}
-		return aims
-	}
-	low, high := 1.0, float64(units)+1
-	for range 50 {
-		if f := (low + high) / 2; fits(share(f), nil) {
-			low = f
-		} else {
-			high = f
-		}
-	}
-	return slices.Clip(share(low))
 }

@@ -191,26 +191,6 @@ func TestWhereTheNeedsDoNotFitThePolicyDecides(t *testing.T) {
 	}
 }
 
-func TestWhatWasSeenToBeEnoughForALoadIsNotMovedWhateverTheCurveSays(t *testing.T) {
-	for performance, moves := range map[float64]bool{1: false, 0.2: true} {
-		p := served(t, fair.NJCPolicy{}, map[string]float64{"a": 2, "b": 3, "c": 3})
-		moved := false
-		for k := range 11 {
-			now := t0.Add(time.Duration(k+1) * time.Second)
-			p.Step(now, asks(now, "b", 1, 0, 1))
-			p.Step(now, asks(now, "c", 1, 0, 1))
-			e, has := asks(now, "a", 2.5, 0, performance), 2.0
-			e.Allocation = &has
-			for _, plan := range plansOf(append(p.Step(now, e), p.Step(now, nil)...)) {
-				moved = moved || k > 1 && len(plan.Actions) > 0
-			}
-		}
-		if moved != moves {
-			t.Errorf("performance %v of what the curve says is too little: moved %v, want %v", performance, moved, moves)
-		}
-	}
-}
-
 // TestAMissThatHasOnlyComeInPartStartsARoundAndThePlanSaysSo: the report is of seconds ago,
 // and was met; of the requests since, those that have come were late.
 func TestAMissThatHasOnlyComeInPartStartsARoundAndThePlanSaysSo(t *testing.T) {

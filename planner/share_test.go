@@ -87,16 +87,16 @@ func TestAMissThatAShareBelowTheNeedExplainsMovesIt(t *testing.T) {
 	}
 }
 
-// playShares has a host carry out what a planner decides for some rounds, and returns what it has then
-// and how many writes that took.
-func playShares(t *testing.T, p *planner.Planner, has map[string]float64, from, rounds int, need map[string]float64, performance float64) (writes int) {
+// playShares has a host carry out what a planner decides for some rounds: what it has then is in has
+// and capped. It returns how many writes that took.
+func playShares(t *testing.T, p *planner.Planner, has map[string]float64, capped map[string]bool, from, rounds int, need map[string]float64, performance float64) (writes int) {
 	t.Helper()
 	for round := from; round < from+rounds; round++ {
 		now := t0.Add(time.Duration(round) * 11 * time.Second)
 		for name, v := range need {
 			e := asks(now, name, v, 0, performance)
 			if performance < 0.5 && has[name] > 1.8 && has[name] != 8./3 {
-				*e.Performance = 0.6 // it is served, and works off what waited
+				*e.Performance = 1 // it is served, and worked off what waited
 			}
 			*e.Cost = 0.018 // of 50 requests a second for each core that it needs: 90% of that
 			p.Step(now, e)
@@ -108,11 +108,15 @@ func playShares(t *testing.T, p *planner.Planner, has map[string]float64, from, 
 			o := &trimtab.Outcome{Pool: "p", Host: "h1", Epoch: 1, Sequence: plan.Sequence, Step: plan.Step, Time: now}
 			for _, a := range plan.Actions {
 				o.Results = append(o.Results, trimtab.Result{KnobID: a.KnobID, Before: a.Expect, Asked: a.Set, Found: a.Set, Known: true, Status: trimtab.Written})
-				has[a.Workload] = a.Set.Value
+				has[a.Workload], capped[a.Workload] = a.Set.Value, a.Capped
 				writes++
 			}
 			plans = append(plans, plansOf(p.Step(now, o))...)
-			p.Step(now, shares(now, plan.Sequence, has))
+			h := shares(now, plan.Sequence, has)
+			for i := range h.Targets {
+				h.Targets[i].Capped = capped[h.Targets[i].Workload]
+			}
+			p.Step(now, h)
 		}
 	}
 	return writes
@@ -134,17 +138,18 @@ func TestWhereNeedsDoNotFitTheObjectiveDecidesWhoHasWhatShareAndAfterwardsAllAre
 		has := map[string]float64{"a": even, "b": even, "c": even}
 		p := sharing(t, c.policy, has)
 		over := map[string]float64{"a": 3.6, "b": 3.6, "c": 3.6}
-		writes := playShares(t, p, has, 1, 12, over, 0.3)
+		capped := map[string]bool{}
+		writes := playShares(t, p, has, capped, 1, 12, over, 0.3)
 		got := slices.Sorted(maps.Values(has))
 		for i, want := range c.has {
 			if math.Abs(got[i]-want) > 0.11 || (writes == 0) != (c.has[0] == even) {
 				t.Errorf("%s: %v after %d writes", c.policy.Name(), has, writes)
 			}
 		}
-		if more := playShares(t, p, has, 13, 20, over, 0.3); more > 0 {
+		if more := playShares(t, p, has, capped, 13, 20, over, 0.3); more > 0 {
 			t.Errorf("%s: who is served changes: %d writes", c.policy.Name(), more)
 		}
-		playShares(t, p, has, 33, 12, map[string]float64{"a": 1, "b": 1, "c": 1}, 1)
+		playShares(t, p, has, capped, 33, 12, map[string]float64{"a": 1, "b": 1, "c": 1}, 1)
 		for name, v := range has {
 			if math.Abs(v-even) > 0.1 {
 				t.Errorf("%s: %s has %v when all is over", c.policy.Name(), name, v)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/entitlement"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/spread"
 )
@@ -30,6 +31,12 @@ const (
 	// crowded is the part of what a host has that is wanted there where it is full, roomy the
 	// part below which nobody need make room any more.
 	crowded, roomy = 0.9, 0.8
+	// crumb is the part of its entitlement that an instance keeps whose work is to be elsewhere:
+	// enough for its probes.
+	crumb = 0.01
+	// sets is for how long requests must be late before somebody makes room, dwell how long a
+	// choice stands at least, and barred for how long none is made after one that did not help.
+	sets, dwell, barred = 2 * time.Second, time.Minute, 10 * time.Minute
 	// worth is the least part of its work on a full host that an instance goes on with.
 	worth = 0.5
 	// weighs is for how long weights alone are tried, and helps for how long limits are: as
@@ -52,6 +59,13 @@ type shift struct {
 type shifted struct {
 	share float64
 	makes bool
+}
+
+// hosted is what was decided for an instance on its host: its share, and whether that is a limit,
+// too.
+type hosted struct {
+	aim    float64
+	capped bool
 }
 
 // berth is a host, or a node of a cluster, and the instances there that share it.
@@ -105,7 +119,7 @@ func (r *decision) shares(asked []*seat, all []*berth) {
 		detail = "requests are late on a full host; the kernel shares by entitlement"
 	}
 	for _, s := range asked {
-		s.turn.end()
+		s.turn.Held, s.turn.Rank, s.turn.Slice, s.turn.Capped = 0, 0, 0, false // of another host's overload
 		s.solved, s.served, s.stays, s.byHost = true, true, true, true
 		s.aim = policy.UpUnits(s.now, s.of.Unit)
 		s.binding = trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}
@@ -162,9 +176,18 @@ func (r *decision) berths(asked []*seat) []*berth {
 // wanted is what the requests of the workloads cost on a host, by their parts of the load.
 func (b *berth) wanted() (sum float64) {
 	for _, m := range b.members {
-		sum += m.wants() * m.of.Unit * m.in.share
+		sum += m.cores() * m.in.share
 	}
 	return sum
+}
+
+// cores is what the requests of a seat cost, > 0.
+func (s *seat) cores() float64 {
+	v := s.turn.Wants
+	if !(v > 0) {
+		v = float64(s.needAt(-1)) * s.of.Unit
+	}
+	return math.Max(v, s.of.Unit)
 }
 
 // late reports whether requests are late of a workload on a full host; of those whose requests
@@ -185,7 +208,7 @@ func (r *decision) shift(all []*berth) bool {
 			if !known {
 				i = len(p.Needs)
 				of[m.seat] = i
-				p.Needs, p.On, now = append(p.Needs, m.wants()*m.of.Unit), append(p.On, nil), append(now, nil)
+				p.Needs, p.On, now = append(p.Needs, m.cores()), append(p.On, nil), append(now, nil)
 			}
 			if on := p.On[i]; len(on) == 0 || on[len(on)-1] != b.at {
 				p.On[i], now[i] = append(p.On[i], b.at), append(now[i], 0)
@@ -278,7 +301,7 @@ func (b *berth) count(s *seat) (n int) {
 // entitledOn is what each instance on a host is entitled to there: an equal part of what its
 // workload is, of those that are there.
 func (r *decision) entitledOn(b *berth) []float64 {
-	var parties []party
+	var members []entitlement.Member
 	for k, m := range b.members {
 		if k > 0 && b.members[k-1].seat == m.seat {
 			continue // they are one after the other
@@ -290,9 +313,9 @@ func (r *decision) entitledOn(b *berth) []float64 {
 				least += math.Max(m.dial.Min, o.in.min)
 			}
 		}
-		parties = append(parties, party{m.workload, math.Max(m.dial.Guarantee*part, least)})
+		members = append(members, entitlement.Member{Name: m.seat.Name, Group: m.Group, Part: entitlement.Part{Weight: m.Weight, Least: math.Max(m.dial.Guarantee*part, least)}})
 	}
-	entitled := r.planner.entitle(parties, b.has)
+	entitled := entitlement.Divide(b.has, members, r.planner.entitledGroups())
 	out := make([]float64, len(b.members))
 	for k, m := range b.members {
 		out[k] = entitled[m.seat.Name] / float64(b.count(m.seat))
@@ -332,7 +355,7 @@ func (r *decision) roomy(all []*berth) bool {
 	for _, b := range all {
 		sum := 0.0
 		for _, m := range b.members {
-			sum += m.wants() * m.of.Unit / float64(len(m.knobs))
+			sum += m.cores() / float64(len(m.knobs))
 		}
 		if sum > roomy*b.has {
 			sh.room = time.Time{}
@@ -347,6 +370,7 @@ func (r *decision) roomy(all []*berth) bool {
 
 // settle sets what the instances of a seat whose shares were decided are to have.
 func (s *seat) settle() {
+	s.evens = false
 	for i := range s.knobs {
 		if k := &s.knobs[i]; !k.stuck {
 			k.set, k.Fresh = math.Min(k.aim, k.most), false

@@ -9,9 +9,11 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/num"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/loan"
+	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
-	"github.com/trimtab/trimtab/planner/probe"
 	"github.com/trimtab/trimtab/planner/replicas"
+	"github.com/trimtab/trimtab/planner/verdict"
 )
 
 // memory is what of a workload outlives the process: it makes a new planner as
@@ -25,17 +27,15 @@ type memory struct {
 	Others map[string]memory `json:"others,omitempty"`
 	// Loan is what alerts have to do with what it has; Returned is when it last
 	// gave back.
-	Loan     *loan     `json:"loan,omitempty"`
-	Returned time.Time `json:"returned,omitzero"`
-	// Account is what it has used of its error budget.
-	Account probe.Account `json:"account,omitzero"`
+	Loan     *loan.Loan `json:"loan,omitempty"`
+	Returned time.Time  `json:"returned,omitzero"`
 	// Trust is how the bands of its learner did on live moves.
-	Trust trust `json:"trust,omitzero"`
+	Trust verdict.Trust `json:"trust,omitzero"`
 	// Number is what is known of the number of its instances: changes and
 	// recommendations of the past, and how long starts took.
 	Number *replicas.State `json:"number,omitempty"`
 	// Turn is what was decided of it in an overload.
-	Turn turn `json:"turn,omitzero"`
+	Turn overload.Turn `json:"turn,omitzero"`
 	// Idle is what is known of the time that it had no load, where it may have no instance.
 	Idle *idle `json:"idle,omitempty"`
 }
@@ -48,7 +48,7 @@ func (p *Planner) Snapshot() map[string][]byte {
 	state := make(map[string]memory, len(p.workloads))
 	for _, w := range p.workloads {
 		m := w.dials[0].memory(p.resources[0].Unit)
-		m.Loan, m.Returned, m.Account, m.Trust, m.Turn = w.loan, w.returned, w.account, w.trust, w.turn
+		m.Loan, m.Returned, m.Trust, m.Turn = w.loan, w.returned, w.judge.Trust, w.turn
 		if w.number != nil {
 			m.Number = &w.number.state
 			if !w.number.idle.Since.IsZero() {
@@ -119,16 +119,13 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if !m.valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has demand or direction out of range", n)
 		}
-		if !m.Account.Valid() {
-			return trimtab.Invalidf("restore planner: workload %.40q has an error budget out of range", n)
-		}
-		if !m.Turn.valid() {
+		if !m.Turn.Valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has a turn out of range", n)
 		}
-		if !m.Trust.valid() {
+		if !m.Trust.Valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has verdicts out of range", n)
 		}
-		if l := m.Loan; l != nil && (len(l.Firing) > maxFiring || len(l.Firing) == 0 && l.Over.IsZero()) {
+		if !m.Loan.Valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has a loan without an end, or too many alerts", n)
 		}
 	}
@@ -137,11 +134,8 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if w == nil {
 			continue
 		}
-		w.loan, w.returned, w.account, w.trust, w.turn = m.Loan, m.Returned, m.Account, m.Trust, m.Turn
-		p.overload.lasts = p.overload.lasts || w.turn.Slice > 0
-		if w.loan != nil && w.loan.Firing == nil {
-			w.loan.Firing = map[string]until{}
-		}
+		w.loan, w.returned, w.judge.Trust, w.turn = m.Loan, m.Returned, m.Trust, m.Turn
+		p.overload.Lasts = p.overload.Lasts || w.turn.Slice > 0
 		if w.number != nil && m.Number != nil {
 			declared := w.number.state.Startup.Declared
 			w.number.state = *m.Number

@@ -8,16 +8,9 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/alternative"
 	"github.com/trimtab/trimtab/planner/policy"
 )
-
-// solution is a problem and the policy's answer.
-type solution struct {
-	problem *policy.Problem
-	answer  policy.Solution
-	// score is the objective; nil where it is not to be had, or too dear.
-	score func(units []int) float64
-}
 
 // demand updates the recommended demand (equation 6).
 func (r *decision) demand(s *seat) {
@@ -36,13 +29,22 @@ func (r *decision) problem(asked []*seat) *policy.Problem {
 	p := r.planner
 	prob := &policy.Problem{Units: r.left(asked), Unit: p.cfg.Unit, Groups: p.groupsOf(), Stop: p.cfg.Stop}
 	for _, s := range asked {
-		prob.Workloads = append(prob.Workloads, policy.Workload{
-			Name: s.Name, Group: s.Group, Guarantee: policy.DownUnits(s.dial.Guarantee, p.cfg.Unit), Weight: s.Weight, Min: s.lo, Max: s.hi,
-			Current: int(math.Round(s.now / p.cfg.Unit)), Curve: s.curve, Reports: s.estimate.Reports,
-			SLO: s.SLO, Utility: s.Utility, Worth: s.Worth, Demand: r.demanded(s),
-		})
+		w := s.claim()
+		w.Demand = r.demanded(s)
+		prob.Workloads = append(prob.Workloads, w)
 	}
 	return prob
+}
+
+// claim is what a policy is told of the seat, but for its demand.
+func (s *seat) claim() policy.Workload {
+	return policy.Workload{Name: s.Name, Group: s.Group, Guarantee: policy.DownUnits(s.dial.Guarantee, s.of.Unit), Weight: s.Weight, Min: s.lo, Max: s.hi,
+		Current: int(math.Round(s.now / s.of.Unit)), Curve: s.curve, Reports: s.estimate.Reports, SLO: s.SLO, Utility: s.Utility, Worth: s.Worth}
+}
+
+// left is what the pool has for the seats, in units.
+func (r *decision) left(asked []*seat) int {
+	return max(0, policy.DownUnits(r.idle(0, r.others(asked, 0)), r.planner.cfg.Unit))
 }
 
 // solve asks the policy about the free workloads that are in; all others keep
@@ -68,9 +70,9 @@ func (r *decision) solve(in func(*seat) bool) {
 		r.unsolved(asked, err)
 		return
 	}
-	sol := &solution{problem: prob, answer: answer}
+	sol := &alternative.Solution{Problem: prob, Answer: answer}
 	if score := p.traits.Scorer; score != nil && len(asked) <= maxExplained {
-		sol.score = score(prob)
+		sol.Score = score(prob)
 	}
 	for i, s := range asked {
 		if !s.solved {

@@ -21,7 +21,7 @@ import (
 
 func TestThePlannerMeetsTheContractOfSteps(t *testing.T) {
 	one := pool(fair.NJCPolicy{}, trimtab.Act)
-	one.Guard, one.Urgent, one.Exploration, one.AlertGap = guard.Config{}, time.Second, 0.2, 2*time.Second
+	one.Guard, one.Urgent, one.AlertGap = guard.Config{}, time.Second, 2*time.Second
 	advice := pool(welfare.Secured{Objective: welfare.Egalitarian{}}, trimtab.Recommend)
 	several := pool(dominant.Policy{}, trimtab.Act)
 	several.Others = []planner.Resource{{Name: "memory", Capacity: 16 * gib, Unit: gib / 64}}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/latency"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -96,7 +97,8 @@ func (q *Question) target(cfg Config, estimates []*trimtab.Estimate, holdings []
 		p.learn(q.Now, e)
 	}
 	r := &decision{planner: p, now: q.Now, heldBack: map[string]trimtab.Held{}}
-	r.aims()
+	r.believe()
+	r.aim()
 	for _, s := range r.seats {
 		if s.held.Code == trimtab.HeldUnsolved {
 			return nil, fmt.Errorf("answer what-if: %s (a unit is %v of %s): %w", s.held.Text, cfg.Unit, cfg.Resource, trimtab.ErrInfeasible)
@@ -194,69 +196,12 @@ func (q *Question) changed() ([]*trimtab.Estimate, []string, error) {
 		if !ok || t.Before == t.After || e.Curve == nil {
 			continue
 		}
-		moved, err := underLatency(e, t)
+		moved, err := latency.Under(e, t.Before, t.After)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, fmt.Errorf("answer what-if: %w", err)
 		}
 		out[i] = moved
 		assumes = append(assumes, fmt.Sprintf("the latencies of %s keep the shape of the newest interval: the curve was learnt for %v", e.Workload, t.Before))
 	}
 	return out, assumes, nil
-}
-
-// underLatency returns an estimate whose curve is of the share of requests under another
-// latency. The odds of a request to be in time are taken to grow as a power of the
-// latency (log-logistic latencies), at every allocation alike:
-//
-//	odds(p'(a)) = odds(p(a)) · (T'/T)^k
-//	k from p50 to p95, and from p50 to p99, of the newest interval:
-//	k_q = ln(q/(1-q)) / ln(t_q/t_50)
-//
-// The two k are the two ends of the band, and their geometric mean is for its mean.
-func underLatency(e *trimtab.Estimate, t Threshold) (*trimtab.Estimate, error) {
-	low, high := math.Inf(1), 0.0
-	half := float64(e.Latency["p50"])
-	for name, q := range map[string]float64{"p95": .95, "p99": .99} {
-		at := float64(e.Latency[name])
-		if half > 0 && at > half {
-			k := math.Log(q/(1-q)) / math.Log(at/half)
-			low, high = math.Min(low, k), math.Max(high, k)
-		}
-	}
-	if high == 0 {
-		return nil, fmt.Errorf("answer what-if: latency of %s: its newest interval has no p50 with a p95 or p99 above it: %w", e.Workload, trimtab.ErrUnsupported)
-	}
-	ratio := t.After.Seconds() / t.Before.Seconds()
-	moved := func(p, k float64) float64 {
-		if p <= 0 || p >= 1 && ratio >= 1 {
-			return p
-		}
-		p = math.Min(p, surest(e.Requests))
-		return 1 / (1 + (1-p)/p*math.Pow(ratio, -k))
-	}
-	if ratio < 1 {
-		low, high = high, low // the steeper one loses more
-	}
-	out := *e
-	c := *e.Curve
-	c.Knots = slices.Clone(c.Knots)
-	for i := range c.Knots {
-		b := &c.Knots[i].Band
-		b.Lower, b.Mean, b.Upper = moved(b.Lower, low), moved(b.Mean, math.Sqrt(low*high)), moved(b.Upper, high)
-	}
-	out.Curve = &c
-	if p := e.Performance; p != nil {
-		v := moved(*p, math.Sqrt(low*high))
-		out.Performance = &v
-	}
-	return &out, nil
-}
-
-// surest is the highest share of requests in time that a report can tell: by
-// Laplace's rule, after n of n.
-func surest(requests float64) float64 {
-	if requests == 0 {
-		requests = 1000 // as many as most reports have
-	}
-	return (requests + 1) / (requests + 2)
 }

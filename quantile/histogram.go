@@ -102,20 +102,32 @@ func bucketOf(v float64) int {
 
 // bucket adds weight to bucket i, widening the window when needed.
 func (h *Histogram) bucket(i int, weight float64) {
-	switch {
-	case len(h.counts) == 0:
-		h.first = i - 8
-		h.counts = make([]float64, 32)
-	case i < h.first:
-		grown := make([]float64, len(h.counts)+h.first-i+16)
-		copy(grown[h.first-i+16:], h.counts)
-		h.first, h.counts = i-16, grown
-	case i >= h.first+len(h.counts):
-		grown := make([]float64, i-h.first+17)
-		copy(grown, h.counts)
-		h.counts = grown
+	if k := i - h.first; k < 0 || k >= len(h.counts) {
+		h.widen(i, i)
 	}
 	h.counts[i-h.first] += weight
+}
+
+// widen makes the window hold the buckets from first to last, and some beside them.
+func (h *Histogram) widen(first, last int) {
+	switch {
+	case len(h.counts) == 0:
+		h.first = first - 8
+		h.counts = make([]float64, last-first+32)
+		return
+	case first < h.first:
+		first -= 16
+	default:
+		first = h.first
+	}
+	if end := h.first + len(h.counts); last < end {
+		last = end - 1
+	} else {
+		last += 16
+	}
+	grown := make([]float64, last-first+1)
+	copy(grown[h.first-first:], h.counts)
+	h.first, h.counts = first, grown
 }
 
 // Merge adds all that other counted.
@@ -123,9 +135,24 @@ func (h *Histogram) Merge(other *Histogram) {
 	h.zero += other.zero
 	h.total += other.total
 	h.sum += other.sum
-	for k, c := range other.counts {
+	first, last := 0, len(other.counts)-1
+	for first <= last && !(other.counts[first] > 0) {
+		first++
+	}
+	for last >= first && !(other.counts[last] > 0) {
+		last--
+	}
+	if first > last {
+		return
+	}
+	from := other.first + first
+	if from < h.first || other.first+last >= h.first+len(h.counts) {
+		h.widen(from, other.first+last)
+	}
+	to := h.counts[from-h.first:]
+	for k, c := range other.counts[first : last+1] {
 		if c > 0 {
-			h.bucket(other.first+k, c)
+			to[k] += c
 		}
 	}
 }

@@ -67,18 +67,18 @@ type reading struct {
 func (r *reading) all(knots []trimtab.Knot, l Learner) []trimtab.Knot {
 	ratio := math.Log(r.most / r.least)
 	r.finest, r.near = math.Exp(ratio*finest), math.Exp(ratio*near)
+	bends := slices.DeleteFunc(l.Bends(r.load), func(a float64) bool { return !(a > r.least && a < r.most) })
+	slices.Sort(bends) // in order already, as a rule
 	var placesRoom [4 * coarse]float64
 	places := placesRoom[:0]
 	for i := range coarse {
-		places = append(places, r.least*math.Exp(ratio*float64(i)/coarse))
-	}
-	places = append(places, r.most)
-	for _, a := range l.Bends(r.load) {
-		if a > r.least && a < r.most {
-			places = append(places, a)
+		a := r.least * math.Exp(ratio*float64(i)/coarse)
+		for len(bends) > 0 && bends[0] < a {
+			places, bends = append(places, bends[0]), bends[1:]
 		}
+		places = append(places, a)
 	}
-	slices.Sort(places)
+	places = append(append(places, bends...), r.most)
 	var pointsRoom [4 * coarse]trimtab.Knot
 	points, top := pointsRoom[:0], 0.0
 	for _, a := range places {

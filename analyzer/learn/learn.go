@@ -95,7 +95,7 @@ type Learner interface {
 	Falls() bool
 	// Bends returns the allocations at which the curve bends under a load, in
 	// any order; nil when that is not known. A curve that is read off there is
-	// the learner's own, steps included.
+	// the learner's own, steps included. The slice is the caller's.
 	Bends(load float64) []float64
 	// Changes returns how often the learner forgot what it knew because the
 	// curve had changed.

@@ -111,9 +111,11 @@ func (h *History) Take(v *trimtab.Holding, target string, room *int) (refused ui
 		return 0
 	}
 	at, found := h.find(key)
-	x := &hostHistory{key: key, host: v.Host}
+	var x *hostHistory
 	if found {
 		x = h.hosts[at]
+	} else {
+		x = &hostHistory{key: key, host: v.Host}
 	}
 	h.mark++
 	rolls := false

@@ -146,7 +146,6 @@ func silent() map[string]string {
 		"pipeline.json / Trouble in planning F":                 "an input is ignored",
 		"pipeline.json / Trouble on the bus F":                  "the NATS server is of a release that is not tested",
 		"pipeline.json / Memory and recording B":                "a recording is written",
-		"pipeline.json / Trials B":                              "exploration is switched on",
 		"overview.json / Instances A":                           "a workload has several instances",
 		"overview.json / Least free A":                          "a host is measured, which needs groups of a kernel",
 		"overview.json / Given out by host A":                   "a host is measured",

@@ -91,6 +91,9 @@ func (s *state) room() int {
 // shown is the part of an estimate that is kept. What nobody configured keeps
 // little of it.
 func (s *state) shown(e *trimtab.Estimate) *trimtab.Estimate {
+	if s.declared && e.Curves == nil && e.Allocations == nil {
+		return e // all of it
+	}
 	out := *e
 	out.Curves, out.Allocations = nil, nil
 	if s.declared {

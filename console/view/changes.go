@@ -43,5 +43,6 @@ func (v *Model) Touch() {
 func (v *Model) Changed() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.awaited = true
 	return v.changed
 }

@@ -17,3 +17,16 @@ func TestTooManyNamesBecomeAll(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+func TestWhileNobodyWaitsAChangeMakesNoChannel(t *testing.T) {
+	v := testView()
+	if n := testing.AllocsPerRun(100, v.Touch); n != 0 {
+		t.Errorf("%v allocations a change, want none", n)
+	}
+	for range 2 {
+		a, b := v.Changed(), v.Changed()
+		v.Touch()
+		<-a
+		<-b
+	}
+}

@@ -70,6 +70,8 @@ type Model struct {
 	// version counts changes; changed is closed at the next one.
 	version uint64
 	changed chan struct{}
+	// awaited tells that somebody has changed, perhaps.
+	awaited bool
 }
 
 // state is all that is known of one workload.
@@ -151,8 +153,11 @@ func (v *Model) Configure(c Config) {
 
 // tell wakes all who wait for a change.
 func (v *Model) tell() {
+	if !v.awaited {
+		return
+	}
 	close(v.changed)
-	v.changed = make(chan struct{})
+	v.changed, v.awaited = make(chan struct{}), false
 }
 
 // state returns the workload's state, making it, or nil when there are too many.

@@ -46,8 +46,10 @@ type Exporter struct {
 	workloads map[string]*workload
 	// news are the estimates since somebody looked last, by workload.
 	news map[string]*trimtab.Estimate
-	// tails are the Servpods of each workload that have series.
+	// tails are the Servpods of each workload that have series, tailNews what was told of
+	// them since somebody looked last.
 	tails           map[string]*tail
+	tailNews        map[string]*trimtab.Contributions
 	pods, tailBytes int
 	// counted are the workloads that have series of performance counters.
 	counted      map[string]bool
@@ -93,14 +95,14 @@ type workload struct {
 
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, counted: map[string]bool{},
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, tailNews: map[string]*trimtab.Contributions{}, counted: map[string]bool{},
 		hosts: map[hostKey]*host{}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
 	s.Before(e.catchUp)
 	return e
 }
 
-// catchUp exports the newest estimates and holdings: there are many more of them
-// than looks at the metrics.
+// catchUp exports the newest estimates, contributions and holdings: there are many more of
+// them than looks at the metrics.
 func (e *Exporter) catchUp() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -110,6 +112,10 @@ func (e *Exporter) catchUp() {
 		e.estimate(e.news[name], e.workloads[name])
 	}
 	clear(e.news)
+	for _, name := range slices.Sorted(maps.Keys(e.tailNews)) {
+		e.tail(e.tailNews[name])
+	}
+	clear(e.tailNews)
 	for name, w := range e.workloads {
 		if e.patience > 0 && !w.measured.IsZero() && time.Since(w.measured) > e.patience {
 			w.measured = time.Time{}
@@ -185,8 +191,8 @@ func (e *Exporter) Observe(value trimtab.Value) {
 			e.news[v.Workload] = v
 		}
 	case *trimtab.Contributions:
-		if e.known(v.Workload) != nil {
-			e.tail(v)
+		if e.known(v.Workload) != nil && (e.tails[v.Workload] != nil || e.tailNews[v.Workload] != nil || len(e.tails)+len(e.tailNews) < maxTails) {
+			e.tailNews[v.Workload] = v
 		}
 	case *trimtab.Colocation:
 		e.hearJobs(v)

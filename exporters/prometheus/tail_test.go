@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/metric"
@@ -35,6 +36,21 @@ func TestTheTailAndWhatAddsToItAreMetrics(t *testing.T) {
 	e.Observe(&later)
 	if text = exposition(t, set); strings.Contains(text, `component="db"`) || strings.Contains(text, "trimtab_tail_grew{") {
 		t.Error("what is gone is still exported")
+	}
+}
+
+func TestContributionsSetNoMetricsBeforeSomebodyLooks(t *testing.T) {
+	e := New(metric.NewSet())
+	for n := range 3000 {
+		e.Observe(&trimtab.Contributions{Workload: fmt.Sprint(n), Time: noon})
+		e.Observe(&trimtab.Contributions{Workload: "shop", Time: noon.Add(time.Duration(n) * time.Second)})
+	}
+	if len(e.tails) != 0 || len(e.tailNews) > maxTails {
+		t.Errorf("series of %d workloads, and the news of %d wait", len(e.tails), len(e.tailNews))
+	}
+	e.catchUp()
+	if len(e.tails) == 0 || len(e.tailNews) != 0 {
+		t.Errorf("after a look: series of %d workloads, and the news of %d wait", len(e.tails), len(e.tailNews))
 	}
 }
 

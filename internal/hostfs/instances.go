@@ -78,22 +78,19 @@ func (r *Root) instances(pattern string) (all []Instance, n int, err error) {
 	}
 	defer f.Close()
 	for {
-		entries, err := f.ReadDir(listed)
-		for _, e := range entries {
-			name, ok := instanceName(e.Name(), prefix, suffix)
-			if !ok || !e.IsDir() || companion(e.Name(), prefix) || slices.ContainsFunc(except, func(p string) bool { return matches(p, name) }) {
+		entries, err := f.Readdirnames(listed) // what each is, directory asks: nobody else need
+		for _, entry := range entries {
+			name, ok := instanceName(entry, prefix, suffix)
+			if !ok || companion(entry, prefix) || slices.ContainsFunc(except, func(p string) bool { return matches(p, name) }) {
 				continue
 			}
-			if n >= MaxInstances {
-				n++ // what is too much is only counted
-				continue
-			}
-			id, ok := directory(int(f.Fd()), path.Join(e.Name(), rest))
+			id, ok := directory(int(f.Fd()), path.Join(entry, rest))
 			if !ok {
-				continue // it went, or has no such group in it
+				continue // it is none, went, or has no such group in it
 			}
-			n++
-			all = append(all, Instance{name, path.Join(parent, e.Name(), rest), id})
+			if n++; n <= MaxInstances { // what is too much is only counted
+				all = append(all, Instance{name, path.Join(parent, entry, rest), id})
+			}
 		}
 		if errors.Is(err, io.EOF) {
 			return all, n, nil

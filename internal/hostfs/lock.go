@@ -19,6 +19,8 @@ import (
 type Lock struct {
 	file  *os.File
 	aside string
+	// device and inode are those of the file.
+	device, inode uint64
 }
 
 // Aside is the new name of what was in place of the file and was none, such as a
@@ -77,10 +79,15 @@ func takeOpen(ctx context.Context, path string, deadline time.Duration, how int)
 		return nil, fmt.Errorf("take lock: %w", err)
 	}
 	dir := filepath.Dir(path)
+	var own syscall.Stat_t
+	if err := syscall.Fstat(int(f.Fd()), &own); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("take lock in %s: %w", dir, err)
+	}
 	for {
 		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		if err == nil {
-			return &Lock{f, aside}, nil
+			return &Lock{f, aside, own.Dev, own.Ino}, nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			f.Close()
@@ -103,11 +110,8 @@ func takeOpen(ctx context.Context, path string, deadline time.Duration, how int)
 // removed excludes nobody. Every knob's lock is looked at every second, so this
 // asks the kernel and puts together nothing else.
 func (l *Lock) There() bool {
-	var own, at syscall.Stat_t
-	if syscall.Fstat(int(l.file.Fd()), &own) != nil || syscall.Stat(l.file.Name(), &at) != nil {
-		return false
-	}
-	return own.Dev == at.Dev && own.Ino == at.Ino
+	var at syscall.Stat_t
+	return syscall.Stat(l.file.Name(), &at) == nil && at.Dev == l.device && at.Ino == l.inode
 }
 
 // SetContent replaces what the lock file says, for others to read, filled up

@@ -18,8 +18,6 @@ func plannerRows() []Row {
 		{Name: "trimtab_planner_held_workloads", Type: Gauge, Labels: pool, Help: "Workloads that the last plan held, for a reason that it names"},
 		{Name: "trimtab_planner_epoch", Type: Gauge, Labels: pool, Help: "Term of the planner as a leader; 0 before its first"},
 		{Name: "trimtab_planner_objective_ratio", Type: Gauge, Labels: pool, Help: "Objective that the last target is expected to reach, in [0, 1] but for one of your own"},
-		{Name: "trimtab_planner_trials_total", Type: Counter, Labels: pool, Help: "Workloads that were lowered or raised on trial, to learn what they need"},
-		{Name: "trimtab_planner_trial_budget_ratio", Type: Gauge, Labels: []string{"pool", "workload"}, Help: "What a workload's error budget has left for trials, as a share of what they may use; 0: none is tried"},
 		{Name: "trimtab_planner_verdicts_total", Type: Counter, Labels: []string{"pool", "verdict"}, Help: "Executed moves by what came of them: as expected, better, worse, or unknown because the load left its forecast"},
 		{Name: "trimtab_planner_taken_back_total", Type: Counter, Labels: pool, Help: "Falls that broke an SLO and were taken back"},
 		{Name: "trimtab_planner_gap_ratio", Type: Gauge, Labels: pool, Help: "Most that the last target may miss of the objective's optimum, as a share of a proven bound on it; 0: it is the optimum"},

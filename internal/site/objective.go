@@ -46,7 +46,6 @@ func PolicyOf(cfg *config.Config) (policy.Policy, error) {
 // entitle adds groups, guarantees and what the operator's own objective counts
 // to what the planner is told, whose workloads are in the order of the file.
 func entitle(c *planner.Config, cfg *config.Config) error {
-	c.Exploration = cfg.Planning.Exploration
 	for _, g := range cfg.Groups {
 		group := planner.GroupConfig{Path: g.Path, Weight: g.Weight, Guarantee: g.Guarantee}
 		for _, r := range c.Others {

@@ -98,7 +98,7 @@ func TestTheOperatorsObjectiveCountsAShareOfItsMost(t *testing.T) {
 }
 
 func TestGroupsGuaranteesAndPlanningReachThePlanner(t *testing.T) {
-	cfg := shopWith(t, "objective: njc\ngroups: [{path: shop, weight: 2, guarantee: 3}]\nplanning: {exploration: 0.3}")
+	cfg := shopWith(t, "objective: njc\ngroups: [{path: shop, weight: 2, guarantee: 3}]\nplanning: {move_cost: 0.3}")
 	p, err := PlannerConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -106,8 +106,8 @@ func TestGroupsGuaranteesAndPlanningReachThePlanner(t *testing.T) {
 	if g := p.Groups; len(g) != 1 || g[0].Path != "shop" || g[0].Weight != 2 || g[0].Guarantee != 3 {
 		t.Errorf("groups %+v", p.Groups)
 	}
-	if w := p.Workloads[0]; w.Group != "shop/front" || w.Guarantee != 2 || p.Exploration != 0.3 {
-		t.Errorf("%+v, exploration %v", w, p.Exploration)
+	if w := p.Workloads[0]; w.Group != "shop/front" || w.Guarantee != 2 {
+		t.Errorf("%+v", w)
 	}
 	// A reload that changes them is one that the planner must hear of.
 	if got := restarted(t, cfg, shopWith(t, "objective: njc")); !slices.Equal(got, []string{"planner"}) {

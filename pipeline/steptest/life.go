@@ -71,11 +71,11 @@ func (s *Suite) liveWithRests(t *rapid.T) *Life {
 }
 
 func (s *Suite) begin(l *Life) *Life {
-	s.cases++
 	s.Live(l.t, l)
 	if len(l.calls) == 0 {
-		l.t.Fatal("the suite's own test gives nothing")
+		l.t.Skip("this life gives nothing") // rapid fails where hardly any life gives something
 	}
+	s.cases++
 	return l
 }
 

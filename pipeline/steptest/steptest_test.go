@@ -188,7 +188,9 @@ func fails(t *testing.T, s Suite, one string) (out []string) {
 	return out
 }
 
-func TestEachFlawIsFound(t *testing.T) {
+// quietly makes rapid repeat itself, and leave no files.
+func quietly(t *testing.T) {
+	t.Helper()
 	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "0s", "rapid.seed": "1"} {
 		before := flag.Lookup(name).Value.String()
 		if err := flag.Set(name, value); err != nil {
@@ -196,6 +198,31 @@ func TestEachFlawIsFound(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = flag.Set(name, before) })
 	}
+}
+
+func TestALifeThatHappensToGiveNothingIsNoFlaw(t *testing.T) {
+	quietly(t)
+	sparse := func(given int) Suite {
+		s := suite("")
+		whole := s.Live
+		s.Live = func(t *rapid.T, l *Life) {
+			if rapid.IntRange(0, 3).Draw(t, "is given") < given {
+				whole(t, l)
+			}
+		}
+		return s
+	}
+	if found := fails(t, sparse(2), ""); len(found) > 0 {
+		t.Errorf("where some lives give nothing, %v fail", found)
+	}
+	none := sparse(0)
+	if found := fails(t, none, ""); len(found) != len(none.properties()) {
+		t.Errorf("where no life gives anything, only %v fail", found)
+	}
+}
+
+func TestEachFlawIsFound(t *testing.T) {
+	quietly(t)
 	for flaw, property := range map[string]string{
 		"":                             "",
 		"depends on what is no input":  "TheSameInputsGiveTheSameBytes",

@@ -21,8 +21,8 @@
 // forecast of the last move, a missed SLO, or somebody else's, if that is news; or
 // somebody else's Lack, of more standard errors the more recent the last move is.
 //
-// Where the room is not enough for all rises, those that are needed come first;
-// Round.Divide shares it among equals, by default in proportion to what they ask.
+// Where the room is not enough for all rises, those that are needed come first; equals
+// share it in proportion to what they ask.
 //
 // A rise into spare capacity is otherwise free. A workload that misses its SLO
 // may rise in spite of a reversal; where the rise is expected to meet the SLO

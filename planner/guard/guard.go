@@ -134,11 +134,6 @@ type Round struct {
 	Unit, Capacity, Spare float64
 	// Workloads are in order of name.
 	Workloads []Workload
-	// Divide shares room, in the resource's unit, among those of Workloads that are
-	// to rise and cannot all have what they want: amounts in their order, each at
-	// most what it asks (Want − Now), in all at most the room. nil: in proportion to
-	// what they ask.
-	Divide func(rising []int, room float64) []float64
 }
 
 // Grant is what the guard lets a workload have.
@@ -418,7 +413,7 @@ func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) float
 				asks = append(asks, math.Max(0, w.amount-r.own(w)))
 			}
 		}
-		for i, got := range r.divide(group, asks, room) {
+		for i, got := range Share(asks, room, r.Unit) {
 			w := group[i]
 			room -= got
 			got += math.Min(r.own(w), w.amount)
@@ -439,39 +434,6 @@ func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) float
 // own is what a rise may take from its own instances, in whole units.
 func (r *Round) own(w wish) float64 {
 	return math.Floor(math.Max(0, r.Workloads[w.at].Own)/r.Unit+grain) * r.Unit
-}
-
-// divide shares room among a group of rises, as Divide says where that keeps to
-// the asks and the room.
-func (r *Round) divide(group []wish, asks []float64, room float64) []float64 {
-	even := Share(asks, room, r.Unit)
-	if r.Divide == nil || room < r.Unit*(1-grain) || total(even) >= total(asks)-grain*r.Unit {
-		return even
-	}
-	at := make([]int, len(group))
-	for i, w := range group {
-		at[i] = w.at
-	}
-	got := r.Divide(at, room)
-	if len(got) != len(asks) {
-		return even
-	}
-	for i, v := range got {
-		if !(v >= 0 && v <= asks[i]+grain*r.Unit) {
-			return even
-		}
-	}
-	if !(total(got) <= room+grain*r.Unit) {
-		return even
-	}
-	return got
-}
-
-func total(amounts []float64) (sum float64) {
-	for _, v := range amounts {
-		sum += v
-	}
-	return sum
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -191,30 +191,6 @@ func TestADisabledGuardOnlyKeepsTheCapacity(t *testing.T) {
 	}
 }
 
-func TestRoomIsDividedAsThePlannerSaysWhereThatFits(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		divided []float64
-		want    [2]float64
-	}{
-		{"all to the second", []float64{0, 1}, [2]float64{1, 2}},
-		{"some stays", []float64{0.2, 0.3}, [2]float64{1.2, 1.3}},
-		{"more than the room", []float64{0.6, 0.6}, [2]float64{1.5, 1.5}},
-		{"more than one asks", []float64{-1, 2}, [2]float64{1.5, 1.5}},
-		{"no number", []float64{math.NaN(), 0}, [2]float64{1.5, 1.5}},
-		{"too few", []float64{1}, [2]float64{1.5, 1.5}},
-		{"nothing said", nil, [2]float64{1.5, 1.5}},
-	} {
-		r := Round{Now: t0, Unit: 0.1, Capacity: 3, Spare: 1, Workloads: []Workload{
-			{Name: "a", Now: 1, Target: 3, Want: 3, Fresh: true, Missing: true}, {Name: "b", Now: 1, Target: 3, Want: 3, Fresh: true, Missing: true}},
-			Divide: func([]int, float64) []float64 { return c.divided }}
-		g := Config{}.Apply(r)
-		if math.Abs(g[0].Set-c.want[0]) > 1e-9 || math.Abs(g[1].Set-c.want[1]) > 1e-9 {
-			t.Errorf("%s: grants %+v, want %v", c.name, g, c.want)
-		}
-	}
-}
-
 // R11: 24 h of noise inside +/-10% give no action; a square wave reverses at
 // most once in 300 s while no SLO is missed.
 func TestNoFlapping(t *testing.T) {

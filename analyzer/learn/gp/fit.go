@@ -87,9 +87,9 @@ func (f *fit) update(s *state, z float64, changed int) {
 // place puts a node on each bin and, in wide gaps, on points between, where
 // only the walk tells how far the curve can be.
 func (f *fit) place(bins []bin) {
-	f.nodes, f.home = resize(f.nodes, maxNodes), resize(f.home, len(bins))
+	f.nodes, f.home = f.nodes[:0], resize(f.home, len(bins))
 	f.path.Make(maxNodes)
-	n, spare := 0, maxNodes-len(bins)
+	spare := maxNodes - len(bins)
 	for i := range bins {
 		b, l := &bins[i], &f.leaf[i]
 		step := 0.0
@@ -101,34 +101,39 @@ func (f *fit) place(bins []bin) {
 				step /= float64(inside + 1)
 				gap := node{Node: walk.Node{Phi: max(l.Phi, f.leaf[i-1].Phi)}, way: step}
 				for j := 1; j <= inside; j++ {
-					f.inside(n, &bins[i-1], b, float64(j)/float64(inside+1), &gap)
-					n++
+					f.inside(&bins[i-1], b, float64(j)/float64(inside+1), &gap)
 				}
 			}
 		}
-		f.home[i] = uint8(n) // less than maxNodes
-		f.path.Set(n, l.Y, l.R, step)
-		k := &f.nodes[n]
+		f.home[i] = uint8(len(f.nodes)) // less than maxNodes
+		f.path.Set(len(f.nodes), l.Y, l.R, step)
+		k := node{low: b.X, high: b.X, way: step, fresh: 2*b.Fresh > b.N}
 		k.X, k.Load, k.Unit, k.Phi, k.Observed = b.X, b.L, l.Unit, l.Phi, true
-		k.low, k.high, k.way, k.fresh = b.X, b.X, step, 2*b.Fresh > b.N
 		if i == 0 || b.High-b.Low <= finest {
 			k.low = b.Low
 		}
 		if i == len(bins)-1 || b.High-b.Low <= finest {
 			k.high = b.High
 		}
-		n++
+		f.add(&k)
 	}
-	f.nodes = f.nodes[:n]
-	f.path.Make(n)
+	f.path.Make(len(f.nodes))
 }
 
-// inside makes node n one like k, the share t of the way from bin a to b.
-func (f *fit) inside(n int, a, b *bin, t float64, k *node) {
+// inside adds a node like k, the share t of the way from bin a to b.
+func (f *fit) inside(a, b *bin, t float64, k *node) {
 	k.X, k.Load = a.X+t*(b.X-a.X), a.L+t*(b.L-a.L)
 	k.low, k.high = k.X, k.X
-	f.nodes[n] = *k
-	f.path.Set(n, 0, math.Inf(1), k.way)
+	f.path.Set(len(f.nodes), 0, math.Inf(1), k.way)
+	f.add(k)
+}
+
+// add appends a node, of which there are maxNodes at most.
+func (f *fit) add(k *node) {
+	if n := len(f.nodes); n == cap(f.nodes) {
+		f.nodes = append(make([]node, 0, min(maxNodes, max(8, 2*n))), f.nodes...)
+	}
+	f.nodes = append(f.nodes, *k)
 }
 
 // smooth sets mean and variance of the nodes.

@@ -162,7 +162,7 @@ func (f *fleet) text() []byte {
 			name, threshold, target, threshold.Seconds(), f.host(i), leastCores, mostCores)
 	}
 	if f.Cgroups > 0 {
-		fmt.Fprintf(&b, "%sactuator: {cgroup_root: %q}\n", f.realText(), f.root)
+		fmt.Fprintf(&b, "%sactuator: {cgroup_root: %q, lock_dir: %q}\n", f.realText(), f.root, filepath.Join(f.dir, "locks"))
 	}
 	return b.Bytes()
 }

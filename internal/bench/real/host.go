@@ -151,18 +151,11 @@ func openHost(ctx context.Context, dir string, pool float64, two bool) (h *host,
 		if h.beside, err = rig.NewGroup(root, groupPrefix, "pool-2", weight); err != nil {
 			return nil, err
 		}
-		for _, host := range h.hosts() {
-			g, err := rig.NewGroup(filepath.Join(root, host.Name), groupPrefix, "shop", usualWeight)
-			if err != nil {
-				return nil, err
-			}
-			h.common = append(h.common, g)
+		if err = h.share(&below); err != nil {
+			return nil, err
 		}
 		web := &balanced{front: h.own}
 		soft[0] = web
-		for i, at := range []int{0, 0, 1} {
-			below[i] = h.common[at].Dir()
-		}
 		if web.second, err = rig.NewGroup(below[2], groupPrefix, shape.Names()[0], usualWeight); err != nil {
 			return nil, err
 		}
@@ -188,6 +181,21 @@ func openHost(ctx context.Context, dir string, pool float64, two bool) (h *host,
 		}
 	}
 	return h, nil
+}
+
+// share makes the group of the pool on each of two hosts, and names that of each service.
+func (h *host) share(below *[3]string) error {
+	for _, host := range h.hosts() {
+		g, err := rig.NewGroup(filepath.Join(h.root, host.Name), groupPrefix, "shop", usualWeight)
+		if err != nil {
+			return err
+		}
+		h.common = append(h.common, g)
+	}
+	for i, at := range []int{0, 0, 1} {
+		below[i] = h.common[at].Dir()
+	}
+	return nil
 }
 
 // close ends the services and removes the groups. This process goes back to

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,19 +48,28 @@ func makeGroups(dir string, n int) (*groups, error) {
 
 func realGroups(root string, n int) (*groups, error) {
 	g := &groups{kind: "cgroups of version 1", root: root, limit: "cpu.cfs_quota_us"}
+	roots := []string{root}
+	// Where CPU time is accounted apart, the groups are there, too.
+	if base := hostfs.Accounting(filepath.Dir(root)); base != "" {
+		roots = append(roots, filepath.Join(base, filepath.Base(root)))
+	}
 	g.remove = func() {
-		for i := range n {
-			_ = os.Remove(filepath.Join(root, name(i))) // one that was never made
-		}
-		if err := os.Remove(root); err != nil {
-			fmt.Fprintln(os.Stderr, "small: remove groups:", err)
+		for _, root := range roots {
+			for i := range n {
+				_ = os.Remove(filepath.Join(root, name(i))) // one that was never made
+			}
+			if err := os.Remove(root); err != nil {
+				fmt.Fprintln(os.Stderr, "small: remove groups:", err)
+			}
 		}
 	}
 	for i := range n {
-		at := filepath.Join(root, name(i))
-		err := os.MkdirAll(at, 0o755)
+		var err error
+		for _, root := range roots {
+			err = errors.Join(err, os.MkdirAll(filepath.Join(root, name(i)), 0o755))
+		}
 		if err == nil {
-			err = os.WriteFile(filepath.Join(at, g.limit), []byte(strconv.Itoa(int(firstCores*100000))), 0o644)
+			err = os.WriteFile(filepath.Join(root, name(i), g.limit), []byte(strconv.Itoa(int(firstCores*100000))), 0o644)
 		}
 		if err != nil {
 			g.remove()

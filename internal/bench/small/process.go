@@ -120,13 +120,13 @@ func (o *options) text(p *process, g *groups) []byte {
 	fmt.Fprintf(&b, `pool: {cpu: %d, unit: %g}
 round: %v
 lease: %v
-actuator: {cgroup_root: %q}
+actuator: {cgroup_root: %q, lock_dir: %q}
 storage: {path: %q}
 web: {listen_address: %q}
 otlp: {grpc: %q, http: "off"}
 jaeger: {grpc: "off"}
 workloads:
-`, cpu, unit, o.Round, max(10*time.Second, 3*o.Round), g.root, p.storage, p.web, p.otlp)
+`, cpu, unit, o.Round, max(10*time.Second, 3*o.Round), g.root, p.storage+"-locks", p.storage, p.web, p.otlp)
 	for i := range o.Groups {
 		fmt.Fprintf(&b, "  - {name: %[1]s, slo: {latency: 100ms, fraction: 0.95}, knob: {cgroup: %[1]s, cpu: {min: 0.05, max: 1}}, mode: %[2]s}\n", name(i), o.Mode)
 	}
@@ -192,8 +192,8 @@ func (r reading) line(before reading) string {
 		return text
 	}
 	hours := took.Hours()
-	return fmt.Sprintf("%5.0f s: %.1f%% of a core, %s (resident %+.1f MiB/h, storage %+.1f MiB/h, %.0f MiB/h written to files and sockets)",
-		took.Seconds(), 100*(r.cpu-before.cpu)/took.Seconds(), text, (r.resident-before.resident)/hours, (r.stored-before.stored)/hours, (r.written-before.written)/hours/(1<<20))
+	return fmt.Sprintf("%5.0f s: %.2f s of CPU time, %.1f%% of a core, %s (resident %+.1f MiB/h, storage %+.1f MiB/h, %.0f MiB/h written to files and sockets)",
+		took.Seconds(), r.cpu-before.cpu, 100*(r.cpu-before.cpu)/took.Seconds(), text, (r.resident-before.resident)/hours, (r.stored-before.stored)/hours, (r.written-before.written)/hours/(1<<20))
 }
 
 // growth is the slope per hour of the line through what of says of each reading.

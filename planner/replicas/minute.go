@@ -1,30 +1,29 @@
-package planner
+package replicas
 
 import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner/replicas"
 )
 
-// minute is how a workload did in the minute since began.
-type minute struct {
+// Minute is how a workload did in the minute since began.
+type Minute struct {
 	began, last      time.Time
 	requests, inTime float64
 }
 
-// take adds an estimate, and tells the margin at the end of a minute whether it missed the SLO.
-func (m *minute) take(now time.Time, e *trimtab.Estimate, slo float64, margin *replicas.Margin) {
+// Take adds an estimate, and tells the margin at the end of a minute whether it missed the SLO.
+func (m *Minute) Take(now time.Time, e *trimtab.Estimate, slo float64, margin *Margin) {
 	if e.Performance == nil || !e.Time.After(m.last) {
 		return
 	}
 	if now.Sub(m.began) > 2*time.Minute { // it begins, or was not served meanwhile
-		*m = minute{began: now}
+		*m = Minute{began: now}
 	}
 	n := max(e.Requests, 1) // 1: performance comes from a query that tells of none
 	m.last, m.requests, m.inTime = e.Time, m.requests+n, m.inTime+n**e.Performance
 	if now.Sub(m.began) >= time.Minute {
 		margin.Observe(m.inTime < slo*m.requests)
-		*m = minute{began: now, last: e.Time}
+		*m = Minute{began: now, last: e.Time}
 	}
 }

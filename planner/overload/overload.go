@@ -1,0 +1,181 @@
+package overload
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab/planner/policy"
+)
+
+const (
+	// crumb is the part of its entitlement that a workload keeps which is not served: enough
+	// for its probes.
+	crumb = 0.01
+	// full and fuller are the parts of the pool that those who are served may want when one
+	// more is to be, and before one is given up: while long queues are worked off, what is
+	// wanted is known to about 15%.
+	full, fuller = 0.93, 1.1
+	// first is the part of what is left that the next in turn has, and turns how many turns
+	// there are at most: a share has no more than so many steps of that size.
+	first, turns = 0.75, 4
+	// sets is for how long needs must not fit before somebody is given up.
+	sets = 2 * time.Second
+	// dwell is how long a choice stands at least while the overload lasts: as long as it takes
+	// to work off a backlog.
+	dwell = time.Minute
+	// fails is how long after a choice those who are served may be late before the others get a
+	// limit: their first reports tell of the queue that they had.
+	fails = 10 * time.Second
+	// proves is how long the first in turn has to show that it can use its share, the second
+	// twice as long, and barred for how long one that cannot is not served.
+	proves, barred = 30 * time.Second, 10 * time.Minute
+	// similar is the part of what one wants that could not be served from which another is
+	// taken to want as much.
+	similar = 0.8
+	// spares is how much more than it wants a workload is left before others have a limit.
+	spares = 1.2
+	// ends is for how long needs must fit before an overload is over.
+	ends = 8 * time.Second
+)
+
+// State is what is kept of a pool from round to round. The zero State is that of a pool whose
+// needs fit.
+type State struct {
+	// Lasts: they did not in the last round. Since is since when they do not that did before,
+	// or do that did not.
+	Lasts bool
+	Since time.Time
+	// ChoseAt is when it was decided who is served; zero: it was not. Capping: the others have
+	// a limit, since shares alone did not do.
+	ChoseAt time.Time
+	Capping bool
+}
+
+// Round is one round's question.
+type Round struct {
+	Now time.Time
+	// Units is what the pool has for the members, Unit the size of one in cores.
+	Units int
+	Unit  float64
+	// Policy chooses whom to serve; nil: the objective gains nothing by choosing. Groups and
+	// Stop are passed on to it.
+	Policy policy.Policy
+	Groups []policy.Group
+	Stop   func() bool
+	// Members are in order of name.
+	Members []Member
+}
+
+// Member is one workload of a round. Of the embedded one, Demand is not read, and Curve for its
+// load and level alone.
+type Member struct {
+	policy.Workload
+	Turn Turn
+	// Entitled and Guaranteed are its entitlement and guarantee, in cores.
+	Entitled, Guaranteed float64
+	// Need is what counts as wanted while it is not known what its requests cost, and Waiting
+	// what works off its queue, in units.
+	Need, Waiting int
+	// Cost is what a request costs, in cores·s; +Inf: unknown, and then of two that could be
+	// served the other is.
+	Cost float64
+	// Missed is how many reports in a row missed its SLO beyond their noise. Unknown: nobody
+	// knows what would be enough for it.
+	Missed  int
+	Unknown bool
+	// Window is how long before its time a report covers where reports overlap: as long after a
+	// choice they tell of the time before it, too.
+	Window time.Duration
+}
+
+// Verdict is what a round comes to.
+type Verdict int
+
+const (
+	// Fits: needs fit, and everybody has its entitlement.
+	Fits Verdict = iota
+	// Shared: needs do not fit, and everybody has its entitlement.
+	Shared
+	// Chosen: needs do not fit, and each has the Slice of its turn.
+	Chosen
+)
+
+// Decide returns what a round comes to, with the state and the turns after it, in order of the
+// members, which stay as they are.
+func Decide(s State, r Round) (State, Verdict, []Turn) {
+	d := decision{Round: r, state: s}
+	d.Members = slices.Clone(r.Members)
+	verdict := d.verdict()
+	out := make([]Turn, len(d.Members))
+	for i := range d.Members {
+		out[i] = d.Members[i].Turn
+	}
+	return d.state, verdict, out
+}
+
+// decision is one round under way.
+type decision struct {
+	Round
+	state State
+}
+
+func (d *decision) verdict() Verdict {
+	d.state.Lasts = d.overloaded()
+	switch {
+	case !d.state.Lasts:
+		d.state.ChoseAt, d.state.Capping = time.Time{}, false
+		for i := range d.Members {
+			t := &d.Members[i].Turn
+			t.Held, t.Rank, t.Slice, t.Capped, t.Barred = 0, 0, 0, false, time.Time{}
+		}
+		return Fits
+	case d.Policy == nil:
+		return Shared
+	}
+	d.choose()
+	return Chosen
+}
+
+// overloaded reports whether the members want more than the pool has and one misses its SLO. An
+// overload ends when they want less than those may who are served. Both must last.
+func (d *decision) overloaded() bool {
+	wants, now, misses := 0.0, 0.0, false
+	for i := range d.Members {
+		m := &d.Members[i]
+		if m.Unknown {
+			return false
+		}
+		wants, misses = wants+m.wants(d.Unit), misses || m.Missed > 1
+		now += (m.Turn.now + m.Turn.late) / d.Unit
+	}
+	over, lasts := misses && now > float64(d.Units), sets
+	if d.state.Lasts {
+		over, lasts = wants > full*float64(d.Units), ends
+	}
+	if over == d.state.Lasts {
+		d.state.Since = time.Time{}
+		return over
+	}
+	if d.state.Since.IsZero() {
+		d.state.Since = d.Now
+	}
+	if d.Now.Sub(d.state.Since) < lasts {
+		return d.state.Lasts
+	}
+	d.state.Since = time.Time{}
+	for i := 0; over && i < len(d.Members); i++ { // what is wanted now is believed at once, at most twice as much
+		t := &d.Members[i].Turn
+		t.Wants = math.Max(t.Wants, math.Min(t.now, 2*t.Wants))
+	}
+	return over
+}
+
+// wants is what the requests of a member cost, in units, >= 1.
+func (m *Member) wants(unit float64) float64 {
+	want := math.Max(m.Turn.Wants, m.Turn.Held) / unit
+	if !(want > 0) {
+		want = float64(m.Need)
+	}
+	return math.Max(want, 1)
+}

@@ -1,0 +1,359 @@
+package overload_test
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/overload"
+	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/welfare"
+)
+
+var t0 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+
+func at(seconds int) time.Time { return t0.Add(time.Duration(seconds) * time.Second) }
+
+// world is a pool of one core in units of 0.01 cores, shared by members whose requests cost what
+// costs says, in cores.
+type world struct {
+	state   overload.State
+	members []overload.Member
+	policy  policy.Policy
+}
+
+// newWorld has members a, b, c, … each entitled to an equal part.
+func newWorld(p policy.Policy, n int) *world {
+	w := &world{policy: p}
+	for i := range n {
+		w.members = append(w.members, overload.Member{
+			Workload: policy.Workload{Name: string(rune('a' + i)), Weight: 1, Max: 100, SLO: 0.9, Utility: policy.Linear(0.9),
+				Curve: &trimtab.Curve{Load: 10, Level: 0.9}},
+			Entitled: 1 / float64(n), Missed: 1, Cost: 0.01,
+		})
+	}
+	return w
+}
+
+// second has one second pass in which each member reports a cost and a performance.
+func (w *world) second(t int, costs, performances []float64) overload.Verdict {
+	for i := range w.members {
+		m := &w.members[i]
+		m.Turn.Take(overload.Report{Time: at(t), Performance: &performances[i], SLO: 0.9, Costs: costs[i]})
+		if m.Missed++; performances[i] >= 0.9 {
+			m.Missed = 0
+		}
+	}
+	state, verdict, turns := overload.Decide(w.state, overload.Round{Now: at(t), Units: 100, Unit: 0.01, Policy: w.policy, Members: w.members})
+	w.state = state
+	for i := range turns {
+		w.members[i].Turn = turns[i]
+	}
+	return verdict
+}
+
+func (w *world) slices() (out []int) {
+	for i := range w.members {
+		out = append(out, w.members[i].Turn.Slice)
+	}
+	return out
+}
+
+func (w *world) ranks() (out []int) {
+	for i := range w.members {
+		out = append(out, w.members[i].Turn.Rank)
+	}
+	return out
+}
+
+var none, all = []float64{0, 0, 0}, []float64{1, 1, 1}
+
+func TestWhileNeedsFitNothingIsDecided(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for s := range 60 { // 0.9 of 1 core, and nobody is in time
+		if got := w.second(s, []float64{0.3, 0.3, 0.3}, none); got != overload.Fits {
+			t.Fatalf("second %d: %v", s, got)
+		}
+	}
+	if !reflect.DeepEqual(w.state, overload.State{}) || !reflect.DeepEqual(w.slices(), []int{0, 0, 0}) {
+		t.Errorf("%+v, slices %v", w.state, w.slices())
+	}
+}
+
+// Three that want 0.4 of 1 core each: two fit, with 0.80/0.93 = 0.86. The crumb of each is 1% of
+// 1/3, which is less than a unit: 1. Of the 97 that are left the first has 3/4, 72, the second
+// the rest, 25.
+func TestOfThreeThatDoNotFitTwoAreServedInTurnAndTheThirdHasACrumb(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	want := []overload.Verdict{overload.Fits, overload.Fits, overload.Chosen}
+	for s, v := range want { // needs must not fit for 2 s
+		if got := w.second(s, []float64{0.4, 0.4, 0.4}, none); got != v {
+			t.Fatalf("second %d: %v, want %v", s, got, v)
+		}
+	}
+	if got := w.slices(); !slices.Equal(got, []int{73, 26, 1}) {
+		t.Errorf("slices %v", got)
+	}
+	if got := w.ranks(); !slices.Equal(got, []int{1, 2, 0}) {
+		t.Errorf("ranks %v", got)
+	}
+	if held := w.members[2].Turn.Held; math.Abs(held-0.4) > 1e-9 {
+		t.Errorf("the third is taken to want %v, not what it wanted when it was given up", held)
+	}
+}
+
+func TestAnObjectiveAboutEntitlementsChoosesNobody(t *testing.T) {
+	w := newWorld(nil, 3)
+	for s := range 10 {
+		w.second(s, []float64{0.4, 0.4, 0.4}, none)
+	}
+	if got := w.second(10, []float64{0.4, 0.4, 0.4}, none); got != overload.Shared || w.ranks()[0] != 0 {
+		t.Errorf("%v, ranks %v", got, w.ranks())
+	}
+}
+
+func TestWhatIsNotMissedOrNotKnownIsNoOverload(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"nobody misses": func(w *world) {
+			for s := range 10 {
+				w.second(s, []float64{0.4, 0.4, 0.4}, all)
+			}
+		},
+		"of one nobody knows what would be enough": func(w *world) {
+			w.members[1].Unknown = true
+			for s := range 10 {
+				w.second(s, []float64{0.4, 0.4, 0.4}, none)
+			}
+		},
+		"it lasts less than 2 s": func(w *world) {
+			w.second(0, []float64{0.4, 0.4, 0.4}, none)
+			w.second(1, []float64{0.2, 0.2, 0.2}, none)
+			w.second(2, []float64{0.4, 0.4, 0.4}, none)
+		},
+	} {
+		w := newWorld(welfare.Social{}, 3)
+		if change(w); w.state.Lasts {
+			t.Errorf("%s: %+v", name, w.state)
+		}
+	}
+}
+
+// The dwell is a minute, and who is served may want up to 1.1 of the pool: 0.5 and 0.5 stay.
+func TestWhoIsServedStaysServedWhileThePoolCanServeIt(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	served := []float64{1, 1, 0}
+	for s := range 3 {
+		w.second(s, []float64{0.4, 0.4, 0.4}, none)
+	}
+	for s := 3; s < 200; s++ {
+		w.second(s, []float64{0.5, 0.5, 0.2}, served)
+	}
+	if got := w.ranks(); !slices.Equal(got, []int{1, 2, 0}) {
+		t.Errorf("ranks %v", got)
+	}
+}
+
+// It ends where all want less than 0.93 of the pool: nothing of it is left.
+func TestAfterTheOverloadNothingOfItIsLeft(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for s := range 3 {
+		w.second(s, []float64{0.4, 0.4, 0.4}, none)
+	}
+	last := overload.Chosen
+	for s := 3; s < 120; s++ { // what was wanted is forgotten over 20 s
+		last = w.second(s, []float64{0.2, 0.2, 0.2}, all)
+	}
+	if last != overload.Fits || !reflect.DeepEqual(w.state, overload.State{}) || !slices.Equal(w.slices(), []int{0, 0, 0}) {
+		t.Errorf("%v, %+v, slices %v", last, w.state, w.slices())
+	}
+}
+
+// 10 s after the choice those who are served are late: the third gets a limit, a crumb. Once they
+// are in time it has what they leave, 100 - 1.2·(39+39) = 6.4 units.
+func TestWhereSharesDoNotServeInTimeTheOthersGetALimit(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for s := range 13 {
+		if w.second(s, []float64{0.39, 0.39, 0.39}, none); s < 12 && (w.state.Capping || w.members[2].Turn.Capped) {
+			t.Fatalf("second %d: capped before its time", s)
+		}
+	}
+	if m := w.members[2].Turn; !m.Capped || m.Slice != 1 || w.members[0].Turn.Capped {
+		t.Errorf("%+v", w.members)
+	}
+	w.second(13, []float64{0.39, 0.39, 0.1}, []float64{1, 1, 0})
+	if m := w.members[2].Turn; !m.Capped || m.Slice != 6 {
+		t.Errorf("with the others in time it has %+v", m)
+	}
+	w.second(14, []float64{0.39, 0.39, 0.1}, []float64{1, 0, 0})
+	w.second(15, []float64{0.39, 0.39, 0.1}, []float64{1, 0, 0})
+	if m := w.members[2].Turn; !m.Capped || m.Slice != 1 {
+		t.Errorf("with one late again it has %+v", m)
+	}
+}
+
+// 30 s after the choice the first cannot use its share with limits either, while the second is in
+// time: the first is barred, and the others are served in its place.
+func TestWhoCannotUseItsTurnIsBarredAndAnotherIsServed(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for s := range 34 {
+		w.second(s, []float64{0.4, 0.4, 0.4}, []float64{0, 1, 0})
+	}
+	if got := w.ranks(); !slices.Equal(got, []int{0, 1, 2}) || !w.members[0].Turn.Barred.After(at(34)) {
+		t.Errorf("ranks %v, barred until %v", got, w.members[0].Turn.Barred)
+	}
+}
+
+// Two that were to be served are late: there is no room for both, and none for the third, which
+// wants as much. The first is served alone.
+func TestWhereBothAreLateTheFirstIsServedAlone(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for s := range 40 {
+		w.second(s, []float64{0.46, 0.46, 0.46}, none)
+	}
+	if got := w.ranks(); !slices.Equal(got, []int{1, 0, 0}) {
+		t.Errorf("ranks %v", got)
+	}
+}
+
+// Of equally many that could be served those are whose requests are short, and who is served
+// already stays.
+func TestOfTiesShortRequestsAreServed(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	w.members[0].Cost = 0.05
+	for s := range 3 {
+		w.second(s, []float64{0.4, 0.4, 0.4}, none)
+	}
+	if got := w.ranks(); !slices.Equal(got, []int{0, 1, 2}) {
+		t.Errorf("ranks %v", got)
+	}
+	w.members[0].Cost, w.members[2].Cost = 0.01, 0.05
+	for s := 3; s < 100; s++ {
+		w.second(s, []float64{0.4, 0.4, 0.4}, []float64{0, 1, 1})
+	}
+	if got := w.ranks(); !slices.Equal(got, []int{0, 1, 2}) {
+		t.Errorf("a minute later: ranks %v", got)
+	}
+}
+
+// Needs must fit for 8 s: with 0.2 and 0.2 beside 0.4 that is given up they do, and an overload
+// that is wanted again within that time did not end.
+func TestAnOverloadEndsOnceNeedsFitForSomeTime(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for s := range 3 {
+		w.second(s, []float64{0.4, 0.4, 0.4}, none)
+	}
+	fits, over := []float64{0.2, 0.2, 0.4}, []float64{0.6, 0.6, 0.4}
+	for s := 3; s < 100; s++ {
+		costs := over
+		if s%10 < 5 {
+			costs = fits
+		}
+		if got := w.second(s, costs, []float64{1, 1, 0}); got != overload.Chosen {
+			t.Fatalf("second %d: %v", s, got)
+		}
+	}
+	ended := 0
+	for s := 100; s < 130 && ended == 0; s++ {
+		if w.second(s, fits, []float64{1, 1, 0}) == overload.Fits {
+			ended = s
+		}
+	}
+	if ended < 108 || ended > 115 {
+		t.Errorf("it ended at second %d", ended)
+	}
+}
+
+// Reports that cover 20 s tell of the time before the choice as long after it.
+func TestReportsThatCoverTheTimeBeforeAChoiceSayNothingOfIt(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for i := range w.members {
+		w.members[i].Window = 20 * time.Second
+	}
+	for s := range 33 {
+		if w.second(s, []float64{0.39, 0.39, 0.39}, none); w.state.Capping != (s == 32) {
+			t.Fatalf("second %d: capping %v", s, w.state.Capping)
+		}
+	}
+}
+
+// One alone wants more than all: nobody can be served, and each has its entitlement, 50 units.
+func TestWhereNobodyCanBeServedAllHaveTheirEntitlement(t *testing.T) {
+	w := newWorld(welfare.Social{}, 2)
+	for s := range 5 {
+		w.second(s, []float64{2, 2}, none)
+	}
+	if got := w.slices(); !slices.Equal(got, []int{50, 50}) {
+		t.Errorf("slices %v", got)
+	}
+}
+
+// Guarantees and minimums hold for who is not served.
+func TestWhoIsNotServedKeepsItsGuaranteeAndItsMinimum(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	w.members[1].Guaranteed, w.members[2].Min = 0.05, 7
+	for s := range 3 {
+		w.second(s, []float64{0.8, 0.9, 0.9}, none)
+	}
+	if got := w.slices(); !slices.Equal(got, []int{88, 5, 7}) {
+		t.Errorf("slices %v", got)
+	}
+}
+
+func TestARoundChangesNeitherItsMembersNorTheStateBefore(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for s := range 2 {
+		w.second(s, []float64{0.4, 0.4, 0.4}, none)
+	}
+	before, state := slices.Clone(w.members), w.state
+	round := overload.Round{Now: at(2), Units: 100, Unit: 0.01, Policy: w.policy, Members: w.members}
+	_, one, turns := overload.Decide(w.state, round)
+	_, two, again := overload.Decide(w.state, round)
+	if one != two || !reflect.DeepEqual(turns, again) {
+		t.Errorf("the same round twice: %v %+v, then %v %+v", one, turns, two, again)
+	}
+	for i := range before {
+		if !reflect.DeepEqual(before[i].Turn, w.members[i].Turn) || w.state != state {
+			t.Errorf("member %d became %+v", i, w.members[i].Turn)
+		}
+	}
+}
+
+// 0.4 cores of requests that were answered, and half as many again that wait unseen: 0.6 now.
+// 20 s of another cost are 1 - 1/e of the average.
+func TestWhatIsWantedIsAveragedAndWhatIsHiddenCounts(t *testing.T) {
+	var turn overload.Turn
+	turn.Take(overload.Report{Time: at(0), Costs: 0.4, Hidden: 0.5})
+	if turn.Wants != 0.4 {
+		t.Errorf("the first report: %v", turn.Wants)
+	}
+	turn.Take(overload.Report{Time: at(20), Costs: 0.8})
+	if want := 0.4/math.E + 0.8*(1-1/math.E); math.Abs(turn.Wants-want) > 1e-9 {
+		t.Errorf("wants %v, want %v", turn.Wants, want)
+	}
+	turn.Take(overload.Report{Time: at(21), Costs: math.NaN()})
+	turn.Take(overload.Report{Time: at(22), Costs: -1})
+	if !turn.At.Equal(at(20)) {
+		t.Error("a report without a cost counted")
+	}
+}
+
+func TestATurnOutlivesARestartAndAWrongOneIsRefused(t *testing.T) {
+	turn := overload.Turn{Wants: 0.4, At: at(1), Held: 0.5, Rank: 2, Slice: 30, Capped: true, Served: at(2), Barred: at(3)}
+	b, err := json.Marshal(turn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back overload.Turn
+	if err := json.Unmarshal(b, &back); err != nil || back != turn || !back.Valid() {
+		t.Errorf("%s: %+v, %v", b, back, err)
+	}
+	for _, bad := range []overload.Turn{{Wants: -1}, {Wants: math.Inf(1)}, {Held: math.NaN()}, {Rank: -1}, {Slice: -1}, {Slice: policy.MaxUnits + 1}} {
+		if bad.Valid() {
+			t.Errorf("%+v is valid", bad)
+		}
+	}
+}

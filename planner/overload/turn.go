@@ -1,0 +1,85 @@
+package overload
+
+import (
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab/planner/policy"
+)
+
+const (
+	// jumps is by what factor a report may lie above what was wanted in an overload: while
+	// queues are long, loads have spikes.
+	jumps = 1.5
+	// averaged is the time, in seconds, over which what a workload wants is averaged, inTime
+	// that of one that meets its SLO: no queue hides what it wants.
+	averaged, inTime = 20.0, 5.0
+)
+
+// Turn is what is kept of one workload from round to round. The zero Turn is that of a workload
+// of which nothing is known and nothing was decided.
+type Turn struct {
+	// Wants is what its requests cost, in cores, averaged; 0: not known. At is its time.
+	Wants float64   `json:"wants,omitempty"`
+	At    time.Time `json:"at,omitzero"`
+	// Held is what it wanted when it was given up; 0: it was not, or met its SLO since.
+	Held float64 `json:"held,omitempty"`
+	// Rank is when it is served, from 1; 0: it is not. Slice is its share, in units; 0: none
+	// was decided.
+	Rank  int `json:"place,omitempty"`
+	Slice int `json:"slice,omitempty"`
+	// Capped: the share is a limit, too.
+	Capped bool `json:"capped,omitempty"`
+	// Served is when it last had half of what its SLO asks for; Barred until when it is not
+	// served, since it could not use a share.
+	Served time.Time `json:"served,omitzero"`
+	Barred time.Time `json:"barred,omitzero"`
+	// now is what the requests of the latest report cost, late what works off those that
+	// wait, in cores.
+	now, late float64
+}
+
+// Report is what one report tells of a workload.
+type Report struct {
+	Time time.Time
+	// Performance is what was measured; nil: missing. SLO is what is asked for.
+	Performance *float64
+	SLO         float64
+	// Costs is what its requests cost, in cores: cost · load; negative or NaN: unknown.
+	Costs float64
+	// Late is what works off the requests that wait, in cores. Hidden is the part by which
+	// more arrives than was answered, guessed where nobody knows what waits.
+	Late, Hidden float64
+}
+
+// Take enters a report.
+func (t *Turn) Take(r Report) {
+	if r.Performance != nil && *r.Performance >= r.SLO {
+		t.Held = 0
+	}
+	if r.Performance != nil && *r.Performance >= r.SLO/2 {
+		t.Served = r.Time
+	}
+	if !(r.Costs >= 0) {
+		return
+	}
+	keep := 0.0
+	if since := r.Time.Sub(t.At).Seconds(); !t.At.IsZero() && since < 4*averaged {
+		over := averaged
+		if r.Performance != nil && *r.Performance >= r.SLO {
+			over = inTime
+		}
+		keep = math.Exp(-math.Max(since, 0) / over)
+	}
+	t.now = r.Costs
+	if t.Slice > 0 && t.Wants > 0 {
+		t.now = math.Min(t.now, jumps*t.Wants)
+	}
+	t.Wants, t.At = keep*t.Wants+(1-keep)*t.now, r.Time
+	t.now, t.late = t.now*(1+r.Hidden), r.Late
+}
+
+// Valid reports whether the turn is one that Take and Decide can make.
+func (t *Turn) Valid() bool {
+	return t.Wants >= 0 && t.Wants < 1e15 && t.Held >= 0 && t.Held < 1e15 && t.Slice >= 0 && t.Slice <= policy.MaxUnits && t.Rank >= 0
+}

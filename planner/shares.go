@@ -1,0 +1,153 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/entitlement"
+	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/overload"
+	"github.com/trimtab/trimtab/planner/policy"
+)
+
+// Where amounts are shares by weight below one limit, there is nothing to decide while the
+// needs fit: everybody has its entitlement, and the kernel shares what it leaves idle. Package
+// overload decides what is done otherwise.
+
+// weigh sets the aims of the free seats that are in where all of them share by weight, and
+// reports whether it did.
+func (r *decision) weigh(in func(*seat) bool) bool {
+	asked, fresh := r.asked(in)
+	if len(asked) == 0 || r.planner.cfg.Guard.Disabled || slices.ContainsFunc(asked, func(s *seat) bool { return !s.shared() || s.resource > 0 }) {
+		return false
+	}
+	if !fresh {
+		return true
+	}
+	if all := r.berths(asked); len(all) > 1 {
+		r.shares(asked, all)
+		return true
+	}
+	p, entitled := r.planner, r.entitlements()
+	round := overload.Round{Now: r.now, Units: r.left(asked), Unit: p.cfg.Unit, Groups: p.groupsOf(), Stop: p.cfg.Stop}
+	if p.traits.Sums {
+		round.Policy = p.cfg.Policy
+	}
+	for _, s := range asked {
+		m := overload.Member{Workload: s.claim(), Turn: s.turn, Entitled: entitled[s.Name], Guaranteed: s.dial.Guarantee,
+			Cost: math.Inf(1), Missed: s.missed, Unknown: s.estimate.Cost == nil && s.unserved(), Waiting: s.waiting(),
+			Window: s.estimate.Window.Duration()}
+		if s.estimate.Cost != nil {
+			m.Cost = *s.estimate.Cost
+		}
+		if !(math.Max(s.turn.Wants, s.turn.Held) > 0) {
+			m.Need = s.needAt(-1)
+		}
+		round.Members = append(round.Members, m)
+	}
+	state, what, turns := overload.Decide(p.overload, round)
+	p.overload = state
+	for i, s := range asked {
+		switch s.turn = turns[i]; what {
+		case overload.Fits:
+			s.rest(entitled[s.Name], "needs fit; the kernel shares")
+		case overload.Shared:
+			s.rest(entitled[s.Name], "needs do not fit; the kernel shares by entitlement")
+		case overload.Chosen:
+			s.serveInTurn()
+		}
+	}
+	return true
+}
+
+// reportOf is what an estimate tells of a workload in an overload. Its load is that of the
+// report: what was used since tells of a backlog that is worked off.
+func reportOf(e *trimtab.Estimate, slo float64) overload.Report {
+	out := overload.Report{Time: e.Time, Performance: e.Performance, SLO: slo, Costs: -1}
+	load := inputOf(e, trimtab.Load)
+	if load < 0 && e.Load != nil {
+		load = e.Load.Now
+	}
+	if e.Cost != nil {
+		out.Costs = *e.Cost * load
+	}
+	switch {
+	case e.Backlog != nil:
+		out.Late = *e.Backlog / drain
+	case e.Stopped > 1: // what is answered is what the limit lets through
+		out.Hidden = math.Min(growing*float64(e.Stopped), growth)
+	}
+	return out
+}
+
+// entitlements is what each workload of the pool is entitled to of its first resource, by name.
+func (r *decision) entitlements() map[string]float64 {
+	p, least := r.planner, map[string]float64{}
+	for _, s := range r.seats {
+		if s.resource == 0 {
+			least[s.Name] = float64(s.lo) * s.of.Unit
+		}
+	}
+	var members []entitlement.Member
+	for _, w := range p.workloads {
+		if d := w.dials[0]; d != nil {
+			members = append(members, entitlement.Member{Name: w.Name, Group: w.Group, Part: entitlement.Part{Weight: w.Weight, Least: math.Max(d.Guarantee, least[w.Name])}})
+		}
+	}
+	return entitlement.Divide(p.resources[0].Capacity, members, p.entitledGroups())
+}
+
+// entitledGroups are the groups that have a weight or a guarantee of their own, by path.
+func (p *Planner) entitledGroups() map[string]entitlement.Part {
+	groups := make(map[string]entitlement.Part, len(p.cfg.Groups))
+	for _, g := range p.cfg.Groups {
+		groups[g.Path] = entitlement.Part{Weight: g.Weight, Least: g.Guarantee}
+	}
+	return groups
+}
+
+// rest has a seat keep its entitlement e, or go back to it.
+func (s *seat) rest(e float64, detail string) {
+	s.solved, s.served = true, true
+	s.binding = trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}
+	s.aim = policy.UpUnits(s.now, s.of.Unit)
+	if math.Abs(e-s.now) >= s.of.Unit {
+		s.aim = min(max(int(math.Round(e/s.of.Unit)), s.lo), s.hi)
+		s.binding = trimtab.Binding{Kind: trimtab.BindingNeed, Detail: detail}
+		return
+	}
+	s.stays = true
+}
+
+// serveInTurn has a seat go to the share of its turn.
+func (s *seat) serveInTurn() {
+	s.solved, s.aim = true, s.turn.Slice
+	detail := "needs do not fit; it has what those leave who are served"
+	if s.turn.Rank > 0 {
+		detail = fmt.Sprintf("needs do not fit; it is served, number %d in turn", s.turn.Rank)
+	}
+	s.binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: detail}
+	if s.stays = math.Abs(float64(s.aim)*s.of.Unit-s.now) < s.of.Unit; s.stays {
+		s.aim = policy.UpUnits(s.now, s.of.Unit)
+	}
+}
+
+// capped reports whether a share is to be a limit, too: of who is not served, while others are.
+// By its weight alone it would use the limit of all up on CPUs on which those do not work.
+func (s *seat) capped(k *instance) bool {
+	return s.shared() && s.free && (s.turn.Capped || k.capped)
+}
+
+// recaps reports whether a knob is to be capped that is not, or the other way round.
+func (s *seat) recaps(k *instance) bool { return k.Held.Shared && k.Held.Capped != s.capped(k) }
+
+// bounded takes out of a wish to the guard what is meant for quotas, where the seat has a share
+// by weight: a lower share takes away only what somebody else wants.
+func (s *seat) bounded(w guard.Workload) guard.Workload {
+	if s.shared() && s.free {
+		w.Harms, w.Safe, w.Last = false, math.Max(s.target, s.of.Unit), guard.Move{}
+	}
+	return w
+}

@@ -1,0 +1,110 @@
+// Package stall keeps for how long a workload may stand still in a period of its quota
+// without harm to the SLO of anybody whose requests it serves:
+//
+//	base    = least of what the SLOs leave it          by contributions to tails
+//	budget ·= base / base of before                    when that changes by more than a tenth
+//	budget ·= 0.7   where more than the error budget was late, 1.05 where less than half was
+//
+// All are in seconds a period of 100 ms. What was learnt from requests that were late stays
+// when contributions change. The package decides no quota.
+package stall
+
+import (
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+const (
+	// Most is the longest that a budget gets. first is where one begins that nothing tells
+	// of, least the shortest.
+	Most, first, least = 0.07, 0.05, 0.01
+	// falls and rises are what a budget is multiplied by where more than the
+	// error budget was late, and where less than half was.
+	falls, rises = 0.7, 1.05
+	// mostEntries bounds the workloads whose requests one workload is known to serve.
+	mostEntries = 64
+	// same is the relative difference between two bases that changes nothing.
+	same = 0.1
+)
+
+// Budget is that of one workload. The zero Budget is not known yet.
+type Budget struct {
+	// Seconds is the budget; 0: not known.
+	Seconds float64
+	// base is what contributions left when Seconds last followed them; 0: not known.
+	base float64
+	// told is what they leave now, by the workload whose requests it serves.
+	told map[string]entry
+	// corrected is the time of the estimate that it was last corrected by.
+	corrected time.Time
+}
+
+// entry is what the SLO of one workload leaves.
+type entry struct {
+	seconds float64
+	at      time.Time
+}
+
+// Tell takes in what the SLO of a workload leaves one that serves its requests.
+func (b *Budget) Tell(now time.Time, workload string, seconds float64) {
+	if b.told == nil {
+		b.told = map[string]entry{}
+	}
+	if _, known := b.told[workload]; known || len(b.told) < mostEntries {
+		b.told[workload] = entry{seconds, now}
+	}
+}
+
+// Follow has the budget begin at what contributions leave it, or follow them in proportion.
+// What was told longer ago than old is forgotten. earlier is the budget that an earlier planner
+// gave, which had its own reasons; 0: none.
+func (b *Budget) Follow(now time.Time, old time.Duration, earlier float64) {
+	base, told := b.leaves(now, old)
+	switch {
+	case b.Seconds == 0 && earlier > 0:
+		b.Seconds = earlier
+		if told {
+			b.base = base
+		}
+	case b.Seconds == 0:
+		b.Seconds, b.base = base, base
+	case told && b.base == 0:
+		b.base = base
+	case told && math.Abs(base-b.base) > same*b.base:
+		b.Seconds = math.Min(Most, math.Max(least, b.Seconds*base/b.base))
+		b.base = base
+	}
+}
+
+// leaves is the least of what the SLOs leave; first where nothing tells.
+func (b *Budget) leaves(now time.Time, old time.Duration) (seconds float64, told bool) {
+	seconds = Most
+	for workload, e := range b.told {
+		if now.Sub(e.at) > old {
+			delete(b.told, workload)
+			continue
+		}
+		seconds, told = math.Min(seconds, e.seconds), true
+	}
+	if !told {
+		return first, false
+	}
+	return math.Max(least, seconds), true
+}
+
+// Correct moves the budget by what was late of the requests, once for each report; nil: there
+// is none.
+func (b *Budget) Correct(e *trimtab.Estimate, slo float64) {
+	if e == nil || e.Performance == nil || e.Hold != nil || slo >= 1 || !e.Time.After(b.corrected) {
+		return
+	}
+	b.corrected = e.Time
+	switch late := (1 - *e.Performance) / (1 - slo); {
+	case late > 1:
+		b.Seconds = math.Max(least, b.Seconds*falls)
+	case late < 0.5:
+		b.Seconds = math.Min(Most, b.Seconds*rises)
+	}
+}
