@@ -8,7 +8,7 @@ import (
 
 // boundBy names what of the cluster, or which group above, bounds size or number of its
 // instances where they are at their most; "": nothing does.
-func (s *seat) boundBy() string {
+func boundBy(s *seat) string {
 	if s.now < (float64(s.hi)-1)*s.of.Unit {
 		return ""
 	}
@@ -37,8 +37,8 @@ func allows(st *trimtab.Standing) string {
 	return " allows no more"
 }
 
-// above names what lets an instance have less than is declared, for a list of reasons.
-func (s *seat) above() string {
+// aboveOf names what lets an instance have less than is declared, for a list of reasons.
+func aboveOf(s *seat) string {
 	for i := range s.knobs {
 		if st := s.knobs[i].Held.Standing; st != nil && st.Caps {
 			return fmt.Sprintf(": %s gives %s", st.By, s.amount(st.Most))

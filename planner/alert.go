@@ -28,7 +28,7 @@ func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 	if w != nil && !p.recent.again(a) {
 		w.loan, news = w.loan.Note(now, a, p.cfg.AlertHold)
 	}
-	if !news || !p.counts.leading || p.late(now, a.Time) {
+	if !news || !p.counts.leading || lateFor(p, now, a.Time) {
 		p.counts.ignored["alert"]++
 		return nil
 	}
@@ -50,8 +50,8 @@ func (p *Planner) lapses(now time.Time) (out []trimtab.Value) {
 	return out
 }
 
-// alarms are the alerts that fire, by workload; nil: none does.
-func (p *Planner) alarms() map[string]trimtab.Alarm {
+// alarmsOf are the alerts that fire, by workload; nil: none does.
+func alarmsOf(p *Planner) map[string]trimtab.Alarm {
 	var all map[string]trimtab.Alarm
 	for _, w := range p.workloads {
 		a, fires := w.loan.Alarm()

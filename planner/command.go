@@ -6,9 +6,9 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// late tells that something was asked for so long ago that a plan of then
+// lateFor tells that something was asked for so long ago that a plan of then
 // would have run out: it must not act on a state that nobody had before them.
-func (p *Planner) late(now, asked time.Time) bool { return now.Sub(asked) > p.cfg.Lease }
+func lateFor(p *Planner, now, asked time.Time) bool { return now.Sub(asked) > p.cfg.Lease }
 
 // command does what a person asks. Repeated commands change nothing, and late
 // ones change only what lasts: a pause holds until it is ended.
@@ -27,14 +27,14 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 		case c.Verb == trimtab.Pause:
 			p.wanted = nil
 		default:
-			p.takeBack()
+			takeBack(p)
 		}
 		if changed {
 			return p.start(now, trimtab.Cause{Kind: trimtab.CauseKind(c.Verb)})
 		}
 		return nil
 	case trimtab.Round:
-		if !c.Time.After(p.asked) || p.late(now, c.Time) {
+		if !c.Time.After(p.asked) || lateFor(p, now, c.Time) {
 			break
 		}
 		p.asked = soonest(c.Time, now)
@@ -59,7 +59,7 @@ func soonest(a, b time.Time) time.Time {
 }
 
 // takeBack ends every release, as a resume does in the actuators.
-func (p *Planner) takeBack() {
+func takeBack(p *Planner) {
 	for _, w := range p.workloads {
 		w.released = false
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/policy"
 )
@@ -52,7 +53,7 @@ type Config struct {
 	Guard guard.Config
 	// Fast gives hosts envelopes within which they move quotas of CPU time by themselves;
 	// nil: none.
-	Fast *Fast
+	Fast *envelope.Rules
 	// Shared tells that several hosts have knobs of the pool: then what each of them
 	// says it has bounds it, even while one alone was heard of.
 	Shared bool

@@ -6,32 +6,11 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner/stall"
+	"github.com/trimtab/trimtab/planner/envelope"
 )
 
-// Fast says within what hosts may move quotas between rounds. Its zero values stand for
-// the defaults.
-type Fast struct {
-	// Floor is the least of a workload's target that is never lent, in (0, 1]. Default 0.3.
-	Floor float64
-	// Ceiling is the most of its target that it may borrow up to, >= 1. Default 4.
-	Ceiling float64
-	// Budget is the longest time that a workload may stand still in a period of 100 ms, in
-	// seconds. Less is readier, and costs more. Default 0.07.
-	Budget float64
-	// Burst is how much of its target a workload may save in the kernel, in [0, 1].
-	Burst float64
-}
-
-const (
-	defaultFloor, defaultCeiling, defaultBudget = 0.3, 4.0, stall.Most
-	// contributionRounds is for how many rounds contributions count that are not told again.
-	contributionRounds = 20
-	// lateShare of the error budget is what stalls beyond the budget may take.
-	lateShare = 0.6
-	// sameEnvelope is the relative difference that is not worth an envelope.
-	sameEnvelope = 0.04
-)
+// contributionRounds is for how many rounds contributions count that are not told again.
+const contributionRounds = 20
 
 // hear starts the rounds that fast loops ask for: once per knob and ask, and once per gap
 // and workload, as alerts do.
@@ -58,9 +37,29 @@ func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) 
 	return out
 }
 
+// lent is what a plan says to hosts that move quotas: the envelopes of knobs that stay, and how
+// much each host may lend beyond the targets.
+type lent struct {
+	within   []trimtab.Enveloped
+	lendable map[string]float64
+}
+
+// lending is the pass that finds it out.
+type lending struct {
+	*decision
+	lent
+}
+
+// lend says within what hosts may move quotas until the next plan.
+func (r *decision) lend() {
+	pass := lending{decision: r}
+	pass.envelopes()
+	r.lent = pass.lent
+}
+
 // envelopes adds to the actions within what hosts may move the knobs until the next plan,
 // gives those that stay an envelope where theirs is another, and says what may be lent.
-func (r *decision) envelopes() {
+func (r *lending) envelopes() {
 	p := r.planner
 	if p.resources[0].Name != trimtab.CPU {
 		return
@@ -94,9 +93,8 @@ func (r *decision) envelopes() {
 				continue
 			}
 			a.Envelope = r.envelope(s, k, a.Set.Value)
-			if a.Set.Less(a.Expect) && a.Envelope.Borrow {
-				// What is taken can be borrowed back at once, until the next round.
-				a.Envelope.Ceiling = math.Max(a.Envelope.Ceiling, math.Min(k.most, or(p.cfg.Fast.Ceiling, defaultCeiling)*k.now))
+			if a.Set.Less(a.Expect) {
+				p.cfg.Fast.Back(a.Envelope, k.now, k.most)
 			}
 			left -= math.Max(0, k.set-k.now)
 		}
@@ -110,7 +108,7 @@ func (r *decision) envelopes() {
 
 // noEnvelopes ends the envelopes that an earlier configuration gave to knobs of which
 // the plan says nothing else.
-func (r *decision) noEnvelopes(free func(trimtab.KnobID) bool) {
+func (r *lending) noEnvelopes(free func(trimtab.KnobID) bool) {
 	for _, s := range r.seats {
 		for i := range s.knobs {
 			if k := &s.knobs[i]; s.resource == 0 && inForce(k) != nil && free(k.KnobID) {
@@ -130,7 +128,7 @@ func inForce(k *instance) *trimtab.Envelope {
 }
 
 // keep gives a knob that stays its envelope, where it has another or none.
-func (r *decision) keep(s *seat, k *instance) {
+func (r *lending) keep(s *seat, k *instance) {
 	if k.found.Unlimited || k.stuck || k.Held.Problem != "" || k.found.Value <= 0 {
 		return
 	}
@@ -138,42 +136,19 @@ func (r *decision) keep(s *seat, k *instance) {
 		return // the host said why it takes none
 	}
 	want := r.envelope(s, k, k.found.Value)
-	if has := inForce(k); has == nil || !alike(has, want) {
+	if has := inForce(k); has == nil || !envelope.Alike(has, want) {
 		r.within = append(r.within, trimtab.Enveloped{KnobID: k.KnobID, At: k.found, Envelope: want})
 	}
 }
 
-// alike reports whether a host loses nothing by keeping the envelope that it has.
-func alike(a, b *trimtab.Envelope) bool {
-	near := func(x, y float64) bool { return math.Abs(x-y) <= sameEnvelope*math.Max(x, y)+1e-9 }
-	return a.Lend == b.Lend && a.Borrow == b.Borrow && near(a.Floor, b.Floor) && near(a.Target, b.Target) && near(a.Ceiling, b.Ceiling) &&
-		near(float64(a.Budget), float64(b.Budget)) && near(a.Late, b.Late) && near(a.Burst, b.Burst)
-}
-
-// envelope is what one instance may be moved within, at a target. What the instance may
-// have at most bounds the ceiling, what it must have the floor.
-func (r *decision) envelope(s *seat, k *instance, target float64) *trimtab.Envelope {
-	f := r.planner.cfg.Fast
-	e := &trimtab.Envelope{
-		Floor: math.Min(target, math.Max(math.Max(k.Held.Min, k.Held.Floor), or(f.Floor, defaultFloor)*target)), Target: target,
-		Ceiling: math.Max(target, math.Min(k.most, or(f.Ceiling, defaultCeiling)*target)),
-		Budget:  trimtab.Seconds(math.Min(s.stall.Seconds, or(f.Budget, defaultBudget))), Late: s.late(),
-		Lend: true, Borrow: true, Burst: f.Burst * target,
-	}
-	return e
-}
-
-// late is the share of the time that a workload may stand still beyond its budget.
-func (s *seat) late() float64 {
-	if s.SLO >= 1 {
-		return lateShare / 100
-	}
-	return math.Min(0.05, lateShare*(1-s.SLO))
+// envelope is what one instance may be moved within, at a target.
+func (r *lending) envelope(s *seat, k *instance, target float64) *trimtab.Envelope {
+	return r.planner.cfg.Fast.Of(envelope.Instance{Target: target, Least: math.Max(k.Held.Min, k.Held.Floor), Most: k.most, Stall: s.stall.Seconds, SLO: s.SLO})
 }
 
 // correct moves how long a workload may stand still by what contributions leave it and by what
 // was late of its requests.
-func (r *decision) correct(s *seat) {
+func (r *lending) correct(s *seat) {
 	earlier := 0.0
 	for i := range s.knobs {
 		if e := inForce(&s.knobs[i]); e != nil {
@@ -202,12 +177,4 @@ func (p *Planner) contribute(now time.Time, c *trimtab.Contributions) {
 	for w, v := range least {
 		w.stall.Tell(now, c.Workload, v)
 	}
-}
-
-// or is v, or what stands for 0.
-func or(v, otherwise float64) float64 {
-	if v == 0 {
-		return otherwise
-	}
-	return v
 }

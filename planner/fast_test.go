@@ -7,12 +7,13 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
 )
 
 // fastLender is a lender whose plans have envelopes.
-func fastLender(t testing.TB, f *planner.Fast) *lender {
+func fastLender(t testing.TB, f *envelope.Rules) *lender {
 	t.Helper()
 	cfg := pool(fair.NJCPolicy{}, trimtab.Act)
 	cfg.Guard, cfg.Round, cfg.Lease, cfg.StaleAfter, cfg.Step, cfg.Fast = guard.Config{}, 10*time.Second, time.Hour, time.Hour, 30, f
@@ -36,7 +37,7 @@ func (l *lender) begin(h *trimtab.Holding) []*trimtab.Plan {
 }
 
 func TestEveryKnobThatActsGetsAnEnvelopeAndTheHostWhatItMayLend(t *testing.T) {
-	l := fastLender(t, &planner.Fast{Burst: 1})
+	l := fastLender(t, &envelope.Rules{Burst: 1})
 	plans := l.begin(l.host.holding(l.now))
 	if len(plans) == 0 {
 		t.Fatal("no plan")
@@ -72,7 +73,7 @@ func TestEveryKnobThatActsGetsAnEnvelopeAndTheHostWhatItMayLend(t *testing.T) {
 }
 
 func TestAnEnvelopeThatAHostFollowsIsNotSentAgain(t *testing.T) {
-	l := fastLender(t, &planner.Fast{Burst: 1})
+	l := fastLender(t, &envelope.Rules{Burst: 1})
 	within := map[string]*trimtab.Envelope{}
 	for _, p := range l.begin(l.host.holding(l.now)) {
 		for _, e := range p.Envelopes {
@@ -131,7 +132,7 @@ func TestWithoutTheFastLoopPlansHaveNoEnvelopesAndEndThoseThatAreThere(t *testin
 }
 
 func TestALoanThatLastsStartsOneRoundHoweverOftenItIsHeardOf(t *testing.T) {
-	l := fastLender(t, &planner.Fast{})
+	l := fastLender(t, &envelope.Rules{})
 	l.begin(l.host.holding(l.now))
 	l.now = l.now.Add(time.Second)
 	rounds := 0
@@ -186,7 +187,7 @@ func (l *lender) follow(has map[string]*trimtab.Envelope, borrowed float64) {
 }
 
 func TestContributionsDivideWhatTheSLOLeavesAmongTheBudgetsOfStalls(t *testing.T) {
-	l := fastLender(t, &planner.Fast{})
+	l := fastLender(t, &envelope.Rules{})
 	tail := &trimtab.Contributions{Workload: "a", Time: l.now, SLO: 0.2, Quantile: 0.99, Levels: 2, Servpods: []trimtab.Servpod{
 		{Component: "a", Sojourn: 0.02, Contribution: 3}, {Component: "b", Sojourn: 0.02, Contribution: 1}, {Component: "elsewhere"}}}
 	l.take(tail)

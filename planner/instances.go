@@ -135,9 +135,9 @@ func effective(all []instance, of func(*instance) float64) float64 {
 	return least
 }
 
-// own is what the instances that can be turned have beyond their parts of what the
+// ownOf is what the instances that can be turned have beyond their parts of what the
 // workload has: Σ_i max(0, a_i − f_i now).
-func (s *seat) own() (sum float64) {
+func ownOf(s *seat) (sum float64) {
 	if len(s.knobs) < 2 {
 		return 0
 	}
@@ -200,7 +200,7 @@ func (r *decision) locate(prob *policy.Problem, asked []*seat, others *ledger.Co
 		if s.countsUp() {
 			continue
 		}
-		prob.Workloads[j].Parts = s.parts(at)
+		prob.Workloads[j].Parts = partsOf(s, at)
 		for _, part := range prob.Workloads[j].Parts {
 			least[part.Host] += part.Share * float64(prob.Workloads[j].Min)
 		}
@@ -223,9 +223,9 @@ func bounded(left []float64, k *instance) bool {
 	return left != nil && !math.IsInf(left[k.site], 1)
 }
 
-// parts returns the seat's load shares by host, in order of host, of those that are
+// partsOf returns the seat's load shares by host, in order of host, of those that are
 // at a place, after 1.
-func (s *seat) parts(at []int) []policy.Part {
+func partsOf(s *seat, at []int) []policy.Part {
 	parts := make([]policy.Part, 0, len(s.knobs))
 	for i := range s.knobs {
 		k := &s.knobs[i]
@@ -372,7 +372,7 @@ func (r *decision) amounts(moving []*seat, left []float64) {
 		switch {
 		case set < s.grant.Set-u:
 			s.level(set)
-			s.grant.Set, s.grant.Binding = set, trimtab.Binding{Kind: trimtab.BindingHost, Detail: s.tightest()}
+			s.grant.Set, s.grant.Binding = set, trimtab.Binding{Kind: trimtab.BindingHost, Detail: tightestOf(s)}
 		case len(s.knobs) == 1:
 			s.knobs[0].set = s.grant.Set // which is whole units, and perhaps no whole quanta
 		default:
@@ -397,8 +397,8 @@ func (s *seat) uneven(over bool) bool {
 	})
 }
 
-// levels says why instances of a workload that stays are lowered.
-func (s *seat) levels(resource string) string {
+// levelsOf says why instances of a workload that stays are lowered.
+func levelsOf(s *seat, resource string) string {
 	are := "are"
 	if !s.writes() {
 		are = "would be"
@@ -417,8 +417,8 @@ func (s *seat) level(target float64) {
 	}
 }
 
-// tightest names the host of the instance that has least of its share.
-func (s *seat) tightest() string {
+// tightestOf names the host of the instance that has least of its share.
+func tightestOf(s *seat) string {
 	least, host := math.Inf(1), ""
 	for i := range s.knobs {
 		if k := &s.knobs[i]; k.set/k.share < least {
@@ -486,8 +486,8 @@ func (s *seat) median() (float64, bool) {
 	return (others[(len(others)-1)/2] + others[len(others)/2]) / 2, true
 }
 
-// part says why one of several instances gets what it gets.
-func (s *seat) part(k *instance, why string) string {
+// partWhy says why one of several instances gets what it gets.
+func partWhy(s *seat, k *instance, why string) string {
 	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.of.Name, v) }
 	from, to := show(k.found), show(trimtab.Units(k.set))
 	if k.placed {

@@ -5,13 +5,14 @@ import (
 	"math"
 	"slices"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/audit"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // groupsOf returns the declared groups in order of path.
-func (p *Planner) groupsOf() []policy.Group {
+func groupsOf(p *Planner) []policy.Group {
 	out := make([]policy.Group, 0, len(p.cfg.Groups))
 	for _, g := range p.cfg.Groups {
 		weight := g.Weight
@@ -30,8 +31,8 @@ func (p *Planner) groupsOf() []policy.Group {
 	return out
 }
 
-// judge audits what the workloads have, and what the solver wants for them.
-func (r *decision) judge() {
+// fairness audits what the workloads have, and what the solver wants for them.
+func fairness(r *decision) *trimtab.Audit {
 	p := r.planner
 	now, target := &audit.Pool{}, &audit.Pool{}
 	for i, of := range p.resources {
@@ -65,10 +66,10 @@ func (r *decision) judge() {
 		}
 	}
 	if len(members) == 0 {
-		return
+		return nil
 	}
 	weights := map[string]float64{}
-	for _, g := range p.groupsOf() {
+	for _, g := range groupsOf(p) {
 		weights[g.Path] = g.Weight
 	}
 	for i, e := range audit.Entitlements(members, weights) {
@@ -87,18 +88,19 @@ func (r *decision) judge() {
 	}
 	for i := range rest {
 		others.Has[i] = rest[i].Sum()
-		r.rooms(i, rest[i].Room(), now.Tenants, target.Tenants)
+		rooms(r, i, rest[i].Room(), now.Tenants, target.Tenants)
 	}
 	now.Tenants, target.Tenants = append(now.Tenants, others), append(target.Tenants, others)
-	r.audit = audit.Of(now)
+	out := audit.Of(now)
 	f := audit.FairnessOf(target)
-	r.audit.Target = &f
+	out.Target = &f
+	return out
 }
 
 // rooms tells the tenants, in order of the seats, how much more of a resource their
 // hosts have for them, now and once all have what is wanted; wanted is what the hosts
 // have beside all seats, nil where there is one.
-func (r *decision) rooms(resource int, wanted []float64, now, target []audit.Tenant) {
+func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tenant) {
 	left := r.believed(resource).Room()
 	if left == nil {
 		return

@@ -74,10 +74,8 @@ type number struct {
 	// from is the number that an action found that went out, to what it sets.
 	from, to int
 	minute   replicas.Minute
-	// idle is the time that it has no load, where it may go to zero, and blind since when that
-	// is not known, which a new process counts anew.
-	idle  idle
-	blind time.Time
+	// idle is the time that it has no load, where it may go to zero.
+	idle replicas.Idle
 }
 
 // life is one instance's.
@@ -97,8 +95,8 @@ func (n *number) sent(a *trimtab.Action) {
 	n.from, n.to = int(a.Expect.Value), int(a.Set.Value)
 }
 
-// countChanges takes in numbers that were written, by which rates are bounded.
-func (p *Planner) countChanges(now time.Time, o *trimtab.Outcome) {
+// noteNumbers takes in numbers that were written, by which rates are bounded.
+func noteNumbers(p *Planner, now time.Time, o *trimtab.Outcome) {
 	for i := range o.Results {
 		r := &o.Results[i]
 		w := p.byName[r.Workload]
@@ -135,7 +133,7 @@ func (p *Planner) observe(now time.Time, h *trimtab.Holding) {
 				w.number.state.Startup.Observe(now.Sub(l.since))
 			}
 		}
-		if news && p.smaller(w, t) {
+		if news && smallerThan(p, w, t) {
 			p.came = w.Name
 		}
 	}
@@ -149,8 +147,8 @@ func (p *Planner) observe(now time.Time, h *trimtab.Holding) {
 	}
 }
 
-// smaller reports whether another instance that serves has more than this one.
-func (p *Planner) smaller(w *workload, t *trimtab.KnobState) bool {
+// smallerThan reports whether another instance that serves has more than this one.
+func smallerThan(p *Planner, w *workload, t *trimtab.KnobState) bool {
 	return w.Mode == trimtab.Act && slices.ContainsFunc(p.ledger.Of(w.Name, t.Resource), func(k *ledger.Knob) bool {
 		return !k.Gone() && k.Held.Serves() && t.Now.Less(k.Held.Now)
 	})
@@ -232,19 +230,19 @@ func (r *decision) countable(s *seat) {
 	if !s.countsUp() {
 		return
 	}
-	size, least := s.mostSize(), s.dial.Min
+	size, least := mostSizeOf(s), s.dial.Min
 	if s.sizeFixed() {
 		size, least = s.now/float64(len(s.knobs)), s.now/float64(len(s.knobs))
 		s.easy = policy.UpUnits(s.now, s.of.Unit)
 	}
-	most := float64(min(s.Count.Max, int(math.Max(s.mostCount(), 1))))
+	most := float64(min(s.Count.Max, int(math.Max(mostCountOf(s), 1))))
 	s.hi = max(s.hi, policy.DownUnits(math.Min(most*size, s.of.Capacity), s.of.Unit))
 	s.lo = min(s.lo, max(policy.UpUnits(least*float64(s.Count.Min), s.of.Unit), 1))
 }
 
-// mostSize is the largest size of an instance that is declared and that the cluster
+// mostSizeOf is the largest size of an instance that is declared and that the cluster
 // allows.
-func (s *seat) mostSize() float64 {
+func mostSizeOf(s *seat) float64 {
 	most := s.Max
 	for i := range s.knobs {
 		if st := s.knobs[i].Held.Standing; st != nil && st.Most > 0 {
@@ -265,8 +263,8 @@ func (s *seat) sizeFixed() bool {
 	return s.Mode == trimtab.Act && s.barred != "" && s.scale != nil && s.scale.Held.Problem == "" && s.scale.Held.Barred == ""
 }
 
-// mostCount is the largest number that quotas leave.
-func (s *seat) mostCount() float64 {
+// mostCountOf is the largest number that quotas leave.
+func mostCountOf(s *seat) float64 {
 	if st := s.scale.Held.Standing; st != nil && st.Most > 0 {
 		return st.Most
 	}
@@ -285,7 +283,7 @@ type numbered struct {
 func (n *numbered) moves() bool { return n.to != n.from }
 
 // numbers divides what seats are to have into size and number.
-func (r *decision) numbers() {
+func (r counting) numbers() {
 	var seats []*seat
 	idle := r.idle(0, r.believed(0))
 	left, now := idle, math.Max(idle, 0)
@@ -314,7 +312,7 @@ func (r *decision) numbers() {
 
 // numberOf decides on one seat, with so much left of the pool, of which so much is free
 // at once, and on its nodes. It returns what is left after it.
-func (r *decision) numberOf(s *seat, left, free float64, hosts []float64) float64 {
+func (r counting) numberOf(s *seat, left, free float64, hosts []float64) float64 {
 	w, index := r.asWorkload(s)
 	state := &s.number.state
 	switch {
@@ -372,11 +370,11 @@ func roomOf(s *seat, hosts []float64) map[string]float64 {
 
 // asWorkload is the seat as package replicas sees it, and at which of the seat's knobs
 // each of its instances is; -1: it serves nothing, or cannot be turned.
-func (r *decision) asWorkload(s *seat) (*replicas.Workload, []int) {
+func (r counting) asWorkload(s *seat) (*replicas.Workload, []int) {
 	scale, c := s.scale, s.Count
-	need := s.needed()
-	w := &replicas.Workload{Name: s.Name, Need: need, Work: s.work(), Granted: s.grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
-		Size:  replicas.Size{Min: math.Max(s.dial.Min, s.of.quantum()), Max: math.Max(s.mostSize(), s.of.quantum()), Step: math.Max(s.of.quantum(), 0.01*s.of.Unit), Behavior: c.Size},
+	need := neededBy(s)
+	w := &replicas.Workload{Name: s.Name, Need: need, Work: workOf(s), Granted: s.grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
+		Size:  replicas.Size{Min: math.Max(s.dial.Min, s.of.quantum()), Max: math.Max(mostSizeOf(s), s.of.quantum()), Step: math.Max(s.of.quantum(), 0.01*s.of.Unit), Behavior: c.Size},
 		Count: replicas.Count{Min: c.Min, Max: c.Max, Spare: c.Spare, Behavior: c.Behavior}}
 	if s.of.Name == trimtab.CPU {
 		w.Size.Step = 0.01 // what a kubelet rounds to
@@ -422,8 +420,8 @@ func (r *decision) asWorkload(s *seat) (*replicas.Workload, []int) {
 	return w, index
 }
 
-// work is what of its need is work; 0: not known.
-func (s *seat) work() float64 {
+// workOf is what of its need is work; 0: not known.
+func workOf(s *seat) float64 {
 	e := s.estimate
 	if !s.free || !s.served || e.Cost == nil || e.Load == nil {
 		return 0
@@ -431,9 +429,9 @@ func (s *seat) work() float64 {
 	return *e.Cost * (e.Load.Mean + math.Max(0, s.confidence)*(e.Load.Upper-e.Load.Mean))
 }
 
-// needed is what the workload needs for the coming round, and for as long as a start
+// neededBy is what the workload needs for the coming round, and for as long as a start
 // takes: of what the policy gives it where the pool has not enough for all.
-func (s *seat) needed() replicas.Need {
+func neededBy(s *seat) replicas.Need {
 	if !s.free {
 		return replicas.Need{Round: s.now, Start: s.now}
 	}

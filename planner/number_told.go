@@ -14,7 +14,7 @@ import (
 )
 
 // setNumber notes the number that a decision wants, as far as it can be had now.
-func (r *decision) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision, free float64) {
+func (r counting) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision, free float64) {
 	c := &s.count
 	c.from, c.to, c.mode = w.Replicas, d.Replicas, trimtab.Act
 	if s.Mode != trimtab.Act || w.Count.Barred != "" || s.scale.Held.Barred != "" {
@@ -26,7 +26,7 @@ func (r *decision) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision
 			held = append(held, h.Text)
 		}
 	}
-	why := s.numberWhy(r.now, w, d)
+	why := numberWhy(s, r.now, w, d)
 	if w.Count.Barred != "" && s.free {
 		c.to = d.Advised.Replicas
 		held = append(held[:0:0], "only recommended: "+w.Count.Barred)
@@ -64,7 +64,7 @@ func (r *decision) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision
 }
 
 // numberWhy says what is needed, and what the instances that are there can give.
-func (s *seat) numberWhy(now time.Time, w *replicas.Workload, d *replicas.Decision) string {
+func numberWhy(s *seat, now time.Time, w *replicas.Workload, d *replicas.Decision) string {
 	if s.number.over(now, s.Count) {
 		return fmt.Sprintf("it has had no load for %v", s.Count.Cooldown)
 	}
@@ -103,7 +103,7 @@ func numberBinding(d *replicas.Decision, k *ledger.Knob) trimtab.Binding {
 }
 
 // scale makes the action on the number of a seat's instances.
-func (r *decision) scale(s *seat) {
+func (r counting) scale(s *seat) {
 	c := &s.count
 	if s.scale == nil || !c.moves() {
 		return
@@ -122,11 +122,11 @@ func (r *decision) scale(s *seat) {
 }
 
 // clusterReason adds what a cluster has to do with what instances get.
-func (s *seat) clusterReason(why trimtab.Reason) trimtab.Reason {
+func clusterReason(s *seat, why trimtab.Reason) trimtab.Reason {
 	if s.Mode == trimtab.Act && s.barred != "" {
 		why.Summary += "; only recommended: " + s.barred
 	}
-	if by := s.boundBy(); why.Binding.Kind == trimtab.BindingMax && why.Binding.Detail == "" {
+	if by := boundBy(s); why.Binding.Kind == trimtab.BindingMax && why.Binding.Detail == "" {
 		why.Binding.Detail = by
 	}
 	return why

@@ -41,13 +41,13 @@ func (p *Planner) unheard(resource string, told func(workload string) bool) (mos
 
 // publish sends the first step of a decision.
 func (p *Planner) publish(now time.Time, d issue.Decision) []trimtab.Value {
-	d.Objective, d.Capacity, d.Resource, d.Capacities = p.cfg.Policy.Name(), p.capacity(0), p.cfg.Resource, p.capacities()
+	d.Objective, d.Capacity, d.Resource, d.Capacities = p.cfg.Policy.Name(), p.capacity(0), p.cfg.Resource, capacitiesOf(p)
 	d.Verdicts = p.takeVerdicts()
 	return p.emit(p.issue.Issue(now, d))
 }
 
-// capacities returns what the pool shares where it is more than one resource.
-func (p *Planner) capacities() map[string]float64 {
+// capacitiesOf returns what the pool shares where it is more than one resource.
+func capacitiesOf(p *Planner) map[string]float64 {
 	if len(p.resources) < 2 {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 	}
 	news := p.issue.Answer(o)
 	p.watch(now, o)
-	p.countChanges(now, o)
+	noteNumbers(p, now, o)
 	if !news {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // reason says why a workload gets what it gets.
-func (r *decision) reason(s *seat) trimtab.Reason {
+func (r telling) reason(s *seat) trimtab.Reason {
 	set, what := s.grant.Set, ""
 	if len(r.planner.resources) > 1 {
 		what = s.of.Name + " "
@@ -25,13 +25,13 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 		return r.limitReason(s, why)
 	case s.recalled != "":
 		why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: s.recalled}
-		why.Summary = fmt.Sprintf("%s%s from %s to %s: %s", what, s.verb("lowered"), show(s.has()), show(trimtab.Units(set)), s.recalled)
+		why.Summary = fmt.Sprintf("%s%s from %s to %s: %s", what, verbOf(s, "lowered"), show(s.has()), show(trimtab.Units(set)), s.recalled)
 		return why
 	case s.byHost && s.free:
 		why.Summary = what + s.shareOf(show)
 		return why
 	case s.evens:
-		why.Summary = s.levels(what)
+		why.Summary = levelsOf(s, what)
 		return why
 	case !s.free && s.has() == trimtab.Units(set):
 		why.Binding = trimtab.Binding{Kind: trimtab.BindingNone}
@@ -40,7 +40,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	case !s.free:
 		why.Binding = trimtab.Binding{Kind: trimtab.BindingDefault}
 		why.Summary = fmt.Sprintf("%s%s from %s to %s, towards its declared default, because nothing is known of it: %s%s",
-			what, s.verb("raised"), show(s.has()), show(trimtab.Units(set)), s.held.Text, s.loan.Because(false))
+			what, verbOf(s, "raised"), show(s.has()), show(trimtab.Units(set)), s.held.Text, s.loan.Because(false))
 		return why
 	}
 	target := float64(s.aim) * s.of.Unit
@@ -53,7 +53,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	}
 	utility := clampUnit(s.Utility(expected))
 	why.Utility = &utility
-	why.Alternatives = s.in.Of(s.at, s.now, set, s.stopped().String())
+	why.Alternatives = s.in.Of(s.at, s.now, set, stoppedBy(s).String())
 	if s.need.Mean >= 0 {
 		d := float64(s.need.Mean) * s.of.Unit
 		why.Demand = &d
@@ -62,7 +62,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	case s.grant.Binding.Kind != "":
 		why.Binding = s.grant.Binding
 	case set != target:
-		why.Binding = s.stopped()
+		why.Binding = stoppedBy(s)
 	case why.Binding.Kind == "":
 		why.Binding.Kind = trimtab.BindingNone
 	}
@@ -71,43 +71,43 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 		verb = "lowered"
 	}
 	why.Summary = fmt.Sprintf("%s%s from %s to %s: %s wants %s, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
-		what, s.verb(verb), show(s.has()), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
+		what, verbOf(s, verb), show(s.has()), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
 		s.loan.Because(verb == "lowered"))
-	for _, more := range []string{s.starvation(), s.takesBack(set), s.doubted, s.early(set)} {
+	for _, more := range []string{starvationOf(s), takesBackOf(s, set), s.doubted, earlyOf(s, set)} {
 		if more != "" {
 			why.Summary += "; " + more
 		}
 	}
-	return s.clusterReason(why)
+	return clusterReason(s, why)
 }
 
-// starvation says that the workload starves; "": it does not.
-func (s *seat) starvation() string {
+// starvationOf says that the workload starves; "": it does not.
+func starvationOf(s *seat) string {
 	if s.starves() {
 		return "it uses all that it has and waits"
 	}
 	return ""
 }
 
-// takesBack says why a rise to set gives back what it had; "": it does not.
-func (s *seat) takesBack(set float64) string {
+// takesBackOf says why a rise to set gives back what it had; "": it does not.
+func takesBackOf(s *seat, set float64) string {
 	if _, why := s.judge.Floor(); set > s.now {
 		return why
 	}
 	return ""
 }
 
-// early says that a rise to set acts on a part of the requests; "": on a whole report.
-func (s *seat) early(set float64) string {
+// earlyOf says that a rise to set acts on a part of the requests; "": on a whole report.
+func earlyOf(s *seat, set float64) string {
 	if e := s.estimate; set > s.now && s.missesEarly(e) {
 		return fmt.Sprintf("acts on what has come since the last report: %.0f of %.0f requests in time", e.Newer.Under, e.Newer.Requests)
 	}
 	return ""
 }
 
-// verb says what happens to a workload, or what would in mode recommend, in
+// verbOf says what happens to a workload, or what would in mode recommend, in
 // which nothing is written.
-func (s *seat) verb(done string) string {
+func verbOf(s *seat, done string) string {
 	if !s.writes() {
 		return issue.WouldBe + done
 	}
@@ -115,7 +115,7 @@ func (s *seat) verb(done string) string {
 }
 
 // stays notes why a workload that is planned for keeps what it has.
-func (r *decision) stays(s *seat) {
+func (r telling) stays(s *seat) {
 	if !s.free {
 		return // the reason is why it is held
 	}
@@ -147,7 +147,7 @@ func (r *decision) stays(s *seat) {
 	if s.firing() {
 		because = "" // said
 	}
-	for _, more := range []string{s.needs(code == trimtab.StayIdle), because, s.grant.Binding.String(), s.doubted, s.boundBy(), s.count.note, s.without} {
+	for _, more := range []string{needOf(s, code == trimtab.StayIdle), because, s.grant.Binding.String(), s.doubted, boundBy(s), s.count.note, s.without} {
 		if more != "" {
 			why += "; " + more
 		}
@@ -161,9 +161,9 @@ func (r *decision) stays(s *seat) {
 	r.unmoved[s.Name] = trimtab.Held{Code: code, Text: why}
 }
 
-// needs says what a workload that stays needs, by its curve. idle: nobody is said to need more
+// needOf says what a workload that stays needs, by its curve. idle: nobody is said to need more
 // than it has, which the noise of its load allows it to.
-func (s *seat) needs(idle bool) string {
+func needOf(s *seat, idle bool) string {
 	need := s.amount(float64(s.need.Mean) * s.of.Unit)
 	switch more := float64(s.need.Mean)*s.of.Unit > s.now+s.of.Unit/2; {
 	case s.starves():
@@ -186,8 +186,8 @@ func (s *seat) needs(idle bool) string {
 // with every action: each costs time in proportion to their number.
 const maxExplained = 200
 
-// stopped says what kept a step from its target.
-func (s *seat) stopped() trimtab.Binding {
+// stoppedBy says what kept a step from its target.
+func stoppedBy(s *seat) trimtab.Binding {
 	if s.grant.Binding.Kind != "" {
 		return s.grant.Binding
 	}

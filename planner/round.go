@@ -34,7 +34,7 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 		p.patience = 0
 	}
 	return p.publish(now, issue.Decision{
-		Plan:    trimtab.Plan{Lendable: r.lendable, Envelopes: r.within, Value: r.value, Gap: r.gap, Held: r.heldBack, Unmoved: r.unmoved, Alarms: p.alarms(), Cause: r.cause, Cut: r.cut, Audit: r.audit},
+		Plan:    trimtab.Plan{Lendable: r.lendable, Envelopes: r.within, Value: r.value, Gap: r.gap, Held: r.heldBack, Unmoved: r.unmoved, Alarms: alarmsOf(p), Cause: r.cause, Cut: r.cut, Audit: r.audit},
 		Shrinks: r.shrinks, Grows: r.grows, Advice: r.advice,
 	})
 }
@@ -56,11 +56,9 @@ type decision struct {
 	shrinks []trimtab.Action
 	grows   []trimtab.Action
 	advice  []trimtab.Action
-	// within are the envelopes of knobs that stay, lendable what hosts may lend beyond.
-	within []trimtab.Enveloped
+	lent
 	// begun raise instances that run and do not serve yet.
-	begun    []trimtab.Action
-	lendable map[string]float64
+	begun []trimtab.Action
 }
 
 // decide runs the passes of a round, each on what those before it found out. Resources are
@@ -68,17 +66,17 @@ type decision struct {
 // envelopes) looks at that alone.
 func (r *decision) decide() {
 	for _, pass := range []func(){
-		r.believe,          // what is there, what is known of it, and who keeps no limit
-		r.aim,              // where each is to be in the end: shares, needs, or the objective
-		r.each(r.guard),    // a bounded step to there
-		r.advise,           // what use tells of those without a limit
-		r.each(r.spread),   // what each instance has of it
-		r.count,            // how many instances there are to be
-		r.each(r.recall),   // what lost hosts have lent
-		r.each(r.starting), // what instances get that do not serve yet
-		r.actions,          // what is written, what is advised, and why
-		r.envelopes,        // within what hosts may move it
-		r.judge,            // how fair that is
+		r.believe,                        // what is there, what is known of it, and who keeps no limit
+		r.aim,                            // where each is to be in the end: shares, needs, or the objective
+		r.each(r.guard),                  // a bounded step to there
+		r.advise,                         // what use tells of those without a limit
+		r.each(r.spread),                 // what each instance has of it
+		r.count,                          // how many instances there are to be
+		r.each(r.recall),                 // what lost hosts have lent
+		r.each(r.starting),               // what instances get that do not serve yet
+		r.actions,                        // what is written, what is advised, and why
+		r.lend,                           // within what hosts may move it
+		func() { r.audit = fairness(r) }, // how fair that is
 	} {
 		pass()
 	}
@@ -93,6 +91,14 @@ func (r *decision) each(of func(resource int)) func() {
 	}
 }
 
+// aiming is the pass that sets targets, counting that of the numbers of instances, and telling
+// says why, which only reads. Each goes by the round, and has methods of its own.
+type (
+	aiming   struct{ *decision }
+	counting struct{ *decision }
+	telling  struct{ *decision }
+)
+
 // believe seats the workloads.
 func (r *decision) believe() {
 	for _, w := range r.planner.workloads {
@@ -104,15 +110,16 @@ func (r *decision) believe() {
 // aim sets where each is to be in the end: first those that are written among themselves, then
 // all, so that advice takes nothing from them.
 func (r *decision) aim() {
-	solve := r.solve
+	a := aiming{r}
+	solve := a.solve
 	if len(r.planner.resources) > 1 {
-		solve = r.share
+		solve = a.share
 	}
 	for _, in := range []func(*seat) bool{(*seat).acts, func(*seat) bool { return true }} {
-		if r.weigh(in) {
+		if a.weigh(in) {
 			continue
 		}
-		if !r.planner.serves() || !r.serve(in) {
+		if !r.planner.serves() || !a.serve(in) {
 			solve(in)
 		}
 	}
@@ -120,9 +127,10 @@ func (r *decision) aim() {
 
 // count decides how many instances there are to be.
 func (r *decision) count() {
-	r.rests()
-	r.numbers()
-	r.wakes()
+	c := counting{r}
+	c.rests()
+	c.numbers()
+	c.wakes()
 }
 
 // seat looks at one workload, at each of its resources; none when it is off.
@@ -213,7 +221,7 @@ func (r *decision) guard(resource int) {
 	}
 	for _, s := range seats {
 		g.Workloads = append(g.Workloads, s.bounded(guard.Workload{
-			Name: s.Name, Now: s.now, Target: s.target, Want: s.want, Own: s.own(), Fresh: s.free,
+			Name: s.Name, Now: s.now, Target: s.target, Want: s.want, Own: ownOf(s), Fresh: s.free,
 			Missing: s.free && (s.short || s.misses() || s.curve.Eval(s.now).Mean < s.SLO),
 			Meets:   s.free && (s.served || s.curve.Eval(s.target).Mean >= s.SLO),
 			Harms:   s.free && !s.served && s.curve.Eval(s.target).Mean < s.SLO && worst[s.side()] >= s.utility(s.now),
@@ -270,7 +278,7 @@ func (r *decision) actions() {
 	}
 	for _, s := range r.seats {
 		r.act(s)
-		r.scale(s)
+		counting{r}.scale(s)
 	}
 	r.grows = append(r.grows, r.begun...)
 }
@@ -308,7 +316,7 @@ func (r *decision) act(s *seat) {
 		}
 		a := trimtab.Action{KnobID: k.KnobID, Expect: k.found, Set: trimtab.Units(k.set), Capped: s.capped(k), Mode: s.mode()}
 		if last == nil {
-			why = r.reason(s)
+			why = telling{r}.reason(s)
 			a.Why = why
 		} else {
 			a.Why = trimtab.Reason{Binding: why.Binding, NextCheck: why.NextCheck}
@@ -318,7 +326,7 @@ func (r *decision) act(s *seat) {
 				whole = &trimtab.Whole{Instances: n, From: s.now, To: effective(s.knobs, func(i *instance) float64 { return i.set })}
 			}
 			if text == "" || last.found != k.found || last.set != k.set || last.placed != k.placed {
-				text = s.part(k, a.Why.Summary)
+				text = partWhy(s, k, a.Why.Summary)
 			}
 			a.Of, a.Why.Summary = whole, text
 			if last == nil {
@@ -330,7 +338,7 @@ func (r *decision) act(s *seat) {
 	}
 	if last == nil {
 		if !s.count.moves() {
-			r.stays(s)
+			telling{r}.stays(s)
 		}
 	}
 }

@@ -184,7 +184,7 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 		s.keep()
 	}
 	if s.held.Code == "" && s.lo > s.hi {
-		s.held = trimtab.Held{Code: trimtab.HeldRange, Text: fmt.Sprintf("no whole unit of %v%s between %v and %v%s", u, r.about(resource), least, most, s.above())}
+		s.held = trimtab.Held{Code: trimtab.HeldRange, Text: fmt.Sprintf("no whole unit of %v%s between %v and %v%s", u, r.about(resource), least, most, aboveOf(s))}
 	}
 	s.grant = guard.Grant{Set: s.now}
 	return s

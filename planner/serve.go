@@ -114,7 +114,7 @@ const growing, growth = 0.1, 0.5
 
 // serve sets the aims of the free seats that are in by their needs, and reports
 // whether the pool has enough for them.
-func (r *decision) serve(in func(*seat) bool) bool {
+func (r aiming) serve(in func(*seat) bool) bool {
 	asked, fresh := r.asked(in)
 	if !fresh {
 		return true
@@ -169,7 +169,7 @@ func (s *seat) slack() float64 {
 
 // fitter returns a function that reports whether needs plus shares of backlogs fit into the
 // units of the pool and on each host.
-func (r *decision) fitter(asked []*seat, others *ledger.Counts, units int) func(need, late []int) bool {
+func (r aiming) fitter(asked []*seat, others *ledger.Counts, units int) func(need, late []int) bool {
 	prob := &policy.Problem{Units: units, Unit: r.planner.cfg.Unit, Workloads: make([]policy.Workload, len(asked))}
 	for i, s := range asked {
 		prob.Workloads[i].Max = s.hi

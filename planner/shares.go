@@ -18,7 +18,7 @@ import (
 
 // weigh sets the aims of the free seats that are in where all of them share by weight, and
 // reports whether it did.
-func (r *decision) weigh(in func(*seat) bool) bool {
+func (r aiming) weigh(in func(*seat) bool) bool {
 	asked, fresh := r.asked(in)
 	if len(asked) == 0 || r.planner.cfg.Guard.Disabled || slices.ContainsFunc(asked, func(s *seat) bool { return !s.shared() || s.resource > 0 }) {
 		return false
@@ -31,7 +31,7 @@ func (r *decision) weigh(in func(*seat) bool) bool {
 		return true
 	}
 	p, entitled := r.planner, r.entitlements()
-	round := overload.Round{Now: r.now, Units: r.left(asked), Unit: p.cfg.Unit, Groups: p.groupsOf(), Stop: p.cfg.Stop}
+	round := overload.Round{Now: r.now, Units: r.left(asked), Unit: p.cfg.Unit, Groups: groupsOf(p), Stop: p.cfg.Stop}
 	if p.traits.Sums {
 		round.Policy = p.cfg.Policy
 	}

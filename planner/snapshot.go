@@ -37,7 +37,7 @@ type memory struct {
 	// Turn is what was decided of it in an overload.
 	Turn overload.Turn `json:"turn,omitzero"`
 	// Idle is what is known of the time that it had no load, where it may have no instance.
-	Idle *idle `json:"idle,omitempty"`
+	Idle *replicas.Idle `json:"idle,omitempty"`
 }
 
 // snapshotName is the one state of a planner, snapshotKind the form of it.

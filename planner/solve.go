@@ -25,9 +25,9 @@ func (r *decision) demand(s *seat) {
 }
 
 // problem is what the policy is asked about the seats, without hosts.
-func (r *decision) problem(asked []*seat) *policy.Problem {
+func (r aiming) problem(asked []*seat) *policy.Problem {
 	p := r.planner
-	prob := &policy.Problem{Units: r.left(asked), Unit: p.cfg.Unit, Groups: p.groupsOf(), Stop: p.cfg.Stop}
+	prob := &policy.Problem{Units: r.left(asked), Unit: p.cfg.Unit, Groups: groupsOf(p), Stop: p.cfg.Stop}
 	for _, s := range asked {
 		w := s.claim()
 		w.Demand = r.demanded(s)
@@ -49,7 +49,7 @@ func (r *decision) left(asked []*seat) int {
 
 // solve asks the policy about the free workloads that are in; all others keep
 // what they may hold. It sets the aim of those that were not asked about yet.
-func (r *decision) solve(in func(*seat) bool) {
+func (r aiming) solve(in func(*seat) bool) {
 	p := r.planner
 	asked, fresh := r.asked(in)
 	if !fresh {
@@ -87,7 +87,7 @@ func (r *decision) solve(in func(*seat) bool) {
 // at its mean load, where the pool is planned for by need. A demand that is
 // certain to be enough is of no use at a few requests per second, where no
 // bound ever meets the SLO.
-func (r *decision) demanded(s *seat) int {
+func (r aiming) demanded(s *seat) int {
 	if r.planner.serves() && s.estimate.Cost != nil {
 		return min(s.needAt(-1)+s.waiting(), s.hi)
 	}
@@ -107,7 +107,7 @@ func (r *decision) asked(in func(*seat) bool) (asked []*seat, fresh bool) {
 }
 
 // unsolved holds those that wait for an aim.
-func (r *decision) unsolved(asked []*seat, err error) {
+func (r aiming) unsolved(asked []*seat, err error) {
 	r.planner.counts.unsolved++
 	why := err.Error()
 	for i := range r.planner.resources {
@@ -125,13 +125,13 @@ func (r *decision) unsolved(asked []*seat, err error) {
 }
 
 // share is solve for a policy that shares several resources at once.
-func (r *decision) share(in func(*seat) bool) {
+func (r aiming) share(in func(*seat) bool) {
 	p := r.planner
 	asked, fresh := r.asked(in)
 	if !fresh {
 		return
 	}
-	q := &policy.Question{Stop: p.cfg.Stop, Groups: p.groupsOf()}
+	q := &policy.Question{Stop: p.cfg.Stop, Groups: groupsOf(p)}
 	at := make([]int, len(asked)) // the place of each seat's workload in q
 	for i, s := range asked {
 		if n := len(q.Workloads); n == 0 || q.Workloads[n-1].Name != s.Name {
@@ -161,7 +161,7 @@ func (r *decision) share(in func(*seat) bool) {
 
 // pooled returns one resource of a question about seats, and sets what their
 // workloads, at the given places, want of it.
-func (r *decision) pooled(resource int, asked []*seat, at []int, claims []policy.Claim) policy.Pooled {
+func (r aiming) pooled(resource int, asked []*seat, at []int, claims []policy.Claim) policy.Pooled {
 	of := &r.planner.resources[resource]
 	others := r.others(asked, resource)
 	prob := &policy.Problem{Unit: of.Unit}
@@ -191,7 +191,7 @@ const maxHolders = 3
 
 // shortOf says which workloads, that cannot be moved, leave less of a resource than those that
 // are asked about must have; "": they leave enough.
-func (r *decision) shortOf(asked []*seat, resource int) string {
+func (r aiming) shortOf(asked []*seat, resource int) string {
 	p, of := r.planner, &r.planner.resources[resource]
 	others, least := r.others(asked, resource), 0
 	for _, s := range asked {

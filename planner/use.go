@@ -46,7 +46,7 @@ func (s *seat) coming() float64 {
 }
 
 // limitReason says why a workload without a limit is recommended one.
-func (r *decision) limitReason(s *seat, why trimtab.Reason) trimtab.Reason {
+func (r telling) limitReason(s *seat, why trimtab.Reason) trimtab.Reason {
 	seen := s.use.Day(r.now)
 	why.Target, why.Binding.Kind = &s.limit, trimtab.BindingUse
 	why.Summary = seen.Why(s.limit, s.coming(), s.SLO)

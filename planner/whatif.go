@@ -109,7 +109,7 @@ func (q *Question) target(cfg Config, estimates []*trimtab.Estimate, holdings []
 
 // compare puts what a workload would have before and after side by side.
 func compare(was, is *seat) trimtab.WhatIfWorkload {
-	w := trimtab.WhatIfWorkload{Workload: was.Name, Now: was.now, Before: was.outlook(), After: is.outlook(), Effect: trimtab.Stays}
+	w := trimtab.WhatIfWorkload{Workload: was.Name, Now: was.now, Before: outlookOf(was), After: outlookOf(is), Effect: trimtab.Stays}
 	switch moved := w.Moved(); {
 	case !was.free || !is.free:
 		w.Effect, w.Held = trimtab.Holds, was.held.Text
@@ -124,14 +124,14 @@ func compare(was, is *seat) trimtab.WhatIfWorkload {
 	return w
 }
 
-// outlook is what the seat would have at its target.
-func (s *seat) outlook() trimtab.Outlook {
+// outlookOf is what the seat would have at its target.
+func outlookOf(s *seat) trimtab.Outlook {
 	o := trimtab.Outlook{Allocation: s.now, SLO: s.SLO, Weight: s.Weight, Binding: s.binding}
 	if s.free {
 		o.Allocation = float64(s.aim) * s.of.Unit
 	}
 	if s.curve != nil && len(s.curve.Knots) > 0 {
-		b := s.measured(s.curve.Eval(o.Allocation), o.Allocation)
+		b := measuredOf(s, s.curve.Eval(o.Allocation), o.Allocation)
 		o.Performance = &b
 		o.Utility = &trimtab.Band{Lower: clampUnit(s.Utility(b.Lower)), Mean: clampUnit(s.Utility(b.Mean)), Upper: clampUnit(s.Utility(b.Upper))}
 	}
@@ -139,9 +139,9 @@ func (s *seat) outlook() trimtab.Outlook {
 	return o
 }
 
-// measured is a band of what is expected at an allocation, or, at what the workload has, of what
+// measuredOf is a band of what is expected at an allocation, or, at what the workload has, of what
 // was measured, where that lies outside.
-func (s *seat) measured(b trimtab.Band, allocation float64) trimtab.Band {
+func measuredOf(s *seat, b trimtab.Band, allocation float64) trimtab.Band {
 	p := s.estimate.Performance
 	if p == nil || s.estimate.Hold != nil || math.Abs(allocation-s.now) > s.of.Unit/2 || *p >= b.Lower && *p <= b.Upper {
 		return b

@@ -21,9 +21,9 @@ import (
 //
 // Spans tell nothing of this: where nobody serves, nobody sends any.
 
-// outside is what a source outside its instances says of a workload's load; false: it
+// outsideOf is what a source outside its instances says of a workload's load; false: it
 // says nothing, or said it too long ago.
-func (p *Planner) outside(w *workload, now time.Time) (load float64, known bool) {
+func outsideOf(p *Planner, w *workload, now time.Time) (load float64, known bool) {
 	e := w.estimate
 	if e == nil || e.Validate() != nil || now.Sub(e.Time) > p.cfg.StaleAfter || e.Time.Sub(now) > p.cfg.StaleAfter {
 		return 0, false
@@ -39,61 +39,40 @@ func (p *Planner) outside(w *workload, now time.Time) (load float64, known bool)
 // fromPrometheus is the source of what a query answered.
 const fromPrometheus = "prometheus"
 
-// idle is the time that a workload had no load.
-type idle struct {
-	// Since is when that began, Seen when it was seen last: a time in which nobody looked, as
-	// while the planner was restarted, counts if it was short, and ends it otherwise.
-	Since time.Time `json:"since"`
-	Seen  time.Time `json:"seen"`
-}
-
 // rests notes since when workloads that may go to zero have no load, and since when that
 // is not known.
-func (r *decision) rests() {
+func (r counting) rests() {
 	for _, w := range r.planner.workloads {
 		n := w.number
 		if n == nil || !w.Count.AllowZero {
 			continue
 		}
-		load, known := r.planner.outside(w, r.now)
-		switch {
-		case known:
-			n.blind = time.Time{}
-		case n.blind.IsZero():
-			n.blind = r.now
-		}
-		if gap := r.now.Sub(n.idle.Seen); !known || load > 0 || gap > r.planner.cfg.StaleAfter || gap < 0 {
-			n.idle = idle{}
-		}
-		if known && load == 0 {
-			if n.idle.Seen = r.now; n.idle.Since.IsZero() {
-				n.idle.Since = r.now
-			}
-		}
+		load, known := outsideOf(r.planner, w, r.now)
+		n.idle.Look(r.now, load, known, r.planner.cfg.StaleAfter)
 	}
 }
 
 // over reports whether a workload has had no load for its cooldown.
 func (n *number) over(now time.Time, c *Count) bool {
-	return c.AllowZero && !n.idle.Since.IsZero() && now.Sub(n.idle.Since) >= c.Cooldown
+	return c.AllowZero && n.idle.Over(now, c.Cooldown)
 }
 
 // waking says with how many instances a workload comes back from zero, and why; 0: it stays
 // there.
-func (r *decision) waking(w *workload, k *ledger.Knob) (n int, why string) {
-	load, known := r.planner.outside(w, r.now)
-	blind := w.number.blind
+func (r counting) waking(w *workload, k *ledger.Knob) (n int, why string) {
+	load, known := outsideOf(r.planner, w, r.now)
+	since, blind := w.number.idle.Blind(r.now, w.Count.Cooldown)
 	switch {
 	case known && load > 0:
 		return w.wanted(k, load), fmt.Sprintf("load of %g requests per second waits for it", load)
-	case !known && k.Baseline() > 0 && !blind.IsZero() && r.now.Sub(blind) >= w.Count.Cooldown:
-		return max(1, w.Count.Min), fmt.Sprintf("whether it has load is not known since %s", blind.UTC().Format("15:04:05 UTC"))
+	case !known && k.Baseline() > 0 && blind:
+		return max(1, w.Count.Min), fmt.Sprintf("whether it has load is not known since %s", since.UTC().Format("15:04:05 UTC"))
 	}
 	return 0, ""
 }
 
 // wakes brings workloads back from zero that have load, or may have some.
-func (r *decision) wakes() {
+func (r counting) wakes() {
 	left := math.Inf(1)
 	for _, w := range r.planner.workloads {
 		k := r.planner.scaleKnob(w)
@@ -140,7 +119,7 @@ func (w *workload) wanted(k *ledger.Knob, load float64) int {
 }
 
 // unasked is what of the pool nobody has and this round asks for nobody.
-func (r *decision) unasked() float64 {
+func (r counting) unasked() float64 {
 	left := r.idle(0, r.believed(0))
 	for _, s := range r.seats {
 		if s.resource != 0 {

@@ -289,5 +289,5 @@ func (k *Memory) file(group string) string {
 
 // Standing tells the least limit of a group above.
 func (k *Memory) Standing(context.Context) *trimtab.Standing {
-	return tightest(ancestors(k.config.Path), k.limit)
+	return tightest(ancestors(k.root, k.config.Path), k.limit)
 }

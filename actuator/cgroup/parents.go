@@ -8,19 +8,23 @@ import (
 	"path"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // ancestors lists the groups above, from the root's own down.
-func (k *CPU) ancestors() []string { return ancestors(k.config.Path) }
+func (k *CPU) ancestors() []string { return ancestors(k.root, k.config.Path) }
 
-func ancestors(group string) []string {
+// ancestors lists the groups above one. The root of a whole hierarchy is left out: it has no
+// limit, which every knob would read every second.
+func ancestors(root *hostfs.Root, group string) []string {
 	var up []string
-	for p := path.Dir(group); ; p = path.Dir(p) {
+	for p := path.Dir(group); p != "." || !root.Whole(); p = path.Dir(p) {
 		up = append([]string{p}, up...)
 		if p == "." {
-			return up
+			break
 		}
 	}
+	return up
 }
 
 // Standing tells the least that a group above gives, or may be raised to.
@@ -36,7 +40,7 @@ func (k *CPU) Standing(context.Context) *trimtab.Standing {
 }
 
 // tightest names the group with the least limit of those above; nil: none has one. A group
-// whose limit cannot be read bounds nothing: the hierarchy's root has none in version 2.
+// whose limit cannot be read bounds nothing.
 func tightest(above []string, limit func(group string) (trimtab.Amount, error)) *trimtab.Standing {
 	var least *trimtab.Standing
 	for _, group := range above {

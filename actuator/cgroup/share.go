@@ -274,7 +274,7 @@ func (k *Share) setQuota(ctx context.Context, a trimtab.Amount) error {
 
 // Standing tells the limit of the group above.
 func (k *Share) Standing(context.Context) *trimtab.Standing {
-	return tightest(ancestors(k.config.Path), func(group string) (trimtab.Amount, error) {
+	return tightest(ancestors(k.root, k.config.Path), func(group string) (trimtab.Amount, error) {
 		q, err := k.root.Quota(group)
 		return q.Amount(), err
 	})

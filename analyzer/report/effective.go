@@ -108,6 +108,9 @@ func (h *History) effective(from, to time.Time, loads Loads) []step {
 			continue
 		}
 		s, ok := h.at(t, loads)
+		if !ok && last != nil { // the hosts that told of it are lost since
+			s.unknown, ok = true, true
+		}
 		if ok && (last == nil || s.others || s.amount != last.amount || s.unknown != last.unknown) {
 			h.steps = append(h.steps, s)
 			last = &h.steps[len(h.steps)-1]

@@ -263,20 +263,40 @@ func slowly(of map[string]map[int]truth, from, to, settle int, silence int, load
 	for t := from; t < to; t++ {
 		f.Mean += at(t).amount.Value / float64(to-from)
 	}
-	end := at(to - 1)
-	f.Amount, f.Known = end.amount, end.told && !end.unknown
+	a := at(from - settle)
 	for t := from - settle + 1; t < to; t++ {
-		a, b := at(t-1), at(t)
+		b := at(t)
+		if !b.told && a.told { // lost
+			b.told, b.unknown = true, true
+		}
 		same := a.who == b.who && a.unknown == b.unknown && a.amount.Equal(b.amount, 1e-9)
 		switch {
 		case !b.told || a.told && same:
+			continue
 		case !a.told:
 			f.Transient = f.Transient || t > from
 		case a.who != b.who, a.unknown || b.unknown, a.amount.Unlimited || b.amount.Unlimited, math.Abs(a.amount.Value-b.amount.Value) > 0.05*a.amount.Value:
 			f.Transient = true
 		}
+		a = b
 	}
+	f.Amount, f.Known = a.amount, a.told && !a.unknown
 	return f
+}
+
+func TestWhatOnlyALostHostHadIsNotKnownToBeInForce(t *testing.T) {
+	h, room := &History{resource: "cpu", silence: 40 * time.Millisecond}, MaxKept
+	h.Take(holds("h", 0, knob{instance: "a", amount: cores(2)}), "w", &room)
+	h.Take(holds("i", 50, knob{instance: "a", since: 50, amount: cores(3)}), "w", &room)
+	if f := h.During(ms(0), ms(45), 0, nil); f.Known || !f.Transient {
+		t.Errorf("from the loss of the one host until another tells: %+v", f)
+	}
+	if f := h.During(ms(0), ms(40), 0, nil); !f.Known || f.Amount != cores(2) {
+		t.Errorf("before the loss: %+v", f)
+	}
+	if f := h.During(ms(0), ms(60), 0, nil); !f.Known || f.Amount != cores(3) {
+		t.Errorf("once another host told: %+v", f)
+	}
 }
 
 func TestTheEffectiveAllocationIsThatOfEveryInstantAlone(t *testing.T) {

@@ -21,6 +21,7 @@ func another(t *testing.T, address, version string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
+	own := regexp.MustCompile(`"version":"[^"]*"`)
 	go func() {
 		for {
 			client, err := l.Accept()
@@ -36,13 +37,14 @@ func another(t *testing.T, address, version string) string {
 			go func() {
 				defer client.Close()
 				from := bufio.NewReader(s)
-				info, err := from.ReadBytes('\n')
-				if err != nil {
-					return
-				}
-				info = regexp.MustCompile(`"version":"[^"]*"`).ReplaceAll(info, []byte(`"version":"`+version+`"`))
-				if _, err := client.Write(info); err == nil {
-					_, _ = io.Copy(client, from)
+				for { // a server tells of itself again whenever something changes
+					line, err := from.ReadBytes('\n')
+					if bytes.HasPrefix(line, []byte("INFO ")) {
+						line = own.ReplaceAll(line, []byte(`"version":"`+version+`"`))
+					}
+					if _, failed := client.Write(line); err != nil || failed != nil {
+						return
+					}
 				}
 			}()
 		}

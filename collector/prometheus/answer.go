@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/trimtab/trimtab"
 )
@@ -84,8 +85,20 @@ type series struct {
 	Histogram json.RawMessage `json:"histogram"`
 }
 
-// point is [time, "value"].
-type point struct{ value float64 }
+// point is [time, "value"]. The time is the one at which the server evaluated the
+// expression, in seconds since 1970 by its clock.
+type point struct{ at, value float64 }
+
+// time is the point's time; false: it is none.
+func (p point) time() (time.Time, bool) {
+	if !(p.at > 0 && p.at < maxTime) {
+		return time.Time{}, false
+	}
+	return time.UnixMicro(int64(math.Round(p.at * 1e6))), true
+}
+
+// maxTime bounds a time in seconds since 1970: the year 2500.
+const maxTime = 530 * 366 * 24 * 3600
 
 // UnmarshalJSON reads [1700000000.1,"3"]; the value is a text so that it can
 // be NaN or Inf.
@@ -94,12 +107,11 @@ func (p *point) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &pair); err != nil {
 		return err
 	}
-	var at float64
 	var text string
 	if len(pair) != 2 {
 		return fmt.Errorf("value of %d parts, want time and value", len(pair))
 	}
-	if err := errors.Join(json.Unmarshal(pair[0], &at), json.Unmarshal(pair[1], &text)); err != nil {
+	if err := errors.Join(json.Unmarshal(pair[0], &p.at), json.Unmarshal(pair[1], &text)); err != nil {
 		return err
 	}
 	v, err := strconv.ParseFloat(text, 64)
@@ -219,21 +231,26 @@ func numbersOf(all []series) ([]number, error) {
 	return out, nil
 }
 
-// ages reads the answer to [ageQuery]; none are an error.
-func (r *reply) ages() (map[target]ages, error) {
+// ages reads the answer to [ageQuery], with the time as of which the ages are; none are an
+// error.
+func (r *reply) ages() (found map[target]ages, asOf time.Time, err error) {
 	all, err := r.vector()
 	if err != nil {
-		return nil, err
+		return nil, asOf, err
 	}
-	found := map[target]ages{}
+	found = map[target]ages{}
 	for _, s := range all {
 		id, word := target{job: s.Metric.Job, instance: s.Metric.Instance}, ""
 		// A proxy that removes labels leaves one source, of one age.
 		if _, err := fmt.Sscanf(s.Metric.Part, "%s %d", &word, &id.part); err != nil && s.Metric.Part != "" || s.Value == nil {
-			return nil, &fault{kindMalformed, "the answer to the query for ages has a series without its label or value"}
+			return nil, asOf, &fault{kindMalformed, "the answer to the query for ages has a series without its label or value"}
 		}
-		if math.IsNaN(s.Value.value) || s.Value.value > maxAge {
-			return nil, &fault{kindNotFinite, fmt.Sprintf("the age of its series is %v", s.Value.value)}
+		at, ok := s.Value.time()
+		if !ok {
+			return nil, asOf, &fault{kindMalformed, fmt.Sprintf("the answer to the query for ages is as of %v", s.Value.at)}
+		}
+		if asOf = at; math.IsNaN(s.Value.value) || s.Value.value > maxAge {
+			return nil, asOf, &fault{kindNotFinite, fmt.Sprintf("the age of its series is %v", s.Value.value)}
 		}
 		age := trimtab.Seconds(max(0, s.Value.value)).Duration() // less: a sample from the server's future
 		a, had := found[id]
@@ -244,9 +261,9 @@ func (r *reply) ages() (map[target]ages, error) {
 		found[id] = a
 	}
 	if len(found) == 0 {
-		return nil, &fault{kindGone, "the series behind the value have ended"}
+		return nil, asOf, &fault{kindGone, "the series behind the value have ended"}
 	}
-	return found, nil
+	return found, asOf, nil
 }
 
 // maxAge bounds an age in seconds: ten years.
@@ -267,7 +284,11 @@ func (r *reply) health() (health, error) {
 		}
 		switch s.Metric.Part {
 		case "age":
-			of.age = trimtab.Seconds(max(0, s.Value.value)).Duration()
+			at, ok := s.Value.time()
+			if !ok {
+				return nil, &fault{kindMalformed, fmt.Sprintf("the answer to the query for up is as of %v", s.Value.at)}
+			}
+			of.at = at.Add(-trimtab.Seconds(max(0, s.Value.value)).Duration())
 		case "up":
 			of.works = s.Value.value != 0
 		default:

@@ -187,7 +187,7 @@ func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.
 	all, err := c.numbers(ctx, q, s, q.Expr)
 	st := standing{live: true}
 	if err == nil && len(s.selectors) > 0 {
-		st, err = c.look(ctx, q, s, now)
+		st, err = c.look(ctx, q, s)
 	}
 	requests := map[place]float64{}
 	if err == nil && q.Requests != "" {
@@ -211,7 +211,7 @@ func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.
 		sample.Source = "prometheus: age unknown"
 	}
 	if err = s.covered(err, now, st); err == nil && shows && len(s.selectors) > 0 {
-		err = s.targets.partial(now, &st, sum, s.window)
+		err = s.targets.partial(&st, sum, s.window)
 	}
 	if err != nil {
 		kind := kindUnreachable
@@ -242,8 +242,8 @@ func additive(q trimtab.Quantity, value, requests float64) (sum float64, ok bool
 }
 
 // look asks which targets the expression reads and how they stand.
-func (c *Collector) look(ctx context.Context, q *Query, s *state, now time.Time) (standing, error) {
-	found, err := c.ages(ctx, q, s)
+func (c *Collector) look(ctx context.Context, q *Query, s *state) (standing, error) {
+	found, now, err := c.ages(ctx, q, s)
 	if err != nil {
 		return standing{}, err
 	}
@@ -260,22 +260,23 @@ func (c *Collector) look(ctx context.Context, q *Query, s *state, now time.Time)
 	return s.targets.stand(now, s.window), nil
 }
 
-// ages asks for the ages of what each target has; too many targets count as one.
-func (c *Collector) ages(ctx context.Context, q *Query, s *state) (map[target]ages, error) {
+// ages asks for the ages of what each target has, and as of when they are; too many targets
+// count as one.
+func (c *Collector) ages(ctx context.Context, q *Query, s *state) (found map[target]ages, asOf time.Time, err error) {
 	for {
 		by := byTarget
 		if s.merged {
 			by = ""
 		}
-		var found map[target]ages
-		r, err := c.ask(ctx, q, s, ageQuery(s.selectors, by))
+		var r *reply
+		r, err = c.ask(ctx, q, s, ageQuery(s.selectors, by))
 		if err == nil {
-			found, err = r.ages()
+			found, asOf, err = r.ages()
 		}
 		f := (*fault)(nil)
 		many := len(found) > maxTargets || errors.As(err, &f) && f.kind == kindTooLarge
 		if s.merged || !many {
-			return found, err
+			return found, asOf, err
 		}
 		s.merged, s.targets = true, targets{}
 	}

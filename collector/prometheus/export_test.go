@@ -6,7 +6,7 @@ func ReadAnswer(status int, contentType string, body []byte) (values []float64, 
 	if err != nil {
 		return nil, err
 	}
-	_, _ = r.ages()
+	_, _, _ = r.ages()
 	_, _ = r.health()
 	all, err := r.numbers()
 	for _, n := range all {

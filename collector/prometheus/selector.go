@@ -222,12 +222,13 @@ func ageQuery(selectors []string, by string) string {
 const byTarget = "job, instance"
 
 // upQuery asks for up, and for the age of its newest sample, of the targets that the
-// selectors find, and of those that are away.
+// selectors find, and of those that are away. They find as ageQuery does: VictoriaMetrics
+// evaluates a selector alone only for some scrape intervals after its last sample.
 func upQuery(selectors []string, away []target) string {
 	var works, ages []string
 	for _, s := range selectors {
-		works = append(works, fmt.Sprintf("up and on (%s) %s", byTarget, s))
-		ages = append(ages, fmt.Sprintf("time() - timestamp(up) and on (%s) %s", byTarget, s))
+		works = append(works, fmt.Sprintf("up and on (%s) timestamp(%s)", byTarget, s))
+		ages = append(ages, fmt.Sprintf("time() - timestamp(up) and on (%s) timestamp(%s)", byTarget, s))
 	}
 	instances := map[string][]string{}
 	for _, t := range away {

@@ -73,7 +73,7 @@ const (
 	lostFor = 24 * time.Hour
 	// sameSample is the distance below which two samples are one: an age is known to some
 	// milliseconds.
-	sameSample = 500 * time.Millisecond
+	sameSample = 50 * time.Millisecond
 )
 
 // age is the one that counts.
@@ -137,13 +137,16 @@ func (t *targets) away(found map[target]ages) []target {
 }
 
 // health is what up says of targets, by job and instance: whether the newest scrape
-// worked, and how old it is. nil: it was not asked, or there was no answer.
+// worked, and when it was. nil: it was not asked, or there was no answer.
 type health map[[2]string]struct {
 	works bool
-	age   time.Duration
+	at    time.Time
 }
 
 // enter takes what was found at now, and what up says of it and of those that are away.
+// Here and below, now is the time as of which the server answered, by its own clock:
+// VictoriaMetrics answers as of the last whole second, so that by any other clock one
+// sample would be of several times.
 func (t *targets) enter(now time.Time, found map[target]ages, up health, away []target) {
 	if t.of == nil {
 		t.of = map[target]*source{}
@@ -184,7 +187,7 @@ func (s *source) judge(now time.Time, id target, up health) {
 	case !s.scraped || s.down:
 		s.ended = false
 	case has: // a later scrape worked, without these series
-		s.ended = !s.found && !s.late(is.age) && now.Add(-is.age).Sub(s.at) > s.every()/2
+		s.ended = !s.found && !s.late(now.Sub(is.at)) && is.at.Sub(s.at) > s.every()/2
 	default:
 		s.ended = s.ended || s.marked()
 	}
@@ -199,10 +202,10 @@ func (s *source) marked() bool { return s.age() <= 4*s.every() }
 func (s *source) taken(now time.Time) {
 	at := now.Add(-s.age())
 	gap := at.Sub(s.at)
-	if gap < sameSample {
+	switch known := !s.at.IsZero() && s.at.Before(now.Add(time.Second)); { // else the server's clock was put back
+	case known && gap < sameSample:
 		return
-	}
-	if !s.at.IsZero() {
+	case known:
 		s.gaps[s.next%len(s.gaps)] = gap
 		s.next++
 	}
@@ -211,6 +214,7 @@ func (s *source) taken(now time.Time) {
 
 // standing is how the targets stand at one time.
 type standing struct {
+	now time.Time
 	// age is that of the oldest of what is still scraped, or, where nothing is, of the
 	// newest sample; live tells which. oldest is that of all that did not end in order.
 	age, oldest time.Duration
@@ -221,7 +225,7 @@ type standing struct {
 
 // stand judges each target. window is the range of the expression.
 func (t *targets) stand(now time.Time, window time.Duration) standing {
-	var st standing
+	st := standing{now: now}
 	newest := time.Duration(-1)
 	for id, s := range t.of {
 		doubt := !s.found || s.down || s.late(s.age()) && !s.ended
@@ -257,34 +261,34 @@ func (t *targets) stand(now time.Time, window time.Duration) standing {
 
 // partial says why a value that adds up over targets is that of a part of them; nil: it
 // is not.
-func (t *targets) partial(now time.Time, st *standing, value float64, window time.Duration) error {
+func (t *targets) partial(st *standing, value float64, window time.Duration) error {
 	if len(st.doubted) == 0 {
 		t.whole, t.before, t.count = max(value, t.before), value, st.count
 		return nil
 	}
 	if t.count > 0 && value >= t.enough(st)*t.whole {
-		t.settle(now, st, window)
+		t.settle(st, window)
 		return nil
 	}
-	if t.count > 0 && value >= t.share(st)*t.whole && t.settle(now, st, window) {
+	if t.count > 0 && value >= t.share(st)*t.whole && t.settle(st, window) {
 		return nil
 	}
-	return t.words(now, st, value)
+	return t.words(st, value)
 }
 
 // words say what a partial value lacks.
-func (t *targets) words(now time.Time, st *standing, value float64) error {
+func (t *targets) words(st *standing, value float64) error {
 	id := slices.MaxFunc(st.doubted, func(a, b target) int { return cmp.Compare(t.grave(a), t.grave(b)) })
 	first := t.of[id]
 	if first == nil {
-		first = &source{at: now}
+		first = &source{at: st.now}
 	}
-	what := fmt.Sprintf("told nothing new for %v", now.Sub(first.at).Round(time.Second))
+	what := fmt.Sprintf("told nothing new for %v", st.now.Sub(first.at).Round(time.Second))
 	switch {
 	case first.down:
-		what = fmt.Sprintf("has not answered Prometheus for %v (up is 0)", now.Sub(first.at).Round(time.Second))
+		what = fmt.Sprintf("has not answered Prometheus for %v (up is 0)", st.now.Sub(first.at).Round(time.Second))
 	case !first.doubted:
-		what = fmt.Sprintf("came back %v ago", now.Sub(first.back).Round(time.Second))
+		what = fmt.Sprintf("came back %v ago", st.now.Sub(first.back).Round(time.Second))
 	}
 	which := " one" // the gravest
 	if id.job != "" || id.instance != "" {
@@ -336,11 +340,11 @@ func (t *targets) share(st *standing) float64 {
 
 // settle forgets each target in doubt of which the window holds nothing any more, since
 // the others have taken its work over, and reports whether none is left.
-func (t *targets) settle(now time.Time, st *standing, window time.Duration) bool {
+func (t *targets) settle(st *standing, window time.Duration) bool {
 	left := false
 	for _, id := range st.doubted {
 		s := t.of[id]
-		if !s.found && now.Sub(s.at) > window+2*s.every() {
+		if !s.found && st.now.Sub(s.at) > window+2*s.every() {
 			delete(t.of, id)
 		} else {
 			left = true

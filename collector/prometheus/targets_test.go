@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func (p *play) health(at float64) health {
 		}
 		if works, has := p.up(s.target, at); has {
 			of := up[[2]string{s.job, s.instance}]
-			of.works, of.age = works, time.Duration((at-p.seen[s.instance])*float64(time.Second))
+			of.works, of.at = works, p.time(p.seen[s.instance])
 			up[[2]string{s.job, s.instance}] = of
 		}
 	}
@@ -126,9 +127,12 @@ type answer struct {
 	missing   string
 }
 
+func (p *play) time(at float64) time.Time {
+	return time.Unix(1_700_000_000, 0).Add(time.Duration(at * float64(time.Second)))
+}
+
 // run asks until p.until, as samples does.
 func (p *play) run() (all []answer) {
-	begin := time.Unix(1_700_000_000, 0)
 	s := state{window: window * time.Second}
 	p.seen = map[string]float64{}
 	for at := 0.0; at < p.until; at++ {
@@ -136,7 +140,7 @@ func (p *play) run() (all []answer) {
 		if int(at)%int(asked) != 3 || at < 90 {
 			continue
 		}
-		now := begin.Add(time.Duration(at * float64(time.Second)))
+		now := p.time(at)
 		found, sum := p.found(at), p.sum(at)
 		var err error
 		if len(found) == 0 {
@@ -153,7 +157,7 @@ func (p *play) run() (all []answer) {
 			st = s.targets.stand(now, s.window)
 		}
 		if err = s.covered(err, now, st); err == nil {
-			err = s.targets.partial(now, &st, sum, s.window)
+			err = s.targets.partial(&st, sum, s.window)
 		}
 		a := answer{at: at, value: sum}
 		if err != nil {
@@ -399,5 +403,70 @@ func TestTargetsThatCameAndWentAreForgotten(t *testing.T) {
 	}
 	if len(all.of) > 2*maxTargets+1 {
 		t.Errorf("%d targets are kept", len(all.of))
+	}
+}
+
+// VictoriaMetrics shows new samples in bursts and answers as of the last whole second: what
+// is new every four seconds is in time.
+func TestSamplesThatAreSeenInBurstsAreInTime(t *testing.T) {
+	const begin = 1_700_000_000.0
+	at := func(s float64) time.Time { return point{at: begin + s}.mustTime(t) }
+	var all targets
+	id := target{job: "shop", instance: "a"}
+	for i := range 200 {
+		now := float64(i) / 2
+		seen := math.Floor((now-0.5)/4) * 4 // the latest burst; samples are a third of a second older
+		asOf := math.Floor(now)
+		all.enter(at(asOf), map[target]ages{id: {time.Duration((asOf - seen + 0.317) * 1e9), time.Duration((asOf - seen + 0.317) * 1e9)}}, health{{"shop", "a"}: {true, at(seen)}}, nil)
+		if st := all.stand(at(asOf), 10*time.Second); i > 40 && len(st.doubted) > 0 {
+			t.Fatalf("%v s: in doubt, with new samples every %v and at age %v", now, all.of[id].every(), all.of[id].age())
+		}
+	}
+	if every := all.of[id].every(); every != 4*time.Second {
+		t.Errorf("new samples every %v, want 4s", every)
+	}
+}
+
+func (p point) mustTime(t *testing.T) time.Time {
+	t.Helper()
+	at, ok := p.time()
+	if !ok {
+		t.Fatalf("%v is no time", p.at)
+	}
+	return at
+}
+
+// The ages are as of when the server says that it evaluated the query.
+func TestAgesAreAsOfTheServersTime(t *testing.T) {
+	read := func(at string) (time.Time, error) {
+		r, err := readReply(200, "application/json", []byte(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"job":"shop","instance":"a","trimtab":"newest 0"},"value":[`+at+`,"0.25"]}]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, asOf, err := r.ages()
+		if err == nil && found[target{job: "shop", instance: "a"}].newest != 250*time.Millisecond {
+			t.Errorf("%v", found)
+		}
+		return asOf, err
+	}
+	if asOf, err := read("1700000000.123"); err != nil || !asOf.Equal(time.UnixMilli(1_700_000_000_123)) {
+		t.Errorf("%v %v", asOf, err)
+	}
+	for _, at := range []string{"-1", "0", "1e300"} {
+		if asOf, err := read(at); err == nil {
+			t.Errorf("an answer as of %s: %v", at, asOf)
+		}
+	}
+}
+
+// VictoriaMetrics finds a series for some scrape intervals where it is named alone, and for
+// minutes as an argument of timestamp().
+func TestUpIsAskedForOfAllThatTheAgesAreOf(t *testing.T) {
+	const selector = `requests_total{job="shop"}`
+	ages, up := ageQuery([]string{selector}, byTarget), upQuery([]string{selector}, nil)
+	for _, query := range []string{ages, up} {
+		if n, all := strings.Count(query, "timestamp("+selector+")"), strings.Count(query, selector); n == 0 || n != all {
+			t.Errorf("%d of %d times within timestamp(): %s", n, all, query)
+		}
 	}
 }

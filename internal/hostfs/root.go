@@ -42,6 +42,7 @@ type Root struct {
 	path  string
 	kind  Filesystem
 	mount uint64
+	whole bool // see Whole
 	// opened is dir as a file, and self what its descriptor is used through.
 	opened *os.File
 	self   syscall.RawConn
@@ -122,9 +123,18 @@ func (r *Root) identify() error {
 	default:
 		r.kind = Ordinary
 	}
+	var own unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &own); err != nil {
+		return fmt.Errorf("stat: %w", err)
+	}
+	r.whole = (r.kind == Cgroup1 || r.kind == Cgroup2) && own.Ino == 1
 	r.mount, err = mountOf(f)
 	return err
 }
+
+// Whole reports whether the root is that of a whole hierarchy of control groups, to which the
+// kernel gives the number 1: nothing limits it.
+func (r *Root) Whole() bool { return r.whole }
 
 // mountOf tells mounts apart: by the mount's number (Linux 5.8), else by the
 // device.

@@ -25,6 +25,7 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/guard"
 )
 
@@ -237,7 +238,7 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 			Band: orNone(cfg.Guard.DeadBand), Window: orNone(cfg.Guard.ReversalWindow)},
 	}
 	if f := cfg.Fast; f.Mode != trimtab.Off {
-		c.Fast = &planner.Fast{Floor: f.Floor, Ceiling: f.Ceiling, Budget: f.Stall.Seconds(), Burst: f.Burst}
+		c.Fast = &envelope.Rules{Floor: f.Floor, Ceiling: f.Ceiling, Budget: f.Stall.Seconds(), Burst: f.Burst}
 	}
 	for _, s := range further(cfg) {
 		c.Others = append(c.Others, planner.Resource{Name: s.Name, Capacity: s.Capacity, Unit: s.Unit, Step: max(1, int(s.Step/s.Unit+0.5))})
