@@ -278,7 +278,7 @@ func (r *decision) spread(resource int) {
 		s.evens = stays && s.uneven(r.idle(resource, r.believed(resource)) < -u/2)
 		switch {
 		case s.byHost:
-			s.settle()
+			settle(s)
 		case resource == 0 && s.scale != nil && s.free:
 			// Its number goes with it: see number.go.
 		case stays && s.appeared():

@@ -28,7 +28,7 @@ func (r telling) reason(s *seat) trimtab.Reason {
 		why.Summary = fmt.Sprintf("%s%s from %s to %s: %s", what, verbOf(s, "lowered"), show(s.has()), show(trimtab.Units(set)), s.recalled)
 		return why
 	case s.byHost && s.free:
-		why.Summary = what + s.shareOf(show)
+		why.Summary = what + shareOf(s, show)
 		return why
 	case s.evens:
 		why.Summary = levelsOf(s, what)

@@ -26,8 +26,9 @@ func (r aiming) weigh(in func(*seat) bool) bool {
 	if !fresh {
 		return true
 	}
-	if all := r.berths(asked); len(all) > 1 {
-		r.shares(asked, all)
+	hosts := hosting{r.decision}
+	if all := hosts.berths(asked); len(all) > 1 {
+		hosts.shares(asked, all)
 		return true
 	}
 	p, entitled := r.planner, r.entitlements()
@@ -96,11 +97,11 @@ func (r *decision) entitlements() map[string]float64 {
 			members = append(members, entitlement.Member{Name: w.Name, Group: w.Group, Part: entitlement.Part{Weight: w.Weight, Least: math.Max(d.Guarantee, least[w.Name])}})
 		}
 	}
-	return entitlement.Divide(p.resources[0].Capacity, members, p.entitledGroups())
+	return entitlement.Divide(p.resources[0].Capacity, members, entitledGroups(p))
 }
 
 // entitledGroups are the groups that have a weight or a guarantee of their own, by path.
-func (p *Planner) entitledGroups() map[string]entitlement.Part {
+func entitledGroups(p *Planner) map[string]entitlement.Part {
 	groups := make(map[string]entitlement.Part, len(p.cfg.Groups))
 	for _, g := range p.cfg.Groups {
 		groups[g.Path] = entitlement.Part{Weight: g.Weight, Least: g.Guarantee}

@@ -44,6 +44,9 @@ const (
 	weighs, helps = 5 * time.Second, 2 * time.Minute
 )
 
+// hosting is the pass that sets what the instances on each host have.
+type hosting struct{ *decision }
+
 // shift is what is kept of the time in which workloads make room on full hosts.
 type shift struct {
 	// since is since when requests are late on a full host; zero: they are not.
@@ -83,7 +86,7 @@ type berthed struct {
 
 // shares sets what the instances of seats that share by weight are to have, where they are on
 // hosts of a pool that has several.
-func (r *decision) shares(asked []*seat, all []*berth) {
+func (r hosting) shares(asked []*seat, all []*berth) {
 	sh := &r.planner.shift
 	late := slices.ContainsFunc(all, (*berth).late)
 	if !late {
@@ -140,7 +143,7 @@ func (r *decision) shares(asked []*seat, all []*berth) {
 
 // berths are the hosts of the instances of seats that can be turned, in order of their names,
 // with what is left for those: all of them no more than the pool leaves.
-func (r *decision) berths(asked []*seat) []*berth {
+func (r hosting) berths(asked []*seat) []*berth {
 	others := r.others(asked, 0)
 	room, by, out, sum := others.Room(), map[int]*berth{}, []*berth(nil), 0.0
 	for _, s := range asked {
@@ -181,13 +184,13 @@ func (b *berth) wanted() (sum float64) {
 	return sum
 }
 
-// cores is what the requests of a seat cost, > 0.
-func (s *seat) cores() float64 {
-	v := s.turn.Wants
+// cores is what the requests of its workload cost, > 0.
+func (m berthed) cores() float64 {
+	v := m.turn.Wants
 	if !(v > 0) {
-		v = float64(s.needAt(-1)) * s.of.Unit
+		v = float64(m.needAt(-1)) * m.of.Unit
 	}
-	return math.Max(v, s.of.Unit)
+	return math.Max(v, m.of.Unit)
 }
 
 // late reports whether requests are late of a workload on a full host; of those whose requests
@@ -198,7 +201,7 @@ func (b *berth) late() bool {
 }
 
 // shift decides who makes room, and reports whether the needs fit the hosts.
-func (r *decision) shift(all []*berth) bool {
+func (r hosting) shift(all []*berth) bool {
 	p := spread.Places{}
 	of, now := map[*seat]int{}, [][]float64(nil)
 	for _, b := range all {
@@ -264,7 +267,7 @@ func spare(p *spread.Places, x, now [][]float64, host int) [][]float64 {
 }
 
 // shiftOn sets the shares on one host, by what work of each workload is to be there, and was.
-func (r *decision) shiftOn(b *berth, work func(*seat) (to, was float64)) {
+func (r hosting) shiftOn(b *berth, work func(*seat) (to, was float64)) {
 	entitled := r.entitledOn(b)
 	least, wants, was := make([]float64, len(b.members)), make([]float64, len(b.members)), make([]float64, len(b.members))
 	low, sum, all := 0.0, 0.0, 0.0
@@ -300,7 +303,7 @@ func (b *berth) count(s *seat) (n int) {
 
 // entitledOn is what each instance on a host is entitled to there: an equal part of what its
 // workload is, of those that are there.
-func (r *decision) entitledOn(b *berth) []float64 {
+func (r hosting) entitledOn(b *berth) []float64 {
 	var members []entitlement.Member
 	for k, m := range b.members {
 		if k > 0 && b.members[k-1].seat == m.seat {
@@ -315,7 +318,7 @@ func (r *decision) entitledOn(b *berth) []float64 {
 		}
 		members = append(members, entitlement.Member{Name: m.seat.Name, Group: m.Group, Part: entitlement.Part{Weight: m.Weight, Least: math.Max(m.dial.Guarantee*part, least)}})
 	}
-	entitled := entitlement.Divide(b.has, members, r.planner.entitledGroups())
+	entitled := entitlement.Divide(b.has, members, entitledGroups(r.planner))
 	out := make([]float64, len(b.members))
 	for k, m := range b.members {
 		out[k] = entitled[m.seat.Name] / float64(b.count(m.seat))
@@ -330,7 +333,7 @@ func (r *decision) entitledOn(b *berth) []float64 {
 
 // same reports whether the shares that were decided are of just these instances, and their hosts
 // still have as much.
-func (r *decision) same(all []*berth) bool {
+func (r hosting) same(all []*berth) bool {
 	n := 0
 	for _, b := range all {
 		sum := 0.0
@@ -350,7 +353,7 @@ func (r *decision) same(all []*berth) bool {
 
 // roomy reports whether nobody needs to make room any more: for dwell each host would have room
 // if every workload's load were spread evenly.
-func (r *decision) roomy(all []*berth) bool {
+func (r hosting) roomy(all []*berth) bool {
 	sh := &r.planner.shift
 	for _, b := range all {
 		sum := 0.0
@@ -369,7 +372,7 @@ func (r *decision) roomy(all []*berth) bool {
 }
 
 // settle sets what the instances of a seat whose shares were decided are to have.
-func (s *seat) settle() {
+func settle(s *seat) {
 	s.evens = false
 	for i := range s.knobs {
 		if k := &s.knobs[i]; !k.stuck {
@@ -382,7 +385,7 @@ func (s *seat) settle() {
 }
 
 // shareOf says why a share is set.
-func (s *seat) shareOf(show func(trimtab.Amount) string) string {
+func shareOf(s *seat, show func(trimtab.Amount) string) string {
 	if len(s.knobs) > 1 || s.grant.Set == s.now {
 		return s.binding.Detail
 	}
