@@ -393,5 +393,5 @@ func shareOf(s *seat, show func(trimtab.Amount) string) string {
 	if s.grant.Set < s.now {
 		verb = "lowered"
 	}
-	return fmt.Sprintf("%s from %s to %s: %s", s.verb(verb), show(s.has()), show(trimtab.Units(s.grant.Set)), s.binding.Detail)
+	return fmt.Sprintf("%s from %s to %s: %s", verbOf(s, verb), show(s.has()), show(trimtab.Units(s.grant.Set)), s.binding.Detail)
 }
