@@ -22,7 +22,7 @@ import (
 type simServicesCmd struct {
 	Scenario policyNames `help:"Loads to play: peaks, steps, doubling, slower, noise, burst, two-hosts; where the pool is too small at times: culprit, tight, unequal, over110, over132, over150, over200." default:"peaks" placeholder:"NAME,..."`
 	Policy   policyNames `help:"Policies to run, side by side: weights (the kernel alone: one quota for all, equal weights), equal, proportional (knows the costs), oracle:OBJECTIVE (knows what comes), or an objective of the configuration, with :always if each has a quota (cap: always)." default:"weights,equal,proportional,njc,egalitarian,social" placeholder:"NAME,..."`
-	Signal   policyNames `help:"Where load and performance come from: spans, promql." default:"spans,promql" placeholder:"NAME,..."`
+	Signal   policyNames `help:"Where load and performance come from: spans (of senders that collect for 5 s, the default of OpenTelemetry), promql." default:"spans,promql" placeholder:"NAME,..."`
 	Seconds  int         `help:"Length of each run in seconds, 60 to 86400." default:"360"`
 	Seeds    int         `help:"Runs of each policy, 1 to 1000." default:"3"`
 	Seed     uint64      `help:"Seed of the first run." default:"1"`

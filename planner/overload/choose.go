@@ -17,7 +17,7 @@ func (d *decision) choose() {
 	case slices.ContainsFunc(d.Members, func(m Member) bool { return m.Turn.Slice == 0 }):
 		d.state.Capping = false
 		d.elect()
-	case !d.state.Capping && d.late(1, fails):
+	case !d.state.Capping && d.disturbed():
 		// Others use the limit of all up on CPUs on which those who are served do not work.
 		d.state.Capping = true
 		d.divide()
@@ -31,13 +31,18 @@ func (d *decision) choose() {
 	}
 }
 
-// late reports whether one that is served for so long missed its SLO in more than so many reports
-// in a row.
-func (d *decision) late(reports int, long time.Duration) bool {
-	return slices.ContainsFunc(d.Members, func(m Member) bool {
-		return m.Turn.Rank > 0 && m.Missed > reports && d.since(&m) >= long
-	})
+// late reports whether one that is served missed its SLO in more than so many reports in a row.
+func (d *decision) late(reports int) bool {
+	return slices.ContainsFunc(d.Members, func(m Member) bool { return m.Turn.Rank > 0 && m.Missed > reports })
 }
+
+// disturbed reports whether one that is served missed its SLO since it was chosen.
+func (d *decision) disturbed() bool {
+	return slices.ContainsFunc(d.Members, func(m Member) bool { return m.Turn.Rank > 0 && m.missed() > 1 && d.since(&m) >= fails })
+}
+
+// missed is how many reports in a row, of those since the choice, missed its SLO.
+func (m *Member) missed() int { return min(m.Missed, m.Turn.Reports) }
 
 // since is for how long the reports of a member are of the time after the choice alone.
 func (d *decision) since(m *Member) time.Duration { return d.Now.Sub(d.state.ChoseAt) - m.Window }
@@ -50,7 +55,7 @@ func (d *decision) stuck() (out *Member) {
 	for i := range d.Members {
 		m := &d.Members[i]
 		unserved := d.since(m) >= time.Duration(m.Turn.Rank)*proves && !d.served(m)
-		harms := m.Turn.Rank > 1 && d.since(m) >= proves && m.Missed > 0 && d.Members[first].Missed > 3
+		harms := m.Turn.Rank > 1 && d.since(m) >= proves && m.missed() > 0 && d.Members[first].missed() > 3
 		if m.Turn.Rank > 0 && (unserved || harms) && (out == nil || m.Turn.Rank > out.Turn.Rank) {
 			out = m
 		}
@@ -93,6 +98,9 @@ func (d *decision) elect() {
 		prob.Workloads = append(prob.Workloads, w)
 	}
 	d.state.ChoseAt = d.Now
+	for i := range d.Members {
+		d.Members[i].Turn.Reports = 0
+	}
 	answer, err := d.Policy.Solve(prob)
 	var served []*Member
 	for i := range d.Members {
@@ -165,7 +173,7 @@ func (d *decision) recaps() bool {
 		}
 	}
 	little := 0.05 * float64(d.Units)
-	if d.late(1, 0) {
+	if d.late(1) {
 		return has > little
 	}
 	leaves, others := d.leaves()
@@ -176,7 +184,7 @@ func (d *decision) recaps() bool {
 // shares are capped and nobody who is served is late, what is left. Shares that hardly change stay.
 func (d *decision) divide() {
 	left, others := 0.0, 0
-	if d.state.Capping && !d.late(0, 0) {
+	if d.state.Capping && !d.late(0) {
 		left, others = d.leaves()
 	}
 	var served []int

@@ -342,7 +342,7 @@ func TestWhatIsWantedIsAveragedAndWhatIsHiddenCounts(t *testing.T) {
 }
 
 func TestATurnOutlivesARestartAndAWrongOneIsRefused(t *testing.T) {
-	turn := overload.Turn{Wants: 0.4, At: at(1), Held: 0.5, Rank: 2, Slice: 30, Capped: true, Served: at(2), Barred: at(3)}
+	turn := overload.Turn{Wants: 0.4, At: at(1), Held: 0.5, Rank: 2, Slice: 30, Capped: true, Served: at(2), Barred: at(3), Reports: 4}
 	b, err := json.Marshal(turn)
 	if err != nil {
 		t.Fatal(err)
@@ -351,7 +351,7 @@ func TestATurnOutlivesARestartAndAWrongOneIsRefused(t *testing.T) {
 	if err := json.Unmarshal(b, &back); err != nil || back != turn || !back.Valid() {
 		t.Errorf("%s: %+v, %v", b, back, err)
 	}
-	for _, bad := range []overload.Turn{{Wants: -1}, {Wants: math.Inf(1)}, {Held: math.NaN()}, {Rank: -1}, {Slice: -1}, {Slice: policy.MaxUnits + 1}} {
+	for _, bad := range []overload.Turn{{Wants: -1}, {Wants: math.Inf(1)}, {Held: math.NaN()}, {Rank: -1}, {Reports: -1}, {Slice: -1}, {Slice: policy.MaxUnits + 1}} {
 		if bad.Valid() {
 			t.Errorf("%+v is valid", bad)
 		}

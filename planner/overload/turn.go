@@ -34,6 +34,8 @@ type Turn struct {
 	// served, since it could not use a share.
 	Served time.Time `json:"served,omitzero"`
 	Barred time.Time `json:"barred,omitzero"`
+	// Reports is how many came since the last choice.
+	Reports int `json:"reports,omitempty"`
 	// now is what the requests of the latest report cost, late what works off those that
 	// wait, in cores.
 	now, late float64
@@ -54,6 +56,7 @@ type Report struct {
 
 // Take enters a report.
 func (t *Turn) Take(r Report) {
+	t.Reports++
 	if r.Performance != nil && *r.Performance >= r.SLO {
 		t.Held = 0
 	}
@@ -81,5 +84,5 @@ func (t *Turn) Take(r Report) {
 
 // Valid reports whether the turn is one that Take and Decide can make.
 func (t *Turn) Valid() bool {
-	return t.Wants >= 0 && t.Wants < 1e15 && t.Held >= 0 && t.Held < 1e15 && t.Slice >= 0 && t.Slice <= policy.MaxUnits && t.Rank >= 0
+	return t.Wants >= 0 && t.Wants < 1e15 && t.Held >= 0 && t.Held < 1e15 && t.Slice >= 0 && t.Slice <= policy.MaxUnits && t.Rank >= 0 && t.Reports >= 0
 }

@@ -195,7 +195,7 @@ func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint
 		return nil, fmt.Errorf("run %s: %w", name, err)
 	}
 	n := len(s.All())
-	c := &closed{scenario: s, loop: loop, shared: config.Shared, start: config.Start, spans: spans, sent: make([]*trimtab.Sketch, len(s.Services)),
+	c := &closed{scenario: s, loop: loop, shared: config.Shared, start: config.Start, spans: spans, sent: make([][]*trimtab.Sketch, len(s.Services)),
 		used: make([]float64, n), periods: make([]int, n), throttled: make([]int, n)}
 	for i := range s.Services {
 		v := &s.Services[i]
@@ -207,6 +207,10 @@ func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint
 	return r, nil
 }
 
+// late is how many seconds an interval waits for senders that collect spans for 5 s, as those of
+// OpenTelemetry do by default.
+const late = 6
+
 // closed is the loop of production as a controller.
 type closed struct {
 	scenario *Scenario
@@ -216,8 +220,9 @@ type closed struct {
 	spans    bool
 	// scraped is what Prometheus knows, per service.
 	scraped []*scraped
-	// sent is the sketch that is on its way, per service.
-	sent               []*trimtab.Sketch
+	// sent are the sketches that are on their way, per service, the oldest first; nil: a second
+	// of which nothing was told.
+	sent               [][]*trimtab.Sketch
 	used               []float64
 	periods, throttled []int
 	plans              []*trimtab.Plan
@@ -248,16 +253,21 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 			seen = everySecond(seen)
 		}
 		if c.spans {
-			// Senders collect spans for a second, and an interval waits for them.
-			late := c.sent[i]
-			if c.sent[i] = nil; told {
-				c.sent[i] = sketchOf(v, c.at(t-1), now, seen)
+			var sketch *trimtab.Sketch
+			if told {
+				sketch = sketchOf(v, c.at(t-1), now, seen)
 			}
-			if c.sent[i] != nil && fault != Half {
-				c.sent[i].Instances = served[i]
+			if sketch != nil {
+				sketch.Wait = late
 			}
-			if late != nil {
-				c.loop.Take(now, late)
+			if sketch != nil && fault != Half {
+				sketch.Instances = served[i]
+			}
+			if c.sent[i] = append(c.sent[i], sketch); len(c.sent[i]) > late {
+				if c.sent[i][0] != nil {
+					c.loop.Take(now, c.sent[i][0])
+				}
+				c.sent[i] = c.sent[i][1:]
 			}
 			continue
 		}
