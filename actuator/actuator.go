@@ -395,6 +395,9 @@ func (a *Actuator) observeStanding(ctx context.Context, h *held) {
 	if now != nil && now.Caps && now.Most >= h.Max {
 		now = nil // it has more room above it than it may have
 	}
+	if now != nil && now.Caps && a.config.Shared && h.sharing() && a.parent != nil && a.parent.entry != nil && same(trimtab.Units(now.Most), a.parent.now) {
+		now = nil // the limit is the sum of the shares, and goes with them
+	}
 	if reflect.DeepEqual(now, h.standing) {
 		return
 	}

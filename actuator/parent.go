@@ -74,9 +74,17 @@ func (a *Actuator) above() trimtab.Amount {
 	return a.parent.now
 }
 
-// goal is what the group above is to have by a plan.
+// goal is what the group above is to have by a plan: what the pool may give here, and, where it
+// has other hosts and shares by weight, the sum of the shares, so that all hosts together give no
+// more than the pool has.
 func (a *Actuator) goal(p *trimtab.Plan) trimtab.Amount {
-	return a.parent.Knob.Nearest(trimtab.Units(min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))))
+	most := min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))
+	if a.config.Shared && slices.ContainsFunc(a.knobs, (*held).shares) {
+		if now, _ := a.sums(nil); now[trimtab.CPU] > 0 {
+			most = min(most, now[trimtab.CPU])
+		}
+	}
+	return a.parent.Knob.Nearest(trimtab.Units(most))
 }
 
 // fit has what shares by weight have no more of its own than the group above is about to have.

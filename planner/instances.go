@@ -39,6 +39,7 @@ type instance struct {
 	share float64
 	// stuck tells that its host is lost: it keeps what it has.
 	stuck bool
+	hosted
 	// set is what it is to have; placed: because the others have that.
 	set    float64
 	placed bool
@@ -276,6 +277,8 @@ func (r *decision) spread(resource int) {
 		stays := math.Abs(s.grant.Set-s.now) < u/2
 		s.evens = stays && s.uneven(r.idle(resource, r.believed(resource)) < -u/2)
 		switch {
+		case s.byHost:
+			settle(s)
 		case resource == 0 && s.scale != nil && s.free:
 			// Its number goes with it: see number.go.
 		case stays && s.appeared():

@@ -27,6 +27,9 @@ func (r telling) reason(s *seat) trimtab.Reason {
 		why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: s.recalled}
 		why.Summary = fmt.Sprintf("%s%s from %s to %s: %s", what, verbOf(s, "lowered"), show(s.has()), show(trimtab.Units(set)), s.recalled)
 		return why
+	case s.byHost && s.free:
+		why.Summary = what + shareOf(s, show)
+		return why
 	case s.evens:
 		why.Summary = levelsOf(s, what)
 		return why
@@ -126,8 +129,10 @@ func (r telling) stays(s *seat) {
 		why += ", uses all of it and waits: there is no more for it"
 	case s.firing():
 		why += ", and keeps that while alert " + s.loan.Name + " fires"
-	case s.served && s.binding.Kind == trimtab.BindingIdle:
-		code = trimtab.StayIdle
+	case s.served && (s.binding.Kind == trimtab.BindingIdle || s.byHost):
+		if code = trimtab.StayThere; s.binding.Kind == trimtab.BindingIdle {
+			code = trimtab.StayIdle
+		}
 		why += ": " + s.binding.Detail
 		if s.missesNow(s.estimate) {
 			why = "it has " + s.amount(s.now) + " and misses its SLO"

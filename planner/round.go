@@ -295,7 +295,7 @@ func (r *decision) list(s *seat, k *instance) *[]trimtab.Action {
 		return nil
 	case !s.writes():
 		return &r.advice
-	case trimtab.Units(k.set).Less(k.found) || s.recaps(k) && (stays || s.capped()): // a cap alone asks for nothing
+	case trimtab.Units(k.set).Less(k.found) || s.recaps(k) && (stays || s.capped(k)): // a cap alone asks for nothing
 		return &r.shrinks
 	}
 	return &r.grows
@@ -314,7 +314,7 @@ func (r *decision) act(s *seat) {
 		if to == nil {
 			continue
 		}
-		a := trimtab.Action{KnobID: k.KnobID, Expect: k.found, Set: trimtab.Units(k.set), Capped: s.capped(), Mode: s.mode()}
+		a := trimtab.Action{KnobID: k.KnobID, Expect: k.found, Set: trimtab.Units(k.set), Capped: s.capped(k), Mode: s.mode()}
 		if last == nil {
 			why = telling{r}.reason(s)
 			a.Why = why

@@ -72,6 +72,8 @@ type aimed struct {
 	lack float64
 	// stays: what it has is a share that stays as it is, no whole number of units perhaps.
 	stays bool
+	// byHost: what its instances have was decided for each host: see shift.go.
+	byHost bool
 	// in is the solution that set it, where the policy shares one resource, and at the place
 	// in it.
 	in *alternative.Solution
@@ -109,7 +111,7 @@ func (s *seat) mode() trimtab.Mode {
 // shared reports whether what it has is a share by weight: the least that it has at every
 // instant, while it has what others leave idle, too.
 func (s *seat) shared() bool {
-	return slices.ContainsFunc(s.knobs, func(i instance) bool { return i.Held.Shared })
+	return len(s.knobs) > 0 && !slices.ContainsFunc(s.knobs, func(i instance) bool { return !i.Held.Shared })
 }
 
 // about names a resource in a reason, where there is more than one.
@@ -157,6 +159,12 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	least := 0.0
 	for i := range s.knobs {
 		least = max(least, max(d.Min, s.knobs[i].min)/s.knobs[i].share)
+	}
+	if s.shared() && len(s.knobs) > 1 { // load goes where it is served
+		s.now, least = 0, 0
+		for i := range s.knobs {
+			s.now, least = s.now+s.knobs[i].now, least+max(d.Min, s.knobs[i].min)
+		}
 	}
 	if left := s.left(); len(s.knobs) > 1 {
 		most = min(most, s.of.Capacity, s.now+left)

@@ -26,6 +26,11 @@ func (r aiming) weigh(in func(*seat) bool) bool {
 	if !fresh {
 		return true
 	}
+	hosts := hosting{r.decision}
+	if all := hosts.berths(asked); len(all) > 1 {
+		hosts.shares(asked, all)
+		return true
+	}
 	p, entitled := r.planner, r.entitlements()
 	round := overload.Round{Now: r.now, Units: r.left(asked), Unit: p.cfg.Unit, Groups: groupsOf(p), Stop: p.cfg.Stop}
 	if p.traits.Sums {
@@ -92,11 +97,16 @@ func (r *decision) entitlements() map[string]float64 {
 			members = append(members, entitlement.Member{Name: w.Name, Group: w.Group, Part: entitlement.Part{Weight: w.Weight, Least: math.Max(d.Guarantee, least[w.Name])}})
 		}
 	}
+	return entitlement.Divide(p.resources[0].Capacity, members, entitledGroups(p))
+}
+
+// entitledGroups are the groups that have a weight or a guarantee of their own, by path.
+func entitledGroups(p *Planner) map[string]entitlement.Part {
 	groups := make(map[string]entitlement.Part, len(p.cfg.Groups))
 	for _, g := range p.cfg.Groups {
 		groups[g.Path] = entitlement.Part{Weight: g.Weight, Least: g.Guarantee}
 	}
-	return entitlement.Divide(p.resources[0].Capacity, members, groups)
+	return groups
 }
 
 // rest has a seat keep its entitlement e, or go back to it.
@@ -127,10 +137,12 @@ func (s *seat) serveInTurn() {
 
 // capped reports whether a share is to be a limit, too: of who is not served, while others are.
 // By its weight alone it would use the limit of all up on CPUs on which those do not work.
-func (s *seat) capped() bool { return s.shared() && s.free && s.turn.Capped }
+func (s *seat) capped(k *instance) bool {
+	return s.shared() && s.free && (s.turn.Capped || k.capped)
+}
 
 // recaps reports whether a knob is to be capped that is not, or the other way round.
-func (s *seat) recaps(k *instance) bool { return k.Held.Shared && k.Held.Capped != s.capped() }
+func (s *seat) recaps(k *instance) bool { return k.Held.Shared && k.Held.Capped != s.capped(k) }
 
 // bounded takes out of a wish to the guard what is meant for quotas, where the seat has a share
 // by weight: a lower share takes away only what somebody else wants.

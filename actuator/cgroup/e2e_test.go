@@ -202,6 +202,42 @@ func TestQuotasAreLiftedOnceTheGroupAboveHasItsLimitAndNotBefore(t *testing.T) {
 	}
 }
 
+// The pool has 4 cores, this host 2, and its shares come to 1: others may have the rest.
+func TestOfSeveralHostsTheGroupAboveHasTheSumOfTheSharesAndAllComesBack(t *testing.T) {
+	root := tree(t, map[string]string{"pool/cpu.max": "max 100000\n", "pool/a/cpu.max": "max 100000\n", "pool/a/cpu.weight": "100\n", "pool/b/cpu.max": "max 100000\n", "pool/b/cpu.weight": "100\n"})
+	c := actuator.Config{Host: "h", Pool: "p", Dir: t.TempDir(), Reopen: cgroup.Kind().Reopen, Shared: true,
+		Measure: func() (map[string]float64, error) { return map[string]float64{"cpu": 2}, nil },
+		Parent:  openKnob(t, cgroup.Config{Root: root, Path: "pool"})}
+	for _, name := range []string{"a", "b"} {
+		c.Targets = append(c.Targets, actuator.Target{KnobID: trimtab.KnobID{Workload: name, Resource: "cpu"}, Knob: openShare(t, root, "pool/"+name, 0.5), Min: 0.01, Max: 4, Mode: trimtab.Act})
+	}
+	a, err := actuator.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := func(sequence uint64, want string, actions ...trimtab.Action) {
+		t.Helper()
+		o := a.Handle(t.Context(), &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: sequence, Step: 1, Last: true, Time: time.Now(), Capacity: 4, Lease: 30, Actions: actions})
+		if got := strings.TrimSpace(content(t, root, "pool/cpu.max")); o.Refused != "" || got != want {
+			t.Errorf("plan %d: the group above has %q, want %q: %+v", sequence, got, want, o)
+		}
+	}
+	move := func(to, from float64) trimtab.Action {
+		return trimtab.Action{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "a", Resource: "cpu"}, Expect: trimtab.Units(from), Set: trimtab.Units(to), Mode: trimtab.Act}
+	}
+	plan(1, "100000 100000")
+	plan(2, "75000 100000", move(0.25, 0.5))
+	plan(3, "180000 100000", move(1.3, 0.25))
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{"pool/cpu.max": "max 100000", "pool/a/cpu.weight": "100"} {
+		if got := strings.TrimSpace(content(t, root, file)); got != want {
+			t.Errorf("after the end %s has %q, want %q", file, got, want)
+		}
+	}
+}
+
 // refusing is a limit that cannot be set, as that of a group whose owner took the right away.
 type refusing struct{ actuator.Knob }
 

@@ -73,6 +73,44 @@ func TestWhereTheNeedsDoNotFitSocialSharesByWeightServeSome(t *testing.T) {
 	}
 }
 
+// One host is full and the other is not: who has instances on both makes room on the full one, and
+// its load balancer sends its requests to the other.
+func TestWhereOneHostIsFullAndAnotherIsNotSharesByWeightServeWhatTheKernelAloneDoesNot(t *testing.T) {
+	t.Parallel()
+	kernel, _, _ := played(t, few, "two-hosts", "weights", "–", 240)
+	for _, signal := range []string{"spans", "promql"} {
+		over, worst, moves := played(t, few, "two-hosts", "njc", signal, 240)
+		if over < kernel+0.3 || worst < 0.8 || moves > 6 {
+			t.Errorf("by %s: %.3f in time after %d moves, the worst service %.3f; the kernel alone %.3f", signal, over, moves, worst, kernel)
+		}
+	}
+}
+
+func TestWhereEachHostHasRoomNothingMoves(t *testing.T) {
+	t.Parallel()
+	s, err := services.Named("two-hosts", 240)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.Services {
+		load := s.Services[i].Load
+		s.Services[i].Load = func(t float64) float64 { return 0.7 * load(t) }
+	}
+	kernel, err := (&simServicesCmd{}).one(s, "weights", "–", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, signal := range []string{"spans", "promql"} {
+		r, err := (&simServicesCmd{}).one(s, "njc", signal, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Max(r.Moves) != 0 || r.Over() < kernel.Over()-0.003 {
+			t.Errorf("by %s: moves %v, %.3f in time; the kernel alone %.3f", signal, r.Moves, r.Over(), kernel.Over())
+		}
+	}
+}
+
 func TestResourceFairKeepsEqualShares(t *testing.T) {
 	t.Parallel()
 	over, _, moves := played(t, few, "peaks", "resource-fair:always", "spans", 120)

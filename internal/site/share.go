@@ -48,12 +48,17 @@ func (o obstacle) say(to *slog.Logger) {
 // without touching what is not the pool's, and returns the group that carries the limit. What
 // does not share has quotas.
 func share(cfg *config.Config, kinds []actuator.Kind, all []knobConfig, host string) (above, obstacle) {
-	members, at, no := sharing(cfg, all, host)
+	members, at, no := sharing(cfg, all)
 	if no.why != "" || len(members) == 0 {
 		return above{}, no
 	}
 	capacity, err := hostfs.CPUs(at.root)
-	whole := err == nil && cfg.Pool.CPU >= capacity
+	// Of several hosts each gives the sum of its shares, which may be less than it has.
+	many := manyHosts(cfg, host) != ""
+	whole := err == nil && cfg.Pool.CPU >= capacity && !many
+	if err == nil && many {
+		capacity = max(0, capacity-cfg.Actuator.Reserve.Of(trimtab.CPU))
+	}
 	capacity = min(cfg.Pool.CPU, cmp.Or(capacity, cfg.Pool.CPU))
 	never := slices.ContainsFunc(members, func(d *knobConfig) bool { return d.cap == config.CapNever })
 	if no := shareable(kinds, at, members, !whole); no.why != "" && !never {
@@ -75,7 +80,7 @@ func share(cfg *config.Config, kinds []actuator.Kind, all []knobConfig, host str
 
 // sharing lists the knobs whose workloads would share the CPU time of the pool, and the group
 // above them, by what the file says; none: nobody asks for it, or none is set here.
-func sharing(cfg *config.Config, all []knobConfig, host string) (members []*knobConfig, at above, no obstacle) {
+func sharing(cfg *config.Config, all []knobConfig) (members []*knobConfig, at above, no obstacle) {
 	if cfg.Pool.Resource() != trimtab.CPU || cfg.Fast.Acts() {
 		return nil, at, no
 	}
@@ -103,12 +108,9 @@ func sharing(cfg *config.Config, all []knobConfig, host string) (members []*knob
 	if !acts {
 		return nil, at, no
 	}
-	many := manyHosts(cfg, host)
 	switch {
 	case len(cfg.Pool.Shares()) > 1 || cfg.Objective == config.EndToEnd:
 		no = obstacle{"the objective " + cfg.Objective + " decides amounts", "nothing, or choose another objective: docs/objectives.md"}
-	case many != "":
-		no = obstacle{"the pool may have other hosts (" + many + ")", "nothing: what a host may give of a pool of several is the sum of its quotas"}
 	case cfg.Colocate != nil:
 		no = obstacle{"best-effort jobs run in what the quotas leave (colocate)", "nothing, or take colocate out"}
 	case foreign != "":

@@ -151,10 +151,7 @@ func (h *host) amountsOfTwo(ctx context.Context) (cores [3]float64, err error) {
 			if err != nil {
 				return cores, err
 			}
-			if quota > capacity { // it has none
-				quota = capacity * w / sum
-			}
-			cores[i] += quota
+			cores[i] += min(quota, capacity*w/sum)
 		}
 	}
 	return cores, nil

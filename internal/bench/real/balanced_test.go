@@ -11,12 +11,13 @@ import (
 	"github.com/trimtab/trimtab/internal/bench/rig"
 )
 
-func TestTwoHostsArePlayedByThemselvesByTheKernelAndByTrimtabWithSpans(t *testing.T) {
+func TestTwoHostsArePlayedByThemselvesByTheKernelAndByTrimtab(t *testing.T) {
 	for args, ok := range map[string]bool{
 		"--scenario two-hosts --policy weights,trimtab:njc:spans":  true,
 		"--scenario two-hosts,peaks --policy weights":              false,
 		"--scenario two-hosts --policy equal":                      false,
-		"--scenario two-hosts --policy trimtab:njc:promql":         false,
+		"--scenario two-hosts --policy trimtab:njc:promql":         true,
+		"--scenario two-hosts --policy trimtab:njc:spans:always":   true,
 		"--scenario two-hosts --policy trimtab:njc:spans:fast":     false,
 		"--scenario two-hosts --policy trimtab:njc --signal spans": true,
 	} {
@@ -37,7 +38,7 @@ func TestARequestIsOfTheInstanceThatAnsweredIt(t *testing.T) {
 
 func TestTheFileOfTwoHostsSaysWhichHasWhatAndWhereTheBusIs(t *testing.T) {
 	h := three()
-	h.dir, h.beside = t.TempDir(), &rig.Group{Name: "g-pool-2"}
+	h.dir, h.beside, h.common = t.TempDir(), &rig.Group{Name: "g-pool-2"}, []*rig.Group{{Name: "g-shop"}}
 	text, err := (&subject{Objective: "default", Signal: &spans{}}).file(h, addresses{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4", ""}, "nats: {listen: \"127.0.0.1:5\"}\n")
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +53,7 @@ func TestTheFileOfTwoHostsSaysWhichHasWhatAndWhereTheBusIs(t *testing.T) {
 	}
 	hosts := [3]string{"", hostName(), secondHost}
 	for i, w := range cfg.Workloads {
-		if w.Knob.Host != hosts[i] || w.Knob.Cgroup != h.services[i].group.Name {
+		if w.Knob.Host != hosts[i] || w.Knob.Cgroup != "g-shop/"+h.services[i].group.Name {
 			t.Errorf("%s: host %q, group %q", w.Name, w.Knob.Host, w.Knob.Cgroup)
 		}
 	}

@@ -104,8 +104,10 @@ type host struct {
 	// above is the group above those of the services, which has the pool as its quota. Where
 	// two groups play hosts it is the first, beside the second, and each has half of the pool;
 	// nil: there is one.
-	above     *rig.Group
-	beside    *rig.Group
+	above  *rig.Group
+	beside *rig.Group
+	// common are the groups of the pool on two hosts.
+	common    []*rig.Group
 	root, dir string
 	// before are the groups that this process was in.
 	before []string
@@ -149,8 +151,11 @@ func openHost(ctx context.Context, dir string, pool float64, two bool) (h *host,
 		if h.beside, err = rig.NewGroup(root, groupPrefix, "pool-2", weight); err != nil {
 			return nil, err
 		}
+		if err = h.share(&below); err != nil {
+			return nil, err
+		}
 		web := &balanced{front: h.own}
-		soft[0], below[2] = web, filepath.Join(root, h.beside.Name)
+		soft[0] = web
 		if web.second, err = rig.NewGroup(below[2], groupPrefix, shape.Names()[0], usualWeight); err != nil {
 			return nil, err
 		}
@@ -178,6 +183,21 @@ func openHost(ctx context.Context, dir string, pool float64, two bool) (h *host,
 	return h, nil
 }
 
+// share makes the group of the pool on each of two hosts, and names that of each service.
+func (h *host) share(below *[3]string) error {
+	for _, host := range h.hosts() {
+		g, err := rig.NewGroup(filepath.Join(h.root, host.Name), groupPrefix, "shop", usualWeight)
+		if err != nil {
+			return err
+		}
+		h.common = append(h.common, g)
+	}
+	for i, at := range []int{0, 0, 1} {
+		below[i] = h.common[at].Dir()
+	}
+	return nil
+}
+
 // close ends the services and removes the groups. This process goes back to
 // where it was.
 func (h *host) close() error {
@@ -199,7 +219,7 @@ func (h *host) close() error {
 			}
 		}
 	}
-	for _, g := range []*rig.Group{h.above, h.beside} {
+	for _, g := range append(h.common, h.above, h.beside) {
 		if g != nil {
 			failed = append(failed, g.Close())
 		}
@@ -217,7 +237,7 @@ func (h *host) close() error {
 // of its host.
 func (h *host) path(s *service) string {
 	if h.beside != nil {
-		return s.group.Name
+		return h.common[0].Name + "/" + s.group.Name
 	}
 	return h.above.Name + "/" + s.group.Name
 }

@@ -137,8 +137,8 @@ func (o *options) validate(left int) error {
 		return nil
 	}
 	for _, name := range o.policies {
-		if name != theKernel && !strings.HasPrefix(name, "trimtab:") || strings.Contains(name, ":promql") || strings.Count(name, ":") > 2 {
-			return trimtab.Invalidf("policy %.40q: on two hosts there are weights and trimtab by spans", name)
+		if name != theKernel && !strings.HasPrefix(name, "trimtab:") || strings.HasSuffix(name, ":"+fastLoop) {
+			return trimtab.Invalidf("policy %.40q: on two hosts there are weights and trimtab without fast", name)
 		}
 	}
 	return nil
