@@ -26,7 +26,7 @@ func (r aiming) weigh(in func(*seat) bool) bool {
 	if !fresh {
 		return true
 	}
-	hosts := hosting{r.decision}
+	hosts := hosting(r)
 	if all := hosts.berths(asked); len(all) > 1 {
 		hosts.shares(asked, all)
 		return true
