@@ -280,9 +280,10 @@ func (r hosting) shiftOn(b *berth, work func(*seat) (to, was float64)) {
 	}
 	for k, m := range b.members {
 		v := wants[k]
-		if sum <= b.has {
+		switch {
+		case sum <= b.has && all > 0:
 			v += (b.has - sum) * entitled[k] / all
-		} else { // no crumb is taken
+		case sum > b.has && sum > low: // no crumb is taken
 			v = least[k] + (wants[k]-least[k])*math.Max(0, b.has-low)/(sum-low)
 		}
 		u := m.of.quantum()

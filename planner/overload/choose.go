@@ -55,7 +55,7 @@ func (d *decision) stuck() (out *Member) {
 	for i := range d.Members {
 		m := &d.Members[i]
 		unserved := d.since(m) >= time.Duration(m.Turn.Rank)*proves && !d.served(m)
-		harms := m.Turn.Rank > 1 && d.since(m) >= proves && m.missed() > 0 && d.Members[first].missed() > 3
+		harms := first >= 0 && m.Turn.Rank > 1 && d.since(m) >= proves && m.missed() > 0 && d.Members[first].missed() > 3
 		if m.Turn.Rank > 0 && (unserved || harms) && (out == nil || m.Turn.Rank > out.Turn.Rank) {
 			out = m
 		}
@@ -231,11 +231,12 @@ func (d *decision) divide() {
 	}
 }
 
-// differs reports whether a share differs by more than it is worth to stay.
+// differs reports whether one has no share yet, or its share differs by more than it is worth to
+// stay.
 func (d *decision) differs(share []int) bool {
 	for i, to := range share {
 		m := &d.Members[i]
-		if math.Abs(float64(to-m.Turn.Slice)) > math.Max(0.25*float64(m.Turn.Slice), 0.1*m.Entitled/d.Unit) {
+		if m.Turn.Slice == 0 || math.Abs(float64(to-m.Turn.Slice)) > math.Max(0.25*float64(m.Turn.Slice), 0.1*m.Entitled/d.Unit) {
 			return true
 		}
 	}

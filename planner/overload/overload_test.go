@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
@@ -219,6 +221,24 @@ func TestWhereBothAreLateTheFirstIsServedAlone(t *testing.T) {
 	}
 }
 
+// The first in turn can be missing from a round: nothing is known of it, or it is gone.
+func TestARoundWithoutTheFirstInTurnGoesOn(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for s := range 3 {
+		w.second(s, []float64{0.4, 0.4, 0.4}, none)
+	}
+	w.members = w.members[1:]
+	for s := 3; s < 60; s++ {
+		w.second(s, []float64{0.6, 0.6}, none[:2])
+	}
+	for s := 60; s < 900; s++ {
+		w.second(s, []float64{0.6, 0.6}, []float64{1, 0})
+	}
+	if got := w.ranks(); !slices.Equal(got, []int{1, 0}) {
+		t.Errorf("ranks %v", got)
+	}
+}
+
 // Of equally many that could be served those are whose requests are short, and who is served
 // already stays.
 func TestOfTiesShortRequestsAreServed(t *testing.T) {
@@ -356,4 +376,41 @@ func TestATurnOutlivesARestartAndAWrongOneIsRefused(t *testing.T) {
 			t.Errorf("%+v is valid", bad)
 		}
 	}
+}
+
+// Whoever comes, goes, starves or is served, in whatever round: no two are served in one turn, and
+// while somebody is chosen each has a share.
+func TestWhateverHappensATurnIsOnesOwn(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(welfare.Social{}, 5)
+		all := w.members
+		if rapid.Bool().Draw(rt, "restarted") {
+			for i := range all {
+				all[i].Turn = overload.Turn{Wants: rapid.Float64Range(0, 2).Draw(rt, "wants"), Rank: rapid.IntRange(0, 5).Draw(rt, "rank"), Slice: rapid.IntRange(0, 100).Draw(rt, "slice")}
+			}
+		}
+		for s := 0; s < 300; s += rapid.IntRange(1, 40).Draw(rt, "seconds") {
+			w.members = nil
+			var of []int
+			for i := range all {
+				if rapid.IntRange(0, 4).Draw(rt, "missing") > 0 {
+					w.members, of = append(w.members, all[i]), append(of, i)
+				}
+			}
+			costs, performances := make([]float64, len(of)), make([]float64, len(of))
+			for i := range of {
+				costs[i], performances[i] = rapid.Float64Range(0, 1).Draw(rt, "cost"), rapid.SampledFrom([]float64{0, 0.6, 1}).Draw(rt, "performance")
+			}
+			verdict, before := w.second(s, costs, performances), w.state.ChoseAt
+			ranks := map[int]bool{}
+			for k, i := range of {
+				all[i] = w.members[k]
+				turn := all[i].Turn
+				if verdict == overload.Chosen && (turn.Slice < 1 || before.Equal(at(s)) && turn.Rank > 0 && ranks[turn.Rank]) || !turn.Valid() {
+					rt.Fatalf("second %d: %+v", s, w.members)
+				}
+				ranks[turn.Rank] = true
+			}
+		}
+	})
 }
