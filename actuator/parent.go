@@ -181,6 +181,9 @@ func (a *Actuator) bind(ctx context.Context, p *trimtab.Plan, moves []*move, rai
 		}
 		return
 	}
+	if err == nil && shared && goal.Less(h.now) {
+		a.lighten(ctx, goal, Shared.Fit) // the kernel refuses less than what one below has
+	}
 	if err == nil {
 		err = a.bindTo(ctx, h, goal)
 	}

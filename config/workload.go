@@ -185,7 +185,7 @@ func (k *Knob) Bounds() *Bounds {
 // CPUBounds are bounds on CPU time, and how it is bounded.
 type CPUBounds struct {
 	Bounds `yaml:",inline"`
-	// auto, always or never. auto: where all workloads of a pool of CPU on a host are in mode act and their control groups lie below one group that nobody else uses, that group's quota is set to what the pool may give there, and shared by weight: each workload has its amount whenever it wants it, and what others leave idle as well, up to its max; elsewhere as always. always: a quota of each workload. never: shared by weight although others use the group. Every workload of the pool says the same. Left out: auto.
+	// auto, always or never. auto: where the pool is CPU on one host, its workloads are in mode act and their control groups lie below one group that nobody else uses, that group's quota is set to what the pool may give, and shared by weight: each workload has its amount whenever it wants it, and what others leave idle as well, up to its max; elsewhere as always. always: a quota of each workload. never: shared by weight although others use the group, and on each of several hosts. Every workload of the pool says the same. Left out: auto.
 	Cap string `yaml:"cap"`
 }
 

@@ -29,6 +29,8 @@ type fleet struct {
 	// share is how many knobs a plan may lower on a host, 0: all, and refused counts those
 	// that were not.
 	share, refused int
+	// weights: what it has are shares by weight.
+	weights bool
 }
 
 func at(host, workload, instance string) trimtab.KnobID {
@@ -50,7 +52,7 @@ func (f *fleet) holding(host string, t time.Time) *trimtab.Holding {
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(f.now), trimtab.KnobID.Compare) {
 		if id.Host == host {
-			h.Targets = append(h.Targets, trimtab.KnobState{KnobID: id, Knob: "test", Now: f.now[id], Baseline: f.now[id], Since: t, Min: 0.1, Max: 8, Standing: f.above[id]})
+			h.Targets = append(h.Targets, trimtab.KnobState{KnobID: id, Knob: "test", Now: f.now[id], Baseline: f.now[id], Since: t, Min: 0.1, Max: 8, Standing: f.above[id], Shared: f.weights})
 		}
 	}
 	return h
@@ -379,6 +381,7 @@ func TestNoHostAndNotThePoolIsOverItsCapacityAtAnyInstant(t *testing.T) {
 		cfg.Lease = time.Minute
 		hosts := []string{"h1", "h2", "h3"}[:rapid.IntRange(2, 3).Draw(t, "hosts")]
 		f := newFleet(map[trimtab.KnobID]trimtab.Amount{}, map[string]float64{})
+		f.weights = rapid.Bool().Draw(t, "weights")
 		for _, h := range hosts {
 			f.capacity[h] = float64(rapid.IntRange(10, 60).Draw(t, h)) / 10
 		}
@@ -422,11 +425,18 @@ func TestNoHostAndNotThePoolIsOverItsCapacityAtAnyInstant(t *testing.T) {
 			if rapid.IntRange(0, 9).Draw(t, "an instance ends") == 0 && len(f.now) > 0 {
 				delete(f.now, rapid.SampledFrom(slices.SortedFunc(maps.Keys(f.now), trimtab.KnobID.Compare)).Draw(t, "which"))
 			}
-			told(p, now, full)
+			if told(p, now, full); f.weights {
+				for _, n := range []string{"a", "b", "c"} {
+					p.Step(now, asks(now.Add(time.Millisecond), n, full[n], 0, rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "in time")))
+				}
+			}
 			waiting = append(waiting, plans(p.Step(now, nil))...)
 			for len(waiting) > 0 {
 				plan := waiting[0]
 				waiting = waiting[1:]
+				if err := plan.Validate(); err != nil {
+					t.Fatal(err)
+				}
 				for _, h := range hosts {
 					if rapid.IntRange(0, 4).Draw(t, "arrives") == 0 || f.accepted[h] > plan.Sequence {
 						continue

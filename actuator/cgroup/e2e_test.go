@@ -2,6 +2,7 @@ package cgroup_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 func TestAPlanMovesARealQuotaAndCloseRestoresIt(t *testing.T) {
@@ -207,9 +209,13 @@ func TestOfSeveralHostsTheGroupAboveHasTheSumOfTheSharesAndAllComesBack(t *testi
 	root := tree(t, map[string]string{"pool/cpu.max": "max 100000\n", "pool/a/cpu.max": "max 100000\n", "pool/a/cpu.weight": "100\n", "pool/b/cpu.max": "max 100000\n", "pool/b/cpu.weight": "100\n"})
 	c := actuator.Config{Host: "h", Pool: "p", Dir: t.TempDir(), Reopen: cgroup.Kind().Reopen, Shared: true,
 		Measure: func() (map[string]float64, error) { return map[string]float64{"cpu": 2}, nil },
-		Parent:  openKnob(t, cgroup.Config{Root: root, Path: "pool"})}
-	for _, name := range []string{"a", "b"} {
-		c.Targets = append(c.Targets, actuator.Target{KnobID: trimtab.KnobID{Workload: name, Resource: "cpu"}, Knob: openShare(t, root, "pool/"+name, 0.5), Min: 0.01, Max: 4, Mode: trimtab.Act})
+		Parent:  strict{openKnob(t, cgroup.Config{Root: root, Path: "pool"}), func() string { return content(t, root, "pool/b/cpu.max") }}}
+	for name, most := range map[string]trimtab.Amount{"a": trimtab.Unlimited(), "b": trimtab.Units(0.9)} {
+		k, err := cgroup.OpenShare(cgroup.Config{Root: root, Path: "pool/" + name}, 0.5, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Targets = append(c.Targets, actuator.Target{KnobID: trimtab.KnobID{Workload: name, Resource: "cpu"}, Knob: k, Min: 0.01, Max: 4, Mode: trimtab.Act})
 	}
 	a, err := actuator.Open(t.Context(), c)
 	if err != nil {
@@ -226,6 +232,9 @@ func TestOfSeveralHostsTheGroupAboveHasTheSumOfTheSharesAndAllComesBack(t *testi
 		return trimtab.Action{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "a", Resource: "cpu"}, Expect: trimtab.Units(from), Set: trimtab.Units(to), Mode: trimtab.Act}
 	}
 	plan(1, "100000 100000")
+	if got := strings.TrimSpace(content(t, root, "pool/b/cpu.max")); got != "90000 100000" {
+		t.Errorf("b, which may have 0.9 in all, has %q", got)
+	}
 	plan(2, "75000 100000", move(0.25, 0.5))
 	plan(3, "180000 100000", move(1.3, 0.25))
 	if err := a.Close(t.Context()); err != nil {
@@ -236,6 +245,19 @@ func TestOfSeveralHostsTheGroupAboveHasTheSumOfTheSharesAndAllComesBack(t *testi
 			t.Errorf("after the end %s has %q, want %q", file, got, want)
 		}
 	}
+}
+
+// strict is a limit as the kernel has it in version 1: never less than a group below has.
+type strict struct {
+	*cgroup.CPU
+	below func() string
+}
+
+func (k strict) Write(ctx context.Context, to trimtab.Amount) error {
+	if q, err := hostfs.ParseCPUMax(k.below()); err != nil || to.Less(q.Amount()) && !q.Amount().Unlimited {
+		return fmt.Errorf("a group below has %v: %w", q.Amount(), trimtab.ErrInvalid)
+	}
+	return k.CPU.Write(ctx, to)
 }
 
 // refusing is a limit that cannot be set, as that of a group whose owner took the right away.

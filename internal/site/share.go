@@ -48,7 +48,7 @@ func (o obstacle) say(to *slog.Logger) {
 // without touching what is not the pool's, and returns the group that carries the limit. What
 // does not share has quotas.
 func share(cfg *config.Config, kinds []actuator.Kind, all []knobConfig, host string) (above, obstacle) {
-	members, at, no := sharing(cfg, all)
+	members, at, no := sharing(cfg, all, host)
 	if no.why != "" || len(members) == 0 {
 		return above{}, no
 	}
@@ -60,8 +60,7 @@ func share(cfg *config.Config, kinds []actuator.Kind, all []knobConfig, host str
 		capacity = max(0, capacity-cfg.Actuator.Reserve.Of(trimtab.CPU))
 	}
 	capacity = min(cfg.Pool.CPU, cmp.Or(capacity, cfg.Pool.CPU))
-	never := slices.ContainsFunc(members, func(d *knobConfig) bool { return d.cap == config.CapNever })
-	if no := shareable(kinds, at, members, !whole); no.why != "" && !never {
+	if no := shareable(kinds, at, members, !whole); no.why != "" && !neverCaps(members) {
 		return above{}, no
 	}
 	if whole {
@@ -80,7 +79,7 @@ func share(cfg *config.Config, kinds []actuator.Kind, all []knobConfig, host str
 
 // sharing lists the knobs whose workloads would share the CPU time of the pool, and the group
 // above them, by what the file says; none: nobody asks for it, or none is set here.
-func sharing(cfg *config.Config, all []knobConfig) (members []*knobConfig, at above, no obstacle) {
+func sharing(cfg *config.Config, all []knobConfig, host string) (members []*knobConfig, at above, no obstacle) {
 	if cfg.Pool.Resource() != trimtab.CPU || cfg.Fast.Acts() {
 		return nil, at, no
 	}
@@ -108,9 +107,12 @@ func sharing(cfg *config.Config, all []knobConfig) (members []*knobConfig, at ab
 	if !acts {
 		return nil, at, no
 	}
+	many := manyHosts(cfg, host)
 	switch {
 	case len(cfg.Pool.Shares()) > 1 || cfg.Objective == config.EndToEnd:
 		no = obstacle{"the objective " + cfg.Objective + " decides amounts", "nothing, or choose another objective: docs/objectives.md"}
+	case many != "" && !neverCaps(members):
+		no = obstacle{"the pool may have other hosts (" + many + ")", "nothing, or cap: never, and each host shares by weight: docs/operations.md"}
 	case cfg.Colocate != nil:
 		no = obstacle{"best-effort jobs run in what the quotas leave (colocate)", "nothing, or take colocate out"}
 	case foreign != "":
@@ -131,6 +133,11 @@ func sharing(cfg *config.Config, all []knobConfig) (members []*knobConfig, at ab
 		no = obstacle{"the groups of the workloads have no group of their own in common", view.MakeGroup}
 	}
 	return members, at, no
+}
+
+// neverCaps reports whether the file asks for shares although something speaks against them.
+func neverCaps(members []*knobConfig) bool {
+	return slices.ContainsFunc(members, func(d *knobConfig) bool { return d.cap == config.CapNever })
 }
 
 // shareable says why the groups of the pool cannot share below the group above.

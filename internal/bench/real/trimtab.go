@@ -179,8 +179,11 @@ func (p *subject) file(h *host, a addresses, more string) ([]byte, error) {
 	b.WriteString(p.Signal.lines(a))
 	b.WriteString("workloads:\n")
 	cpu := "{}"
-	if p.Quotas {
+	switch {
+	case p.Quotas:
 		cpu = "{cap: always}"
+	case h.beside != nil:
+		cpu = "{cap: never}" // on each host
 	}
 	for i, s := range h.services {
 		on := ""
