@@ -29,7 +29,7 @@ const (
 	fails = 10 * time.Second
 	// proves is how long the first in turn has to show that it can use its share, the second
 	// twice as long, and barred for how long one that cannot is not served.
-	proves, barred = 30 * time.Second, 10 * time.Minute
+	proves, barred = time.Minute, 10 * time.Minute
 	// similar is the part of what one wants that could not be served from which another is
 	// taken to want as much.
 	similar = 0.8

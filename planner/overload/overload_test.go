@@ -197,14 +197,14 @@ func TestWhereSharesDoNotServeInTimeTheOthersGetALimit(t *testing.T) {
 	}
 }
 
-// 30 s after the choice the first cannot use its share with limits either, while the second is in
+// A minute after the choice the first cannot use its share with limits either, while the second is in
 // time: the first is barred, and the others are served in its place.
 func TestWhoCannotUseItsTurnIsBarredAndAnotherIsServed(t *testing.T) {
 	w := newWorld(welfare.Social{}, 3)
-	for s := range 34 {
+	for s := range 64 {
 		w.second(s, []float64{0.4, 0.4, 0.4}, []float64{0, 1, 0})
 	}
-	if got := w.ranks(); !slices.Equal(got, []int{0, 1, 2}) || !w.members[0].Turn.Barred.After(at(34)) {
+	if got := w.ranks(); !slices.Equal(got, []int{0, 1, 2}) || !w.members[0].Turn.Barred.After(at(64)) {
 		t.Errorf("ranks %v, barred until %v", got, w.members[0].Turn.Barred)
 	}
 }
@@ -213,7 +213,7 @@ func TestWhoCannotUseItsTurnIsBarredAndAnotherIsServed(t *testing.T) {
 // wants as much. The first is served alone.
 func TestWhereBothAreLateTheFirstIsServedAlone(t *testing.T) {
 	w := newWorld(welfare.Social{}, 3)
-	for s := range 40 {
+	for s := range 70 {
 		w.second(s, []float64{0.46, 0.46, 0.46}, none)
 	}
 	if got := w.ranks(); !slices.Equal(got, []int{1, 0, 0}) {
