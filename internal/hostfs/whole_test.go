@@ -22,8 +22,8 @@ func TestTheRootOfAHierarchyOfControlGroupsIsToldFromWhatIsInIt(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	group := filepath.Join(mount, "trimtab-whole-test")
-	if err := os.Mkdir(group, 0o755); err != nil {
+	group, err := os.MkdirTemp(mount, "trimtab-whole-test-")
+	if err != nil {
 		t.Skip(err)
 	}
 	defer func() { _ = os.Remove(group) }()
