@@ -154,6 +154,31 @@ func TestWhatAKilledPoolMayHaveCountsUntilItIsRestored(t *testing.T) {
 	is(t, b.statuses(b.plan(1, 3, set(0, units(1), units(8)))), trimtab.Written)
 }
 
+// A kill in the middle of a write leaves one copy of the journal damaged.
+func TestARestoreEndsTheClaimOfAPoolThatWasKilledInTheMiddleOfAWrite(t *testing.T) {
+	all := pools(t, 8, row(4), row(1))
+	a, b := all[0].open(), all[1].open()
+	is(t, a.statuses(a.plan(1, 1, set(0, units(4), units(6)))), trimtab.Written)
+	a.crash()
+	f, err := os.OpenFile(filepath.Join(a.config.Dir, "journal.0"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte("half of a record"), 8); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if _, damage, err := hostfs.ReadJournal(a.config.Dir); err != nil || damage.Places == 0 {
+		t.Fatalf("damage %+v, %v", damage, err)
+	}
+	if _, err := actuator.Restore(t.Context(), a.config.Dir, reopen); err != nil {
+		t.Fatal(err)
+	}
+	a.want(units(4))
+	tick(b)
+	is(t, b.statuses(b.plan(1, 1, set(0, units(1), units(8)))), trimtab.Written)
+}
+
 func TestWhatAnUnfinishedPlanFreedIsNotGivenToAnotherPool(t *testing.T) {
 	all := pools(t, 8, row(3, 1), row(1))
 	a, b := all[0].open(), all[1].open()

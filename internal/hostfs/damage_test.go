@@ -126,6 +126,25 @@ func TestWhateverBecameOfItsFilesAJournalIsReadInBoundedMemoryAndSaysWhatIsWrong
 	}
 }
 
+func TestACopyThatIsDamagedIsWholeAgainOnceTheJournalIsOpened(t *testing.T) {
+	for i := range 2 {
+		dir, want := filled(t)
+		if err := rewrite(copyPath(dir, i), func(b []byte) { copy(b[8:], "half of a record") }); err != nil {
+			t.Fatal(err)
+		}
+		if _, found, err := ReadJournal(dir); err != nil || found.Places == 0 {
+			t.Fatalf("copy %d: %+v, %v", i, found, err)
+		}
+		if j := openTest(t, dir); j.Damaged() == 0 {
+			t.Errorf("copy %d: who opened it is told of no damage", i)
+		}
+		state, found, err := ReadJournal(dir)
+		if err != nil || found.Places > 0 || !cmp.Equal(want, state) {
+			t.Errorf("copy %d: %+v, %v, %s", i, found, err, cmp.Diff(want, state))
+		}
+	}
+}
+
 // usable opens the journal again and uses it.
 func usable(t *testing.T, dir string, lost bool, want map[string][]byte) {
 	t.Helper()

@@ -92,6 +92,7 @@ func OpenJournal(dir string, size int) (*Journal, error) {
 	if j.load(&found); anew {
 		j.damage = Damage{}
 	}
+	j.heal()
 	if sizeIn(j.newest) != j.size {
 		// Where it cannot be written now, the first entry will tell.
 		_ = j.append(record{op: opDelete, key: sizeKey, value: sizeEntry(j.size)})
@@ -283,6 +284,11 @@ func (j *Journal) room(c, other *copyFile, more int) error {
 	if c.complete && !other.complete {
 		return fmt.Errorf("no room, and the other copy cannot be written: %w", trimtab.ErrRefused)
 	}
+	return j.rewrite(c, image)
+}
+
+// rewrite writes a copy anew: the image, and zeros behind it.
+func (j *Journal) rewrite(c *copyFile, image []byte) error {
 	c.complete, c.tail, c.anew = false, len(image), 0
 	_, err := c.file.WriteAt(append(image, make([]byte, j.size-len(image))...), 0)
 	if err == nil {
@@ -294,6 +300,17 @@ func (j *Journal) room(c, other *copyFile, more int) error {
 		}
 	}
 	return err
+}
+
+// heal writes a damaged copy anew from the other where that one is whole, as after a kill
+// in the middle of a write. Otherwise whoever only reads the journal would count the damage
+// until there is no more room in that copy, which may be never.
+func (j *Journal) heal() {
+	for i, c := range j.copies {
+		if image := j.image(); j.damage.copies[i] && !j.damage.Lost && j.copies[1-i].complete && len(image) <= j.size {
+			_ = j.rewrite(c, image) // where that fails, the next Append tries again
+		}
+	}
 }
 
 // prune forgets deletions that outrank nothing: since they were made, both

@@ -156,6 +156,8 @@ type Damage struct {
 	Lost bool
 	// Words say of each copy that is not whole what is wrong with it.
 	Words []string
+	// copies tells which those are.
+	copies [2]bool
 }
 
 // String is what is wrong with the copies, for people.
@@ -181,6 +183,7 @@ func (d *Damage) add(i int, c *copyContent, whole, keys, damaged int) {
 	default:
 		return
 	}
+	d.copies[i] = true
 	d.Places += max(1, damaged)
 	d.Words = append(d.Words, fmt.Sprintf("copy %d %s", i, why))
 }
