@@ -56,6 +56,7 @@ require (
 )
 
 require (
+	github.com/cockroachdb/datadriven v1.0.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
 	k8s.io/klog/v2 v2.140.0

@@ -141,3 +141,40 @@ func TestHowJobsStandIsNothingToAPlanner(t *testing.T) {
 		t.Errorf("%s\n%s", seen[0], seen[1])
 	}
 }
+
+// served is a planner under the guard of production, with rounds of 10 s and
+// urgent ones at most every 2 s.
+func served(t *testing.T, policy policy.Policy, has map[string]float64) *planner.Planner {
+	t.Helper()
+	cfg := pool(policy, trimtab.Act)
+	cfg.Guard, cfg.Round, cfg.Urgent, cfg.Step = guard.Config{}, 10*time.Second, 2*time.Second, 80
+	p, err := planner.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
+	p.Step(t0, holding(t0, 1, 0, has))
+	return p
+}
+
+// asks is an estimate of a workload that needs so much, with so much waiting.
+func asks(now time.Time, name string, need, backlog, performance float64) *trimtab.Estimate {
+	cost := 0.01
+	load := &trimtab.LoadForecast{Now: need * 50, Mean: need * 50, Upper: need * 50, Level: 0.9, Model: "test"}
+	c := &trimtab.Curve{Load: load.Upper, Level: 0.9, Knots: []trimtab.Knot{
+		{Allocation: need * 0.5, Band: trimtab.Band{}},
+		{Allocation: need, Band: trimtab.Band{Lower: 0.88, Mean: 0.9, Upper: 0.92}},
+		{Allocation: need * 1.2, Band: trimtab.Band{Lower: 0.97, Mean: 0.99, Upper: 1}}}}
+	return &trimtab.Estimate{Workload: name, Time: now, Curve: c, Load: load, Performance: &performance, Requests: 100, Cost: &cost, Backlog: &backlog,
+		Model: "test/1", Reports: 100, Inputs: []trimtab.Input{{Name: "performance", Value: performance}}}
+}
+
+// plansOf are the plans among values.
+func plansOf(values []trimtab.Value) (out []*trimtab.Plan) {
+	for _, v := range values {
+		if p, ok := v.(*trimtab.Plan); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}

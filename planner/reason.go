@@ -176,6 +176,8 @@ func needOf(s *seat, idle bool) string {
 		return "how much is sure to meet its SLO is not known yet"
 	case idle && more && s.missesNow(s.estimate):
 		return "by its curve it needs " + need
+	case idle && more && s.shared():
+		return "by its curve it needs " + need + ", more than its share: what the others leave idle makes up for that"
 	case idle && more:
 		return "by its curve it needs " + need + ", which is within the noise of its load"
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
-	"github.com/trimtab/trimtab/planner/welfare"
 )
 
 // starves is an estimate of a workload that uses all that it has and waits, while the spans of the
@@ -49,60 +48,6 @@ func playStarving(t *testing.T, p policy.Policy, has map[string]float64, tell fu
 		of = append(of, has["a"])
 	}
 	return of, why
-}
-
-func TestAWorkloadThatStarvesIsRaisedAndNeverLoweredWhateverItsSpansTell(t *testing.T) {
-	for _, p := range []policy.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, fair.ResourceFair{}} {
-		of, _ := playStarving(t, p, map[string]float64{"a": 1, "b": 3, "c": 4}, func(now time.Time, name string) *trimtab.Estimate {
-			if name == "a" {
-				return starves(now, name, 0.6)
-			}
-			return asks(now, name, 1, 0, 1)
-		})
-		before := 1.
-		for _, v := range of {
-			if v < before-1e-9 {
-				t.Errorf("%s: it had %v", p.Name(), of)
-				break
-			}
-			before = v
-		}
-		if before < 1.4 {
-			t.Errorf("%s: it has %v, and starved with 1 core", p.Name(), before)
-		}
-	}
-}
-
-// Its load "falls", since it starves: that is no reason to lower it for others that need more.
-func TestAWorkloadThatStarvesIsNotLoweredForOthers(t *testing.T) {
-	for _, p := range []policy.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
-		of, _ := playStarving(t, p, map[string]float64{"a": 2, "b": 3, "c": 3}, func(now time.Time, name string) *trimtab.Estimate {
-			if name == "a" {
-				return starves(now, name, 0.5)
-			}
-			return asks(now, name, 4, 3, 0.5)
-		})
-		for _, v := range of {
-			if v < 2-1e-9 {
-				t.Errorf("%s: it had %v", p.Name(), of)
-				break
-			}
-		}
-	}
-}
-
-func TestAWorkloadWhoseSignalsStopSinceItStarvesIsRaised(t *testing.T) {
-	of, _ := playStarving(t, fair.NJCPolicy{}, map[string]float64{"a": 1, "b": 3, "c": 4}, func(now time.Time, name string) *trimtab.Estimate {
-		if name != "a" {
-			return asks(now, name, 1, 0, 1)
-		}
-		e := asks(now, name, 1.5, 0, 1)
-		e.Hold, e.Fallback, e.Performance, e.Starved = &trimtab.Held{Code: trimtab.HeldStale, Text: "no load from spans for 12s", Input: "load"}, "starvation", nil, 12
-		return e
-	})
-	if last := of[len(of)-1]; last < 1.4 {
-		t.Errorf("it had %v", of)
-	}
 }
 
 // What is said of one workload in one place does not contradict itself.
@@ -157,29 +102,6 @@ func TestWhatIsSaidOfAWorkloadThatStaysDoesNotContradictItself(t *testing.T) {
 				t.Errorf("%s: %q says %q", name, why, not)
 			}
 		}
-	}
-}
-
-// It uses 0.2 cores: what keeps its 3 is the alert, and no need.
-func TestAWorkloadThatAnAlertHoldsIsNotSaidToNeedWhatItHas(t *testing.T) {
-	p := served(t, fair.NJCPolicy{}, map[string]float64{"a": 3, "b": 2, "c": 2})
-	now := t0.Add(11 * time.Second)
-	p.Step(now, &trimtab.Alert{Workload: "a", Name: "slow", Group: "a", Firing: true, Time: now})
-	why := ""
-	for range 3 {
-		now = now.Add(11 * time.Second)
-		p.Step(now, holding(now, 1, 0, map[string]float64{"a": 3, "b": 2, "c": 2}))
-		for name, need := range map[string]float64{"a": 0.2, "b": 1, "c": 1} {
-			p.Step(now, asks(now, name, need, 0, 1))
-		}
-		for _, plan := range plansOf(p.Step(now, nil)) {
-			if u, ok := plan.Unmoved["a"]; ok {
-				why = u.Text
-			}
-		}
-	}
-	if !strings.Contains(why, "it has 3 cores, and keeps that while alert slow fires; it needs 0.2 cores for its SLO") {
-		t.Errorf("%q", why)
 	}
 }
 

@@ -2,12 +2,10 @@ package task
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/proctest"
 )
 
 // away starts a process that leaves the first one's session, parent and files, and
@@ -49,17 +48,13 @@ func (h *host) victim(lease time.Duration) (agent *exec.Cmd, id ID, processes []
 	return cmd, s.ID, []*os.File{h.process(read()), h.process(read())}
 }
 
-// watchdogOf finds the watchdog of an agent by its own group.
+// watchdogOf finds the watchdog of an agent by its own group. One that was started and
+// has not begun its program yet has no arguments to find it by.
 func (h *host) watchdogOf() *os.File {
 	h.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		h.Fatal(err)
-	}
-	for _, name := range all {
-		words, err := os.ReadFile(name)
-		if err == nil && bytes.Contains(words, []byte("task-watchdog\x00")) && bytes.Contains(words, []byte(h.config.Group+"\x00")) {
-			return h.process(strings.Split(name, "/")[2])
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if pids := proctest.With("task-watchdog\x00", h.config.Group+"\x00"); len(pids) > 0 {
+			return h.process(strconv.Itoa(pids[0]))
 		}
 	}
 	h.Fatal("there is no watchdog")
@@ -111,22 +106,14 @@ func TestAWatchdogThatIsKilledIsStartedAgain(t *testing.T) {
 	first := h.watchdogOf()
 	h.kill(first)
 	h.gone(first)
-	for first = nil; first == nil; { // the next one
-		all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-		for _, name := range all {
-			words, err := os.ReadFile(name)
-			if err == nil && bytes.Contains(words, []byte("task-watchdog\x00")) && bytes.Contains(words, []byte(h.config.Group+"\x00")) {
-				first = h.process(strings.Split(name, "/")[2])
-			}
-		}
-	}
+	next := h.watchdogOf()
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range processes {
 		h.gone(p)
 	}
-	h.gone(first)
+	h.gone(next)
 	h.empty()
 }
 
@@ -150,7 +137,8 @@ func (h *host) kill(process *os.File) {
 // An agent that is stopped renews nothing and kills nothing.
 func TestTheWatchdogKillsATaskWhoseLeaseEndedWhileTheAgentIsStopped(t *testing.T) {
 	h := newHost(t, 1)
-	cmd, _, processes := h.victim(500 * time.Millisecond)
+	// So long that its processes have told of themselves before the agent itself kills them.
+	cmd, _, processes := h.victim(2 * time.Second)
 	watchdog := h.watchdogOf()
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

@@ -132,12 +132,13 @@ func TestATaskWhoseLeaseIsNotRenewedIsKilled(t *testing.T) {
 	each(t, func(t *testing.T, h *host) {
 		r := h.open()
 		kept := h.start(h.spec("sleep", "1000"))
-		let := h.spec("sleep", "1000")
+		let, began := h.spec("sleep", "1000"), time.Now()
 		if _, err := r.Start(t.Context(), let, 2*time.Second); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Renew(t.Context(), 300*time.Millisecond, kept, let.ID); err != nil {
-			t.Fatal(err) // never shorter than it was: that of kept is
+		// Never shorter than it was: that of kept is. The other's may be over on a busy machine.
+		if err := r.Renew(t.Context(), 300*time.Millisecond, kept, let.ID); err != nil && time.Since(began) < 2*time.Second {
+			t.Fatal(err)
 		}
 		if info := h.wait(let.ID); info.Outcome != Killed || !strings.Contains(info.Reason, "lease") {
 			t.Errorf("%+v", info)
