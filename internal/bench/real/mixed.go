@@ -37,8 +37,8 @@ func team(of shape.Scenario) ([3]string, [3]software) {
 
 // missing says what scenario mixed needs and this machine lacks.
 func missing() error {
-	_, errNode := rig.Lookup("node", "nodejs")
-	_, errJava := rig.Lookup("javac", "default-jdk-headless")
+	_, errNode := node("", "", "")
+	_, errJava := java("", "", "")
 	_, _, errPHP := apacheHome()
 	return errors.Join(errNode, errJava, errPHP)
 }
@@ -162,7 +162,11 @@ func node(_, file, address string) ([]string, error) {
 // so that it is collected often; and HttpServer, which waits with the end of an
 // answer for the client's acknowledgement of its beginning, is told not to.
 func java(_, file, address string) ([]string, error) {
-	binary, err := rig.Lookup("java", "default-jdk-headless")
+	const debian = "default-jdk-headless"
+	if _, err := rig.Lookup("javac", debian); err != nil {
+		return nil, err
+	}
+	binary, err := rig.Lookup("java", debian)
 	return []string{binary, "-Xms64m", "-Xmx64m", "-XX:-UsePerfData", "-Dsun.net.httpserver.nodelay=true", file, address}, err
 }
 

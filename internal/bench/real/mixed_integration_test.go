@@ -15,6 +15,7 @@ func TestTheServicesOfScenarioMixedDoWhatTheyAreAskedFor(t *testing.T) {
 	names, all := team(shape.Scenario{Mixed: true})
 	for i, s := range all {
 		t.Run(names[i], func(t *testing.T) {
+			t.Parallel()
 			r, _ := s.(*managed)
 			dir := t.TempDir()
 			if _, err := r.program(dir, "", ""); err != nil {
