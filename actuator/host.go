@@ -365,7 +365,7 @@ func (a *Actuator) restored(journals []string, marked func() (map[string]bool, e
 			}
 			continue
 		}
-		if err == nil && s.unreadable == 0 && !slices.ContainsFunc(s.entries, func(e *entry) bool { return !a.disowned(e, dir) }) {
+		if err == nil && s.whole() && !slices.ContainsFunc(s.entries, func(e *entry) bool { return !a.disowned(e, dir) }) {
 			over = append(over, dir)
 		}
 	}

@@ -2,6 +2,8 @@ package actuator_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,29 +156,52 @@ func TestWhatAKilledPoolMayHaveCountsUntilItIsRestored(t *testing.T) {
 	is(t, b.statuses(b.plan(1, 3, set(0, units(1), units(8)))), trimtab.Written)
 }
 
-// A kill in the middle of a write leaves one copy of the journal damaged.
+// tear leaves a copy of the journal as a kill in the middle of a write does.
+func (h *host) tear(i int) {
+	h.t.Helper()
+	f, err := os.OpenFile(filepath.Join(h.config.Dir, fmt.Sprint("journal.", i)), os.O_RDWR, 0)
+	if err == nil {
+		_, err = f.WriteAt([]byte("half of a record"), 8)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if _, damage, err := hostfs.ReadJournal(h.config.Dir); err != nil || damage.Places == 0 {
+		h.t.Fatalf("damage %+v, %v", damage, err)
+	}
+}
+
 func TestARestoreEndsTheClaimOfAPoolThatWasKilledInTheMiddleOfAWrite(t *testing.T) {
 	all := pools(t, 8, row(4), row(1))
 	a, b := all[0].open(), all[1].open()
 	is(t, a.statuses(a.plan(1, 1, set(0, units(4), units(6)))), trimtab.Written)
-	a.crash()
-	f, err := os.OpenFile(filepath.Join(a.config.Dir, "journal.0"), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteAt([]byte("half of a record"), 8); err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	if _, damage, err := hostfs.ReadJournal(a.config.Dir); err != nil || damage.Places == 0 {
-		t.Fatalf("damage %+v, %v", damage, err)
-	}
+	a.crash().tear(0)
 	if _, err := actuator.Restore(t.Context(), a.config.Dir, reopen); err != nil {
 		t.Fatal(err)
 	}
 	a.want(units(4))
 	tick(b)
 	is(t, b.statuses(b.plan(1, 1, set(0, units(1), units(8)))), trimtab.Written)
+}
+
+// The last write told that nothing is left to restore, so that nobody has a reason to open
+// the journal again.
+func TestTheClaimOfAPoolThatWasKilledInTheMiddleOfAWriteAndHasNothingToRestoreIsOver(t *testing.T) {
+	for i := range 2 {
+		all := pools(t, 8, row(4), row(1))
+		a, b := all[0].open(), all[1].open()
+		is(t, a.statuses(a.plan(1, 1, set(0, units(4), units(6)))), trimtab.Written)
+		a.pass(time.Minute)
+		tick(a) // the lease is over
+		a.want(units(4))
+		a.crash().tear(i)
+		if r, err := actuator.Restore(t.Context(), a.config.Dir, reopen); err != nil || len(r.Items) > 0 {
+			t.Errorf("restored %v, %v", r, err)
+		}
+		tick(b)
+		is(t, b.statuses(b.plan(1, 1, set(0, units(1), units(8)))), trimtab.Written)
+	}
 }
 
 func TestWhatAnUnfinishedPlanFreedIsNotGivenToAnotherPool(t *testing.T) {

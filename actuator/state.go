@@ -152,6 +152,10 @@ type stored struct {
 	damage hostfs.Damage
 }
 
+// whole reports whether all that was written is known: each record makes sense, and one copy
+// is whole, as after a kill in the middle of a write to the other.
+func (s *stored) whole() bool { return !s.damage.Lost && s.unreadable == s.damage.Places }
+
 // readState decodes what a journal holds. Nothing in it is fatal: a record
 // that makes no sense is counted and left out.
 func readState(state map[string][]byte, keys []string) stored {

@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab/planner/loan"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/shift"
 	"github.com/trimtab/trimtab/planner/stall"
 	"github.com/trimtab/trimtab/planner/usage"
 	"github.com/trimtab/trimtab/planner/verdict"
@@ -43,7 +44,7 @@ type Planner struct {
 	now      time.Time        // that of the step that runs
 	came     string           // a workload of which an instance came to serve since then
 	overload overload.State   // of workloads that share by weight
-	shift    shift            // of those on several hosts
+	shift    shift.State      // of those on several hosts
 	// patience is the least time from the last round to one that a need starts:
 	// it grows while such rounds change nothing.
 	patience time.Duration

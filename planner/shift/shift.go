@@ -1,0 +1,321 @@
+package shift
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/spread"
+)
+
+const (
+	// crowded is the part of what a host has that is wanted there where it is full, roomy the
+	// part below which nobody need make room any more.
+	crowded, roomy = 0.9, 0.8
+	// crumb is the part of its entitlement that an instance keeps whose work is to be elsewhere:
+	// enough for its probes.
+	crumb = 0.01
+	// sets is for how long requests must be late before somebody makes room, dwell how long a
+	// choice stands at least, and barred for how long none is made after one that did not help.
+	sets, dwell, barred = 2 * time.Second, time.Minute, 10 * time.Minute
+	// worth is the least part of its work on a full host that an instance goes on with.
+	worth = 0.5
+	// weighs is for how long weights alone are tried, and helps for how long limits are: as
+	// long as it takes to work off the backlog from before.
+	weighs, helps = 5 * time.Second, 2 * time.Minute
+	// grain is how far sums may be off by rounding, as a part of them.
+	grain = 1e-9
+)
+
+// State is what is kept from round to round. Its zero value is that of a start.
+type State struct {
+	// Since is since when requests are late on a full host, those of before a choice left out;
+	// zero: they are not.
+	Since time.Time
+	// ChoseAt is when shares were decided, Room since when nobody need make room for them,
+	// Barred until when none are, since they did not help.
+	ChoseAt, Room, Barred time.Time
+	// Capping tells that what makes room has a limit, too.
+	Capping bool
+	// Shares are what was decided; empty: everybody has its entitlement.
+	Shares map[trimtab.KnobID]Share
+}
+
+// Share is what an instance is to have on its host, in the unit of the resource.
+type Share struct {
+	Amount float64
+	// Makes tells that it makes room.
+	Makes bool
+}
+
+// Of returns what was decided for an instance, and whether that is a limit, too.
+func (s *State) Of(id trimtab.KnobID) (share float64, capped, ok bool) {
+	of, ok := s.Shares[id]
+	return of.Amount, of.Makes && s.Capping, ok
+}
+
+// Round is what is there.
+type Round struct {
+	Now       time.Time
+	Workloads []Workload
+	Hosts     []Host
+}
+
+// Workload is one that shares by weight.
+type Workload struct {
+	// Cost is what its requests cost, all together, > 0, in the unit of the resource.
+	Cost float64
+	// Instances is how many it has, in all.
+	Instances int
+	// Late tells that it missed its SLO in more than one report, Unknown that nobody knows what
+	// its requests cost: then nobody makes room where it is.
+	Late, Unknown bool
+}
+
+// Host is a host, or a node of a cluster. Has is what its instances have together.
+type Host struct {
+	Has       float64
+	Instances []Instance
+}
+
+// Instance is one of a workload on a host. Those of one workload are one after the other.
+type Instance struct {
+	ID trimtab.KnobID
+	// Workload is its place in [Round.Workloads].
+	Workload int
+	// Load is the part of the load of its workload that it serves.
+	Load float64
+	// Entitled is what it is entitled to on its host, Least the least that it may have, and
+	// Quantum the step of what it can be set to, > 0.
+	Entitled, Least, Quantum float64
+}
+
+// Verdict is what a round comes to.
+type Verdict int
+
+const (
+	// Fits: nobody is late on a full host.
+	Fits Verdict = iota
+	// Late: requests are late on a full host, and nobody makes room: not yet, or not any more.
+	Late
+	// Overloaded: the needs do not fit the hosts.
+	Overloaded
+	// Chosen: [State.Shares] are what instances are to have.
+	Chosen
+)
+
+// Decide returns what a round comes to, with the state after it.
+func Decide(s State, r Round) (State, Verdict) {
+	s.Shares = maps.Clone(s.Shares)
+	d := decision{Round: r, State: s}
+	fits := d.decide()
+	d.Capping = d.Capping && len(d.Shares) > 0
+	switch {
+	case len(d.Shares) > 0:
+		return d.State, Chosen
+	case !fits:
+		return d.State, Overloaded
+	case !d.Since.IsZero():
+		return d.State, Late
+	}
+	return d.State, Fits
+}
+
+// decision is one round under way.
+type decision struct {
+	Round
+	State
+}
+
+// decide sets the shares, and reports whether the needs fit the hosts as far as that was asked.
+func (d *decision) decide() (fits bool) {
+	late := slices.ContainsFunc(d.Hosts, d.late)
+	if !late {
+		d.Since = time.Time{}
+	} else if d.Since.IsZero() {
+		d.Since = d.Now
+	}
+	lasts := func(t time.Duration) bool { return late && d.Now.Sub(d.Since) >= t }
+	switch {
+	case len(d.Shares) == 0:
+		if !lasts(sets) || d.Now.Before(d.Barred) {
+			return true
+		}
+		if fits = d.choose(); fits {
+			d.Since = d.Now
+		}
+		return fits
+	case d.roomy(), !d.same():
+		d.Shares = nil
+	case lasts(helps): // they did not help
+		d.Shares, d.Barred = nil, d.Now.Add(barred)
+	case lasts(dwell) && d.Now.Sub(d.ChoseAt) >= dwell:
+		if !d.choose() {
+			d.Shares = nil
+			return false
+		}
+	case !d.Capping && d.Now.Sub(d.ChoseAt) >= weighs && lasts(sets):
+		d.Capping = true
+	}
+	return true
+}
+
+// wanted is what the requests of the workloads cost on a host, by their parts of the load.
+func (d *decision) wanted(h *Host) (sum float64) {
+	for i := range h.Instances {
+		sum += d.work(&h.Instances[i])
+	}
+	return sum
+}
+
+// work is what the requests that an instance serves cost.
+func (d *decision) work(in *Instance) float64 { return d.Workloads[in.Workload].Cost * in.Load }
+
+func (d *decision) full(h *Host) bool { return d.wanted(h) > crowded*h.Has }
+
+// late reports whether requests are late of a workload on a full host; of those whose requests
+// have a cost that is known.
+func (d *decision) late(h Host) bool {
+	any := func(of func(Workload) bool) bool {
+		return slices.ContainsFunc(h.Instances, func(in Instance) bool { return of(d.Workloads[in.Workload]) })
+	}
+	return d.full(&h) && any(func(w Workload) bool { return w.Late }) && !any(func(w Workload) bool { return w.Unknown })
+}
+
+// choose decides who makes room, and reports whether the needs fit the hosts.
+func (d *decision) choose() bool {
+	p, now := d.places()
+	x, times := p.Solve(now)
+	if times < 1 {
+		return false
+	}
+	left := slices.Clone(now)
+	for h := range d.Hosts {
+		if d.full(&d.Hosts[h]) {
+			x = spare(&p, x, left, h)
+		}
+	}
+	d.Shares, d.ChoseAt, d.Room = map[trimtab.KnobID]Share{}, d.Now, time.Time{}
+	for h := range d.Hosts {
+		d.divide(h, func(workload int) (to float64) {
+			if k := slices.Index(p.On[workload], h); k >= 0 {
+				to = x[workload][k]
+			}
+			return to
+		})
+	}
+	return true
+}
+
+// places is the problem of which host does what work, and what work each does now.
+func (d *decision) places() (p spread.Places, now [][]float64) {
+	p.On, now = make([][]int, len(d.Workloads)), make([][]float64, len(d.Workloads))
+	for _, w := range d.Workloads {
+		p.Needs = append(p.Needs, w.Cost)
+	}
+	for h := range d.Hosts {
+		p.Hosts = append(p.Hosts, d.Hosts[h].Has)
+		for k := range d.Hosts[h].Instances {
+			in := &d.Hosts[h].Instances[k]
+			i := in.Workload
+			if on := p.On[i]; len(on) == 0 || on[len(on)-1] != h {
+				p.On[i], now[i] = append(on, h), append(now[i], 0)
+			}
+			now[i][len(now[i])-1] += d.work(in)
+		}
+	}
+	return p, now
+}
+
+// spare has workloads do none of their work on a host where they would have less than worth of
+// what they do there, as long as the needs fit: a share that is too small to serve in time what
+// a load balancer sends makes more of it late than a crumb, to which hardly any is sent. now, what
+// is done on each host, is kept in step.
+func spare(p *spread.Places, x, now [][]float64, host int) [][]float64 {
+	for i := range p.On {
+		k := slices.Index(p.On[i], host)
+		if k < 0 || len(p.On[i]) < 2 || x[i][k] >= worth*now[i][k] {
+			continue
+		}
+		without := spread.Places{Needs: p.Needs, Hosts: p.Hosts, On: slices.Clone(p.On)}
+		without.On[i] = slices.Delete(slices.Clone(p.On[i]), k, k+1)
+		rest := slices.Clone(now)
+		rest[i] = slices.Delete(slices.Clone(now[i]), k, k+1)
+		if next, times := without.Solve(rest); times >= 1 {
+			copy(now, rest)
+			*p, x = without, next
+		}
+	}
+	return x
+}
+
+// divide sets the shares on one host, by what work of each workload is to be there.
+func (d *decision) divide(host int, work func(workload int) float64) {
+	h := &d.Hosts[host]
+	count, was := map[int]float64{}, map[int]float64{}
+	for k := range h.Instances {
+		in := &h.Instances[k]
+		count[in.Workload]++
+		was[in.Workload] += d.work(in)
+	}
+	least, wants := make([]float64, len(h.Instances)), make([]float64, len(h.Instances))
+	low, sum, all := 0.0, 0.0, 0.0
+	for k, in := range h.Instances {
+		least[k] = math.Max(crumb*in.Entitled, in.Least)
+		wants[k] = math.Max(work(in.Workload)/count[in.Workload], least[k])
+		low, sum, all = low+least[k], sum+wants[k], all+in.Entitled
+	}
+	for k, in := range h.Instances {
+		v := wants[k]
+		switch {
+		case sum <= h.Has && all > 0:
+			v += (h.Has - sum) * in.Entitled / all
+		case sum > h.Has && sum > low: // no crumb is taken
+			v = least[k] + (wants[k]-least[k])*math.Max(0, h.Has-low)/(sum-low)
+		}
+		v = math.Floor(v/in.Quantum+grain) * in.Quantum
+		d.Shares[in.ID] = Share{Amount: v, Makes: d.full(h) && v < was[in.Workload]/count[in.Workload]}
+	}
+}
+
+// same reports whether the shares that were decided are of just these instances, and their hosts
+// still have as much.
+func (d *decision) same() bool {
+	n := 0
+	for _, h := range d.Hosts {
+		sum := 0.0
+		for _, in := range h.Instances {
+			to, ok := d.Shares[in.ID]
+			if !ok {
+				return false
+			}
+			n, sum = n+1, sum+to.Amount
+		}
+		if sum > h.Has*(1+grain)+grain || sum < crowded*h.Has {
+			return false
+		}
+	}
+	return n == len(d.Shares)
+}
+
+// roomy reports whether nobody needs to make room any more: for dwell each host would have room
+// if every workload's load were spread evenly.
+func (d *decision) roomy() bool {
+	for _, h := range d.Hosts {
+		sum := 0.0
+		for _, in := range h.Instances {
+			w := d.Workloads[in.Workload]
+			sum += w.Cost / float64(w.Instances)
+		}
+		if sum > roomy*h.Has {
+			d.Room = time.Time{}
+			return false
+		}
+	}
+	if d.Room.IsZero() {
+		d.Room = d.Now
+	}
+	return d.Now.Sub(d.Room) >= dwell
+}
