@@ -94,10 +94,14 @@ func three() []Service {
 const pool = 0.66
 
 // Scenarios returns the scenarios of the benchmark on real services, scaled to
-// the given length.
+// the given length, but those whose services are other software: their loads are
+// those of peaks and tight.
 func Scenarios(seconds int) []Scenario {
 	var out []Scenario
 	for _, of := range shape.All() {
+		if of.Mixed {
+			continue
+		}
 		out = append(out, Of(of, pool, time.Duration(seconds)*time.Second))
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab/internal/bench/rig"
@@ -36,6 +37,12 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if chosen[0].Mixed {
+		if err := missing(); err != nil {
+			fmt.Fprintf(b.err, "skipped %s:\n%v\n", strings.Join(b.Scenarios, ", "), err)
+			return nil
+		}
+	}
 	dir, err := os.MkdirTemp("", "trimtab-real-")
 	if err != nil {
 		return fmt.Errorf("make a data directory: %w", err)
@@ -54,8 +61,9 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err := b.program(ctx, dir); err != nil {
 		return err
 	}
-	fmt.Fprintln(b.err, "starting nginx, redis and postgres")
-	if b.host, err = openHost(ctx, dir, b.Pool, chosen[0].Two); err != nil {
+	names, _ := team(chosen[0])
+	fmt.Fprintln(b.err, "starting", strings.Join(names[:], ", "))
+	if b.host, err = openHost(ctx, dir, b.Pool, chosen[0]); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.host.close()) }()
@@ -181,6 +189,9 @@ func (b *bench) row(ctx context.Context, t *trial, name string) (*row, error) {
 	if err := b.host.again(ctx, t.arrivals); err != nil {
 		return nil, err
 	}
+	if err := b.host.renew(ctx); err != nil {
+		return nil, err
+	}
 	if err := b.host.drain(ctx); err != nil {
 		return nil, err
 	}
@@ -225,7 +236,7 @@ func (b *bench) play(ctx context.Context, t *trial, p policy, r *row) error {
 	}()
 	go func() {
 		defer close(priceDone)
-		if err := b.host.hold(playing); err != nil {
+		if err := b.host.hold(playing, coldFor); err != nil {
 			stop(err)
 		}
 	}()

@@ -59,7 +59,7 @@ func (h *host) again(ctx context.Context, in [3][]arrival) error {
 	defer stop()
 	var failed error
 	var holds sync.WaitGroup
-	holds.Go(func() { failed = h.hold(holding) })
+	holds.Go(func() { failed = h.hold(holding, 0) })
 	h.generate(ctx, time.Now(), in, func(int, time.Time, time.Duration, bool) {})
 	stop()
 	holds.Wait()

@@ -27,7 +27,10 @@
 //
 // Oracles know what comes and what it costs, and set the weights that serve an objective best
 // by the queues of package sim/services. In scenario two-hosts two groups play hosts with half
-// of the pool each, and nginx has an instance on both behind a load balancer.
+// of the pool each, and nginx has an instance on both behind a load balancer. Scenarios mixed and
+// mixed150 have other services: Node.js in one thread, a JVM whose heap of 64 MiB is collected often
+// and which each row finds just started, and Apache with PHP in eight processes. Their loads are
+// those of peaks, which fit the pool, and one and a half times that.
 //
 // The package measures and prints, and says at the end for whom trimtab is worth it; it fails
 // for safety alone: a sum of quotas above the pool and a quota that is not given back are
@@ -37,7 +40,8 @@
 //
 // It needs root or a delegated cgroup, nginx, redis-server and postgresql
 // (Debian's packages of these names), and for promql rows prometheus and
-// prometheus-alertmanager.
+// prometheus-alertmanager. Scenario mixed needs nodejs, default-jdk-headless, apache2 and
+// libapache2-mod-php instead; where one is missing, it says so and is skipped.
 //
 //	go run ./internal/bench/real --minutes 3 --scenario peaks --policy equal,proportional,trimtab:njc
 package main

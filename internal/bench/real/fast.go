@@ -19,6 +19,7 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/site"
 	"github.com/trimtab/trimtab/planner/baseline/quota"
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // The load of bench-fast: each service uses baseLoad of the pool, and stepTimes as much
@@ -83,7 +84,7 @@ func (b *bench) runFast(ctx context.Context) (err error) {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return fmt.Errorf("make a data directory: %w", err)
 	}
-	h, err := openHost(ctx, dir, b.Pool, false)
+	h, err := openHost(ctx, dir, b.Pool, shape.Scenario{})
 	if err != nil {
 		return err
 	}

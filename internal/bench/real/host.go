@@ -113,10 +113,10 @@ type host struct {
 	before []string
 }
 
-// openHost starts the services, without quotas, below a group for all of them, or below two
-// that play hosts: then nginx is on both, behind a load balancer, redis on the first and
+// openHost starts the services of a scenario, without quotas, below a group for all of them, or
+// below two that play hosts: then nginx is on both, behind a load balancer, redis on the first and
 // PostgreSQL on the second. After an error everything is as before.
-func openHost(ctx context.Context, dir string, pool float64, two bool) (h *host, err error) {
+func openHost(ctx context.Context, dir string, pool float64, of shape.Scenario) (h *host, err error) {
 	root, err := rig.FindRoot()
 	if err != nil {
 		return nil, fmt.Errorf("find a cgroup to make groups in (root, or a delegated subtree, is needed): %w", err)
@@ -143,11 +143,12 @@ func openHost(ctx context.Context, dir string, pool float64, two bool) (h *host,
 	if h.above, err = rig.NewGroup(root, groupPrefix, "pool", weight); err != nil {
 		return nil, err
 	}
-	soft, below := [3]software{&nginx{}, &redis{}, &postgres{}}, [3]string{}
+	names, soft := team(of)
+	var below [3]string
 	for i := range below {
 		below[i] = filepath.Join(root, h.above.Name)
 	}
-	if two {
+	if of.Two {
 		if h.beside, err = rig.NewGroup(root, groupPrefix, "pool-2", weight); err != nil {
 			return nil, err
 		}
@@ -156,13 +157,13 @@ func openHost(ctx context.Context, dir string, pool float64, two bool) (h *host,
 		}
 		web := &balanced{front: h.own}
 		soft[0] = web
-		if web.second, err = rig.NewGroup(below[2], groupPrefix, shape.Names()[0], usualWeight); err != nil {
+		if web.second, err = rig.NewGroup(below[2], groupPrefix, names[0], usualWeight); err != nil {
 			return nil, err
 		}
 		h.services[0] = &service{also: web.second}
 	}
 	limits := [3]time.Duration{200 * time.Millisecond, 250 * time.Millisecond, 300 * time.Millisecond}
-	for i, name := range shape.Names() {
+	for i, name := range names {
 		s := &service{Name: name, SLO: slo{limits[i], 0.95}}
 		if h.services[i] != nil {
 			s.also = h.services[i].also
@@ -231,6 +232,14 @@ func (h *host) close() error {
 		failed = append(failed, rig.Enter(h.before), h.own.Close())
 	}
 	return errors.Join(failed...)
+}
+
+// names are those of the services.
+func (h *host) names() (out [3]string) {
+	for i, s := range h.services {
+		out[i] = s.Name
+	}
+	return out
 }
 
 // path is where a service's group is, below the root, or, where there are two hosts, below that

@@ -129,8 +129,8 @@ func (o *options) validate(left int) error {
 		return err
 	}
 	for _, s := range found {
-		if s.Two != found[0].Two {
-			return trimtab.Invalidf("scenario %s: it is for two hosts, and runs by itself", s.Name)
+		if s.Two != found[0].Two || s.Mixed != found[0].Mixed {
+			return trimtab.Invalidf("scenarios %s and %s have different services or hosts: run each by itself", found[0].Name, s.Name)
 		}
 	}
 	if !found[0].Two {

@@ -12,6 +12,9 @@ import (
 // it costs.
 func (t *trial) model() (*services.Scenario, [][]services.Request) {
 	s := services.Of(t.scenario, t.Pool, t.whole)
+	if t.scenario.Mixed { // the second has threads, as the third has processes
+		s.Services[1].Servers, s.Services[1].Concurrency = s.Services[2].Servers, s.Services[2].Concurrency
+	}
 	coming := make([][]services.Request, len(t.services))
 	for i, svc := range t.services {
 		v := &s.Services[i]

@@ -72,8 +72,10 @@ func (p *price) tune(cost, spent time.Duration) {
 	p.used *= fade
 }
 
-// hold keeps the prices of all services until ctx ends.
-func (h *host) hold(ctx context.Context) error {
+// hold keeps the prices of all services until ctx ends; that of one that was just started anew
+// only after cold, since until then it is the service itself whose requests are dearer.
+func (h *host) hold(ctx context.Context, cold time.Duration) error {
+	begin := time.Now()
 	tick := time.NewTicker(priceEvery)
 	defer tick.Stop()
 	for {
@@ -87,6 +89,10 @@ func (h *host) hold(ctx context.Context) error {
 			return err
 		}
 		for i, s := range h.services {
+			if s.isCold() && time.Since(begin) < cold {
+				s.price.begin(s.price.now(), s.Cost, used[i])
+				continue
+			}
 			s.price.tune(s.Cost, used[i])
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/trimtab/trimtab/internal/bench/rig"
-	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // promql exposes histograms as a service does, and has a Prometheus and an
@@ -39,7 +38,7 @@ const (
 )
 
 func (p *promql) open(ctx context.Context, t *trial, a addresses) error {
-	targets, err := p.expose()
+	targets, err := p.expose(t.names())
 	if err != nil {
 		return err
 	}
@@ -53,7 +52,7 @@ func (p *promql) open(ctx context.Context, t *trial, a addresses) error {
 	for name, text := range map[string]string{
 		p.token:                                  "secret-of-one-run\n",
 		filepath.Join(t.dir, "rules.yml"):        rules(t.services, p.Range),
-		filepath.Join(t.dir, "prometheus.yml"):   prometheusFile(targets, addresses[1]),
+		filepath.Join(t.dir, "prometheus.yml"):   prometheusFile(t.names(), targets, addresses[1]),
 		filepath.Join(t.dir, "alertmanager.yml"): alertmanagerFile(a.Web, p.token),
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -91,9 +90,9 @@ func (p *promql) launch(ctx context.Context, t *trial, alertmanager string) erro
 }
 
 // expose serves the histogram of each service, at a path of its own.
-func (p *promql) expose() (address string, err error) {
+func (p *promql) expose(names [3]string) (address string, err error) {
 	mux := http.NewServeMux()
-	for i, name := range shape.Names() {
+	for i, name := range names {
 		p.counts[i] = prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "http_request_duration_seconds", Help: "Time from when a request was meant to be sent to its end.",
 			Buckets: []float64{.01, .025, .05, .1, .15, .2, .25, .3, .4, .5, 1, 2.5, 5, 10},
@@ -130,11 +129,11 @@ func rules(services [3]*service, over time.Duration) string {
 	return b.String()
 }
 
-func prometheusFile(targets, alertmanager string) string {
+func prometheusFile(names [3]string, targets, alertmanager string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "global: {scrape_interval: %[1]v, scrape_timeout: %[1]v, evaluation_interval: %[1]v}\nrule_files: [rules.yml]\n", scrapeEvery)
 	fmt.Fprintf(&b, "alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}\nscrape_configs:\n", alertmanager)
-	for _, name := range shape.Names() {
+	for _, name := range names {
 		fmt.Fprintf(&b, "  - {job_name: %s, metrics_path: /%s, static_configs: [{targets: [%q]}]}\n", name, name, targets)
 	}
 	return b.String()

@@ -11,13 +11,12 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // spans sends one server span for each request, with OpenTelemetry's own SDK,
 // as a service with it would.
 type spans struct {
+	names     [3]string
 	providers []*sdk.TracerProvider
 	tracers   [3]trace.Tracer
 	// web is the service with two instances, whose second one has a tracer of its own; nil: none.
@@ -26,6 +25,7 @@ type spans struct {
 }
 
 func (p *spans) open(_ context.Context, t *trial, _ addresses) error {
+	p.names = t.names()
 	p.web, _ = t.services[0].software.(*balanced)
 	return nil
 }
@@ -41,7 +41,7 @@ func (p *spans) begin(ctx context.Context, a addresses) (err error) {
 	if p.web != nil {
 		first = hostName()
 	}
-	for i, name := range shape.Names() {
+	for i, name := range p.names {
 		on := first
 		if i == 2 && p.web != nil {
 			on = secondHost
@@ -51,7 +51,7 @@ func (p *spans) begin(ctx context.Context, a addresses) (err error) {
 		}
 	}
 	if p.web != nil {
-		p.second, err = p.tracer(ctx, a, shape.Names()[0], secondHost)
+		p.second, err = p.tracer(ctx, a, p.names[0], secondHost)
 	}
 	return err
 }

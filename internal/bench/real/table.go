@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/internal/bench/rig"
-	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // about is what a reader must know of a run to compare its figures.
@@ -21,6 +20,8 @@ type about struct {
 	Cost    [3]string `json:"cost_per_request"`
 	// Others is the largest share of the machine that others used in a row.
 	Others float64 `json:"others_share_of_machine"`
+
+	names [3]string
 }
 
 // tooBusy is the share of the machine used by others above which figures are
@@ -39,7 +40,7 @@ type result struct {
 
 // describe writes what holds for all rows.
 func (h *host) describe(seed uint64) about {
-	a := about{Machine: rig.DescribeMachine(), Seed: seed, Pool: h.Pool}
+	a := about{Machine: rig.DescribeMachine(), Seed: seed, Pool: h.Pool, names: h.names()}
 	for i, s := range h.services {
 		a.Cost[i] = fmt.Sprintf("%s %.1f ms", s.Name, float64(s.Cost.Microseconds())/1000)
 	}
@@ -63,9 +64,7 @@ func (r *result) text(w io.Writer, what string) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	head := []string{"policy", "in time", "by thirds"}
-	for _, name := range shape.Names() {
-		head = append(head, name)
-	}
+	head = append(head, r.names[:]...)
 	head = append(head, "p95 ms", "p99 ms", "core-h", "SLO missed min", "moves", "highest sum", "better after s")
 	extra := r.extra()
 	head = append(head, extra...)

@@ -11,7 +11,7 @@ import (
 // some is a result with every kind of cell.
 func some() *result {
 	after := 12.0
-	r := &result{about: about{Machine: "2 CPUs", Seed: 3, Pool: 0.66, Cost: [3]string{"nginx 10.0 ms", "redis 9.0 ms", "postgres 11.0 ms"}}, Scenario: "doubling", Length: 180}
+	r := &result{about: about{Machine: "2 CPUs", Seed: 3, Pool: 0.66, Cost: [3]string{"nginx 10.0 ms", "redis 9.0 ms", "postgres 11.0 ms"}, names: [3]string{"nginx", "redis", "postgres"}}, Scenario: "doubling", Length: 180}
 	r.Rows = []*row{
 		{Policy: "equal", InTime: 0.625, Back: []*float64{nil}},
 		{Policy: "trimtab:njc:spans", InTime: 0.97, Better: &after, Back: []*float64{&after}, OwnCores: 0.02, Warnings: []string{"w"}},

@@ -28,6 +28,9 @@ type Scenario struct {
 	// Two tells that it is for two hosts with half of the pool each: the first service has an
 	// instance on both, the second is on the first host, the third on the second.
 	Two bool
+	// Mixed tells that its services are others than [Names]: Node.js, a JVM that has just been
+	// started, and Apache with PHP.
+	Mixed bool
 }
 
 // Wave is a load whose peak moves from one service to the next: for each a
@@ -95,7 +98,14 @@ func All() []Scenario {
 			{From: 0, Load: [3]float64{.28, .40, .08}},
 		}},
 		over(1.1), over(1.32), over(1.5), over(2),
+		mixed("mixed", 1), mixed("mixed150", 1.5),
 	}
+}
+
+// mixed is the load of peaks, or so many times that, for other services.
+func mixed(name string, times float64) Scenario {
+	return Scenario{Name: name, Length: 6 * time.Minute, Over: times > 1, Mixed: true,
+		Wave: &Wave{Base: 0.15 * times, Peak: 0.45 * times, Width: 0.34, Period: 3 * time.Minute}}
 }
 
 // over is a constant load of so many times the pool, which no split of it serves.
@@ -240,8 +250,12 @@ func (s *Scenario) Highest(i int) float64 {
 // Describe says what moves in a run of length whole.
 func (s *Scenario) Describe(whole time.Duration) string {
 	if s.Wave != nil {
-		return fmt.Sprintf("%s: each load from %.0f%% to %.0f%% of the pool and back, in turn, every %v",
-			s.Name, 100*s.Wave.Base, 100*s.Wave.Peak, min(s.Wave.Period, whole))
+		of := ""
+		if s.Mixed {
+			of = " (Node.js, a JVM that has just been started, Apache with PHP)"
+		}
+		return fmt.Sprintf("%s: each load%s from %.0f%% to %.0f%% of the pool and back, in turn, every %v",
+			s.Name, of, 100*s.Wave.Base, 100*s.Wave.Peak, min(s.Wave.Period, whole))
 	}
 	if len(s.Pieces) == 1 && s.Two {
 		return s.Name + ": constant loads; the first host is asked for more than it has, the second for half of it"
