@@ -24,7 +24,7 @@ func (d *decision) choose() {
 	case stuck != nil:
 		d.bar(stuck)
 		d.elect()
-	case d.Now.Sub(d.state.ChoseAt) >= dwell:
+	case d.Now.Sub(d.state.ChoseAt) >= dwell && d.Now.Sub(d.state.AskedAt) >= dwell:
 		d.elect()
 	case d.state.Capping && d.recaps():
 		d.divide()
@@ -55,7 +55,7 @@ func (d *decision) stuck() (out *Member) {
 	for i := range d.Members {
 		m := &d.Members[i]
 		unserved := d.since(m) >= time.Duration(m.Turn.Rank)*proves && !d.served(m)
-		harms := first >= 0 && m.Turn.Rank > 1 && d.since(m) >= proves && m.missed() > 0 && d.Members[first].missed() > 3
+		harms := first >= 0 && m.Turn.Rank > 1 && d.since(m) >= proves && d.Now.Sub(m.Turn.Served) >= proves && d.Members[first].missed() > 3
 		if m.Turn.Rank > 0 && (unserved || harms) && (out == nil || m.Turn.Rank > out.Turn.Rank) {
 			out = m
 		}
@@ -63,8 +63,10 @@ func (d *decision) stuck() (out *Member) {
 	return out
 }
 
-// served reports whether a member was in time since the last choice.
-func (d *decision) served(m *Member) bool { return !m.Turn.Served.Before(d.state.ChoseAt) }
+// served reports whether a member was in time since the last choice, and not too long ago.
+func (d *decision) served(m *Member) bool {
+	return !m.Turn.Served.Before(d.state.ChoseAt) && d.Now.Sub(m.Turn.Served) < time.Duration(max(m.Turn.Rank, 1))*proves
+}
 
 // bar keeps one that could not be served from being chosen again for some time, and, where it
 // was not alone, all who want as much: what was left for it is not enough for them either.
@@ -97,10 +99,8 @@ func (d *decision) elect() {
 		}
 		prob.Workloads = append(prob.Workloads, w)
 	}
-	d.state.ChoseAt = d.Now
-	for i := range d.Members {
-		d.Members[i].Turn.Reports = 0
-	}
+	d.state.AskedAt = d.Now
+	before := d.ranks()
 	answer, err := d.Policy.Solve(prob)
 	var served []*Member
 	for i := range d.Members {
@@ -119,7 +119,21 @@ func (d *decision) elect() {
 	for i, m := range served {
 		m.Turn.Rank = i + 1
 	}
+	if !slices.Equal(before, d.ranks()) || d.state.ChoseAt.IsZero() {
+		d.state.ChoseAt = d.Now
+		for i := range d.Members {
+			d.Members[i].Turn.Reports = 0
+		}
+	}
 	d.divide()
+}
+
+// ranks are the turns of the members.
+func (d *decision) ranks() (all []int) {
+	for i := range d.Members {
+		all = append(all, d.Members[i].Turn.Rank)
+	}
+	return all
 }
 
 // breaks is the part of its SLO that each member has less before whom another is served of

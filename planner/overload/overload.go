@@ -46,9 +46,9 @@ type State struct {
 	// or do that did not.
 	Lasts bool
 	Since time.Time
-	// ChoseAt is when it was decided who is served; zero: it was not. Capping: the others have
-	// a limit, since shares alone did not do.
-	ChoseAt time.Time
+	// ChoseAt is when who is served changed last; zero: it was not decided. AskedAt is when the
+	// objective was asked last. Capping: the others have a limit, since shares alone did not do.
+	ChoseAt, AskedAt time.Time
 	Capping bool
 }
 
@@ -124,7 +124,7 @@ func (d *decision) verdict() Verdict {
 	d.state.Lasts = d.overloaded()
 	switch {
 	case !d.state.Lasts:
-		d.state.ChoseAt, d.state.Capping = time.Time{}, false
+		d.state.ChoseAt, d.state.AskedAt, d.state.Capping = time.Time{}, time.Time{}, false
 		for i := range d.Members {
 			t := &d.Members[i].Turn
 			t.Held, t.Rank, t.Slice, t.Capped, t.Barred = 0, 0, 0, false, time.Time{}

@@ -222,6 +222,25 @@ func TestWhereBothAreLateTheFirstIsServedAlone(t *testing.T) {
 }
 
 // The first in turn can be missing from a round: nothing is known of it, or it is gone.
+// Reports cover 5 s. The objective is asked again after a minute, and chooses the same: that is no
+// new choice, after which the second would have its two minutes once more.
+func TestAChoiceThatIsConfirmedGivesNobodyMoreTimeToShowThatItCanBeServed(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for i := range w.members {
+		w.members[i].Window = 5 * time.Second
+	}
+	first := 0.
+	for s := range 200 {
+		w.second(s, []float64{0.4, 0.4, 0.4}, []float64{first, 0, 0})
+		if first = 0; s%3 > 0 { // it is late now and then
+			first = 1
+		}
+	}
+	if got := w.ranks(); !slices.Equal(got, []int{1, 0, 0}) {
+		t.Errorf("ranks %v after 200 s in which the second was never in time", got)
+	}
+}
+
 func TestARoundWithoutTheFirstInTurnGoesOn(t *testing.T) {
 	w := newWorld(welfare.Social{}, 3)
 	for s := range 3 {
