@@ -297,6 +297,26 @@ func TestTheWatchdogRestoresForAnActuatorThatIsStopped(t *testing.T) {
 	eventually(t, noneLeft(h.dir))
 }
 
+// A killed process needs CPU time to die, which a busy machine gives it late: its pipe may
+// end a second before its locks do. It is not taken for an actuator that came back.
+func TestTheWatchdogRestoresForAnActuatorThatDiesSlowly(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, units(2)).open()
+	h.statuses(h.plan(1, 1, set(0, units(2), units(1))))
+	h.crash()
+	for _, name := range []string{"lock", "actuator"} {
+		lock, err := hostfs.TakeFile(t.Context(), filepath.Join(h.config.Dir, name), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second, func() { _ = lock.Close() })
+	}
+	if r, err := actuator.Watchdog(t.Context(), h.config.Dir, bytes.NewReader(nil), reopen); err != nil || len(r.Items) != 1 {
+		t.Errorf("%v, %v", r, err)
+	}
+	h.want(units(2))
+}
+
 func TestTheWatchdogLeavesTheLeaseToAnActuatorThatCameBack(t *testing.T) {
 	t.Parallel()
 	h, baselines := fallen(t)

@@ -65,7 +65,7 @@ func (o *owner) pending() bool {
 	if err != nil {
 		return o.Dir != "" && !errors.Is(err, os.ErrNotExist)
 	}
-	return s.unreadable > 0 || slices.ContainsFunc(s.entries, func(e *entry) bool {
+	return !s.whole() || slices.ContainsFunc(s.entries, func(e *entry) bool {
 		return e.Resource == o.Resource && e.Workload == o.Workload && e.Instance == o.Instance
 	})
 }

@@ -27,6 +27,8 @@ func TestAPlaceIsSomebodysWhileItsOwnerLivesOrAJournalHasItsBaseline(t *testing.
 		t.Fatal(err)
 	}
 	want("that was restored", false, false)
+	h.tear(1)
+	want("it was killed in the middle of its last write", false, false)
 	if err := os.RemoveAll(h.config.Dir); err != nil {
 		t.Fatal(err)
 	}

@@ -140,8 +140,9 @@ func (w *watcher) restore(ctx context.Context, borrowed bool) (Report, error) {
 	return restoreStored(ctx, w.dir, s, w.reopen, borrowed)
 }
 
-// dying is how long a process that dies may take to let go of everything.
-const dying = 500 * time.Millisecond
+// dying is how long a process that dies may take to let go of everything: it needs CPU time
+// for that, which a busy host or a quota gives it late.
+const dying = 5 * time.Second
 
 // presencePath is the lock file that only actuators take. It is empty until there is a
 // journal.
