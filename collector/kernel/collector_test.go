@@ -140,7 +140,7 @@ func TestRequestsOfProcessesThatAreNotInstrumentedBecomeTraces(t *testing.T) {
 }
 
 // whole counts the traces with a request of front, its call, and what store served
-// for it, and checks that their times hold one another.
+// for it, and checks that they belong together and how long they took.
 func whole(t *testing.T, spans []spantest.Span) (n int) {
 	t.Helper()
 	byID := map[[8]byte]spantest.Span{}
@@ -158,9 +158,10 @@ func whole(t *testing.T, spans []spantest.Span) (n int) {
 			request.TraceID != served.TraceID || request.Parent != [8]byte{} || request.Attrs["host.name"] != "h1" {
 			t.Errorf("%+v of %+v of %+v", served, call, request)
 		}
-		// What sleeps takes no less: the bounds are one-sided.
+		// What sleeps takes no less: the bounds are one-sided. The kernel tells of a SEND once it is
+		// done, when the receiver may have read all of it: a call may end before what it asked for.
 		own := time.Duration(request.End - request.Start - (call.End - call.Start))
-		if took := time.Duration(served.End - served.Start); took < storeTakes || own < frontTakes || call.End-call.Start < served.End-served.Start {
+		if took := time.Duration(served.End - served.Start); took < storeTakes || own < frontTakes {
 			t.Errorf("store took %v, front of its own %v", took, own)
 		}
 		if age := time.Since(time.Unix(0, served.End)); age < 0 || age > time.Hour {

@@ -18,7 +18,9 @@
 // another host, or from a process that is not watched, begins a trace of its own.
 // Who listens tells the roles, so that connections that are older than the tracer
 // are seen too: the paper's ACCEPT and CLOSE are not needed. An answer has ended when
-// the next request comes, or nothing more was sent for [Config].Settle.
+// the next request comes, or nothing more was sent for [Config].Settle. The kernel tells of a
+// message once it is sent, when the other end may have read it: on a busy host a call can end
+// some milliseconds before the request that it made.
 //
 // Needs Linux 6.3, BTF and CAP_BPF with CAP_PERFMON; [Open] says what is missing. Not
 // seen: what is no TCP, several requests at a time on one connection (HTTP/2 and
