@@ -33,13 +33,16 @@ func Left(words ...string) error {
 
 // End kills the processes that have a word among their arguments or in their
 // environment until none is left. A process that has been started and has not begun
-// its program yet has only the environment of its parent.
+// its program yet has only the environment of its parent; one that is just beginning it has
+// neither, so End waits for those of this program that have none, and looks twice.
 func End(t testing.TB, word string) {
 	t.Helper()
 	deadline := time.After(patience)
-	for {
+	for clean := 0; ; {
 		pids := search([]string{"cmdline", "environ"}, []string{word})
-		if len(pids) == 0 {
+		if clean++; len(pids) > 0 || beginning() {
+			clean = 0
+		} else if clean == 2 {
 			return
 		}
 		for _, pid := range pids {
@@ -52,6 +55,21 @@ func End(t testing.TB, word string) {
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
+}
+
+// beginning reports whether a process has begun this program and has no arguments yet. What
+// has ended has no program.
+func beginning() bool {
+	self, err := os.Readlink("/proc/self/exe")
+	entries, _ := os.ReadDir("/proc")
+	return err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		program, err := os.Readlink(filepath.Join("/proc", e.Name(), "exe"))
+		if err != nil || program != self {
+			return false
+		}
+		words, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		return err == nil && len(words) == 0
+	})
 }
 
 // search lists the other processes of which one of the files in /proc has every word.

@@ -16,6 +16,9 @@ func TestMain(m *testing.M) {
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the other one has ended
 		guard(os.Args[2])
 	}
+	if len(os.Args) == 3 && os.Args[1] == "waits" {
+		select {}
+	}
 	os.Exit(m.Run())
 }
 
@@ -46,6 +49,23 @@ func TestProcessesThatStartEachOtherAgainAreAllEnded(t *testing.T) {
 		if err := proctest.Left(word); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A process that is just beginning its program has neither arguments nor environment.
+func TestAProcessThatIsJustBeginningItsProgramIsEnded(t *testing.T) {
+	word := filepath.Join(t.TempDir(), "word")
+	for range 200 {
+		cmd := exec.Command(os.Args[0], "waits", word)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		proctest.End(t, word)
+		if left := proctest.With(word); len(left) > 0 {
+			t.Errorf("processes %v are left", left)
+			proctest.End(t, word)
+		}
+		_ = cmd.Wait() // it was killed
 	}
 }
 
