@@ -40,9 +40,9 @@ PLAIN := -gcflags=all=-dwarf=false -ldflags=-s
 # collections of garbage, which GOGC makes rare; the tests themselves run without it.
 # go vet is a part of `make lint`, with all its checks: here it would be 40 s of
 # CPU more with an empty build cache. Many tests wait for real time: others
-# run meanwhile.
+# run meanwhile, six packages at a time.
 test: ## run the tests: embedded parts only, under 5 minutes
-	GOGC=400 go test $(PLAIN) -exec 'env -u GOGC' -p 4 -count=1 -vet=off -timeout 20m ./...
+	GOGC=400 go test $(PLAIN) -exec 'env -u GOGC' -p 6 -count=1 -vet=off -timeout 20m ./...
 
 # axe-core, with which a test looks at the pages of the console.
 AXE := $(HOME)/.cache/trimtab-axe/axe.min.js
