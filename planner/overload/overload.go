@@ -49,7 +49,7 @@ type State struct {
 	// ChoseAt is when who is served changed last; zero: it was not decided. AskedAt is when the
 	// objective was asked last. Capping: the others have a limit, since shares alone did not do.
 	ChoseAt, AskedAt time.Time
-	Capping bool
+	Capping          bool
 }
 
 // Round is one round's question.
