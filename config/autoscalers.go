@@ -57,24 +57,18 @@ func (a *Autoscaler) String() string {
 // ReadAutoscalers reads the objects of one kind of a manifest; others are left out. The
 // error is [Errors]. It never panics.
 func ReadAutoscalers(filename string, data []byte, kind string) ([]Autoscaler, error) {
-	r := &sloReader{decoder: newDecoder(filename)}
+	m, documents := openManifest(filename, data, "name a file with a "+kind)
 	var out []Autoscaler
-	for _, x := range r.documents(data, "name a file with a "+kind) {
-		all := x.get("items").items() // kubectl get -o yaml
-		if x.get("kind").text() != "List" {
-			all = []item{x}
-		}
-		for _, x := range all {
-			if x.get("kind").text() == kind && len(out) < maxObjectives {
-				out = append(out, x.autoscaler(kind))
-			}
+	for _, o := range objects(documents) {
+		if o.kind == kind && len(out) < maxObjectives {
+			out = append(out, o.autoscaler(kind))
 		}
 	}
-	if len(out) == 0 && len(r.errs) == 0 {
-		r.report(position{1, 1}, "the file has no "+kind, "name the file with its manifest")
+	if len(out) == 0 && len(m.errs) == 0 {
+		m.report(position{1, 1}, "the file has no "+kind, "name the file with its manifest")
 	}
-	if len(r.errs) > 0 {
-		return nil, r.errs.ordered()
+	if len(m.errs) > 0 {
+		return nil, m.errs.ordered()
 	}
 	return out, nil
 }

@@ -62,7 +62,7 @@ func TestWhatIsNotReadIsCalledByItsNameWithPlaceAndCause(t *testing.T) {
 		if doc == jaegerDoc()+"\n$ " {
 			// A prompt behind a document is passed over, and told.
 			if err != nil || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], want) {
-				t.Errorf("%v, %q", err, r)
+				t.Errorf("%v, %+v", err, r)
 			}
 			continue
 		}
