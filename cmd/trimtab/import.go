@@ -92,7 +92,7 @@ func (c *importSLOCmd) texts(ctx context.Context) (all []config.ObjectiveFile, e
 			return nil, fmt.Errorf("read objectives: %w", err)
 		}
 		for _, one := range some {
-			if one.Data, err = readBounded(one.Name); err != nil {
+			if one.Data, err = readBounded(one.Name, config.MaxBytes); err != nil {
 				return nil, fmt.Errorf("read objectives: %w", err)
 			}
 			if size += len(one.Data); size > maxObjectiveBytes {
