@@ -222,7 +222,8 @@ func jsonResource(raw []byte) (*collector.Resource, error) {
 	return collector.NewResource(attrs), nil
 }
 
-// jsonAny returns a text, integer or boolean AnyValue as text; literal: it was no text.
+// jsonAny returns a text, integer or boolean AnyValue as text; literal: it was no text. A
+// number with a fraction is literal, and not ok.
 func jsonAny(v jsonvalue.Value) (text string, ok, literal bool) {
 	if inner := v.Member("Value"); inner.IsObject() {
 		v = inner // Go's own JSON
@@ -240,6 +241,8 @@ func jsonAny(v jsonvalue.Value) (text string, ok, literal bool) {
 			var n int64
 			n, ok = v.Int()
 			text, literal = strconv.FormatInt(n, 10), ok
+		case "doubleValue":
+			text, ok, literal = v.Number(), false, true
 		}
 	}
 	return text, ok, literal
@@ -283,8 +286,9 @@ func ScanSpanJSON(v jsonvalue.Value, p *collector.Packer) error {
 		}
 	}
 	hasParent := len(parent) > len(`""`)
-	if hasToTell(s.Kind) {
+	if hasToTell(s.Kind, !hasParent) {
 		jsonAttributes(attributes, &s, peer)
+		peer.Weigh(&s)
 	}
 	switch {
 	case !jsonID(trace, s.TraceID[:]):

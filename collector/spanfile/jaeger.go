@@ -2,6 +2,7 @@ package spanfile
 
 import (
 	"bytes"
+	"strconv"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector"
@@ -127,7 +128,11 @@ func (t *jaegerTag) apply(s *trimtab.Span, peer *collector.Peer) {
 	switch {
 	case t.kind == literal && collector.NamesPeer(t.key):
 		peer.TakeLiteral(t.key, string(t.value))
-	case t.kind != floating:
+	case t.kind == floating:
+		if f, err := strconv.ParseFloat(string(t.value), 64); err == nil {
+			peer.TakeDecimal(t.key, f)
+		}
+	default:
 		collector.ApplyJaegerTag(s, peer, t.key, t.value)
 	}
 }
@@ -177,6 +182,7 @@ func jaegerSpanOf(v jsonvalue.Value, processes map[string]*collector.Resource, c
 	case !ids[2] || !jaegerParent(references, &s):
 		p.Reject(collector.BadParentID)
 	default:
+		peer.Weigh(&s)
 		p.SetResource(resource)
 		p.AddCall(&s, peer.Name())
 	}

@@ -99,6 +99,7 @@ func (r *Reader) groups(f func([]held)) {
 // ids of their own. repeated is how many were there more than once.
 func (r *Reader) joined(group []held) (spans []held, repeated int) {
 	uniteIDs(group)
+	spreadWeights(group)
 	slices.SortFunc(group, r.compare)
 	spans = slices.CompactFunc(group, func(a, b held) bool { return r.compare(a, b) == 0 })
 	repeated = len(group) - len(spans)
@@ -130,6 +131,42 @@ func uniteIDs(group []held) {
 	}
 	for i := range group {
 		group[i].TraceID = whole
+	}
+}
+
+// spreadWeights gives the spans of a trace of which no sampler noted how many they stand
+// for what it noted at another: Jaeger's note it at the root alone, and who keeps a trace
+// keeps all of it. It is that of the root, else the largest.
+func spreadWeights(group []held) {
+	type weight struct {
+		of   float32
+		root bool
+	}
+	var weights map[[16]byte]weight
+	missing := false
+	for i := range group {
+		s := &group[i]
+		if s.Flags&trimtab.FlagAdjusted == 0 {
+			missing = true
+			continue
+		}
+		if weights == nil {
+			weights = map[[16]byte]weight{}
+		}
+		w, root := weights[s.TraceID], s.Parent == [8]byte{}
+		if root == w.root && s.Adjusted > w.of || root && !w.root {
+			weights[s.TraceID] = weight{s.Adjusted, root}
+		}
+	}
+	if !missing || weights == nil {
+		return
+	}
+	for i := range group {
+		s := &group[i]
+		if w, ok := weights[s.TraceID]; ok && s.Flags&trimtab.FlagAdjusted == 0 {
+			s.Adjusted = w.of
+			s.Flags |= trimtab.FlagAdjusted
+		}
 	}
 }
 

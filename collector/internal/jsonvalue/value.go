@@ -164,6 +164,9 @@ func (v Value) Int() (n int64, ok bool) {
 	return int64(f), true
 }
 
+// Number is the text of a number, with or without quotes; of anything else it is none.
+func (v Value) Number() string { return v.digits() }
+
 // digits is the text of a number, with or without quotes.
 func (v Value) digits() string {
 	if text, ok := v.Text(); ok {
