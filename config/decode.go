@@ -22,6 +22,8 @@ type decoder struct {
 	texts     map[string]ast.Node // the texts, to map places in them
 	// meant are the paths that a misspelt or misplaced key was most likely to be.
 	meant map[string]bool
+	// others tells that others wrote the file: it may have whatever YAML has.
+	others bool
 }
 
 func (d *decoder) report(at position, message, hint string) {

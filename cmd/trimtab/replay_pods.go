@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,6 +58,8 @@ type podsAnswer struct {
 	// Played says with what each workload was played.
 	Played []playedWith `json:"workloads"`
 	Notes  []string     `json:"notes"`
+	// scaled is what autoscalers name to scale each workload, beside its own name.
+	scaled map[string][]scaled
 }
 
 // recordedPods is a workload as it was.
@@ -96,7 +97,7 @@ func (c *replayCmd) compare(ctx context.Context, t terminal) error {
 		return err
 	}
 	x := &kubernetes.Replay{Run: c.Policy, Learn: c.Learn, Pool: c.Capacity, Seed: c.Seed, Runner: sim.InOrder, Stop: func() bool { return ctx.Err() != nil }}
-	answer := &podsAnswer{Notes: words.notes}
+	answer := &podsAnswer{Notes: []string{}, scaled: map[string][]scaled{}}
 	if isLoads(c.Recording) {
 		err = c.fromLoads(x, answer)
 		x.Runner = parallel(ctx, 0)
@@ -106,9 +107,10 @@ func (c *replayCmd) compare(ctx context.Context, t terminal) error {
 	if err != nil {
 		return err
 	}
-	for i := range x.Workloads {
-		answer.Played = append(answer.Played, words.apply(&x.Workloads[i]))
+	if answer.Played, err = words.fitting(x.Workloads, answer.scaled); err != nil {
+		return err
 	}
+	answer.Notes = append(answer.Notes, words.notes...)
 	err = counted(t.err, "policies", len(x.Run), func(done func()) (err error) {
 		x.Done = done
 		answer.Policies, err = x.Play()
@@ -186,6 +188,7 @@ func (c *replayCmd) fromRecording(ctx context.Context, t terminal, x *kubernetes
 		}
 		x.Interval = course.Interval
 		x.Workloads = append(x.Workloads, *r)
+		answer.scaled[w.Name] = scaledAs(cfg, w.Name)
 		m := &course.Measured
 		answer.Recorded = append(answer.Recorded, recordedPods{w.Name, m.Minutes, m.Minutes - m.SLOMinutes, m.Minutes - course.ByCurve.SLOMinutes, m.Hours, course.Changes})
 	}
@@ -329,9 +332,27 @@ func readWords(path, kind string) ([]config.Autoscaler, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := readBounded(path, config.MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
 	return config.ReadAutoscalers(path, data, kind)
+}
+
+// scaledAs is what autoscalers name to scale a workload: the Deployment or StatefulSet of
+// its knob, or that it matches.
+func scaledAs(cfg *config.Config, workload string) (all []scaled) {
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		if w.Name != workload {
+			continue
+		}
+		for _, t := range []*config.KubernetesTarget{w.Knob.Kubernetes, w.Match.Kubernetes} {
+			if t != nil {
+				_, name := t.Workload()
+				all = append(all, scaled{t.Namespace, name})
+			}
+		}
+	}
+	return all
 }

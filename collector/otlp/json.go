@@ -42,13 +42,13 @@ func ScanJSON(b []byte, cache *collector.ResourceCache, p *collector.Packer) err
 func scanRequestJSON(request jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer, outer bool) error {
 	for key, v := range request.Members() {
 		var err error
-		switch name := fieldName(key); {
-		case isList(name):
-			err = each(v, key, func(rs jsonvalue.Value) error { return jsonResourceSpans(rs, cache, p) })
-		case outer && isWrapper(name) && v.IsObject():
+		switch {
+		case HoldsResourceSpans(key):
+			err = each(v, key, func(rs jsonvalue.Value) error { return ScanResourceSpansJSON(rs, cache, p) })
+		case outer && isWrapper(fieldName(key)) && v.IsObject():
 			err = scanRequestJSON(v, cache, p, false)
 		default:
-			passOver(key, v, p)
+			PassOverJSON(key, v, p)
 		}
 		if err != nil {
 			return err
@@ -57,26 +57,21 @@ func scanRequestJSON(request jsonvalue.Value, cache *collector.ResourceCache, p 
 	return nil
 }
 
-// IsRequest tells whether a document holds a list that [ScanJSON] reads.
-func IsRequest(v jsonvalue.Value) bool {
-	for key, m := range v.Members() {
-		name := fieldName(key)
-		if isList(name) && !m.Absent() {
-			return true
-		}
-		if isWrapper(name) {
-			for inner := range m.Members() {
-				if isList(fieldName(inner)) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+// HoldsResourceSpans tells whether a request may have its ResourceSpans under that key.
+func HoldsResourceSpans(key string) bool {
+	name := fieldName(key)
+	return name == "resourceSpans" || name == "batches"
 }
 
-// isList tells whether a request may have its ResourceSpans under that name.
-func isList(name string) bool { return name == "resourceSpans" || name == "batches" }
+// HoldsScopes tells whether ResourceSpans may have their spans, by the libraries that
+// made them, under that key.
+func HoldsScopes(key string) bool {
+	name := fieldName(key)
+	return name == "scopeSpans" || name == "instrumentationLibrarySpans"
+}
+
+// IsResource tells whether ResourceSpans have who sent them under that key.
+func IsResource(key string) bool { return fieldName(key) == "resource" }
 
 // isWrapper tells whether a whole request may stand under that name.
 func isWrapper(name string) bool { return name == "result" || name == "trace" }
@@ -100,9 +95,9 @@ func fieldName(key string) string {
 	return b.String()
 }
 
-// passOver counts the spans under a key that is not read. A receiver must ignore
+// PassOverJSON counts the spans under a key that is not read. A receiver must ignore
 // what it does not know, but not in silence where that may have held spans.
-func passOver(key string, v jsonvalue.Value, p *collector.Packer) {
+func PassOverJSON(key string, v jsonvalue.Value, p *collector.Packer) {
 	if v.IsObject() || v.IsArray() {
 		p.RejectUnread(key, countUnread(key, v, 4))
 	}
@@ -149,29 +144,38 @@ func each(list jsonvalue.Value, name string, f func(jsonvalue.Value) error) erro
 	return nil
 }
 
-func jsonResourceSpans(rs jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
+// ScanResourceSpansJSON packs the spans of one element of a request.
+func ScanResourceSpansJSON(rs jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
 	var raw jsonvalue.Value
 	for key, v := range rs.Members() {
-		if fieldName(key) == "resource" {
+		if IsResource(key) {
 			raw = v
 		}
 	}
+	if err := SetResourceJSON(raw, cache, p); err != nil {
+		return err
+	}
+	for key, v := range rs.Members() {
+		switch {
+		case IsResource(key):
+		case HoldsScopes(key):
+			if err := each(v, key, func(scope jsonvalue.Value) error { return jsonScope(scope, p) }); err != nil {
+				return err
+			}
+		default:
+			PassOverJSON(key, v, p)
+		}
+	}
+	return nil
+}
+
+// SetResourceJSON says that a resource sent the spans that follow.
+func SetResourceJSON(raw jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
 	resource, err := cache.Get(raw, jsonResource)
 	if err != nil {
 		return err
 	}
 	p.SetResource(resource)
-	for key, v := range rs.Members() {
-		switch fieldName(key) {
-		case "resource":
-		case "scopeSpans", "instrumentationLibrarySpans":
-			if err := each(v, key, func(scope jsonvalue.Value) error { return jsonScope(scope, p) }); err != nil {
-				return err
-			}
-		default:
-			passOver(key, v, p)
-		}
-	}
 	return nil
 }
 
@@ -180,11 +184,11 @@ func jsonScope(scope jsonvalue.Value, p *collector.Packer) error {
 		switch fieldName(key) {
 		case "scope", "instrumentationLibrary":
 		case "spans":
-			if err := each(v, key, func(v jsonvalue.Value) error { return jsonSpan(v, p) }); err != nil {
+			if err := each(v, key, func(v jsonvalue.Value) error { return ScanSpanJSON(v, p) }); err != nil {
 				return err
 			}
 		default:
-			passOver(key, v, p)
+			PassOverJSON(key, v, p)
 		}
 	}
 	return nil
@@ -218,7 +222,8 @@ func jsonResource(raw []byte) (*collector.Resource, error) {
 	return collector.NewResource(attrs), nil
 }
 
-// jsonAny returns a text, integer or boolean AnyValue as text; literal: it was no text.
+// jsonAny returns a text, integer or boolean AnyValue as text; literal: it was no text. A
+// number with a fraction is literal, and not ok.
 func jsonAny(v jsonvalue.Value) (text string, ok, literal bool) {
 	if inner := v.Member("Value"); inner.IsObject() {
 		v = inner // Go's own JSON
@@ -236,14 +241,16 @@ func jsonAny(v jsonvalue.Value) (text string, ok, literal bool) {
 			var n int64
 			n, ok = v.Int()
 			text, literal = strconv.FormatInt(n, 10), ok
+		case "doubleValue":
+			text, ok, literal = v.Number(), false, true
 		}
 	}
 	return text, ok, literal
 }
 
-// jsonSpan packs or rejects one span. A time or enum that cannot be read is
+// ScanSpanJSON packs or rejects one span. A time or enum that cannot be read is
 // an error of the whole request, as in protobuf's JSON.
-func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
+func ScanSpanJSON(v jsonvalue.Value, p *collector.Packer) error {
 	s, peer := trimtab.Span{Adjusted: 1}, p.Peer()
 	var trace, id, parent, attributes jsonvalue.Value
 	for key, v := range v.Members() {
@@ -279,8 +286,9 @@ func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
 		}
 	}
 	hasParent := len(parent) > len(`""`)
-	if hasToTell(s.Kind) {
+	if hasToTell(s.Kind, !hasParent) {
 		jsonAttributes(attributes, &s, peer)
+		peer.Weigh(&s)
 	}
 	switch {
 	case !jsonID(trace, s.TraceID[:]):
