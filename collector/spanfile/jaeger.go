@@ -17,12 +17,12 @@ import (
 //
 // The enriched export repeats parents inside references: those copies are
 // skipped.
-func jaegerTraceOf(trace jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
+func jaegerTraceOf(spans, byID jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
 	processes := map[string]*collector.Resource{}
-	for id, process := range trace.Member("processes").Members() {
+	for id, process := range byID.Members() {
 		processes[id] = jaegerProcess(process, cache)
 	}
-	for span := range trace.Member("spans").Elements() {
+	for span := range spans.Elements() {
 		if !span.IsObject() {
 			return trimtab.Invalidf("Jaeger span: %.40q", []byte(span))
 		}

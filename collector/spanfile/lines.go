@@ -190,13 +190,18 @@ func (d *decoder) readLine(line []byte) error {
 		if _, err := d.peek(); err != nil {
 			return nil // the end
 		}
-		switch k, _, err := d.look(); {
-		case err != nil:
+		k, n, err := d.look()
+		if err != nil {
 			return errBroken{err}
-		case k == container || d.buf[d.at] != '{':
-			if _, err := jsonvalue.End(d.buf[d.at:]); err != nil {
-				return errBroken{d.goOn(err)}
+		}
+		if k != container {
+			if err = d.whole(k, n); err != nil {
+				return err
 			}
+			continue
+		}
+		if _, err := jsonvalue.End(d.buf[d.at:]); err != nil {
+			return errBroken{d.goOn(err)}
 		}
 		if err := d.document(); err != nil {
 			return err

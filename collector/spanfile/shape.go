@@ -183,6 +183,15 @@ func shape(b []byte, mayHold bool) (k kind, n int, err error) {
 	}
 }
 
+// kindIn says what an object is of which the syntax is known to be right.
+func kindIn(v jsonvalue.Value) kind {
+	var seen marks
+	for key, m := range v.Fields() {
+		seen |= markOf(key, m[0])
+	}
+	return kindOf(seen)
+}
+
 // spaces returns the offset of the first byte from at that is no space, len(b) without one.
 func spaces(b []byte, at int) int {
 	for at < len(b) && (b[at] == ' ' || b[at] == '\n' || b[at] == '\r' || b[at] == '\t') {
@@ -194,11 +203,14 @@ func spaces(b []byte, at int) int {
 // endAt returns the offset behind the value at b[at:].
 func endAt(b []byte, at int) (int, error) {
 	n, err := jsonvalue.End(b[at:])
+	if err == nil {
+		return at + n, nil
+	}
 	var wrong *jsonvalue.SyntaxError
 	if errors.As(err, &wrong) {
 		return 0, &jsonvalue.SyntaxError{Offset: at + wrong.Offset, What: wrong.What}
 	}
-	return at + n, err
+	return 0, err
 }
 
 func unexpected(b []byte, at int) error {
