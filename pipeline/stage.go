@@ -239,13 +239,13 @@ func (r *stage) own(ctx context.Context, ended <-chan struct{}) {
 		case <-r.lock.news():
 			due(func() { r.tellLeader(ctx) })
 		case <-saves:
-			due(r.save)
+			due(func() { r.save(false) })
 		case <-counting:
 			due(func() { r.export.read(r.Step) })
 		case <-ended:
 			due(func() {
 				r.export.read(r.Step)
-				r.save()
+				r.save(true)
 			})
 			return
 		}
