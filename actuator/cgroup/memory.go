@@ -16,9 +16,11 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
+// page is what the kernel rounds a limit down to: 4 KiB, and 16 or 64 KiB on some kernels
+// of arm64.
+var page = float64(os.Getpagesize())
+
 const (
-	// page is what the kernel rounds a limit down to.
-	page = 4096
 	// margin is the part of what is in use that stays free above it, and
 	// leastMargin the least of it, in bytes.
 	margin, leastMargin = 1.0 / 8, 4 << 20
