@@ -11,8 +11,8 @@
 //
 // The answers are those that make Alertmanager do the right thing: it tries
 // again only after 5xx, so 503 with Retry-After stands for "not now", also for a body
-// that arrives too slowly, and 408 and 429 are never used; what will not get better is answered with 400, 401, 403,
-// 405, 413 or 415. Once a body was read, the answer is there within [Deadline].
+// that arrives too slowly, and 408 and 429 are never used; what will not get better is
+// answered with 400, 401, 403, 405, 413 or 415. Once a body was read, the answer is there within [Deadline].
 // A request without the token is answered before a byte of its body is read. Grafana
 // sends the same form, by POST or PUT, once for each notification: it tries nothing again,
 // whatever the answer, before the group's next notification.
