@@ -40,6 +40,7 @@ func (r aiming) weigh(in func(*seat) bool) bool {
 		m := overload.Member{Workload: s.claim(), Turn: s.turn, Entitled: entitled[s.Name], Guaranteed: s.dial.Guarantee,
 			Cost: math.Inf(1), Missed: s.missed, Unknown: s.estimate.Cost == nil && s.unserved(), Waiting: s.waiting(),
 			Window: s.estimate.Window.Duration()}
+		m.Min = s.least // without what an alert keeps
 		if s.estimate.Cost != nil {
 			m.Cost = *s.estimate.Cost
 		}
