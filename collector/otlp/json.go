@@ -76,6 +76,44 @@ func IsResource(key string) bool { return fieldName(key) == "resource" }
 // isWrapper tells whether a whole request may stand under that name.
 func isWrapper(name string) bool { return name == "result" || name == "trace" }
 
+// field is fieldName of a key as it stands in a document, for those that spans have
+// without building a text.
+func field(key []byte) string {
+	switch string(key) {
+	case "traceId":
+		return "traceId"
+	case "spanId":
+		return "spanId"
+	case "parentSpanId":
+		return "parentSpanId"
+	case "traceState":
+		return "traceState"
+	case "startTimeUnixNano":
+		return "startTimeUnixNano"
+	case "endTimeUnixNano":
+		return "endTimeUnixNano"
+	case "kind":
+		return "kind"
+	case "attributes":
+		return "attributes"
+	case "status":
+		return "status"
+	case "name", "events", "links", "flags":
+		return ""
+	case "stringValue":
+		return "stringValue"
+	case "resource":
+		return "resource"
+	case "scopeSpans":
+		return "scopeSpans"
+	case "spans":
+		return "spans"
+	case "scope":
+		return "scope"
+	}
+	return fieldName(string(key))
+}
+
 // fieldName returns the lowerCamelCase form of a key: protobuf's JSON may have
 // the names of the .proto file, and Go's own JSON has those of its struct.
 func fieldName(key string) string {
@@ -146,14 +184,27 @@ func each(list jsonvalue.Value, name string, f func(jsonvalue.Value) error) erro
 
 // ScanResourceSpansJSON packs the spans of one element of a request.
 func ScanResourceSpansJSON(rs jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
-	var raw jsonvalue.Value
-	for key, v := range rs.Members() {
-		if IsResource(key) {
+	var raw, scopes jsonvalue.Value
+	others := 0
+	for key, v := range rs.Fields() {
+		switch field(key) {
+		case "resource":
 			raw = v
+		case "scopeSpans":
+			if scopes != nil {
+				others++
+			}
+			scopes = v
+		case "schemaUrl":
+		default:
+			others++
 		}
 	}
 	if err := SetResourceJSON(raw, cache, p); err != nil {
 		return err
+	}
+	if others == 0 { // as all write it: the spans need not be found again
+		return each(scopes, "scopeSpans", func(scope jsonvalue.Value) error { return jsonScope(scope, p) })
 	}
 	for key, v := range rs.Members() {
 		switch {
@@ -228,8 +279,8 @@ func jsonAny(v jsonvalue.Value) (text string, ok, literal bool) {
 	if inner := v.Member("Value"); inner.IsObject() {
 		v = inner // Go's own JSON
 	}
-	for key, v := range v.Members() {
-		switch fieldName(key) {
+	for key, v := range v.Fields() {
+		switch field(key) {
 		case "stringValue":
 			text, ok = v.Text()
 			literal = false
@@ -253,12 +304,12 @@ func jsonAny(v jsonvalue.Value) (text string, ok, literal bool) {
 func ScanSpanJSON(v jsonvalue.Value, p *collector.Packer) error {
 	s, peer := trimtab.Span{Adjusted: 1}, p.Peer()
 	var trace, id, parent, attributes jsonvalue.Value
-	for key, v := range v.Members() {
+	for key, v := range v.Fields() {
 		if v.Absent() {
 			continue
 		}
 		ok := true
-		switch fieldName(key) {
+		switch field(key) {
 		case "traceId":
 			trace = v
 		case "spanId":
@@ -352,8 +403,10 @@ func jsonKind(v jsonvalue.Value) (trimtab.SpanKind, bool) {
 		return trimtab.SpanProducer, true
 	case "SPAN_KIND_CONSUMER":
 		return trimtab.SpanConsumer, true
+	default: // SERVER and the like
+		kind := collector.KindNamed(strings.ToLower(text))
+		return kind, kind != trimtab.SpanUnspecified
 	}
-	return 0, false
 }
 
 // jsonStatus returns FlagError for the code of an error.

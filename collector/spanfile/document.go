@@ -131,14 +131,18 @@ func (d *decoder) object() error {
 		case k == container:
 			return d.contained()
 		default:
-			v := jsonvalue.Value(d.buf[d.at : d.at+n : d.at+n])
-			if err := d.leaf(k, v); err != nil {
-				return err
-			}
-			d.advance(n)
-			return d.release(false)
+			return d.whole(k, n)
 		}
 	}
+}
+
+// whole reads an object that is in memory, and goes on behind it.
+func (d *decoder) whole(k kind, n int) error {
+	if err := d.leaf(k, jsonvalue.Value(d.buf[d.at:d.at+n:d.at+n])); err != nil {
+		return err
+	}
+	d.advance(n)
+	return d.release(false)
 }
 
 // leaf reads an object that is in memory.
@@ -147,13 +151,7 @@ func (d *decoder) leaf(k kind, v jsonvalue.Value) error {
 	case idle:
 		return nil
 	case jaegerTrace:
-		if first := firstOf(v.Member("spans")); first.IsObject() && v.Member("processes").Absent() && first.Member("traceID").Absent() {
-			return d.alien(0, "a list of spans without Jaeger's ids: "+nameOf(first))
-		}
-		if err := d.is(Jaeger); err != nil {
-			return err
-		}
-		return d.placed(jaegerTraceOf(v, &d.jaeger, d.packer))
+		return d.jaegerTrace(v)
 	case jaegerSpan:
 		if err := d.is(Jaeger); err != nil {
 			return err
@@ -176,6 +174,26 @@ func (d *decoder) leaf(k kind, v jsonvalue.Value) error {
 	return d.alien(0, nameOf(v))
 }
 
+// jaegerTrace reads a trace in Jaeger's form.
+func (d *decoder) jaegerTrace(v jsonvalue.Value) error {
+	var spans, processes jsonvalue.Value
+	for key, m := range v.Fields() {
+		switch string(key) {
+		case "spans":
+			spans = m
+		case "processes":
+			processes = m
+		}
+	}
+	if first := firstOf(spans); first.IsObject() && processes.Absent() && first.Member("traceID").Absent() {
+		return d.alien(0, "a list of spans without Jaeger's ids: "+nameOf(first))
+	}
+	if err := d.is(Jaeger); err != nil {
+		return err
+	}
+	return d.placed(jaegerTraceOf(spans, processes, &d.jaeger, d.packer))
+}
+
 // firstOf returns the first element of a list.
 func firstOf(list jsonvalue.Value) jsonvalue.Value {
 	for e := range list.Elements() {
@@ -196,9 +214,7 @@ func (d *decoder) placed(err error) error {
 // of a log.
 func (d *decoder) unwrap(v jsonvalue.Value) error {
 	if source := v.Member("_source"); source.IsObject() {
-		switch k, _, err := shape(source, false); {
-		case err != nil:
-			return d.placed(err)
+		switch k := kindIn(source); {
 		case k == packed:
 			return d.alien(0, "a document of a search engine that holds no span")
 		case k == unknown && !source.Member("serviceName").Absent() && !source.Member("operationName").Absent():

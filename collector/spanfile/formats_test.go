@@ -222,6 +222,7 @@ func forms(t testing.TB) map[string]string {
 		"OTLP, several on a line":            separate[0] + separate[1],
 		"OTLP, separated texts":              "\x1e" + separate[0] + "\n\x1e" + separate[1] + "\n",
 		"file exporter":                      lines(separate...),
+		"file exporter, with commas":         strings.Join(separate, ",\n") + ",\n",
 		"file exporter, CR LF":               strings.Join(separate, "\r\n\r\n") + "\r\n",
 		"file exporter, zstd":                sized(packedZstd(t, separate[0]), packedZstd(t, separate[1])),
 		"file exporter, zstd, new":           packedZstd(t, lines(separate...)),
@@ -305,4 +306,15 @@ func FuzzAnyForm(f *testing.F) {
 		f.Add([]byte(doc))
 	}
 	fuzz(f)
+}
+
+func TestAReferenceIsIntoItsTraceAlsoWhereOneIDIsShort(t *testing.T) {
+	short := strings.ReplaceAll(jaegerDoc(), `"CHILD_OF","traceID":"`+traceID, `"CHILD_OF","traceID":"`+traceID[16:])
+	if d := cmp.Diff(request(), read(t, short)); d != "" {
+		t.Error(d)
+	}
+	spans := strings.ReplaceAll(jaegerDoc(), `{"traceID":"`+traceID+`","spanID"`, `{"traceID":"`+traceID[16:]+`","spanID"`)
+	if d := cmp.Diff(request(), read(t, spans, jaegerDoc())); d != "" {
+		t.Error(d)
+	}
 }

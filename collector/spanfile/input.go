@@ -3,7 +3,6 @@ package spanfile
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/trimtab/trimtab"
@@ -192,6 +192,15 @@ func strange(head []byte) string {
 		if bytes.HasPrefix(head, []byte(a.prefix)) {
 			return a.name
 		}
+	}
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	switch {
+	case bytes.Contains(head, []byte("ResourceSpans #")) && !bytes.Contains(line, []byte("{")):
+		return "the log of the Collector's debug exporter, which is not read: use its file exporter"
+	case bytes.HasPrefix(head, []byte("go 1.")) && bytes.Contains(line, []byte(" trace\x00")):
+		return "a trace of Go's runtime, which is no distributed trace"
+	case bytes.Count(line, []byte(",")) > 2 && !bytes.ContainsAny(line, "{}[]"):
+		return "a table with commas between its columns (CSV), which is not read"
 	}
 	if len(head) > 262 && string(head[257:262]) == "ustar" {
 		return "a tar archive, which is not read: unpack it"

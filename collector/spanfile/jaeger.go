@@ -17,12 +17,12 @@ import (
 //
 // The enriched export repeats parents inside references: those copies are
 // skipped.
-func jaegerTraceOf(trace jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
+func jaegerTraceOf(spans, byID jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
 	processes := map[string]*collector.Resource{}
-	for id, process := range trace.Member("processes").Members() {
+	for id, process := range byID.Members() {
 		processes[id] = jaegerProcess(process, cache)
 	}
-	for span := range trace.Member("spans").Elements() {
+	for span := range spans.Elements() {
 		if !span.IsObject() {
 			return trimtab.Invalidf("Jaeger span: %.40q", []byte(span))
 		}
@@ -192,6 +192,13 @@ func jaegerID(v jsonvalue.Value, out []byte) (ok bool) {
 	return len(v) > 0 && v[0] == '"' && collector.ReadPaddedID(out, v.Raw())
 }
 
+// sameTrace reports whether two ids are of one trace: one of them may have its lower half
+// alone.
+func sameTrace(a, b [16]byte) bool {
+	short := [8]byte(a[:8]) == [8]byte{} || [8]byte(b[:8]) == [8]byte{}
+	return a == b || short && [8]byte(a[8:]) == [8]byte(b[8:])
+}
+
 // jaegerParent sets the parent: the first CHILD_OF in the same trace, else the
 // first FOLLOWS_FROM. ok is false when an id of a reference cannot be read.
 func jaegerParent(references jsonvalue.Value, s *trimtab.Span) (ok bool) {
@@ -214,7 +221,7 @@ func jaegerParent(references jsonvalue.Value, s *trimtab.Span) (ok bool) {
 		if !readable {
 			return false
 		}
-		if trace != s.TraceID || (string(kind) != "CHILD_OF" && string(kind) != "FOLLOWS_FROM") {
+		if !sameTrace(trace, s.TraceID) || (string(kind) != "CHILD_OF" && string(kind) != "FOLLOWS_FROM") {
 			continue
 		}
 		if found == nil || (string(found) != "CHILD_OF" && string(kind) == "CHILD_OF") {

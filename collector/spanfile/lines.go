@@ -34,8 +34,10 @@ func (d *decoder) inLines() bool {
 		case !whole && !errors.Is(d.end, io.EOF):
 			return false
 		case tried == 0 && begins(line) && errors.Is(err, jsonvalue.ErrCut):
-			return false
-		case tried == 0 && begins(line) && n == len(line):
+			if _, err := jsonvalue.End(d.buf[d.at:]); err == nil || errors.Is(err, jsonvalue.ErrCut) {
+				return false // it goes on in the second line
+			}
+		case tried == 0 && begins(line) && len(bytes.Trim(line[n:], " ,")) == 0:
 			return whole
 		case tried > 0 && isDocument(line) || jsonIn(line) != nil && isDocument(jsonIn(line)):
 			return true
@@ -187,16 +189,25 @@ func (d *decoder) readLine(line []byte) error {
 	}
 	d.text = outer.within(line)
 	for {
-		if _, err := d.peek(); err != nil {
-			return nil // the end
-		}
-		switch k, _, err := d.look(); {
+		switch c, err := d.peek(); {
 		case err != nil:
+			return nil // the end
+		case c == ',': // as between the elements of a list
+			d.advance(1)
+			continue
+		}
+		k, n, err := d.look()
+		if err != nil {
 			return errBroken{err}
-		case k == container || d.buf[d.at] != '{':
-			if _, err := jsonvalue.End(d.buf[d.at:]); err != nil {
-				return errBroken{d.goOn(err)}
+		}
+		if k != container {
+			if err = d.whole(k, n); err != nil {
+				return err
 			}
+			continue
+		}
+		if _, err := jsonvalue.End(d.buf[d.at:]); err != nil {
+			return errBroken{d.goOn(err)}
 		}
 		if err := d.document(); err != nil {
 			return err

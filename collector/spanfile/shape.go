@@ -183,6 +183,15 @@ func shape(b []byte, mayHold bool) (k kind, n int, err error) {
 	}
 }
 
+// kindIn says what an object is of which the syntax is known to be right.
+func kindIn(v jsonvalue.Value) kind {
+	var seen marks
+	for key, m := range v.Fields() {
+		seen |= markOf(key, m[0])
+	}
+	return kindOf(seen)
+}
+
 // spaces returns the offset of the first byte from at that is no space, len(b) without one.
 func spaces(b []byte, at int) int {
 	for at < len(b) && (b[at] == ' ' || b[at] == '\n' || b[at] == '\r' || b[at] == '\t') {
@@ -194,11 +203,14 @@ func spaces(b []byte, at int) int {
 // endAt returns the offset behind the value at b[at:].
 func endAt(b []byte, at int) (int, error) {
 	n, err := jsonvalue.End(b[at:])
+	if err == nil {
+		return at + n, nil
+	}
 	var wrong *jsonvalue.SyntaxError
 	if errors.As(err, &wrong) {
 		return 0, &jsonvalue.SyntaxError{Offset: at + wrong.Offset, What: wrong.What}
 	}
-	return at + n, err
+	return 0, err
 }
 
 func unexpected(b []byte, at int) error {
@@ -227,11 +239,13 @@ func foreigners() []foreign {
 		{[]string{"context", "parent_id"}, "spans as the Python SDK prints them (ConsoleSpanExporter), which are not read: use the Collector's file exporter"},
 		{[]string{"instrumentationScope", "traceId"}, "spans as an SDK prints them, which are not read: use the Collector's file exporter"},
 		{[]string{"traceId", "spanId", "operationName"}, "spans of Jaeger's gRPC API (api_v2), which are not read: download them by GET /api/traces or /api/v3/traces"},
+		{[]string{"traceId", "spanId", "durationInNanos"}, "documents of OpenSearch's Data Prepper, which are not read"},
 		{[]string{"traceId", "spanId"}, "spans of OTLP without the resource that sent them: whose they are is not told"},
 		{[]string{"Segments"}, "traces of AWS X-Ray, which are not read"},
 		{[]string{"Traces", "UnprocessedTraceIds"}, "traces of AWS X-Ray, which are not read"},
 		{[]string{"trace_id", "span_id", "meta"}, "traces of Datadog, which are not read"},
 		{[]string{"trace_id", "span_id", "resource"}, "spans as the Collector's Elasticsearch exporter stores them, which are not read: use its file exporter"},
+		{[]string{"_index", "fields"}, "hits of a search without their documents (_source)"},
 		{[]string{"processor", "@timestamp"}, "documents of Elastic APM, which are not read"},
 		{[]string{"segmentId", "endpointNames"}, "traces of SkyWalking, which are not read"},
 		{[]string{"projectId", "spans"}, "traces of Google Cloud Trace, which are not read"},

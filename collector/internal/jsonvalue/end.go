@@ -1,8 +1,10 @@
 package jsonvalue
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 )
 
 // MaxDepth is how deep objects and lists may be nested in what [End] reads.
@@ -169,7 +171,7 @@ func (r *reader) peek() (byte, error) {
 
 // text reads a string.
 func (r *reader) text() error {
-	for at := r.at + 1; at < len(r.b); at++ {
+	for at := special(r.b, r.at+1); at < len(r.b); at = special(r.b, at+1) {
 		switch c := r.b[at]; {
 		case c == '"':
 			r.at = at + 1
@@ -181,12 +183,33 @@ func (r *reader) text() error {
 				return r.known(err)
 			}
 			at += n - 1
-		case c < ' ':
+		default:
 			r.at = at
 			return r.wrong(fmt.Sprintf("%q within a text", c))
 		}
 	}
 	return ErrCut
+}
+
+// special returns the offset of the first byte from at that means something within a text:
+// a quote, a backslash, or one that may not be there; at least len(b) without one. Eight
+// bytes at a time: of a word x, x-n borrows in the lowest byte that is under n, and x^n
+// is 0 in those that are n.
+func special(b []byte, at int) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for at+8 <= len(b) {
+		x := binary.LittleEndian.Uint64(b[at:])
+		quote, backslash := x^(ones*'"'), x^(ones*'\\')
+		found := ((x-ones*' ')&^x | (quote-ones)&^quote | (backslash-ones)&^backslash) & tops
+		if found != 0 {
+			return at + bits.TrailingZeros64(found)/8
+		}
+		at += 8
+	}
+	for at < len(b) && b[at] != '"' && b[at] != '\\' && b[at] >= ' ' {
+		at++
+	}
+	return at
 }
 
 // errEscape means that a backslash is followed by what may not follow one.

@@ -65,3 +65,23 @@ func FuzzEndAgreesWithEncodingJSON(f *testing.F) {
 		}
 	})
 }
+
+func TestTheFirstSpecialByteIsFoundAmongAnyOthers(t *testing.T) {
+	plain := func(b []byte, at int) int {
+		for at < len(b) && b[at] != '"' && b[at] != '\\' && b[at] >= ' ' {
+			at++
+		}
+		return at
+	}
+	for first := range 256 {
+		for second := range 256 {
+			b := []byte("aaaaaaaaaaaaaaaaaaa")
+			b[3], b[5] = byte(first), byte(second)
+			for at := range 7 {
+				if got, want := special(b, at), plain(b, at); got != want {
+					t.Fatalf("%q from %d: %d, want %d", b, at, got, want)
+				}
+			}
+		}
+	}
+}

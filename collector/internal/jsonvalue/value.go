@@ -274,10 +274,7 @@ func skip(v Value, at int) int {
 
 // skipText returns the offset behind the string at v[at].
 func skipText(v Value, at int) int {
-	for at++; v[at] != '"'; at++ {
-		if v[at] == '\\' {
-			at++
-		}
+	for at = special(v, at+1); v[at] != '"'; at = special(v, at+2) { // a backslash
 	}
 	return at + 1
 }
