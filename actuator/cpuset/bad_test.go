@@ -240,16 +240,14 @@ func TestTheThreadsOfACoreAreReadAgainWhenOthersAreOnline(t *testing.T) {
 func TestIsolatedCPUsAreNotGivenOut(t *testing.T) {
 	m := fourCores(t)
 	write(t, m.dir, map[string]string{"isolated": "3,7\n"})
-	root := write(t, t.TempDir(), map[string]string{"cpuset.cpus.effective": "0-7\n", "a/cpuset.cpus": "0\n", "a/cpuset.cpus.effective": "0\n"})
-	k, err := Open(Config{Config: cgroup.Config{Root: root, Path: "a"}, Machine: m, High: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
+	root := version2(t, map[string]string{"a": "0,4"})
+	c := at(root, "a")
+	c.Machine, c.High = m, true
+	k := open(t, c)
 	if err := k.Write(t.Context(), trimtab.Units(4)); err != nil {
 		t.Fatal(err)
 	}
-	if got := content(t, root, "a", cpusFile); got != "0-2,4-6" {
+	if got := content(t, root, "a/cpuset.cpus"); got != "0-2,4-6" {
 		t.Errorf("of cores 0 to 3, of which 3 is isolated, it has CPUs %s", got)
 	}
 	if got := m.Usable(Set{3, 7}); got.String() != "3,7" {
