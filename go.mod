@@ -57,6 +57,7 @@ require (
 
 require (
 	github.com/cockroachdb/datadriven v1.0.2
+	github.com/robfig/cron/v3 v3.0.1
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
 	k8s.io/klog/v2 v2.140.0

@@ -19,7 +19,7 @@ const (
 const (
 	// FlagError: the span's status is an error.
 	FlagError uint8 = 1 << iota
-	// FlagAdjusted: Adjusted was read from the tracestate sampling threshold;
+	// FlagAdjusted: Adjusted was read from what a sampler noted, a tracestate or attributes;
 	// without it Adjusted is 1 and the true rate may be higher.
 	FlagAdjusted
 	// FlagFollowsFrom: its parent did not wait for it (FOLLOWS_FROM of OpenTracing).

@@ -433,7 +433,8 @@ func TestOnlyAReadableThresholdAdjustsACount(t *testing.T) {
 	for state, want := range map[string]trimtab.Span{
 		"ot=th:8": {Adjusted: 2, Flags: trimtab.FlagAdjusted}, "a=b, ot=rv:6e6d1a75832a2f;th:c": {Adjusted: 4, Flags: trimtab.FlagAdjusted},
 		"ot=th:0": {Adjusted: 1, Flags: trimtab.FlagAdjusted}, "ot=th:": {Adjusted: 1}, "ot=th:C": {Adjusted: 1}, "ot=th:x": {Adjusted: 1},
-		"ot=th:123456789abcdef": {Adjusted: 1}, "x=th:8": {Adjusted: 1}, "ot=p:8;r:62": {Adjusted: 1}, "ot=th:-8": {Adjusted: 1}, "": {Adjusted: 1},
+		"ot=th:123456789abcdef": {Adjusted: 1}, "x=th:8": {Adjusted: 1}, "ot=p:8;r:62": {Adjusted: 256, Flags: trimtab.FlagAdjusted}, "ot=r:5;p:3": {Adjusted: 8, Flags: trimtab.FlagAdjusted}, "ot=p:0": {Adjusted: 1, Flags: trimtab.FlagAdjusted}, "ot=p:3;th:8": {Adjusted: 2, Flags: trimtab.FlagAdjusted},
+		"ot=p:63;r:63": {Adjusted: 1}, "ot=p:9;r:8": {Adjusted: 1}, "ot=p:-1": {Adjusted: 1}, "ot=p:008": {Adjusted: 1}, "ot=p:x": {Adjusted: 1}, "p:3": {Adjusted: 1}, "ot=th:-8": {Adjusted: 1}, "": {Adjusted: 1},
 	} {
 		s := trimtab.Span{Adjusted: 1}
 		if collector.ApplyTraceState([]byte(state), &s); s != want {

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"strings"
@@ -52,11 +51,17 @@ func ReadIDText(out []byte, text string) (ok bool) {
 
 // ReadPaddedID copies an id of up to 2·len(out) hexadecimal digits, padded on the
 // left as Jaeger and Zipkin allow; the empty text is the zero id.
-func ReadPaddedID(out []byte, text string) (ok bool) {
-	if len(text) > 2*len(out) {
+func ReadPaddedID[T string | []byte](out []byte, text T) (ok bool) {
+	const most = 32
+	var digits [most]byte
+	n := 2 * len(out)
+	if len(text) > n || n > most {
 		return false
 	}
-	digits := append(bytes.Repeat([]byte("0"), 2*len(out)-len(text)), text...)
-	_, err := hex.Decode(out, digits)
+	for i := range n - len(text) {
+		digits[i] = '0'
+	}
+	copy(digits[n-len(text):], text)
+	_, err := hex.Decode(out, digits[:n])
 	return err == nil
 }

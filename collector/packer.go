@@ -102,6 +102,9 @@ func (p *Packer) SetResource(r *Resource) {
 	p.resource = r
 }
 
+// Resource returns the last one that was set.
+func (p *Packer) Resource() *Resource { return p.resource }
+
 // Peer returns an empty one to gather in, the same one each time.
 func (p *Packer) Peer() *Peer {
 	p.peer.Reset()

@@ -11,7 +11,8 @@ import (
 const maxPeerName = 253
 
 // Peer gathers what the attributes of a CLIENT or PRODUCER span say about whom it calls: a
-// database, a broker, another service. It keeps the texts that it is given, which must stay
+// database, a broker, another service; and what those of any span say about the sampler that
+// kept it. It keeps the texts that it is given, which must stay
 // as they are until [Peer.Name]. The zero value is empty.
 type Peer struct {
 	// used: something was noted.
@@ -21,7 +22,10 @@ type Peer struct {
 	port      uint16
 	portRank  uint8
 	temporary bool
-	buffer    [maxPeerName]byte
+	// sampled: sampler has something.
+	sampled bool
+	sampler sampler
+	buffer  [maxPeerName]byte
 }
 
 // peerText is what a text says about a peer.
@@ -119,10 +123,11 @@ func peerKey[T string | []byte](key T) (is peerText, rank uint8) {
 	case "rpc.service":
 		return peerRPCService, 1
 	}
-	return peerNothing, 0
+	return samplerKey(key), 0
 }
 
-// NamesPeer reports whether an attribute with that key says something about a peer.
+// NamesPeer reports whether an attribute with that key says something about a peer, or about
+// the sampler.
 func NamesPeer(key []byte) bool {
 	is, _ := peerKey(key)
 	return is != peerNothing
@@ -137,6 +142,8 @@ func (p *Peer) Take(key, value []byte) {
 		p.setPort(rank, portOf(value))
 	case is == peerTemporary:
 		p.temporary, p.used = string(value) == "true", true
+	case is.isSampler():
+		p.sample(is, value)
 	}
 }
 
@@ -147,6 +154,8 @@ func (p *Peer) TakeNumber(key []byte, n int64) {
 		p.setPort(rank, uint16(n))
 	case is == peerTemporary:
 		p.temporary, p.used = n == 1, true
+	case is.isSampler():
+		p.sample(is, strconv.AppendInt(nil, n, 10))
 	}
 }
 
@@ -192,7 +201,7 @@ func (p *Peer) Reset() {
 	if !p.used {
 		return
 	}
-	p.used = false
+	p.used, p.sampled, p.sampler = false, false, sampler{}
 	p.texts, p.ranks = [peerTexts][]byte{}, [peerTexts]uint8{}
 	p.port, p.portRank, p.temporary = 0, 0, false
 }

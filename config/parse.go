@@ -126,6 +126,7 @@ func parse(filename string, data []byte, from sources) (*Config, *decoder, error
 	}
 	v := validator{decoder: d, config: c, from: from}
 	v.run()
+	d.replaced()
 	if len(d.errs) > 0 {
 		return nil, nil, d.errs.ordered()
 	}
@@ -140,7 +141,7 @@ func (d *decoder) read(data []byte) ast.Node {
 		d.report(start, fmt.Sprintf("the file is larger than %d bytes", MaxBytes), "split the workloads over several pools, each with its own file")
 		return nil
 	}
-	if at, message, hint := unreadable(data); message != "" {
+	if at, message, hint := unreadable(data, false); message != "" {
 		d.report(at, message, hint)
 		return nil
 	}
@@ -169,8 +170,9 @@ func (d *decoder) read(data []byte) ast.Node {
 	return docs[0]
 }
 
-// unreadable finds bytes that no YAML file of ours holds.
-func unreadable(data []byte) (at position, message, hint string) {
+// unreadable finds bytes that no YAML file of ours holds; in one of others, texts may have
+// any quote and, in blocks, tabs.
+func unreadable(data []byte, foreign bool) (at position, message, hint string) {
 	line, col := 1, 1
 	indent, comment, before := true, false, '\n' // before is the last that is no space
 	for i := 0; i < len(data); {
@@ -178,9 +180,9 @@ func unreadable(data []byte) (at position, message, hint string) {
 		switch {
 		case r == utf8.RuneError && size <= 1:
 			return position{line, col}, "this byte is not UTF-8", "save the file as UTF-8"
-		case r == '\t' && indent:
+		case r == '\t' && indent && !foreign:
 			return position{line, col}, "a tab indents this line", "indent with spaces: YAML forbids tabs"
-		case !comment && strings.ContainsRune("“”‘’", r) && strings.ContainsRune("\n:-,[{", before):
+		case !foreign && !comment && strings.ContainsRune("“”‘’", r) && strings.ContainsRune("\n:-,[{", before):
 			return position{line, col}, fmt.Sprintf("typographic quote %c", r), "write \" or ', or no quotes at all"
 		case (r < ' ' && r != '\n' && r != '\r' && r != '\t') || r == 0x7f:
 			return position{line, col}, fmt.Sprintf("control character %U", r), "remove it; the file must be plain text"
@@ -207,6 +209,9 @@ func (d *decoder) parse(text string) (file *ast.File) {
 		}
 	}()
 	tokens := lexer.Tokenize(text)
+	if whole := withoutEmpty(text, tokens); whole != text {
+		tokens = lexer.Tokenize(whole)
+	}
 	if !d.acceptable(tokens) {
 		return nil
 	}
@@ -214,20 +219,56 @@ func (d *decoder) parse(text string) (file *ast.File) {
 	if err == nil {
 		return file
 	}
-	at, message := position{1, 1}, "the file cannot be read as YAML"
+	at, message := position{1, 1}, "YAML: the file cannot be read"
 	var y yaml.Error
 	if errors.As(err, &y) {
-		message = firstLine(y.GetMessage())
+		message = "YAML: " + firstLine(y.GetMessage())
 		if t := y.GetToken(); t != nil && t.Position != nil {
 			at = position{t.Position.Line, t.Position.Column}
 		}
 	}
 	hint := "check brackets, quotes and indentation here and in the line before; a value with brackets, braces or commas needs quotes"
-	if lines := strings.Split(text, "\n"); at.line <= len(lines) && strings.Contains(lines[at.line-1], "${") {
+	lines := strings.Split(text, "\n")
+	line := lines[min(at.line, len(lines))-1]
+	switch {
+	case strings.Contains(line, "${"):
 		hint = "write the value itself: no variables are replaced in this file"
+	case d.others && strings.Contains(line, "{{"):
+		hint = "this is a template: name what comes of it, as helm template prints it"
+	case d.others && strings.Contains(line[:len(line)-len(strings.TrimLeft(line, " \t"))], "\t"):
+		message, hint = "a tab indents this line", "indent with spaces: YAML forbids tabs"
 	}
-	d.report(at, "YAML: "+message, hint)
+	d.report(at, message, hint)
 	return nil
+}
+
+// withoutEmpty blanks the line --- of each document that has nothing in it, since the parser
+// leaves out all that follows one.
+func withoutEmpty(text string, tokens token.Tokens) string {
+	var empty []int // lines
+	header := -1
+	for _, t := range tokens {
+		switch t.Type {
+		case token.CommentType:
+		case token.DocumentHeaderType:
+			if header >= 0 {
+				empty = append(empty, header)
+			}
+			header = t.Position.Line
+		default:
+			header = -1
+		}
+	}
+	if len(empty) == 0 {
+		return text
+	}
+	lines := strings.SplitAfter(text, "\n")
+	for _, at := range empty {
+		if at <= len(lines) {
+			lines[at-1] = strings.Replace(lines[at-1], "---", "   ", 1)
+		}
+	}
+	return strings.Join(lines, "")
 }
 
 // acceptable refuses what we do not read (anchors, tags, …) and nesting that
@@ -240,7 +281,11 @@ func (d *decoder) acceptable(tokens token.Tokens) bool {
 		if at.line != line {
 			line, entries = at.line, 0
 		}
-		switch t.Type {
+		kind := t.Type
+		if d.others {
+			kind = plainOf(kind)
+		}
+		switch kind {
 		case token.AnchorType, token.AliasType, token.MergeKeyType:
 			d.report(at, "anchors, aliases and merges are not supported", "write the value out where it is used")
 		case token.TagType:
@@ -251,8 +296,10 @@ func (d *decoder) acceptable(tokens token.Tokens) bool {
 			d.report(at, "keys that begin with ? are not supported", "write key: value")
 		case token.SequenceStartType, token.MappingStartType:
 			depth++
+			keys.flow = append(keys.flow, 0)
 		case token.SequenceEndType, token.MappingEndType:
 			depth--
+			keys.flow = keys.flow[:max(0, len(keys.flow)-1)]
 		case token.SequenceEntryType:
 			entries++
 			keys.entry(at.col)
@@ -262,8 +309,8 @@ func (d *decoder) acceptable(tokens token.Tokens) bool {
 				return false
 			}
 		}
-		if depth > MaxDepth || entries > MaxDepth {
-			d.report(at, fmt.Sprintf("nested deeper than %d levels", MaxDepth), "no setting needs that: check brackets and dashes")
+		if most := d.depth(); depth > most || entries > most {
+			d.report(at, fmt.Sprintf("nested deeper than %d levels", d.depth()), "no setting needs that: check brackets and dashes")
 			return false
 		}
 		if len(d.errs) > 20 {
@@ -273,11 +320,28 @@ func (d *decoder) acceptable(tokens token.Tokens) bool {
 	return len(d.errs) == 0
 }
 
-// siblings counts keys side by side: by column in blocks, together in flow.
+// plainOf is UnknownType for what our own files may not have and others' may.
+func plainOf(t token.Type) token.Type {
+	switch t {
+	case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType, token.DirectiveType, token.MappingKeyType:
+		return token.UnknownType
+	}
+	return t
+}
+
+// depth is the deepest nesting that is read.
+func (d *decoder) depth() int {
+	if d.others {
+		return 4 * MaxDepth // schemas of Kubernetes nest that deep
+	}
+	return MaxDepth
+}
+
+// siblings counts keys side by side: by column in blocks, by brackets in flow.
 type siblings struct {
 	columns []int // ascending
 	counts  []int
-	flow    int
+	flow    []int // of each bracket that is open
 }
 
 // entry begins a new entry of a list at column: what is deeper has ended.
@@ -285,14 +349,13 @@ func (s *siblings) entry(column int) {
 	for n := len(s.columns); n > 0 && s.columns[n-1] > column; n = len(s.columns) {
 		s.columns, s.counts = s.columns[:n-1], s.counts[:n-1]
 	}
-	s.flow = 0
 }
 
 // key counts the key at column and returns how many stand beside it.
 func (s *siblings) key(column int, inFlow bool) int {
-	if inFlow {
-		s.flow++
-		return s.flow
+	if n := len(s.flow); inFlow && n > 0 {
+		s.flow[n-1]++
+		return s.flow[n-1]
 	}
 	s.entry(column)
 	if n := len(s.columns); n == 0 || s.columns[n-1] < column {

@@ -9,23 +9,22 @@ import (
 	"strings"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/trimtab/trimtab/internal/promql"
 )
 
-// This file reads PromQL with Prometheus's own parser, so that what passes here is
-// what a server takes.
+// This file says what is wrong with PromQL, in words and with its place.
 
 // standIn is a matcher that takes the place of $match while a query is parsed. It is as
 // long as the placeholder, so that every position of the parser is one of the file.
 const standIn = `_m="x"`
 
-// parsePromQL reads a query in which $match may stand. Functions that a server has only
-// behind a flag are read too: whether they are there, the server says.
+// parsePromQL reads a query in which $match may stand.
 func parsePromQL(query string) (parser.Expr, error) {
 	if len(query) > maxQuery {
 		return nil, errors.New("too long")
 	}
-	p := parser.NewParser(parser.Options{EnableExperimentalFunctions: true})
-	return p.ParseExpr(strings.ReplaceAll(query, placeholder, standIn))
+	return promql.Parse(strings.ReplaceAll(query, placeholder, standIn))
 }
 
 // textOf is a part of a query as it is written.
@@ -86,7 +85,8 @@ func rangeIn(query string, m *parser.MatrixSelector) (at int, text string) {
 		return from, ""
 	}
 	at = from + open
-	return at, strings.TrimSpace(strings.TrimSuffix(query[at+1:to], "]"))
+	text, _, _ = strings.Cut(query[at+1:], "]") // what modifies the selector may follow
+	return at, strings.TrimSpace(text)
 }
 
 // mistakeOf puts an error of the parser into words, where it stands.

@@ -2,13 +2,15 @@ package config
 
 import (
 	"fmt"
-	"strconv"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/trimtab/trimtab/internal/promql"
 )
 
 // Ratio is what the PromQL of a performance says of itself where that is a
@@ -33,11 +35,13 @@ type Ratio struct {
 // or vector(0). Of anything else, such as two ranges, a recording rule, or
 // counters that by their names are not of events, nothing is derived.
 func RatioOf(query string) Ratio {
+	// What is derived is a part of it on one line, since a comment in it would end elsewhere.
+	query = promql.OneLine(strings.ReplaceAll(query, placeholder, standIn))
 	e, err := parsePromQL(query)
 	if err != nil {
 		return Ratio{}
 	}
-	return Ratio{Within: withinOf(e), Requests: reading(query).requests(e)}
+	return Ratio{Within: withinOf(e), Requests: strings.ReplaceAll(reading(query).requests(e), standIn, placeholder)}
 }
 
 // Ratio returns what the performance query says, with an explicit requests query
@@ -54,25 +58,30 @@ func (w *Workload) Ratio() Ratio {
 	return r
 }
 
-// withinOf reads the bucket le="…" of a query; that of all requests, +Inf, is no
-// latency.
+// withinOf is the latency of the one bucket that a query counts, in the unit of its metric; that
+// of all requests, +Inf, is no latency. Of a native histogram it is the end of a fraction
+// that begins at 0.
 func withinOf(e parser.Expr) (within time.Duration) {
 	several := false
+	saw := func(this time.Duration) {
+		several = several || !(this > 0 && this < time.Hour) || within != 0 && within != this
+		within = this
+	}
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
-		s, ok := n.(*parser.VectorSelector)
-		if !ok {
-			return nil
-		}
-		for _, m := range s.LabelMatchers {
-			if m.Name != model.BucketLabel || m.Type != labels.MatchEqual || m.Value == "+Inf" {
-				continue
-			}
-			seconds, err := strconv.ParseFloat(m.Value, 64)
-			this := time.Duration(seconds * float64(time.Second))
-			if err != nil || !(seconds > 0 && seconds < 3600) || within != 0 && within != this {
+		switch n := n.(type) {
+		case *parser.VectorSelector:
+			if b, ok := promql.BucketOf(n); ok {
+				saw(b.Latency)
+			} else if namesBucket(n) {
 				several = true
 			}
-			within = this
+		case *parser.Call:
+			if n.Func.Name != "histogram_fraction" || !is(n.Args[0], 0) {
+				break
+			}
+			if most, ok := bare(n.Args[1]).(*parser.NumberLiteral); ok {
+				saw(time.Duration(math.Round(most.Val * float64(unitIn(n.Args[2])))))
+			}
 		}
 		return nil
 	})
@@ -80,6 +89,27 @@ func withinOf(e parser.Expr) (within time.Duration) {
 		return 0
 	}
 	return within
+}
+
+// namesBucket reports whether a selector takes some of the buckets of a histogram.
+func namesBucket(s *parser.VectorSelector) bool {
+	for _, m := range s.LabelMatchers {
+		if m.Name == model.BucketLabel && m.Value != "+Inf" && m.Type == labels.MatchEqual {
+			return true
+		}
+	}
+	return false
+}
+
+// unitIn is the unit of the first metric of an expression.
+func unitIn(e parser.Expr) (unit time.Duration) {
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+		if s, ok := n.(*parser.VectorSelector); ok && unit == 0 {
+			unit, _ = promql.UnitOf(promql.Name(s))
+		}
+		return nil
+	})
+	return unit
 }
 
 // reading is a query as it is written, from which parts are derived.

@@ -74,7 +74,12 @@ func TestTheLatencyIsThatOfTheOneBucket(t *testing.T) {
 		`1 - sum(rate(d_bucket{ le = '1.5' }[20s] offset 1m)) / sum(rate(x[1m] @ 5))`: 1500 * time.Millisecond,
 		`sum(rate(d_bucket{le="0.2"}[1m])) + sum(rate(d_bucket{le="0.8"}[1m]))`:       0,
 		`sum(rate(x{handle="0.2"}[20s]))`:                                             0,
-		`sum(rate(x{le=~"0.2"}[20s]))`:                                                0,
+		`sum(rate(x{le=~"0.2|0.4"}[20s]))`:                                            0,
+		`sum(rate(x{le=~"0.2"}[20s]))`:                                                200 * time.Millisecond,
+		`sum(rate(x_seconds_bucket{le=~"1(\\.0)?"}[20s])) / sum(rate(y[20s]))`:        time.Second,
+		`sum(rate(x_milliseconds_bucket{le="250"}[20s])) / sum(rate(y[20s]))`:         250 * time.Millisecond,
+		`histogram_fraction(0, 0.2, sum(rate(x_seconds[1m])))`:                        200 * time.Millisecond,
+		`histogram_fraction(0.1, 0.2, sum(rate(x_seconds[1m])))`:                      0,
 		`sum(rate(x{le="-1"}[20s]))`:                                                  0,
 		`sum(rate(x[20s]))`:                                                           0,
 	} {

@@ -1,15 +1,16 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/trimtab/trimtab/internal/promql"
 )
 
 // This file and slofile_*.go read service level objectives as others write them, and say
@@ -24,7 +25,7 @@ import (
 // DefaultWindow is the range of rates of an imported objective: four scrapes of 15 s.
 const DefaultWindow = time.Minute
 
-// maxObjectives bounds the objectives of one file.
+// maxObjectives bounds the objects of one kind that are read of a file.
 const maxObjectives = 1000
 
 // Objective is one service level objective of a file, in trimtab's terms.
@@ -43,171 +44,118 @@ type Objective struct {
 	Notes []string
 }
 
-// ReadObjectives reads all objectives of a file of OpenSLO, Sloth or Pyrra. Rates are
-// taken over window. The error is [Errors]. It never panics.
+// ObjectiveFile is a file that may have objectives.
+type ObjectiveFile struct {
+	Name string
+	Data []byte
+	// Any tells that it may be of anything, as in a directory: a document that is of none
+	// of the tools is then passed over.
+	Any bool
+}
+
+// ReadObjectives reads all objectives of a file of OpenSLO, Sloth or Pyrra; objects of other
+// kinds are passed over. Rates are taken over window. The error is [Errors]. It never panics.
 func ReadObjectives(filename string, data []byte, window time.Duration) ([]Objective, error) {
-	r := &sloReader{decoder: newDecoder(filename), window: window}
-	r.read(data)
-	if len(r.errs) > 0 {
-		return nil, r.errs.ordered()
-	}
-	return r.found, nil
+	found, _, err := ReadObjectiveFiles([]ObjectiveFile{{Name: filename, Data: data}}, window)
+	return found, err
 }
 
-// sloReader collects the objectives of one file.
+// ReadObjectiveFiles is [ReadObjectives] of several files, whose objectives may refer to each
+// other's indicators. It also names what was passed over.
+func ReadObjectiveFiles(files []ObjectiveFile, window time.Duration) (found []Objective, passed []string, err error) {
+	r := &sloReader{window: window, indicators: map[string]item{}, sources: map[string]item{}, several: len(files) > 1}
+	var all []*manifest
+	for i := range files {
+		m, documents := openManifest(files[i].Name, files[i].Data, "name a file of OpenSLO, Sloth or Pyrra")
+		all = append(all, m)
+		if len(m.errs) == 0 {
+			r.file(objects(documents), files[i].Any)
+		}
+	}
+	for _, o := range r.open {
+		r.openSLO(o)
+	}
+	var errs Errors
+	order := map[string]int{}
+	for i, m := range all {
+		errs = append(errs, m.errs.ordered()...)
+		order[m.file] = i
+	}
+	switch {
+	case len(errs) > 0:
+		return nil, nil, errs
+	case len(r.found) == 0 && r.other != nil:
+		o := r.other
+		o.get("apiVersion").fail(fmt.Sprintf("apiVersion %q is none of OpenSLO, Sloth or Pyrra", clip(o.version)), "write openslo/v1, sloth.slok.dev/v1 or pyrra.dev/v1alpha1")
+		return nil, nil, o.m.errs
+	case len(r.found) == 0:
+		return nil, nil, Errors{{File: files[0].Name, Line: 1, Col: 1, Message: "the file has no objective", Hint: "it has only documents of other kinds: name the one with the SLO"}}
+	}
+	slices.SortStableFunc(r.found, func(a, b Objective) int {
+		return cmp.Or(cmp.Compare(order[a.File], order[b.File]), cmp.Compare(a.Line, b.Line))
+	})
+	return r.found, r.passed, nil
+}
+
+// sloReader collects the objectives of files.
 type sloReader struct {
-	*decoder
 	window time.Duration
-	found  []Objective
-	// indicators and sources are the SLI and DataSource documents of OpenSLO by name.
+	// several tells that there is more than one file.
+	several bool
+	found   []Objective
+	// open are the objects of OpenSLO, whose indicators and sources may be in a file that
+	// is read later: the SLI and DataSource objects by name.
+	open                []object
 	indicators, sources map[string]item
+	// passed names objects that are no objectives; other is the first of them.
+	passed []string
+	other  *object
 }
 
-// item is a value of the file, or the place where one is missing.
-type item struct {
-	r    *sloReader
-	path string
-	node ast.Node // nil: it is not there
-}
-
-// get returns the value under a chain of keys.
-func (x item) get(keys ...string) item {
-	for _, key := range keys {
-		next := item{r: x.r, path: join(x.path, key)}
-		for _, e := range fields(x.node) {
-			if t := e.Key.GetToken(); t == nil || t.Value != key {
-				continue
+// file reads the objects of one file by their kinds.
+func (r *sloReader) file(all []object, lenient bool) {
+	for i := range all {
+		o := &all[i]
+		switch {
+		case strings.HasPrefix(o.version, "openslo"):
+			r.open = append(r.open, *o)
+			r.collect(o)
+		case strings.HasPrefix(o.version, "sloth.slok.dev/"):
+			r.slothResource(o)
+		case strings.HasPrefix(o.version, "pyrra.dev/"):
+			r.pyrra(o)
+		case o.version == "" && o.get("version").text() == "prometheus/v1":
+			r.sloth(o.item, slothKeys{"error_query", "total_query", "error_ratio_query"})
+		case o.version != "" || lenient:
+			if r.other == nil && o.version != "" {
+				r.other = o
 			}
-			next.node = e.Value
-			x.r.keyAt[next.path] = positionOf(e.Key)
-			if e.Value != nil {
-				x.r.at[next.path] = positionOf(e.Value)
-				if isText(e.Value) {
-					x.r.texts[next.path] = e.Value
-				}
+			if len(r.passed) < maxObjectives {
+				r.passed = append(r.passed, fmt.Sprintf("%s, %s:%d", o, o.m.file, o.m.where(o.path).line))
 			}
-			break
+		default:
+			o.fail("this is no file of OpenSLO, Sloth or Pyrra", "they begin with apiVersion: openslo/v1, version: prometheus/v1 or apiVersion: pyrra.dev/v1alpha1")
 		}
-		x = next
-	}
-	return x
-}
-
-// has reports whether the value is there.
-func (x item) has() bool {
-	_, null := x.node.(*ast.NullNode)
-	return x.node != nil && !null
-}
-
-// items returns the entries of a list.
-func (x item) items() (out []item) {
-	s, ok := x.node.(*ast.SequenceNode)
-	if !ok {
-		return nil
-	}
-	for i, n := range s.Values {
-		one := item{x.r, fmt.Sprintf("%s[%d]", x.path, i), n}
-		if n != nil {
-			x.r.at[one.path] = positionOf(n)
-		}
-		out = append(out, one)
-	}
-	return out
-}
-
-// text is a scalar as it stands in the file, "" where there is none.
-func (x item) text() string {
-	if !x.has() || !isText(x.node) && !isNumber(x.node) {
-		return ""
-	}
-	return scalarText(x.node)
-}
-
-// number reads a scalar, in quotes or not, and reports what is none.
-func (x item) number() (v float64, ok bool) {
-	v, err := strconv.ParseFloat(strings.TrimSpace(x.text()), 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		x.fail(fmt.Sprintf("%s is no number", lastOf(x.path)), "write a plain number")
-		return 0, false
-	}
-	return v, true
-}
-
-// fail reports a mistake at the value, or at the nearest place that is there.
-func (x item) fail(message, hint string) {
-	if len(x.r.errs) < maxErrors {
-		x.r.report(x.r.where(x.path), message, hint)
 	}
 }
 
-// documents are those of the file, without empty ones.
-func (r *sloReader) documents(data []byte, hint string) (out []item) {
-	if len(data) > MaxBytes {
-		r.report(position{1, 1}, fmt.Sprintf("the file is larger than %d bytes", MaxBytes), "split it")
-		return nil
+// add keeps an objective, and notes what of its queries would be refused.
+func (r *sloReader) add(x item, o Objective) {
+	o.File, o.Line = x.m.file, x.m.where(x.path).line
+	if len(r.found) >= maxObjectives*10 {
+		x.fail(fmt.Sprintf("more than %d objectives", maxObjectives*10), "split the files")
+		return
 	}
-	if at, message, hint := unreadable(data); message != "" {
-		r.report(at, message, hint)
-		return nil
-	}
-	file := r.parse(strings.TrimPrefix(string(data), "\ufeff"))
-	if file == nil {
-		return nil
-	}
-	for i, doc := range file.Docs {
-		if doc.Body == nil || doc.Body.Type() == ast.CommentType {
+	o.Performance, o.Load = promql.WholeBuckets(o.Performance), promql.WholeBuckets(o.Load)
+	for _, q := range []struct{ name, text string }{{"performance", o.Performance}, {"load", o.Load}} {
+		e, err := promql.Parse(q.text)
+		if q.text == "" || err != nil {
 			continue
 		}
-		x := item{r, fmt.Sprintf("document%d", i), doc.Body}
-		r.at[x.path] = positionOf(doc.Body)
-		out = append(out, x)
-	}
-	if len(out) == 0 {
-		r.report(position{1, 1}, "the file is empty", hint)
-	}
-	return out
-}
-
-// read finds out what each document is, and reads it.
-func (r *sloReader) read(data []byte) {
-	documents := r.documents(data, "name a file of OpenSLO, Sloth or Pyrra")
-	if len(r.errs) > 0 {
-		return
-	}
-	r.collect(documents)
-	for _, x := range documents {
-		r.document(x)
-	}
-	if len(r.found) == 0 && len(r.errs) == 0 {
-		r.report(position{1, 1}, "the file has no objective", "it has only documents of other kinds: name the one with the SLO")
-	}
-}
-
-// document reads one document by its kind.
-func (r *sloReader) document(x item) {
-	version, kind := x.get("apiVersion").text(), x.get("kind").text()
-	switch {
-	case strings.HasPrefix(version, "openslo"):
-		r.openSLO(x, version, kind)
-	case strings.HasPrefix(version, "sloth.slok.dev/"):
-		r.slothResource(x, kind)
-	case strings.HasPrefix(version, "pyrra.dev/"):
-		r.pyrra(x, kind)
-	case version != "":
-		x.get("apiVersion").fail(fmt.Sprintf("apiVersion %q is none of OpenSLO, Sloth or Pyrra", clip(version)), "write openslo/v1, sloth.slok.dev/v1 or pyrra.dev/v1alpha1")
-	case x.get("version").text() == "prometheus/v1":
-		r.sloth(x, slothKeys{"error_query", "total_query", "error_ratio_query"})
-	default:
-		x.fail("this is no file of OpenSLO, Sloth or Pyrra", "they begin with apiVersion: openslo/v1, version: prometheus/v1 or apiVersion: pyrra.dev/v1alpha1")
-	}
-}
-
-// add keeps an objective.
-func (r *sloReader) add(x item, o Objective) {
-	o.File, o.Line = r.file, r.where(x.path).line
-	if len(r.found) >= maxObjectives {
-		x.fail(fmt.Sprintf("more than %d objectives", maxObjectives), "split the file")
-		return
+		if by := promql.Several(e); by != nil {
+			o.Notes = append(o.Notes, fmt.Sprintf("%s has a series for each %s, and a workload has one: sum them up, or select one by its labels; until then the workload is held", q.name, clip(strings.Join(by, ", "))))
+			break
+		}
 	}
 	r.found = append(r.found, o)
 }
@@ -225,27 +173,58 @@ func (x item) share(of float64) (v float64, ok bool) {
 	return v, true
 }
 
-// templated is what Sloth puts its windows in for.
+// templated puts the range in for Sloth's {{.window}}, with blanks behind it, so that every
+// place stays where it is.
 func templated(query, window string) string {
-	return regexp.MustCompile(`{{ *\.window *}}`).ReplaceAllString(query, window)
+	for from := 0; ; {
+		at := strings.Index(query[from:], "{{")
+		if at < 0 {
+			return query
+		}
+		at += from
+		length := strings.Index(query[at:], "}}")
+		if length < 0 {
+			return query
+		}
+		length += len("}}")
+		if strings.Trim(query[at+2:at+length-2], "- ") == ".window" {
+			query = query[:at] + window + strings.Repeat(" ", max(0, length-len(window))) + query[at+length:]
+		}
+		from = at + max(length, len(window))
+	}
 }
 
-// query reads PromQL, and reports what Prometheus would not take.
-func (x item) query() (text string, e parser.Expr, ok bool) {
-	text = x.text()
-	if strings.TrimSpace(text) == "" {
+// query reads PromQL on one line, and reports what Prometheus would not take.
+func (x item) query(window string) (text string, e parser.Expr, ok bool) {
+	written := x.text()
+	if strings.TrimSpace(written) == "" {
 		x.fail(fmt.Sprintf("%s has no query", lastOf(x.path)), "write PromQL")
 		return "", nil, false
 	}
-	if bad := checkPromQL(text); bad != nil {
-		line := 1 + strings.Count(text[:bad.at], "\n")
-		column := bad.at - (strings.LastIndexByte(text[:bad.at], '\n') + 1)
-		v := validator{decoder: x.r.decoder}
-		x.r.report(v.inside(x.path, line, column), bad.message, bad.hint)
+	template := written
+	written = templated(written, window)
+	if k := strings.Index(written, "{{"); k >= 0 {
+		value, _, _ := strings.Cut(template[k:], "}}")
+		x.failIn(written, k, "only {{.window}} is filled in", "write the value in place of "+clip(value+"}}"))
 		return "", nil, false
 	}
-	e, err := parsePromQL(text)
-	return strings.TrimSpace(text), e, err == nil
+	if bad := checkPromQL(written); bad != nil {
+		x.failIn(written, bad.at, bad.message, bad.hint)
+		return "", nil, false
+	}
+	text = promql.OneLine(written)
+	e, err := promql.Parse(text)
+	return text, e, err == nil
+}
+
+// failIn reports a mistake at a byte of the text of the value.
+func (x item) failIn(text string, at int, message, hint string) {
+	line := 1 + strings.Count(text[:at], "\n")
+	column := at - (strings.LastIndexByte(text[:at], '\n') + 1)
+	if len(x.m.errs) < maxErrors {
+		v := validator{decoder: x.m.decoder}
+		x.m.report(v.inside(x.path, line, column), message, hint)
+	}
 }
 
 // rangeText is the range of rates as PromQL writes it.
@@ -261,19 +240,19 @@ func rangeText(d time.Duration) string {
 
 // rate makes a rate of a counter: of a selector, alone or in one sum, or of a query that
 // has a range already, which is replaced.
-func (x item) rate() (text string, ok bool) {
-	text, e, ok := x.query()
+func (x item) rate(window string) (text string, ok bool) {
+	text, e, ok := x.query(window)
 	if !ok {
 		return "", false
 	}
-	window := x.r.rangeText()
-	switch s := bare(e).(type) {
-	case *parser.VectorSelector:
-		return "sum(rate(" + textOf(text, s) + "[" + window + "]))", true
-	case *parser.AggregateExpr:
-		if inner, plain := bare(s.Expr).(*parser.VectorSelector); plain && s.Op == parser.SUM {
+	if s, is := bare(e).(*parser.VectorSelector); is {
+		at := s.PositionRange()
+		return "sum(rate(" + promql.InRange(text, int(at.Start), int(at.End), window) + "))", true
+	}
+	if s, is := bare(e).(*parser.AggregateExpr); is && s.Op == parser.SUM {
+		if inner, plain := bare(s.Expr).(*parser.VectorSelector); plain {
 			at := inner.PositionRange()
-			return text[:at.Start] + "rate(" + textOf(text, inner) + "[" + window + "])" + text[at.End:], true
+			return text[:at.Start] + "rate(" + promql.InRange(text, int(at.Start), int(at.End), window) + ")" + text[at.End:], true
 		}
 	}
 	if replaced, n := withRange(text, e, window); n > 0 {
@@ -289,9 +268,8 @@ func withRange(text string, e parser.Expr, window string) (string, int) {
 	var places []place
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
 		if m, ok := n.(*parser.MatrixSelector); ok {
-			at, inside := rangeIn(text, m)
-			if inside != "" {
-				places = append(places, place{at, min(int(m.EndPos), len(text))})
+			if at, inside := rangeIn(text, m); inside != "" {
+				places = append(places, place{at, at + strings.IndexByte(text[at:], ']') + 1})
 			}
 		}
 		return nil
@@ -305,7 +283,7 @@ func withRange(text string, e parser.Expr, window string) (string, int) {
 // loadOf makes requests per second of the number of events that a ratio is over: an
 // increase is divided by its range.
 func (r *sloReader) loadOf(total string, o *Objective) string {
-	e, err := parsePromQL(total)
+	e, err := promql.Parse(total)
 	if err != nil {
 		return total
 	}

@@ -6,33 +6,50 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/trimtab/trimtab/internal/promql"
 )
 
-// collect keeps what objectives of OpenSLO refer to by name.
-func (r *sloReader) collect(documents []item) {
-	r.indicators, r.sources = map[string]item{}, map[string]item{}
-	for _, x := range documents {
-		if !strings.HasPrefix(x.get("apiVersion").text(), "openslo") {
-			continue
-		}
-		switch name := x.get("metadata", "name").text(); x.get("kind").text() {
-		case "SLI":
-			r.indicators[name] = x.get("spec")
-		case "DataSource":
-			r.sources[name] = x.get("spec")
+// collect keeps what objectives of OpenSLO refer to by name; of several with one name, the
+// first.
+func (r *sloReader) collect(o *object) {
+	of := map[string]map[string]item{"SLI": r.indicators, "DataSource": r.sources}[o.kind]
+	if of == nil {
+		return
+	}
+	name := o.get("metadata", "name").text()
+	for _, key := range []string{name, o.m.file + "\x00" + name} { // that of its own file comes first
+		if _, ok := of[key]; !ok {
+			of[key] = o.get("spec")
 		}
 	}
 }
 
-// openSLO reads a document of OpenSLO. Kinds beside the SLO say nothing of their own.
-func (r *sloReader) openSLO(x item, version, kind string) {
-	if version != "openslo/v1" {
-		x.get("apiVersion").fail(fmt.Sprintf("version %s of OpenSLO is not read", clip(version)), "write apiVersion: openslo/v1, and the document as that version has it")
+// referred is what a reference names: in its own file, else in any.
+func referred(of map[string]item, ref item) (item, bool) {
+	if found, ok := of[ref.m.file+"\x00"+ref.text()]; ok {
+		return found, true
+	}
+	found, ok := of[ref.text()]
+	return found, ok
+}
+
+// openKeys are how a version of OpenSLO calls the indicator of an objective.
+type openKeys struct{ indicator, ref string }
+
+// openSLO reads an object of OpenSLO. Kinds beside the SLO say nothing of their own.
+func (r *sloReader) openSLO(x object) {
+	keys := openKeys{"indicator", "indicatorRef"}
+	switch _, version, _ := strings.Cut(x.version, "/"); version {
+	case "v1", "v1alpha":
+	case "v2alpha":
+		keys = openKeys{"sli", "sliRef"}
+	default:
+		x.get("apiVersion").fail(fmt.Sprintf("version %s of OpenSLO is not read", clip(x.version)), "write apiVersion: openslo/v1, and the document as that version has it")
 		return
 	}
-	if kind != "SLO" {
+	if x.kind != "SLO" {
 		return
 	}
 	spec := x.get("spec")
@@ -51,37 +68,57 @@ func (r *sloReader) openSLO(x item, version, kind string) {
 		return
 	}
 	one := objectives[0]
-	for _, key := range []string{"indicator", "indicatorRef", "compositeWeight"} {
+	for _, key := range []string{keys.indicator, keys.ref, "compositeWeight"} {
 		if c := one.get(key); c.has() {
 			c.fail("a composite SLO has no meaning for one workload", "write an SLO for each of its parts")
 			return
 		}
 	}
-	indicator := spec.get("indicator", "spec")
-	if ref := spec.get("indicatorRef"); ref.has() {
-		found, ok := r.indicators[ref.text()]
-		if !ok {
-			ref.fail(fmt.Sprintf("the file has no SLI %q", clip(ref.text())), "put the document of kind SLI into the same file")
-			return
+	if one.get("ratioMetrics").has() { // v1alpha has it in the objective
+		if r.openTarget(spec, one, &o.SLO.Fraction) && r.openRatio(one.get("ratioMetrics"), &o) {
+			r.calendar(spec, &o)
+			r.add(x.item, o)
 		}
-		indicator = found
-	} else if !indicator.has() {
-		spec.get("indicator").fail("the SLO has no indicator", "write indicator: {spec: {ratioMetric: ...}} or indicatorRef: NAME")
 		return
 	}
-	ok := false
+	if indicator, ok := r.indicator(spec, keys); ok && r.openIndicator(spec, indicator, one, &o) {
+		r.calendar(spec, &o)
+		r.add(x.item, o)
+	}
+}
+
+// indicator finds the indicator of an objective: its own, or the SLI that it refers to.
+func (r *sloReader) indicator(spec item, keys openKeys) (item, bool) {
+	own, ref := spec.get(keys.indicator, "spec"), spec.get(keys.ref)
+	if old := spec.get(keys.indicator); !own.has() && old.get("thresholdMetric").has() { // v1alpha
+		own = old
+	}
+	switch {
+	case ref.has():
+		found, ok := referred(r.indicators, ref)
+		if !ok && r.several {
+			ref.fail(fmt.Sprintf("no file has the SLI %q", clip(ref.text())), "name the file of that SLI too")
+		} else if !ok {
+			ref.fail(fmt.Sprintf("the file has no SLI %q", clip(ref.text())), "put the document of kind SLI into the same file, or give trimtab import slo both files")
+		}
+		return found, ok
+	case !own.has():
+		spec.get(keys.indicator).fail("the SLO has no "+keys.indicator, fmt.Sprintf("write %s: {spec: {ratioMetric: ...}} or %s: NAME", keys.indicator, keys.ref))
+		return own, false
+	}
+	return own, true
+}
+
+// openIndicator maps the indicator and what is asked of it.
+func (r *sloReader) openIndicator(spec, indicator, one item, o *Objective) bool {
 	switch {
 	case indicator.get("ratioMetric").has():
-		ok = r.openTarget(spec, one, &o.SLO.Fraction) && r.openRatio(indicator.get("ratioMetric"), &o)
+		return r.openTarget(spec, one, &o.SLO.Fraction) && r.openRatio(indicator.get("ratioMetric"), o)
 	case indicator.get("thresholdMetric").has():
-		ok = r.openThreshold(indicator.get("thresholdMetric"), one, &o)
-	default:
-		indicator.fail("the indicator has neither ratioMetric nor thresholdMetric", "write one of them")
+		return r.openThreshold(indicator.get("thresholdMetric"), one, o)
 	}
-	if ok {
-		r.calendar(spec, &o)
-		r.add(x, o)
-	}
+	indicator.fail("the indicator has neither ratioMetric nor thresholdMetric", "write one of them")
+	return false
 }
 
 // openTarget reads the fraction that is asked for.
@@ -91,7 +128,7 @@ func (r *sloReader) openTarget(spec, one item, fraction *float64) (ok bool) {
 	case target.has() && percent.has():
 		percent.fail("the objective has both target and targetPercent", "keep one of them")
 		return false
-	case method == "Timeslices" || method == "RatioTimeslices":
+	case method == "Timeslices":
 		if !slice.has() {
 			slice.fail("the objective has no timeSliceTarget", "write the fraction that each time slice needs")
 			return false
@@ -116,21 +153,41 @@ func (r *sloReader) calendar(spec item, o *Objective) {
 			o.Notes = append(o.Notes, "the calendar window is taken for a rolling one")
 		}
 	}
-	if one := spec.get("objectives").items(); strings.HasSuffix(spec.get("budgetingMethod").text(), "imeslices") && len(one) == 1 {
+	one := spec.get("objectives").items()
+	switch method := spec.get("budgetingMethod").text(); {
+	case method == "Timeslices" && len(one) == 1:
 		o.Notes = append(o.Notes, fmt.Sprintf("the fraction is that of each time slice; the share of slices, %s, is not used", clip(one[0].get("target").text()+one[0].get("targetPercent").text())))
+	case method == "RatioTimeslices":
+		o.Notes = append(o.Notes, "the target is that of the mean of the slices' ratios; here requests count alike, whichever slice they are in")
 	}
 }
 
-// source finds the query of a metricSource.
+// source finds the query of a metric: under metricSource, in version 2 beside a
+// dataSourceRef or dataSourceSpec, in v1alpha in itself.
 func (r *sloReader) source(x item) (item, bool) {
+	if kind := x.get("queryType"); kind.has() {
+		if !strings.EqualFold(kind.text(), "promql") {
+			kind.fail(fmt.Sprintf("the query is %q, and only PromQL is read", clip(kind.text())), "write queryType: promql")
+			return kind, false
+		}
+		return x.get("query"), true
+	}
 	m := x.get("metricSource")
+	kind, ref := m.get("type"), m.get("metricSourceRef")
+	if !m.has() && (x.get("dataSourceRef").has() || x.get("dataSourceSpec").has()) {
+		m, kind, ref = x, x.get("dataSourceSpec", "type"), x.get("dataSourceRef")
+	}
 	if !m.has() {
 		m.fail(lastOf(x.path)+" has no metricSource", "write metricSource: {type: Prometheus, spec: {query: PromQL}}")
 		return m, false
 	}
-	kind := m.get("type")
-	if ref := m.get("metricSourceRef"); !kind.has() && ref.has() {
-		kind = r.sources[ref.text()].orAt(ref).get("type")
+	if !kind.has() && ref.has() {
+		if found, ok := referred(r.sources, ref); ok {
+			kind = found.get("type")
+		} else {
+			ref.fail(fmt.Sprintf("no DataSource is called %q, so nobody knows whom to ask", clip(ref.text())), "write type: Prometheus beside it, or put the DataSource into the same file")
+			return m, false
+		}
 	}
 	if !strings.EqualFold(kind.text(), "prometheus") {
 		kind.fail(fmt.Sprintf("the source is of type %q, and only Prometheus is asked", clip(kind.text())), "write type: Prometheus, or a DataSource of that type in the same file")
@@ -145,14 +202,6 @@ func (r *sloReader) source(x item) (item, bool) {
 	return m, false
 }
 
-// orAt is x, or a missing value at another place.
-func (x item) orAt(other item) item {
-	if x.r == nil {
-		return item{r: other.r, path: other.path}
-	}
-	return x
-}
-
 // openRatio maps good, bad and total, or a ratio that is there already.
 func (r *sloReader) openRatio(m item, o *Objective) bool {
 	if raw := m.get("raw"); raw.has() {
@@ -160,10 +209,10 @@ func (r *sloReader) openRatio(m item, o *Objective) bool {
 		if !ok {
 			return false
 		}
-		text, _, ok := q.query()
+		text, _, ok := q.query(r.rangeText())
 		o.Performance = text
 		if m.get("rawType").text() == "failure" {
-			o.Performance = "1 - (" + text + ")"
+			o.Performance = "1 - " + operand(text)
 		}
 		o.Notes = append(o.Notes, "a ratio tells no load: it is that of the workload's spans, unless load gives another")
 		return ok
@@ -174,10 +223,10 @@ func (r *sloReader) openRatio(m item, o *Objective) bool {
 			return "", false
 		}
 		if m.get("counter").text() == "false" || scalarBool(m.get("counter")) == "false" {
-			text, _, ok = q.query()
+			text, _, ok = q.query(r.rangeText())
 			return text, ok
 		}
-		return q.rate()
+		return q.rate(r.rangeText())
 	}
 	if !m.get("total").has() {
 		m.get("total").fail("ratioMetric has no total", "write total: {metricSource: ...}, or raw")
@@ -228,18 +277,38 @@ func (r *sloReader) finish(o *Objective) {
 	}
 }
 
-// ratio is one sum over another.
-func ratio(good, total string) string { return operand(good) + " / " + operand(total) }
+// ratio is one sum over another. A counter that nothing has counted yet is 0 while the total
+// is there, and a total that is missing stays missing. A bucket is there with its histogram:
+// where it is missing there is none of that bound, which is not 0.
+func ratio(good, total string) string {
+	if bucketed(good) {
+		return operand(good) + " / " + operand(total)
+	}
+	return fmt.Sprintf("(%s or 0 * %s) / %s", operand(good), operand(total), operand(total))
+}
 
-// lessErrors is 1 - errors/total. Errors that nothing has counted yet are none; a total
-// that is missing stays missing.
-func lessErrors(errors, total string) string {
-	return fmt.Sprintf("1 - (%s or 0 * %s) / %s", operand(errors), operand(total), operand(total))
+// lessErrors is 1 - errors/total, as [ratio] has it.
+func lessErrors(errors, total string) string { return "1 - " + ratio(errors, total) }
+
+// bucketed reports whether a query takes a bucket of a histogram.
+func bucketed(query string) (is bool) {
+	e, err := promql.Parse(query)
+	if err != nil {
+		return false
+	}
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+		if s, ok := n.(*parser.VectorSelector); ok {
+			_, one := promql.BucketOf(s)
+			is = is || one
+		}
+		return nil
+	})
+	return is
 }
 
 // operand puts what an operator would tear apart into parentheses.
 func operand(text string) string {
-	if e, err := parsePromQL(text); err == nil {
+	if e, err := promql.Parse(text); err == nil {
 		switch e.(type) {
 		case *parser.BinaryExpr, *parser.UnaryExpr:
 			return "(" + text + ")"
@@ -250,7 +319,7 @@ func operand(text string) string {
 
 // bucketOf is the latency whose bucket of a histogram a query counts; 0: none.
 func bucketOf(query string) time.Duration {
-	e, err := parsePromQL(query)
+	e, err := promql.Parse(query)
 	if err != nil {
 		return 0
 	}
@@ -276,7 +345,7 @@ func (r *sloReader) openThreshold(m, one item, o *Objective) bool {
 	if !ok {
 		return false
 	}
-	text, _, ok := q.query()
+	text, _, ok := q.query(r.rangeText())
 	if !ok {
 		return false
 	}
@@ -292,18 +361,4 @@ func (r *sloReader) openThreshold(m, one item, o *Objective) bool {
 	}
 	o.Notes = append(o.Notes, "a threshold tells no load: it is that of the workload's spans, unless load gives another")
 	return true
-}
-
-// fixed reports whether a selector has a label with that one value.
-func fixed(e parser.Expr, name string) (value string, ok bool) {
-	s, is := e.(*parser.VectorSelector)
-	if !is {
-		return "", false
-	}
-	for _, m := range s.LabelMatchers {
-		if m.Name == name && m.Type == labels.MatchEqual {
-			return m.Value, true
-		}
-	}
-	return "", false
 }

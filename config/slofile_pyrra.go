@@ -2,17 +2,18 @@ package config
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/trimtab/trimtab/internal/promql"
 )
 
 // pyrra reads a ServiceLevelObjective of Pyrra.
-func (r *sloReader) pyrra(x item, kind string) {
-	if kind != "ServiceLevelObjective" {
-		x.get("kind").fail(fmt.Sprintf("kind %q is not read", clip(kind)), "write kind: ServiceLevelObjective")
+func (r *sloReader) pyrra(x *object) {
+	if x.kind != "ServiceLevelObjective" {
+		x.get("kind").fail(fmt.Sprintf("kind %q is not read", clip(x.kind)), "write kind: ServiceLevelObjective")
 		return
 	}
 	spec := x.get("spec")
@@ -39,7 +40,7 @@ func (r *sloReader) pyrra(x item, kind string) {
 	o.SLO.Fraction = fraction
 	if r.pyrraIndicator(spec.get("indicator"), &o) {
 		r.finish(&o)
-		r.add(x, o)
+		r.add(x.item, o)
 	}
 }
 
@@ -62,8 +63,8 @@ func (r *sloReader) pyrraIndicator(x item, o *Objective) bool {
 	}
 	switch kinds[0] {
 	case "ratio":
-		errors, ok := one.get("errors", "metric").selected()
-		total, also := one.get("total", "metric").selected()
+		errors, ok := one.get("errors", "metric").selected(r.rangeText())
+		total, also := one.get("total", "metric").selected(r.rangeText())
 		if !ok || !also {
 			return false
 		}
@@ -74,7 +75,7 @@ func (r *sloReader) pyrraIndicator(x item, o *Objective) bool {
 	case "latencyNative":
 		return r.pyrraNative(one, o)
 	case "bool_gauge":
-		metric, ok := one.get("metric").selected()
+		metric, ok := one.get("metric").selected(r.rangeText())
 		o.Performance = fmt.Sprintf("avg(avg_over_time(%s[%s]))", metric, r.rangeText())
 		o.Notes = append(o.Notes, "a gauge tells no load: it is that of the workload's spans, unless load gives another")
 		return ok
@@ -85,19 +86,25 @@ func (r *sloReader) pyrraIndicator(x item, o *Objective) bool {
 // pyrraLatency maps a bucket of a histogram over all.
 func (r *sloReader) pyrraLatency(one item, o *Objective) bool {
 	success := one.get("success", "metric")
-	text, ok := success.selected()
-	total, also := one.get("total", "metric").selected()
+	text, ok := success.selected(r.rangeText())
+	total, also := one.get("total", "metric").selected(r.rangeText())
 	if !ok || !also {
 		return false
 	}
-	e, _ := parsePromQL(text)
-	le, has := fixed(e, "le")
-	seconds, err := strconv.ParseFloat(le, 64)
-	if !has || err != nil || !(seconds > 0 && seconds <= 3600) {
-		success.fail("the metric of a latency needs one bucket", `write le="0.2" among its labels, in seconds`)
+	e, _ := promql.Parse(text)
+	s, _ := e.(*parser.VectorSelector)
+	b, has := promql.BucketOf(s)
+	switch {
+	case !has:
+		success.fail("the metric of a latency needs one bucket", `write le="0.2" among its labels, in the unit of the metric`)
 		return false
+	case !(b.Latency > 0 && b.Latency <= time.Hour):
+		success.fail(fmt.Sprintf("the bucket le=%g is no latency up to 1h by the unit in the metric's name", b.Le), "name a histogram of seconds or milliseconds, or write a ratio")
+		return false
+	case !b.Named && b.Le >= 5:
+		o.Notes = append(o.Notes, fmt.Sprintf("le=%g is taken for seconds, since the name of the metric has no unit", b.Le))
 	}
-	o.SLO.Latency = time.Duration(seconds * float64(time.Second))
+	o.SLO.Latency = b.Latency
 	o.Load = r.summed(total)
 	o.Performance = ratio(r.summed(text), o.Load)
 	return true
@@ -111,13 +118,14 @@ func (r *sloReader) pyrraNative(one item, o *Objective) bool {
 		latency.fail("latency is no duration up to 1h", "write it as in latency: 200ms")
 		return false
 	}
-	total, ok := one.get("total", "metric").selected()
+	total, ok := one.get("total", "metric").selected(r.rangeText())
 	if !ok {
 		return false
 	}
 	o.SLO.Latency = d
 	all := r.summed(total)
-	o.Performance = fmt.Sprintf("histogram_fraction(0, %g, %s)", d.Seconds(), all)
+	metric, _ := promql.Parse(total)
+	o.Performance = fmt.Sprintf("histogram_fraction(0, %g, %s)", float64(d)/float64(max(unitIn(metric), 1)), all)
 	o.Load = fmt.Sprintf("histogram_count(%s)", all)
 	return true
 }
@@ -128,12 +136,12 @@ func (r *sloReader) summed(metric string) string {
 }
 
 // selected reads a plain selector.
-func (x item) selected() (string, bool) {
+func (x item) selected(window string) (string, bool) {
 	if !x.has() {
 		x.fail(lastOf(x.path)+" is missing", `write metric: name{label="value"}`)
 		return "", false
 	}
-	text, e, ok := x.query()
+	text, e, ok := x.query(window)
 	if !ok {
 		return "", false
 	}

@@ -1,20 +1,17 @@
 package config
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // slothKeys are how a file or a resource of Kubernetes writes the queries.
 type slothKeys struct{ errors, total, ratio string }
 
 // slothResource reads a PrometheusServiceLevel of Sloth.
-func (r *sloReader) slothResource(x item, kind string) {
-	if kind != "PrometheusServiceLevel" {
-		x.get("kind").fail(fmt.Sprintf("kind %q is not read", clip(kind)), "write kind: PrometheusServiceLevel")
+func (r *sloReader) slothResource(o *object) {
+	if o.kind != "PrometheusServiceLevel" {
+		o.get("kind").fail(fmt.Sprintf("kind %q is not read", clip(o.kind)), "write kind: PrometheusServiceLevel")
 		return
 	}
-	r.sloth(x.get("spec"), slothKeys{"errorQuery", "totalQuery", "errorRatioQuery"})
+	r.sloth(o.get("spec"), slothKeys{"errorQuery", "totalQuery", "errorRatioQuery"})
 }
 
 // sloth reads the objectives of Sloth.
@@ -52,8 +49,8 @@ func (r *sloReader) slothIndicator(sli item, keys slothKeys, o *Objective) bool 
 		sli.get("plugin").fail("a plugin of Sloth makes the query, and it is not run here", "write the queries under events")
 		return false
 	case events.has():
-		errors, ok := events.get(keys.errors).slothQuery()
-		total, also := events.get(keys.total).slothQuery()
+		errors, ok := events.get(keys.errors).slothQuery(r.rangeText())
+		total, also := events.get(keys.total).slothQuery(r.rangeText())
 		if !ok || !also {
 			return false
 		}
@@ -61,7 +58,7 @@ func (r *sloReader) slothIndicator(sli item, keys slothKeys, o *Objective) bool 
 		o.Load = r.loadOf(total, o)
 		return true
 	case raw.has():
-		text, ok := raw.get(keys.ratio).slothQuery()
+		text, ok := raw.get(keys.ratio).slothQuery(r.rangeText())
 		o.Performance = "1 - " + operand(text)
 		o.Notes = append(o.Notes, "a ratio of errors tells no load: it is that of the workload's spans, unless load gives another")
 		return ok
@@ -71,19 +68,11 @@ func (r *sloReader) slothIndicator(sli item, keys slothKeys, o *Objective) bool 
 }
 
 // slothQuery reads a query in which {{.window}} stands for the range.
-func (x item) slothQuery() (string, bool) {
+func (x item) slothQuery(window string) (string, bool) {
 	if !x.has() {
 		x.fail(lastOf(x.path)+" is missing", "write PromQL with [{{.window}}] as range")
 		return "", false
 	}
-	text := templated(x.text(), x.r.rangeText())
-	if k := strings.Index(text, "{{"); k >= 0 {
-		x.fail("only {{.window}} is filled in", "write the value in place of "+clip(text[k:min(len(text), k+30)]))
-		return "", false
-	}
-	if bad := checkPromQL(text); bad != nil {
-		x.fail(bad.message, bad.hint)
-		return "", false
-	}
-	return strings.TrimSpace(text), true
+	text, _, ok := x.query(window)
+	return text, ok
 }

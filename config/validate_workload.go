@@ -71,6 +71,7 @@ func (v *validator) workload(at string, w *Workload) {
 	v.utility(at, w)
 	v.match(at, w)
 	v.queries(at, w)
+	v.senses(at, w)
 	v.fallback(at, w)
 	v.servpods(at, w)
 	v.knob(at, w)

@@ -51,7 +51,7 @@ func eachFile(args []string) []string {
 
 // Help says what is compared.
 func (blameCmd) Help() string {
-	return "Compares recorded requests (Jaeger, Zipkin or OTLP JSON) and ranks the components by their part in the growth of the tail of the latency. " +
+	return "Compares recorded requests (as Jaeger, Zipkin, Tempo, Grafana, Elasticsearch and the OpenTelemetry Collector have them: see docs/traces.md) and ranks the components by their part in the growth of the tail of the latency. " +
 		"Waiting between a caller's span and its callee's counts for the callee, unless the caller's wait at least doubled at all of its callees: then the caller itself lacks CPU and is charged. " +
 		"If no quantile of the latency (p90, p95, p99) grew by at least 10% and by more than chance explains, it says \"no change\"."
 }
@@ -59,13 +59,16 @@ func (blameCmd) Help() string {
 // Run compares and prints.
 func (c *blameCmd) Run(ctx context.Context, t terminal) error {
 	var before, after contribution.Requests
-	if _, err := readTraces(ctx, c.Baseline, before.Add); err != nil {
+	earlier, err := readTraces(ctx, c.Baseline, before.Add)
+	if err != nil {
 		return fmt.Errorf("baseline: %w", err)
 	}
-	if _, err := readTraces(ctx, c.Incident, after.Add); err != nil {
+	later, err := readTraces(ctx, c.Incident, after.Add)
+	if err != nil {
 		return fmt.Errorf("incident: %w", err)
 	}
 	answer := newBlameAnswer(contribution.Blame(&before, &after), &before, &after)
+	answer.Notes = append(earlier.notes, later.notes...)
 	return printed(t.out, c.Output, &answer, answer.text)
 }
 
@@ -79,7 +82,9 @@ type blameAnswer struct {
 	IncidentSampled int         `json:"incident_sampled_requests"`
 	Tail            []tailLine  `json:"tail"`
 	Components      []blameLine `json:"components"`
-	chosen          contribution.Growth
+	// Notes say what of the files was left out, and why.
+	Notes  []string `json:"notes,omitempty"`
+	chosen contribution.Growth
 }
 
 // tailLine is how one quantile of the latency changed.
@@ -128,6 +133,7 @@ const leastShown = 0.01
 
 // text prints a verdict and a table for people.
 func (a *blameAnswer) text(w io.Writer) {
+	defer printNotes(w, a.Notes)
 	for _, g := range a.Tail {
 		fmt.Fprintf(w, "p%-3.4g %8.4g ms → %.4g ms\n", 100*g.Quantile, g.Before, g.After)
 	}

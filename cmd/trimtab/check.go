@@ -129,7 +129,7 @@ func (checkRulesCmd) Example() string {
 func (c *checkRulesCmd) Run(t terminal) error {
 	var files []rulefile.File
 	for _, name := range c.Files {
-		data, err := readBounded(name)
+		data, err := readBounded(name, rulefile.MaxBytes)
 		if err != nil {
 			return fmt.Errorf("read rules: %w", err)
 		}
@@ -150,11 +150,11 @@ func (c *checkRulesCmd) Run(t terminal) error {
 }
 
 // readBounded reads a file, and a little more than is accepted of a large one.
-func readBounded(name string) ([]byte, error) {
+func readBounded(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, rulefile.MaxBytes+1))
+	return io.ReadAll(io.LimitReader(f, most+1))
 }

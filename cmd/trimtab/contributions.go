@@ -16,7 +16,7 @@ import (
 
 // contributionsCmd is `trimtab contributions`.
 type contributionsCmd struct {
-	Files  []string `arg:"" name:"file" help:"Recorded traces: JSON of Jaeger, Zipkin or OTLP, plain or gzipped." type:"existingfile"`
+	Files  []string `arg:"" name:"file" help:"Recorded traces, as trace stores and the OpenTelemetry Collector write them: see docs/traces.md." type:"existingfile"`
 	Output string   `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
 }
 
@@ -50,7 +50,7 @@ func (c *contributionsCmd) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return fmt.Errorf("contributions: %w", err)
 	}
-	answer := contributionsAnswer{Levels: len(found.Loads), Loads: found.Loads, Requests: read.requests, Sampled: read.sampled, Flagged: read.flagged}
+	answer := contributionsAnswer{Levels: len(found.Loads), Loads: found.Loads, Requests: read.requests, Sampled: read.sampled, Flagged: read.flagged, Notes: read.notes}
 	answer.Components = contributionLines(&found, waits, read.requests)
 	if hosts {
 		servpods, err := byHost.Contributions()
@@ -88,6 +88,8 @@ type contributionsAnswer struct {
 	Requests float64           `json:"requests"`
 	Sampled  int               `json:"sampled_requests"`
 	Flagged  map[string]uint64 `json:"flagged"`
+	// Notes say what of the files was left out, and why.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // contributionLine is one component; times are means over all requests.
@@ -139,6 +141,14 @@ func (a *contributionsAnswer) text(w io.Writer) {
 	}
 	if len(a.Flagged) > 0 {
 		fmt.Fprintln(w)
+	}
+	printNotes(w, a.Notes)
+}
+
+// printNotes tells what of files was left out.
+func printNotes(w io.Writer, notes []string) {
+	for _, note := range notes {
+		fmt.Fprintf(w, "\nnote: %s\n", client.Printable(note))
 	}
 }
 

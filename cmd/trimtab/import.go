@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hint"
@@ -22,7 +27,7 @@ type importCmd struct {
 
 // importSLOCmd is `trimtab import slo`.
 type importSLOCmd struct {
-	Files      []string      `arg:"" optional:"" name:"file" help:"Files of OpenSLO (openslo/v1), Sloth or Pyrra." type:"path"`
+	Files      []string      `arg:"" optional:"" name:"file" help:"Files of OpenSLO (v1, v1alpha, v2alpha), Sloth or Pyrra, which may refer to each other's SLIs; of a directory, all .yaml, .yml and .json below it. Objects of other kinds are passed over." type:"path"`
 	Window     time.Duration `help:"Range of the rates: at least four times the scrape interval." default:"1m"`
 	Prometheus string        `name:"prometheus.url" help:"Prometheus that answers the queries." default:"http://127.0.0.1:9090" placeholder:"URL"`
 	Kubernetes string        `placeholder:"NAMESPACE" help:"Also the objects of OpenSLO, Sloth and Pyrra in this namespace of the cluster that kubectl reaches; * for all."`
@@ -31,7 +36,7 @@ type importSLOCmd struct {
 
 // Example is shown by --help.
 func (importSLOCmd) Example() string {
-	return "trimtab import slo slos/*.yaml > trimtab.yaml && trimtab check config trimtab.yaml"
+	return "trimtab import slo slos/ > trimtab.yaml && trimtab check config trimtab.yaml"
 }
 
 // Run prints a configuration that only watches: a person adds pool, knob and mode.
@@ -43,23 +48,19 @@ func (c *importSLOCmd) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return err
 	}
-	var all []config.Objective
-	var mistakes config.Errors
-	for _, x := range texts {
-		found, err := config.ReadObjectives(x.Name, x.Text, c.Window)
-		if list := (config.Errors)(nil); errors.As(err, &list) {
-			mistakes = append(mistakes, list...)
-		}
-		all = append(all, found...)
-	}
+	all, passed, err := config.ReadObjectiveFiles(texts, c.Window)
 	mistaken := error(nil)
-	if len(mistakes) > 0 {
-		mistaken = hint.Add(mistakes, "what has no meaning in trimtab is not guessed: mend it, or leave that objective out")
-		if c.Kubernetes == "" || len(all) == 0 {
+	if err != nil {
+		mistaken = hint.Add(err, "what has no meaning in trimtab is not guessed: mend it, or leave that objective out")
+		if c.Kubernetes == "" {
+			return mistaken
+		}
+		all, passed = eachAlone(texts, c.Window)
+		if len(all) == 0 {
 			return mistaken
 		}
 	}
-	text := printObjectives(all, c.Prometheus)
+	text := printObjectives(all, passed, c.Prometheus)
 	if _, err = config.Parse("draft", []byte(text)); err != nil {
 		return fmt.Errorf("import slo: what follows from the files cannot be used: %w", err)
 	}
@@ -67,17 +68,38 @@ func (c *importSLOCmd) Run(ctx context.Context, t terminal) error {
 	return errors.Join(err, mistaken) // of a cluster, the others are no worse for it
 }
 
-// texts reads the files, and the objects of the cluster.
-func (c *importSLOCmd) texts(ctx context.Context) (all []kube.Objective, err error) {
-	if len(c.Files) == 0 && c.Kubernetes == "" {
-		return nil, hint.Add(errors.New("import slo: neither a file nor a namespace"), "name files, or --kubernetes=NAMESPACE")
+// eachAlone reads texts each by itself: of a cluster, one that is bad does not keep out the
+// others.
+func eachAlone(texts []config.ObjectiveFile, window time.Duration) (all []config.Objective, passed []string) {
+	for i := range texts {
+		found, others, err := config.ReadObjectiveFiles(texts[i:i+1], window)
+		if err == nil {
+			all, passed = append(all, found...), append(passed, others...)
+		}
 	}
+	return all, passed
+}
+
+// texts reads the files, and the objects of the cluster.
+func (c *importSLOCmd) texts(ctx context.Context) (all []config.ObjectiveFile, err error) {
+	if len(c.Files) == 0 && c.Kubernetes == "" {
+		return nil, hint.Add(errors.New("import slo: neither a file nor a namespace"), "name files or directories, or --kubernetes=NAMESPACE")
+	}
+	size := 0
 	for _, name := range c.Files {
-		data, err := readBounded(name)
+		some, err := filesOf(name)
 		if err != nil {
 			return nil, fmt.Errorf("read objectives: %w", err)
 		}
-		all = append(all, kube.Objective{Name: name, Text: data})
+		for _, one := range some {
+			if one.Data, err = readBounded(one.Name, config.MaxBytes); err != nil {
+				return nil, fmt.Errorf("read objectives: %w", err)
+			}
+			if size += len(one.Data); size > maxObjectiveBytes {
+				return nil, hint.Add(fmt.Errorf("read objectives: the files up to %s have more than %d MiB together", one.Name, maxObjectiveBytes>>20), "name fewer at a time")
+			}
+			all = append(all, one)
+		}
 	}
 	if c.Kubernetes == "" {
 		return all, nil
@@ -93,25 +115,72 @@ func (c *importSLOCmd) texts(ctx context.Context) (all []kube.Objective, err err
 	if len(found) == 0 {
 		return nil, fmt.Errorf("import slo: no object of OpenSLO, Sloth or Pyrra in namespace %s", c.Kubernetes)
 	}
-	return append(all, found...), nil
+	for _, o := range found {
+		all = append(all, config.ObjectiveFile{Name: o.Name, Data: o.Text})
+	}
+	return all, nil
+}
+
+const (
+	// maxObjectiveBytes bounds what is read of all files together, and maxObjectiveFiles the
+	// files of a directory.
+	maxObjectiveBytes = 32 << 20
+	maxObjectiveFiles = 10_000
+)
+
+// filesOf is a file, or those of a directory and below it in order of name, but for names
+// that begin with a dot.
+func filesOf(name string) (all []config.ObjectiveFile, err error) {
+	info, err := os.Stat(name)
+	if err != nil || !info.IsDir() { // opening it says what is wrong
+		return []config.ObjectiveFile{{Name: name}}, nil
+	}
+	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+		hidden := strings.HasPrefix(d.Name(), ".") && path != name
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && hidden:
+			return fs.SkipDir
+		case d.IsDir() || hidden || !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(path))):
+			return nil
+		case len(all) == maxObjectiveFiles:
+			return fmt.Errorf("%s has more than %d files", name, maxObjectiveFiles)
+		}
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			all = append(all, config.ObjectiveFile{Name: path, Any: true})
+		}
+		return nil
+	})
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s has no .yaml, .yml or .json", name)
+	}
+	return all, err
 }
 
 // printObjectives writes a configuration with one workload for each service. Of several
 // objectives of one service the first counts, and the others are comments.
-func printObjectives(all []config.Objective, url string) string {
+func printObjectives(all []config.Objective, passed []string, url string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Add pool, and to each workload its knob and mode, where trimtab is to recommend.\nprometheus: {url: %s}\nworkloads:\n", strconv.Quote(url))
+	for i, one := range passed {
+		if i == mostPassed {
+			fmt.Fprintf(&b, "# passed over: %d more\n", len(passed)-i)
+			break
+		}
+		fmt.Fprintf(&b, "# passed over: %s\n", printable(one))
+	}
 	first := map[string]string{}
 	for i := range all {
 		o := &all[i]
 		name := workloadName(o)
-		fmt.Fprintf(&b, "\n  # %s %s, %s:%d\n", o.Form, o.Name, o.File, o.Line)
+		fmt.Fprintf(&b, "\n  # %s\n", printable(fmt.Sprintf("%s %s, %s:%d", o.Form, o.Name, o.File, o.Line)))
 		for _, note := range o.Notes {
-			fmt.Fprintf(&b, "  # %s\n", note)
+			fmt.Fprintf(&b, "  # %s\n", printable(note))
 		}
 		lines := objectiveLines(o, name)
 		if before, twice := first[name]; twice {
-			fmt.Fprintf(&b, "  # A workload has one SLO, and that of %s is %s above. In its place:\n", name, before)
+			fmt.Fprintf(&b, "  # A workload has one SLO, and that of %s is %s above. In its place:\n", name, printable(before))
 			for i := range lines {
 				lines[i] = "  # " + strings.TrimPrefix(lines[i], "  ")
 			}
@@ -121,6 +190,19 @@ func printObjectives(all []config.Objective, url string) string {
 		b.WriteString(strings.Join(lines, "\n") + "\n")
 	}
 	return b.String()
+}
+
+// mostPassed is how many objects that were passed over are named.
+const mostPassed = 10
+
+// printable is a text that stays within one comment.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // workloadName is the service, or the objective where the file names no service, in
@@ -148,8 +230,7 @@ func objectiveLines(o *config.Objective, name string) []string {
 
 // quoted writes a query as YAML reads it back, on one line.
 func quoted(query string) string {
-	query = strings.Join(strings.Fields(query), " ")
-	if !strings.Contains(query, "'") {
+	if !strings.ContainsFunc(query, func(r rune) bool { return r == '\'' || !unicode.IsPrint(r) }) {
 		return "'" + query + "'"
 	}
 	return strconv.Quote(query)

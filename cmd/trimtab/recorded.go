@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hint"
 )
 
-const traceFileHint = "files are traces as Jaeger, Zipkin or the OpenTelemetry Collector's file exporter write them in JSON, plain or gzipped"
+const traceFileHint = "files are traces as Jaeger, Zipkin, Tempo, Grafana, Elasticsearch or the OpenTelemetry Collector's file exporter have them: docs/traces.md lists what is read"
 
 // recorded is what is known of trace files besides their requests.
 type recorded struct {
@@ -21,6 +21,8 @@ type recorded struct {
 	requests float64
 	// flagged counts spans that were mended or set aside, by kind of fault.
 	flagged map[string]uint64
+	// notes say what of the files was left out, and why.
+	notes []string
 }
 
 // readTraces tells each of the requests of files. All are read before, for a trace
@@ -36,14 +38,17 @@ func readTraces(ctx context.Context, files []string, each func(*path.Request)) (
 			return out, hint.Add(err, "%s", traceFileHint)
 		}
 	}
-	r := reader.Recording()
+	r, err := takeApart(reader, &out, each)
+	if err != nil {
+		return out, fmt.Errorf("read recordings: %w", err)
+	}
 	for kind, n := range map[string]uint64{"rejected": r.Rejected, "repeated": r.Repeated} {
 		if n > 0 {
-			out.flagged[kind] = n
+			out.flagged[kind] += n
 		}
 	}
-	if err := takeApart(r, &out, each); err != nil {
-		return out, fmt.Errorf("read recordings: %w", err)
+	if out.notes = r.Notes; r.Spans == 0 {
+		return out, hint.Add(trimtab.Invalidf("no span in %d files: the lists of traces in them are empty", len(files)), "%s", traceFileHint)
 	}
 	if out.sampled == 0 {
 		return out, hint.Add(trimtab.Invalidf("no request in %d files: no span without a parent has a duration", len(files)), "%s", traceFileHint)
@@ -51,23 +56,25 @@ func readTraces(ctx context.Context, files []string, each func(*path.Request)) (
 	return out, nil
 }
 
-// takeApart joins all spans of a recording: no trace is cut off by a timeout,
-// and none is left out for room.
-func takeApart(r *spanfile.Recording, out *recorded, each func(*path.Request)) error {
-	room := max(1, r.Spans)
+// takeApart joins the spans of a recording, some traces after the other: no trace is cut off
+// by a timeout, and none is left out for room.
+func takeApart(reader *spanfile.Reader, out *recorded, each func(*path.Request)) (*spanfile.Recording, error) {
+	room := max(1, reader.Spans())
 	p, err := path.New(path.Config{
 		Discover: true, MaxSpans: room, MaxSpansPerTrace: room, MaxTraces: room, MaxWorkloads: 1 << 16, MaxComponents: 1 << 20,
 		Every: 24 * time.Hour, Timeout: time.Hour, Settle: time.Hour, Grace: time.Hour,
 		Requests: func(q *path.Request) { out.sampled++; out.requests += q.Adjusted; each(q) },
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	now := time.Unix(0, 0)
-	for _, frame := range r.Frames {
-		p.Step(now, frame)
-	}
-	p.Flush(now)
+	r := reader.Frames(func(frames []*trimtab.SpanFrame) {
+		for _, frame := range frames {
+			p.Step(now, frame)
+		}
+		p.Flush(now)
+	})
 	p.Counts(func(name string, value float64, labels ...string) {
 		if name == "trimtab_path_duplicate_spans_total" && value > 0 {
 			out.flagged["repeated"] += uint64(value) // with another content
@@ -77,5 +84,5 @@ func takeApart(r *spanfile.Recording, out *recorded, each func(*path.Request)) e
 			out.flagged[labels[0]] += uint64(value)
 		}
 	})
-	return nil
+	return r, nil
 }

@@ -1,6 +1,7 @@
 package jaeger
 
 import (
+	"encoding/binary"
 	"math"
 	"strconv"
 
@@ -39,6 +40,7 @@ const (
 	tagText = 3<<3 | wire.Bytes
 	tagBool = 4<<3 | wire.Number
 	tagInt  = 5<<3 | wire.Number
+	tagReal = 6<<3 | wire.Fixed64
 )
 
 // The types of a tag's value that are read.
@@ -46,6 +48,7 @@ const (
 	typeText = iota
 	typeBool
 	typeInt
+	typeReal
 )
 
 // followsFrom is the reference type FOLLOWS_FROM; CHILD_OF is 0.
@@ -143,6 +146,7 @@ func scanSpan(b []byte, shared *collector.Resource, cache *collector.ResourceCac
 		p.Reject(reason)
 		return nil
 	}
+	peer.Weigh(&s)
 	p.AddCall(&s, peer.Name())
 	return nil
 }
@@ -212,6 +216,7 @@ func scanTime(b []byte) (int64, error) {
 type tag struct {
 	key, text []byte
 	number    uint64
+	real      float64
 	kind      uint64
 }
 
@@ -242,6 +247,8 @@ func scanTag(b []byte) (t tag, err error) {
 			truth = n
 		case tagInt:
 			number = n
+		case tagReal:
+			t.real = math.Float64frombits(binary.LittleEndian.Uint64(value))
 		}
 		return nil
 	})
@@ -260,8 +267,10 @@ func applyTag(b []byte, s *trimtab.Span, peer *collector.Peer) error {
 	switch value, ok := t.value(); {
 	case t.kind == typeBool && collector.NamesPeer(t.key):
 		peer.TakeTruth(t.key, t.number != 0)
-	case t.kind != typeText && collector.NamesPeer(t.key):
+	case t.kind == typeInt && collector.NamesPeer(t.key):
 		peer.TakeNumber(t.key, int64(t.number))
+	case t.kind == typeReal:
+		peer.TakeDecimal(t.key, t.real)
 	case ok:
 		collector.ApplyJaegerTag(s, peer, t.key, value)
 	}

@@ -2,6 +2,9 @@ package otlp
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
+	"strconv"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector"
@@ -9,9 +12,10 @@ import (
 	"github.com/trimtab/trimtab/collector/internal/wire"
 )
 
-// hasToTell reports whether the attributes of a span of that kind may say something: whom
-// it calls, or that it waits for messages. Those of other spans are passed over, for speed.
-func hasToTell(kind trimtab.SpanKind) bool { return kind >= trimtab.SpanClient }
+// hasToTell reports whether the attributes of a span may say something: whom it calls, or
+// that it waits for messages, or, where it has no parent, which sampler kept its trace.
+// Those of other spans are passed over, for speed.
+func hasToTell(kind trimtab.SpanKind, root bool) bool { return root || kind >= trimtab.SpanClient }
 
 // scanAttributes reads the attributes among the fields of a span.
 func scanAttributes(fields []byte, s *trimtab.Span, peer *collector.Peer) error {
@@ -22,14 +26,26 @@ func scanAttributes(fields []byte, s *trimtab.Span, peer *collector.Peer) error 
 		key, v, err := scanKeyValue(value)
 		switch v.tag {
 		case anyText:
-			collector.ApplyAttribute(s, peer, key, v.text)
+			applyText(s, peer, key, v.text)
 		case anyBool:
 			peer.TakeTruth(key, v.number != 0)
 		case anyInt:
 			peer.TakeNumber(key, int64(v.number))
+		case anyDouble:
+			peer.TakeDecimal(key, math.Float64frombits(binary.LittleEndian.Uint64(v.text)))
 		}
 		return err
 	})
+}
+
+// applyText takes an attribute with a text. That a span waits for messages is told only by
+// one of a kind that may.
+func applyText(s *trimtab.Span, peer *collector.Peer, key, text []byte) {
+	if hasToTell(s.Kind, false) {
+		collector.ApplyAttribute(s, peer, key, text)
+	} else {
+		peer.Take(key, text)
+	}
 }
 
 // mayMatter reports whether an attribute has to be unpacked: by its key, which stands first
@@ -47,10 +63,14 @@ func jsonAttributes(list jsonvalue.Value, s *trimtab.Span, peer *collector.Peer)
 	for kv := range list.Elements() {
 		key, _ := kv.Member("key").Text()
 		switch text, ok, literal := jsonAny(kv.Member("value")); {
-		case literal:
+		case literal && ok:
 			peer.TakeLiteral([]byte(key), text)
+		case literal:
+			if f, err := strconv.ParseFloat(text, 64); err == nil {
+				peer.TakeDecimal([]byte(key), f)
+			}
 		case ok:
-			collector.ApplyAttribute(s, peer, []byte(key), []byte(text))
+			applyText(s, peer, []byte(key), []byte(text))
 		}
 	}
 }

@@ -42,13 +42,13 @@ func ScanJSON(b []byte, cache *collector.ResourceCache, p *collector.Packer) err
 func scanRequestJSON(request jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer, outer bool) error {
 	for key, v := range request.Members() {
 		var err error
-		switch name := fieldName(key); {
-		case isList(name):
-			err = each(v, key, func(rs jsonvalue.Value) error { return jsonResourceSpans(rs, cache, p) })
-		case outer && isWrapper(name) && v.IsObject():
+		switch {
+		case HoldsResourceSpans(key):
+			err = each(v, key, func(rs jsonvalue.Value) error { return ScanResourceSpansJSON(rs, cache, p) })
+		case outer && isWrapper(fieldName(key)) && v.IsObject():
 			err = scanRequestJSON(v, cache, p, false)
 		default:
-			passOver(key, v, p)
+			PassOverJSON(key, v, p)
 		}
 		if err != nil {
 			return err
@@ -57,29 +57,62 @@ func scanRequestJSON(request jsonvalue.Value, cache *collector.ResourceCache, p 
 	return nil
 }
 
-// IsRequest tells whether a document holds a list that [ScanJSON] reads.
-func IsRequest(v jsonvalue.Value) bool {
-	for key, m := range v.Members() {
-		name := fieldName(key)
-		if isList(name) && !m.Absent() {
-			return true
-		}
-		if isWrapper(name) {
-			for inner := range m.Members() {
-				if isList(fieldName(inner)) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+// HoldsResourceSpans tells whether a request may have its ResourceSpans under that key.
+func HoldsResourceSpans(key string) bool {
+	name := fieldName(key)
+	return name == "resourceSpans" || name == "batches"
 }
 
-// isList tells whether a request may have its ResourceSpans under that name.
-func isList(name string) bool { return name == "resourceSpans" || name == "batches" }
+// HoldsScopes tells whether ResourceSpans may have their spans, by the libraries that
+// made them, under that key.
+func HoldsScopes(key string) bool {
+	name := fieldName(key)
+	return name == "scopeSpans" || name == "instrumentationLibrarySpans"
+}
+
+// IsResource tells whether ResourceSpans have who sent them under that key.
+func IsResource(key string) bool { return fieldName(key) == "resource" }
 
 // isWrapper tells whether a whole request may stand under that name.
 func isWrapper(name string) bool { return name == "result" || name == "trace" }
+
+// field is fieldName of a key as it stands in a document, for those that spans have
+// without building a text.
+func field(key []byte) string {
+	switch string(key) {
+	case "traceId":
+		return "traceId"
+	case "spanId":
+		return "spanId"
+	case "parentSpanId":
+		return "parentSpanId"
+	case "traceState":
+		return "traceState"
+	case "startTimeUnixNano":
+		return "startTimeUnixNano"
+	case "endTimeUnixNano":
+		return "endTimeUnixNano"
+	case "kind":
+		return "kind"
+	case "attributes":
+		return "attributes"
+	case "status":
+		return "status"
+	case "name", "events", "links", "flags":
+		return ""
+	case "stringValue":
+		return "stringValue"
+	case "resource":
+		return "resource"
+	case "scopeSpans":
+		return "scopeSpans"
+	case "spans":
+		return "spans"
+	case "scope":
+		return "scope"
+	}
+	return fieldName(string(key))
+}
 
 // fieldName returns the lowerCamelCase form of a key: protobuf's JSON may have
 // the names of the .proto file, and Go's own JSON has those of its struct.
@@ -100,9 +133,9 @@ func fieldName(key string) string {
 	return b.String()
 }
 
-// passOver counts the spans under a key that is not read. A receiver must ignore
+// PassOverJSON counts the spans under a key that is not read. A receiver must ignore
 // what it does not know, but not in silence where that may have held spans.
-func passOver(key string, v jsonvalue.Value, p *collector.Packer) {
+func PassOverJSON(key string, v jsonvalue.Value, p *collector.Packer) {
 	if v.IsObject() || v.IsArray() {
 		p.RejectUnread(key, countUnread(key, v, 4))
 	}
@@ -149,29 +182,51 @@ func each(list jsonvalue.Value, name string, f func(jsonvalue.Value) error) erro
 	return nil
 }
 
-func jsonResourceSpans(rs jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
-	var raw jsonvalue.Value
-	for key, v := range rs.Members() {
-		if fieldName(key) == "resource" {
+// ScanResourceSpansJSON packs the spans of one element of a request.
+func ScanResourceSpansJSON(rs jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
+	var raw, scopes jsonvalue.Value
+	others := 0
+	for key, v := range rs.Fields() {
+		switch field(key) {
+		case "resource":
 			raw = v
+		case "scopeSpans":
+			if scopes != nil {
+				others++
+			}
+			scopes = v
+		case "schemaUrl":
+		default:
+			others++
 		}
 	}
+	if err := SetResourceJSON(raw, cache, p); err != nil {
+		return err
+	}
+	if others == 0 { // as all write it: the spans need not be found again
+		return each(scopes, "scopeSpans", func(scope jsonvalue.Value) error { return jsonScope(scope, p) })
+	}
+	for key, v := range rs.Members() {
+		switch {
+		case IsResource(key):
+		case HoldsScopes(key):
+			if err := each(v, key, func(scope jsonvalue.Value) error { return jsonScope(scope, p) }); err != nil {
+				return err
+			}
+		default:
+			PassOverJSON(key, v, p)
+		}
+	}
+	return nil
+}
+
+// SetResourceJSON says that a resource sent the spans that follow.
+func SetResourceJSON(raw jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
 	resource, err := cache.Get(raw, jsonResource)
 	if err != nil {
 		return err
 	}
 	p.SetResource(resource)
-	for key, v := range rs.Members() {
-		switch fieldName(key) {
-		case "resource":
-		case "scopeSpans", "instrumentationLibrarySpans":
-			if err := each(v, key, func(scope jsonvalue.Value) error { return jsonScope(scope, p) }); err != nil {
-				return err
-			}
-		default:
-			passOver(key, v, p)
-		}
-	}
 	return nil
 }
 
@@ -180,11 +235,11 @@ func jsonScope(scope jsonvalue.Value, p *collector.Packer) error {
 		switch fieldName(key) {
 		case "scope", "instrumentationLibrary":
 		case "spans":
-			if err := each(v, key, func(v jsonvalue.Value) error { return jsonSpan(v, p) }); err != nil {
+			if err := each(v, key, func(v jsonvalue.Value) error { return ScanSpanJSON(v, p) }); err != nil {
 				return err
 			}
 		default:
-			passOver(key, v, p)
+			PassOverJSON(key, v, p)
 		}
 	}
 	return nil
@@ -218,13 +273,14 @@ func jsonResource(raw []byte) (*collector.Resource, error) {
 	return collector.NewResource(attrs), nil
 }
 
-// jsonAny returns a text, integer or boolean AnyValue as text; literal: it was no text.
+// jsonAny returns a text, integer or boolean AnyValue as text; literal: it was no text. A
+// number with a fraction is literal, and not ok.
 func jsonAny(v jsonvalue.Value) (text string, ok, literal bool) {
 	if inner := v.Member("Value"); inner.IsObject() {
 		v = inner // Go's own JSON
 	}
-	for key, v := range v.Members() {
-		switch fieldName(key) {
+	for key, v := range v.Fields() {
+		switch field(key) {
 		case "stringValue":
 			text, ok = v.Text()
 			literal = false
@@ -236,22 +292,24 @@ func jsonAny(v jsonvalue.Value) (text string, ok, literal bool) {
 			var n int64
 			n, ok = v.Int()
 			text, literal = strconv.FormatInt(n, 10), ok
+		case "doubleValue":
+			text, ok, literal = v.Number(), false, true
 		}
 	}
 	return text, ok, literal
 }
 
-// jsonSpan packs or rejects one span. A time or enum that cannot be read is
+// ScanSpanJSON packs or rejects one span. A time or enum that cannot be read is
 // an error of the whole request, as in protobuf's JSON.
-func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
+func ScanSpanJSON(v jsonvalue.Value, p *collector.Packer) error {
 	s, peer := trimtab.Span{Adjusted: 1}, p.Peer()
 	var trace, id, parent, attributes jsonvalue.Value
-	for key, v := range v.Members() {
+	for key, v := range v.Fields() {
 		if v.Absent() {
 			continue
 		}
 		ok := true
-		switch fieldName(key) {
+		switch field(key) {
 		case "traceId":
 			trace = v
 		case "spanId":
@@ -279,8 +337,9 @@ func jsonSpan(v jsonvalue.Value, p *collector.Packer) error {
 		}
 	}
 	hasParent := len(parent) > len(`""`)
-	if hasToTell(s.Kind) {
+	if hasToTell(s.Kind, !hasParent) {
 		jsonAttributes(attributes, &s, peer)
+		peer.Weigh(&s)
 	}
 	switch {
 	case !jsonID(trace, s.TraceID[:]):
@@ -344,8 +403,10 @@ func jsonKind(v jsonvalue.Value) (trimtab.SpanKind, bool) {
 		return trimtab.SpanProducer, true
 	case "SPAN_KIND_CONSUMER":
 		return trimtab.SpanConsumer, true
+	default: // SERVER and the like
+		kind := collector.KindNamed(strings.ToLower(text))
+		return kind, kind != trimtab.SpanUnspecified
 	}
-	return 0, false
 }
 
 // jsonStatus returns FlagError for the code of an error.

@@ -179,13 +179,14 @@ func scanSpan(b []byte, s *trimtab.Span, peer *collector.Peer) (bad int, err err
 	if code == statusError {
 		s.Flags |= trimtab.FlagError
 	}
-	if attributes != nil && hasToTell(s.Kind) {
+	if len(state) > 0 {
+		collector.ApplyTraceState(state, s)
+	}
+	if attributes != nil && hasToTell(s.Kind, len(parent) == 0) {
 		if err := scanAttributes(attributes, s, peer); err != nil {
 			return -1, err
 		}
-	}
-	if len(state) > 0 {
-		collector.ApplyTraceState(state, s)
+		peer.Weigh(s)
 	}
 	return setIDs(s, trace, id, parent), nil
 }

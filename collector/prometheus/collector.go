@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/internal/promql"
 )
 
 // Query is one expression of one workload.
@@ -98,7 +99,7 @@ func Open(c Config) (*Collector, error) {
 	}
 	states := make([]state, len(c.Queries))
 	for i, q := range c.Queries {
-		selectors, window, ok := Selectors(q.Expr)
+		selectors, window, ok := promql.Selectors(q.Expr)
 		states[i] = state{selectors: selectors, known: ok, window: window}
 	}
 	return &Collector{config: c, client: client, log: c.Logger.With("collector", "prometheus"), states: states}, nil

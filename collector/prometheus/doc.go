@@ -8,7 +8,7 @@
 // where T runs over what is still scraped of the targets (job and instance) whose series
 // the expression's selectors find now. The time of an instant vector is only when it was
 // computed, and timestamp() of anything but a selector is too; so the age is asked with a
-// second query made of the selectors, read from the expression by [Selectors]. The server
+// second query made of the selectors, read from the expression by [promql.Selectors]. The server
 // subtracts, so that two clocks are never compared. A scrape gives all series of its target
 // at once: an older one has ended. A source that has no series up (pushed, federated) may
 // be several processes, and is as old as its oldest series.
@@ -29,7 +29,7 @@
 // or in host and instance, are one sample each, of one instance of the workload.)
 // Each gives a sample that is
 // Missing with the reason, never zero. An expression without a selector, such
-// as vector(5), has age 0; one that Selectors cannot read has its evaluation
+// as vector(5), has age 0; one that it cannot read has its evaluation
 // time, and its source says "age unknown". The age of a recording rule's
 // result is that of the rule, not of its inputs.
 //

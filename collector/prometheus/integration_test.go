@@ -19,6 +19,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/internal/loopback"
+	"github.com/trimtab/trimtab/internal/promql"
 )
 
 // startPrometheus runs Debian's prometheus on a free loopback port, scraping
@@ -217,7 +218,7 @@ func TestEverySelectorFoundIsReadByARealPrometheus(t *testing.T) {
 		"x{a='it\\'s', b=`\\`} > bool 1e-3 and y unless z",
 		`label_replace(x, "a", "$1", "b", "(.*)") or {__name__=~"w.+"}`,
 	} {
-		selectors, _, ok := prometheus.Selectors(expr)
+		selectors, _, ok := promql.Selectors(expr)
 		if !ok || len(selectors) == 0 {
 			t.Errorf("%s: %v", expr, selectors)
 		}

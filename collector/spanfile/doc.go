@@ -1,8 +1,13 @@
 // Package spanfile reads recorded traces from files into span frames, the
-// same that receivers make of live ones: Jaeger's JSON (API and UI exports,
-// also the UI's enriched one), Zipkin v2 JSON, and OTLP JSON (one request, or
-// one a line, as the OpenTelemetry Collector's file exporter writes), plain or
-// gzipped. The format is found by looking.
+// same that receivers make of live ones. It reads what trace stores let people
+// download: docs/traces.md has the list. The format is found by looking.
+//
+// A file is unpacked (gzip, zstd) and read as UTF-8, a part at a time. It has one
+// document a line, or documents one after the other. An object is known by its
+// keys ([shape]): one that holds lists of others, whatever its length, is walked
+// element by element; one that is a span, a trace or a resource with its spans is
+// in memory as a whole, and has a small reader of its own. What is known and not
+// read is called by its name.
 //
 // What is missing stays missing: a span without duration ends at 0, one
 // without time also starts at 0, and the analyzer flags both.

@@ -1,36 +1,32 @@
 package spanfile
 
 import (
+	"bytes"
+	"strconv"
+
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector"
 	"github.com/trimtab/trimtab/collector/internal/jsonvalue"
 )
 
-// decodeJaeger reads
+// jaegerTraceOf packs the spans of
 //
-//	{"data": [{"traceID", "spans": [{"traceID", "spanID", "references": [{"refType", "traceID", "spanID"}],
+//	{"traceID", "spans": [{"traceID", "spanID", "references": [{"refType", "traceID", "spanID"}],
 //	  "startTime" µs, "duration" µs, "tags": [{"key", "type", "value"}], "processID", "process"}],
-//	  "processes": {"p1": {"serviceName", "tags"}}}]}
+//	  "processes": {"p1": {"serviceName", "tags"}}}
 //
 // The enriched export repeats parents inside references: those copies are
 // skipped.
-func decodeJaeger(v jsonvalue.Value, p *collector.Packer) error {
-	var cache collector.ResourceCache
-	for trace := range v.Member("data").Elements() {
-		spans := trace.Member("spans")
-		if !trace.IsObject() || !(spans.IsArray() || spans.Absent()) {
-			return trimtab.Invalidf("Jaeger trace: no list of spans in %.40q", []byte(trace))
+func jaegerTraceOf(spans, byID jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
+	processes := map[string]*collector.Resource{}
+	for id, process := range byID.Members() {
+		processes[id] = jaegerProcess(process, cache)
+	}
+	for span := range spans.Elements() {
+		if !span.IsObject() {
+			return trimtab.Invalidf("Jaeger span: %.40q", []byte(span))
 		}
-		processes := map[string]*collector.Resource{}
-		for id, process := range trace.Member("processes").Members() {
-			processes[id] = jaegerProcess(process, &cache)
-		}
-		for span := range spans.Elements() {
-			if !span.IsObject() {
-				return trimtab.Invalidf("Jaeger span: %.40q", []byte(span))
-			}
-			jaegerSpan(span, processes, &cache, p)
-		}
+		jaegerSpanOf(span, processes, cache, p)
 	}
 	return nil
 }
@@ -43,9 +39,11 @@ func jaegerProcess(v jsonvalue.Value, cache *collector.ResourceCache) *collector
 		if name, _ := v.Member("serviceName").Text(); name != "" {
 			attrs = append(attrs, trimtab.Attr{Key: "service.name", Value: name})
 		}
-		for tag := range v.Member("tags").Elements() {
-			if key, value, ok := jaegerTag(tag); ok && key != "service.name" {
-				attrs = append(attrs, trimtab.Attr{Key: key, Value: value})
+		for _, list := range []string{"tags", "tag"} {
+			for t := range jaegerTags(v.Member(list)) {
+				if t.kind != floating && string(t.key) != "service.name" {
+					attrs = append(attrs, trimtab.Attr{Key: string(t.key), Value: string(t.value)})
+				}
 			}
 		}
 		return collector.NewResource(attrs), nil
@@ -53,33 +51,101 @@ func jaegerProcess(v jsonvalue.Value, cache *collector.ResourceCache) *collector
 	return r
 }
 
-// jaegerTag returns a tag with a text, boolean or integer value.
-func jaegerTag(tag jsonvalue.Value) (key, value string, ok bool) {
-	for name, v := range tag.Members() {
-		switch name {
-		case "key":
-			key, _ = v.Text()
-		case "value":
-			value, ok = v.Text()
-			if _, isBool := v.Bool(); isBool {
-				value, ok = string(v), true
-			} else if _, isInt := v.Int(); isInt && !ok {
-				value, ok = string(v), true
+// The types of the values of tags.
+const (
+	textual = iota
+	literal // a boolean or an integer
+	floating
+)
+
+// jaegerTag is a tag with a text, boolean or number.
+type jaegerTag struct {
+	key, value []byte
+	kind       int
+}
+
+// jaegerTags iterates over tags as Jaeger's API lists them, {"key", "type", "value"}; as its
+// indices of Elasticsearch do, where all values are texts beside their types; and as
+// these have them as fields, {"span@kind": "server"}, with the dots of keys replaced.
+func jaegerTags(v jsonvalue.Value) func(func(jaegerTag) bool) {
+	return func(yield func(jaegerTag) bool) {
+		for e := range v.Elements() {
+			var t jaegerTag
+			var value jsonvalue.Value
+			var named []byte
+			for key, m := range e.Fields() {
+				switch string(key) {
+				case "key":
+					t.key = m.Raw()
+				case "value":
+					value = m
+				case "type":
+					named = m.Raw()
+				}
+			}
+			if t.read(value, named) && !yield(t) {
+				return
+			}
+		}
+		for key, value := range v.Fields() {
+			t := jaegerTag{key: bytes.ReplaceAll(key, []byte("@"), []byte("."))}
+			if t.read(value, nil) && !yield(t) {
+				return
 			}
 		}
 	}
-	return key, value, ok
 }
 
-// jaegerSpan packs or rejects one span.
-func jaegerSpan(v jsonvalue.Value, processes map[string]*collector.Resource, cache *collector.ResourceCache, p *collector.Packer) {
+// read takes a value, whose type may be named; ok is false for one that is not read.
+func (t *jaegerTag) read(value jsonvalue.Value, named []byte) (ok bool) {
+	if len(value) == 0 {
+		return false
+	}
+	switch c := value[0]; {
+	case c == '"':
+		t.value, t.kind = value.Raw(), textual
+		switch string(named) {
+		case "bool", "int64":
+			t.kind = literal
+		case "float64":
+			t.kind = floating
+		}
+	case c == 't' || c == 'f':
+		t.value, t.kind = value, literal
+	case c == '-' || c >= '0' && c <= '9':
+		t.value, t.kind = value, literal
+		if _, isInt := value.Int(); !isInt {
+			t.kind = floating
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// apply takes what a tag says of its span.
+func (t *jaegerTag) apply(s *trimtab.Span, peer *collector.Peer) {
+	switch {
+	case t.kind == literal && collector.NamesPeer(t.key):
+		peer.TakeLiteral(t.key, string(t.value))
+	case t.kind == floating:
+		if f, err := strconv.ParseFloat(string(t.value), 64); err == nil {
+			peer.TakeDecimal(t.key, f)
+		}
+	default:
+		collector.ApplyJaegerTag(s, peer, t.key, t.value)
+	}
+}
+
+// jaegerSpanOf packs or rejects one span. Its process is one of those, or stands in it.
+func jaegerSpanOf(v jsonvalue.Value, processes map[string]*collector.Resource, cache *collector.ResourceCache, p *collector.Packer) {
 	s, peer := trimtab.Span{Adjusted: 1}, p.Peer()
 	var references, process jsonvalue.Value
 	var duration int64
 	timed, lasted, ids := false, false, [3]bool{false, false, true}
 	resource := (*collector.Resource)(nil)
-	for key, m := range v.Members() {
-		switch key {
+	for key, m := range v.Fields() {
+		switch string(key) {
 		case "traceID":
 			ids[0] = jaegerID(m, s.TraceID[:])
 		case "spanID":
@@ -93,18 +159,12 @@ func jaegerSpan(v jsonvalue.Value, processes map[string]*collector.Resource, cac
 		case "duration":
 			duration, lasted = m.Thousandfold()
 		case "processID":
-			id, _ := m.Text()
-			resource = processes[id]
+			resource = processes[string(m.Raw())]
 		case "process":
 			process = m
-		case "tags":
-			for tag := range m.Elements() {
-				key, value, ok := jaegerTag(tag)
-				if _, isText := tag.Member("value").Text(); ok && !isText && collector.NamesPeer([]byte(key)) {
-					peer.TakeLiteral([]byte(key), value)
-				} else if ok {
-					collector.ApplyJaegerTag(&s, peer, []byte(key), []byte(value))
-				}
+		case "tags", "tag":
+			for t := range jaegerTags(m) {
+				t.apply(&s, peer)
 			}
 		}
 	}
@@ -122,28 +182,36 @@ func jaegerSpan(v jsonvalue.Value, processes map[string]*collector.Resource, cac
 	case !ids[2] || !jaegerParent(references, &s):
 		p.Reject(collector.BadParentID)
 	default:
+		peer.Weigh(&s)
 		p.SetResource(resource)
 		p.AddCall(&s, peer.Name())
 	}
 }
 
 func jaegerID(v jsonvalue.Value, out []byte) (ok bool) {
-	text, ok := v.Text()
-	return ok && collector.ReadPaddedID(out, text)
+	return len(v) > 0 && v[0] == '"' && collector.ReadPaddedID(out, v.Raw())
+}
+
+// sameTrace reports whether two ids are of one trace: one of them may have its lower half
+// alone.
+func sameTrace(a, b [16]byte) bool {
+	short := [8]byte(a[:8]) == [8]byte{} || [8]byte(b[:8]) == [8]byte{}
+	return a == b || short && [8]byte(a[8:]) == [8]byte(b[8:])
 }
 
 // jaegerParent sets the parent: the first CHILD_OF in the same trace, else the
 // first FOLLOWS_FROM. ok is false when an id of a reference cannot be read.
 func jaegerParent(references jsonvalue.Value, s *trimtab.Span) (ok bool) {
-	found := ""
+	var found []byte
 	for ref := range references.Elements() {
 		var trace [16]byte
 		var id [8]byte
-		kind, readable := "", true
-		for key, m := range ref.Members() {
-			switch key {
+		var kind []byte
+		readable := true
+		for key, m := range ref.Fields() {
+			switch string(key) {
 			case "refType":
-				kind, _ = m.Text()
+				kind = m.Raw()
 			case "traceID":
 				readable = jaegerID(m, trace[:]) && readable
 			case "spanID":
@@ -153,14 +221,14 @@ func jaegerParent(references jsonvalue.Value, s *trimtab.Span) (ok bool) {
 		if !readable {
 			return false
 		}
-		if trace != s.TraceID || (kind != "CHILD_OF" && kind != "FOLLOWS_FROM") {
+		if !sameTrace(trace, s.TraceID) || (string(kind) != "CHILD_OF" && string(kind) != "FOLLOWS_FROM") {
 			continue
 		}
-		if found == "" || (found != "CHILD_OF" && kind == "CHILD_OF") {
+		if found == nil || (string(found) != "CHILD_OF" && string(kind) == "CHILD_OF") {
 			found, s.Parent = kind, id
 		}
 	}
-	if found == "FOLLOWS_FROM" {
+	if string(found) == "FOLLOWS_FROM" {
 		s.Flags |= trimtab.FlagFollowsFrom
 	}
 	return true

@@ -3,6 +3,7 @@ package spanfile
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"github.com/trimtab/trimtab"
@@ -13,9 +14,9 @@ import (
 type held struct {
 	trimtab.Span
 	sender uint32
+	// peer numbers whom it calls; 0: that is not told.
+	peer   uint32
 	zipkin bool
-	// peer is whom it calls; "": that is not told.
-	peer string
 }
 
 // sender is who sent spans.
@@ -23,9 +24,6 @@ type sender struct {
 	*collector.Resource
 	service string
 }
-
-// service returns the name of the service of a span.
-func (r *Reader) service(s *held) string { return r.senders[s.sender].service }
 
 // hold takes the spans out of frames.
 func (r *Reader) hold(frames []*trimtab.SpanFrame, zipkin bool) error {
@@ -35,63 +33,141 @@ func (r *Reader) hold(frames []*trimtab.SpanFrame, zipkin bool) error {
 		if from != last {
 			last, number = from, r.numberOf(from)
 		}
-		r.spans = append(r.spans, held{*s, number, zipkin, peer})
+		r.spans.add(held{*s, number, r.peerOf(peer), zipkin})
 	})
 }
 
 // numberOf returns the number of a sender.
 func (r *Reader) numberOf(from *collector.Resource) uint32 {
-	key := string(from.Packed())
-	if n, ok := r.numbers[key]; ok {
+	if n, ok := r.numbers[string(from.Packed())]; ok {
 		return n
 	}
 	n := uint32(len(r.senders))
-	r.numbers[key] = n
+	r.numbers[string(from.Packed())] = n
 	r.senders = append(r.senders, sender{from, from.Service()})
 	return n
+}
+
+// peerOf returns the number of a peer.
+func (r *Reader) peerOf(name string) uint32 {
+	if name == "" {
+		return 0
+	}
+	n, ok := r.peerNumbers[name]
+	if !ok {
+		r.peers = append(r.peers, name)
+		n = uint32(len(r.peers))
+		r.peerNumbers[name] = n
+	}
+	return n
+}
+
+// peerName returns the name of a peer.
+func (r *Reader) peerName(number uint32) string {
+	if number == 0 {
+		return ""
+	}
+	return r.peers[number-1]
+}
+
+// place is where a span is kept, with the lower half of its trace's id: all that a trace
+// of 64 bits has.
+type place struct {
+	low   uint64
+	index uint32
+}
+
+// groups calls f with the spans of one lower half after the other, in an order that does
+// not depend on that of the files.
+func (r *Reader) groups(f func([]held)) {
+	places := make([]place, r.spans.n)
+	for i := range places {
+		places[i] = place{binary.BigEndian.Uint64(r.spans.at(i).TraceID[8:]), uint32(i)}
+	}
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.low, b.low) })
+	var group []held
+	for i, p := range places {
+		group = append(group, *r.spans.at(int(p.index)))
+		if i == len(places)-1 || places[i+1].low != p.low {
+			f(group)
+			group = group[:0]
+		}
+	}
+}
+
+// joined returns the spans of a group as they are of all files: each once, Zipkin's with
+// ids of their own. repeated is how many were there more than once.
+func (r *Reader) joined(group []held) (spans []held, repeated int) {
+	uniteIDs(group)
+	spreadWeights(group)
+	slices.SortFunc(group, r.compare)
+	spans = slices.CompactFunc(group, func(a, b held) bool { return r.compare(a, b) == 0 })
+	repeated = len(group) - len(spans)
+	if slices.ContainsFunc(spans, func(h held) bool { return h.zipkin }) {
+		r.separate(spans)
+	}
+	return spans, repeated
 }
 
 // uniteIDs gives the spans whose trace id has 64 bits the id of 128 bits that
 // ends in these, where there is just one: a service between that knows 64 bits
 // only passes on the lower half, and the trace is the same.
-func (r *Reader) uniteIDs() {
+func uniteIDs(group []held) {
 	type half = [8]byte
-	whole := map[half][16]byte{}
-	for i := range r.spans {
-		if id := r.spans[i].TraceID; half(id[:8]) == (half{}) {
-			whole[half(id[8:])] = id
+	var whole [16]byte
+	short := false
+	for i := range group {
+		switch id := group[i].TraceID; {
+		case half(id[:8]) == half{}:
+			short = true
+		case half(whole[:8]) == half{}:
+			whole = id
+		case whole != id:
+			return // which is meant nobody knows
 		}
 	}
-	if len(whole) == 0 {
+	if !short || half(whole[:8]) == (half{}) {
 		return
 	}
-	ambiguous := map[half]bool{}
-	for i := range r.spans {
-		id := r.spans[i].TraceID
-		low := half(id[8:])
-		switch known, ok := whole[low]; {
-		case !ok || half(id[:8]) == (half{}):
-		case half(known[:8]) == (half{}):
-			whole[low] = id
-		case known != id:
-			ambiguous[low] = true
-		}
-	}
-	for i := range r.spans {
-		s := &r.spans[i]
-		if low := half(s.TraceID[8:]); half(s.TraceID[:8]) == (half{}) && !ambiguous[low] {
-			s.TraceID = whole[low]
-		}
+	for i := range group {
+		group[i].TraceID = whole
 	}
 }
 
-// order sorts the spans by trace and content, in the same way whatever file they
-// came from, and drops those that are there twice; it returns how many.
-func (r *Reader) order() (repeated int) {
-	slices.SortFunc(r.spans, r.compare)
-	n := len(r.spans)
-	r.spans = slices.CompactFunc(r.spans, func(a, b held) bool { return r.compare(a, b) == 0 })
-	return n - len(r.spans)
+// spreadWeights gives the spans of a trace of which no sampler noted how many they stand
+// for what it noted at another: Jaeger's note it at the root alone, and who keeps a trace
+// keeps all of it. It is that of the root, else the largest.
+func spreadWeights(group []held) {
+	type weight struct {
+		of   float32
+		root bool
+	}
+	var weights map[[16]byte]weight
+	missing := false
+	for i := range group {
+		s := &group[i]
+		if s.Flags&trimtab.FlagAdjusted == 0 {
+			missing = true
+			continue
+		}
+		if weights == nil {
+			weights = map[[16]byte]weight{}
+		}
+		w, root := weights[s.TraceID], s.Parent == [8]byte{}
+		if root == w.root && s.Adjusted > w.of || root && !w.root {
+			weights[s.TraceID] = weight{s.Adjusted, root}
+		}
+	}
+	if !missing || weights == nil {
+		return
+	}
+	for i := range group {
+		s := &group[i]
+		if w, ok := weights[s.TraceID]; ok && s.Flags&trimtab.FlagAdjusted == 0 {
+			s.Adjusted = w.of
+			s.Flags |= trimtab.FlagAdjusted
+		}
+	}
 }
 
 func (r *Reader) compare(a, b held) int {
@@ -102,19 +178,8 @@ func (r *Reader) compare(a, b held) int {
 		return c
 	}
 	if c := cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), cmp.Compare(a.Kind, b.Kind), bytes.Compare(a.Parent[:], b.Parent[:]),
-		cmp.Compare(a.Flags, b.Flags), cmp.Compare(a.Adjusted, b.Adjusted), cmp.Compare(a.peer, b.peer)); c != 0 || a.sender == b.sender {
+		cmp.Compare(a.Flags, b.Flags), cmp.Compare(a.Adjusted, b.Adjusted)); c != 0 || a.sender == b.sender && a.peer == b.peer {
 		return c
 	}
-	return bytes.Compare(r.senders[a.sender].Packed(), r.senders[b.sender].Packed())
-}
-
-// pack returns the spans in frames.
-func (r *Reader) pack() []*trimtab.SpanFrame {
-	p := collector.NewPacker(r.options.Partitions)
-	for i := range r.spans {
-		s := &r.spans[i]
-		p.SetResource(r.senders[s.sender].Resource)
-		p.AddCall(&s.Span, []byte(s.peer))
-	}
-	return p.Frames()
+	return cmp.Or(cmp.Compare(r.peerName(a.peer), r.peerName(b.peer)), bytes.Compare(r.senders[a.sender].Packed(), r.senders[b.sender].Packed()))
 }

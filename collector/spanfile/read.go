@@ -1,9 +1,6 @@
 package spanfile
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +8,6 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector"
-	"github.com/trimtab/trimtab/collector/internal/jsonvalue"
-	"github.com/trimtab/trimtab/collector/otlp"
-	"github.com/trimtab/trimtab/collector/zipkin"
 )
 
 // Format is what a file was written in.
@@ -28,8 +22,11 @@ const (
 
 // Options bound what is read and say how it is cut. The zero value is usable.
 type Options struct {
-	// MaxBytes bounds the decompressed file; 0: 1 GiB.
+	// MaxBytes bounds the decompressed file, of which a part is in memory at one time;
+	// 0: 64 GiB.
 	MaxBytes int64
+	// MaxSpans bounds the spans of all files, which are held, 80 bytes each; 0: 8 million.
+	MaxSpans int
 	// Partitions is for how many analyzers the frames are; 0: 1.
 	Partitions int
 }
@@ -44,66 +41,149 @@ type Recording struct {
 	Spans    int
 	Rejected uint64
 	Repeated uint64
+	// Notes say what else was left out, and why, by file.
+	Notes []string
 }
 
 // Reader joins files: a trace may be spread over several of them, or be in more
 // than one. What it makes of them does not depend on their order.
 type Reader struct {
-	options  Options
-	formats  []Format
-	rejected uint64
-	spans    []held
-	senders  []sender
-	numbers  map[string]uint32
+	options     Options
+	formats     []Format
+	notes       []string
+	rejected    uint64
+	complaint   string
+	spans       store
+	senders     []sender
+	numbers     map[string]uint32
+	peers       []string
+	peerNumbers map[string]uint32
 }
 
 // NewReader returns a reader of nothing so far.
 func NewReader(o Options) *Reader {
 	if o.MaxBytes == 0 {
-		o.MaxBytes = 1 << 30
+		o.MaxBytes = 64 << 30
 	}
-	return &Reader{options: o, numbers: map[string]uint32{}}
+	if o.MaxSpans == 0 {
+		o.MaxSpans = 8_000_000
+	}
+	return &Reader{options: o, numbers: map[string]uint32{}, peerNumbers: map[string]uint32{}}
 }
 
-// Open reads the file at path. Errors name it.
+// Open reads the file at path. Errors and notes name it.
 func (r *Reader) Open(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("open recording: %w", err)
 	}
 	defer f.Close()
+	known := len(r.notes)
 	if err := r.Read(f); err != nil {
 		return fmt.Errorf("read recording %s: %w", path, err)
+	}
+	for i, note := range r.notes[known:] {
+		r.notes[known+i] = path + ": " + note
 	}
 	return nil
 }
 
-// Read reads all of in. Input that is none of the formats is ErrInvalid.
+// Read reads all of in. Input that is none of the formats is ErrInvalid; nothing is then
+// taken of it.
 func (r *Reader) Read(in io.Reader) error {
-	doc, err := load(in, r.options.MaxBytes)
+	had, rejected := r.spans.n, r.rejected
+	r.complaint = ""
+	d := &decoder{reader: r, packer: collector.NewPacker(1)}
+	err := d.file(in)
+	if err == nil {
+		err = d.release(true)
+	}
+	if err == nil && r.spans.n == had && r.rejected > rejected {
+		err = trimtab.Invalidf("%s", r.complaint)
+	}
 	if err != nil {
+		r.spans.cut(had)
+		r.rejected = rejected
 		return err
 	}
-	p := collector.NewPacker(1)
-	format, err := decode(doc, p)
-	if err != nil {
-		return err
-	}
-	if p.Spans() == 0 && p.Rejected() > 0 {
-		return trimtab.Invalidf("%s", p.Complaint())
-	}
-	r.formats = append(r.formats, format)
-	r.rejected += p.Rejected()
-	return r.hold(p.Frames(), format == Zipkin)
+	r.formats = append(r.formats, d.formats...)
+	r.notes = append(r.notes, d.notes...)
+	return nil
 }
+
+// file reads a file of any form.
+func (d *decoder) file(in io.Reader) error {
+	unpacked, done, err := unpack(in)
+	defer done()
+	if err != nil {
+		return err
+	}
+	if head, _ := unpacked.Peek(8); isMessages(head) {
+		return d.messages(unpacked)
+	}
+	if head, _ := unpacked.Peek(512); isProtobuf(head) {
+		return d.protobuf(unpacked)
+	} else if what := strange(head); what != "" {
+		return trimtab.Invalidf("this is %s", what)
+	}
+	plain, err := utf8Of(unpacked)
+	if err != nil {
+		return err
+	}
+	d.text = newText(plain, d.reader.options.MaxBytes)
+	if _, err := d.peek(); err != nil && !errors.Is(err, io.EOF) {
+		return d.cut(err)
+	}
+	if d.inLines() {
+		return d.lines()
+	}
+	return d.documents()
+}
+
+// Spans returns how many spans are held, those that are there more than once included.
+func (r *Reader) Spans() int { return r.spans.n }
 
 // Recording returns the spans of all files. The reader is then done.
 func (r *Reader) Recording() *Recording {
-	r.uniteIDs()
-	out := &Recording{Formats: r.formats, Rejected: r.rejected, Repeated: uint64(r.order())}
-	r.separate()
-	out.Spans, out.Frames = len(r.spans), r.pack()
+	p := collector.NewPacker(r.options.Partitions)
+	out := r.each(func(spans []held, _ bool) { r.pack(spans, p) })
+	out.Frames = p.Frames()
 	return out
+}
+
+// Frames calls f with the spans of some traces after the other, all spans of a trace in one
+// call, and says what there was besides. The frames are valid during the call.
+func (r *Reader) Frames(f func([]*trimtab.SpanFrame)) *Recording {
+	p := collector.NewPacker(r.options.Partitions)
+	return r.each(func(spans []held, last bool) {
+		if r.pack(spans, p); last || p.Spans() >= heldBack {
+			f(p.Frames())
+			p.Reset()
+		}
+	})
+}
+
+// each calls f with the spans of one trace after the other, and says whether it is the last.
+func (r *Reader) each(f func(spans []held, last bool)) *Recording {
+	out := &Recording{Formats: r.formats, Rejected: r.rejected, Notes: r.notes}
+	seen := 0
+	r.groups(func(group []held) {
+		seen += len(group)
+		spans, repeated := r.joined(group)
+		out.Spans += len(spans)
+		out.Repeated += uint64(repeated)
+		f(spans, seen == r.spans.n)
+	})
+	return out
+}
+
+// pack puts spans into frames.
+func (r *Reader) pack(spans []held, p *collector.Packer) {
+	for i := range spans {
+		s := &spans[i]
+		p.SetResource(r.senders[s.sender].Resource)
+		p.AddCall(&s.Span, []byte(r.peerName(s.peer)))
+	}
 }
 
 // Open reads one file.
@@ -113,65 +193,4 @@ func Open(path string, o Options) (*Recording, error) {
 		return nil, err
 	}
 	return r.Recording(), nil
-}
-
-// load returns the decompressed input.
-func load(in io.Reader, limit int64) ([]byte, error) {
-	buffered := bufio.NewReader(in)
-	in = buffered
-	if magic, _ := buffered.Peek(2); string(magic) == "\x1f\x8b" {
-		z, err := gzip.NewReader(buffered)
-		if err != nil {
-			return nil, fmt.Errorf("decompress: %w: %w", trimtab.ErrInvalid, err)
-		}
-		in = z
-	}
-	doc, err := io.ReadAll(io.LimitReader(in, limit+1))
-	switch {
-	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fmt.Errorf("decompress: %w: %w", trimtab.ErrInvalid, err)
-	case err != nil:
-		return nil, fmt.Errorf("read: %w", err)
-	case int64(len(doc)) > limit:
-		return nil, trimtab.Invalidf("more than %d bytes", limit)
-	}
-	return doc, nil
-}
-
-// decode finds the format of doc and packs its spans.
-func decode(doc []byte, p *collector.Packer) (Format, error) {
-	v, err := jsonvalue.Parse(doc)
-	switch {
-	case err != nil:
-		return OTLP, decodeLines(doc, p, err)
-	case v.IsArray():
-		return Zipkin, zipkin.ScanJSON(doc, &collector.ResourceCache{}, p)
-	case v.Member("data").IsArray():
-		return Jaeger, decodeJaeger(v, p)
-	case otlp.IsRequest(v):
-		return OTLP, otlp.ScanJSON(doc, &collector.ResourceCache{}, p)
-	}
-	return "", trimtab.Invalidf("neither Jaeger's, Zipkin's nor OTLP's JSON")
-}
-
-// decodeLines reads one OTLP request a line; cause is why doc is no single one.
-func decodeLines(doc []byte, p *collector.Packer, cause error) error {
-	var cache collector.ResourceCache
-	n, read := 0, 0
-	for line := range bytes.Lines(doc) {
-		if n++; len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		if err := otlp.ScanJSON(line, &cache, p); err != nil {
-			if read == 0 {
-				return cause
-			}
-			return fmt.Errorf("line %d: %w", n, err)
-		}
-		read++
-	}
-	if read == 0 {
-		return cause
-	}
-	return nil
 }

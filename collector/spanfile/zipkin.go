@@ -33,10 +33,10 @@ type family struct {
 
 // separate gives each of Zipkin's spans an id of its own, and children the
 // right parent.
-func (r *Reader) separate() {
+func (r *Reader) separate(spans []held) {
 	families := map[zipkinID]*family{}
-	for i := range r.spans {
-		s := &r.spans[i]
+	for i := range spans {
+		s := &spans[i]
 		if !s.zipkin {
 			continue
 		}
@@ -47,37 +47,38 @@ func (r *Reader) separate() {
 		families[id].members = append(families[id].members, i)
 	}
 	for _, f := range families {
-		r.settle(f)
+		r.settle(spans, f)
 	}
 	// A child finds its parent by the id as it came, so all parents are found
 	// before any id changes.
 	parents := map[int]int{}
-	for i := range r.spans {
-		s := &r.spans[i]
+	for i := range spans {
+		s := &spans[i]
 		if f := families[zipkinID{s.TraceID, s.Parent}]; s.zipkin && f != nil {
-			parents[i] = f.parentFor(r.service(s))
+			parents[i] = f.parentFor(r.senders[s.sender].service)
 		}
 	}
 	for _, f := range families {
-		r.rename(f, parents)
+		rename(spans, f, parents)
 	}
 	for i, parent := range parents {
-		r.spans[i].Parent = r.spans[parent].SpanID
+		spans[i].Parent = spans[parent].SpanID
 	}
 }
 
 // settle puts the members in order and notes who is whose parent: the first
 // server of a service, else the first member of it.
-func (r *Reader) settle(f *family) {
+func (r *Reader) settle(spans []held, f *family) {
+	service := func(i int) string { return r.senders[spans[i].sender].service }
 	late := func(i int) int {
-		if server(&r.spans[i].Span) {
+		if server(&spans[i].Span) {
 			return 1
 		}
 		return 0
 	}
 	slices.SortStableFunc(f.members, func(a, b int) int {
-		x, y := &r.spans[a], &r.spans[b]
-		return cmp.Or(cmp.Compare(late(a), late(b)), cmp.Compare(r.service(x), r.service(y)), cmp.Compare(x.Start, y.Start), cmp.Compare(x.End, y.End))
+		x, y := &spans[a], &spans[b]
+		return cmp.Or(cmp.Compare(late(a), late(b)), cmp.Compare(service(a), service(b)), cmp.Compare(x.Start, y.Start), cmp.Compare(x.End, y.End))
 	})
 	f.other = f.members[0]
 	if len(f.members) == 1 {
@@ -85,9 +86,9 @@ func (r *Reader) settle(f *family) {
 	}
 	f.parents = map[string]int{}
 	for _, i := range f.members {
-		known, found := f.parents[r.service(&r.spans[i])]
+		known, found := f.parents[service(i)]
 		if !found || late(i) > late(known) {
-			f.parents[r.service(&r.spans[i])] = i
+			f.parents[service(i)] = i
 		}
 		if late(i) > late(f.other) {
 			f.other = i
@@ -105,12 +106,12 @@ func (f *family) parentFor(service string) int {
 
 // rename gives all members but the first a new id; servers become children of
 // a client that is the first.
-func (r *Reader) rename(f *family, parents map[int]int) {
+func rename(spans []held, f *family, parents map[int]int) {
 	first := f.members[0]
-	shared := r.spans[first].SpanID
+	shared := spans[first].SpanID
 	for n, i := range f.members[1:] {
-		r.spans[i].SpanID = derive(shared, uint64(n+1))
-		if server(&r.spans[i].Span) && !server(&r.spans[first].Span) {
+		spans[i].SpanID = derive(shared, uint64(n+1))
+		if server(&spans[i].Span) && !server(&spans[first].Span) {
 			parents[i] = first
 		}
 	}

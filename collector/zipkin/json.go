@@ -1,8 +1,10 @@
 package zipkin
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector"
@@ -42,9 +44,22 @@ func ScanJSON(b []byte, cache *collector.ResourceCache, p *collector.Packer) err
 	return nil
 }
 
+// ScanElement packs or rejects one span, of version 2 or 1 of the format. Where v is no
+// object the error is ErrInvalid.
+func ScanElement(v jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
+	err := scanElement(v, cache, p)
+	if errors.Is(err, errOld) {
+		return scanVersion1(v, cache, p)
+	}
+	return err
+}
+
+// errOld is the cause of errVersion1.
+var errOld = errors.New("this is version 1, which has annotations with endpoints: send version 2")
+
 // errVersion1 is for spans of version 1.
 func errVersion1() error {
-	return trimtab.Invalidf("read Zipkin spans: this is version 1, which has annotations with endpoints: send version 2")
+	return fmt.Errorf("read Zipkin spans: %w: %w", errOld, trimtab.ErrInvalid)
 }
 
 // scanElement packs or rejects one span.
@@ -54,8 +69,8 @@ func scanElement(v jsonvalue.Value, cache *collector.ResourceCache, p *collector
 	}
 	s := span{peer: p.Peer()}
 	var trace, id, parent jsonvalue.Value
-	for key, m := range v.Members() {
-		switch key {
+	for key, m := range v.Fields() {
+		switch string(key) {
 		case "traceId":
 			trace = m
 		case "id":
@@ -63,23 +78,21 @@ func scanElement(v jsonvalue.Value, cache *collector.ResourceCache, p *collector
 		case "parentId":
 			parent = m
 		case "kind":
-			kind, _ := m.Text()
-			s.Kind = collector.KindNamed(strings.ToLower(kind))
+			s.Kind = collector.KindNamed(bytes.ToLower(m.Raw()))
 		case "timestamp":
 			s.Start, s.timed = m.Thousandfold()
 		case "duration":
 			s.duration, s.lasted = m.Thousandfold()
 		case "localEndpoint":
-			name, _ := m.Member("serviceName").Text()
-			s.service = []byte(name)
+			s.service = m.Member("serviceName").Raw()
 		case "remoteEndpoint":
 			s.takeRemote(m)
 		case "shared":
 			s.shared, _ = m.Bool()
 		case "tags":
-			for key, value := range m.Members() {
-				if text, ok := value.Text(); ok {
-					s.tag([]byte(key), []byte(text))
+			for key, value := range m.Fields() {
+				if text := value.Raw(); text != nil {
+					s.tag(key, text)
 				}
 			}
 		case "binaryAnnotations":
@@ -127,6 +140,5 @@ func (s *span) takeRemote(endpoint jsonvalue.Value) {
 }
 
 func readID(out []byte, v jsonvalue.Value) bool {
-	text, ok := v.Text()
-	return ok && collector.ReadPaddedID(out, text)
+	return len(v) > 0 && v[0] == '"' && collector.ReadPaddedID(out, v.Raw())
 }

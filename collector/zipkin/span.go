@@ -47,6 +47,7 @@ func (s *span) pack(cache *collector.ResourceCache, p *collector.Packer) {
 		s.Flags |= trimtab.FlagError
 	}
 	collector.ApplyTraceState(s.state, &s.Span)
+	s.peer.Weigh(&s.Span)
 	if s.timed && s.lasted {
 		s.End = collector.AddTimes(s.Start, s.duration)
 	}

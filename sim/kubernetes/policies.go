@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -55,6 +56,9 @@ func (t *Target) metric(p *place, r, before *report) autoscale.Metric {
 	if t.Type == autoscale.External || t.Type == autoscale.Value {
 		m.Sum = &total
 	}
+	if t.Type == autoscale.Value && len(p.pods) == 0 {
+		m.Type = autoscale.External // of no pods, the ratio itself is the number
+	}
 	for range r.ready {
 		each := total / float64(r.ready)
 		if !t.Load {
@@ -78,19 +82,41 @@ func (k *kedas) act(w *world, seen []report) {
 	}
 	for i, p := range w.places {
 		words, c := k.words(p), &k.of[i]
-		c.Min, c.Max, c.Behavior, c.Idle, c.Cooldown, c.PollingInterval = words.Min, words.Max, words.Behavior, words.Idle, words.Cooldown, words.PollingInterval
+		c.Min, c.Max, c.Behavior, c.Idle, c.PollingInterval = words.Min, words.Max, words.Behavior, words.Idle, words.PollingInterval
+		if !slices.ContainsFunc(words.Targets, func(t Target) bool { return t.Load || t.Within != nil }) {
+			c.Idle = nil // of triggers on cpu alone KEDA counts one as active at all times
+		}
+		if words.Cooldown != nil {
+			c.Cooldown = max(*words.Cooldown, 1) // 0 there is the default
+		}
 		var triggers []autoscale.Trigger
 		for _, t := range words.Targets {
-			m := t.metric(p, &seen[i], &k.before[i])
-			trigger := autoscale.Trigger{Threshold: t.Value, Activation: t.Activation, Sum: m.Sum}
-			if !t.Load {
-				trigger.Resource = &m
-			}
-			triggers = append(triggers, trigger)
+			triggers = append(triggers, t.trigger(p, &seen[i], &k.before[i], w.clock()))
 		}
 		p.scale(c.Step(now(w.second), len(p.pods), triggers), p.request, w.scored())
 	}
 	k.before = seen
+}
+
+// trigger is what KEDA reads of a target. Of the type Value, the sum over the threshold is
+// times the ready pods: as many as at the n-th part of the threshold each.
+func (t *Target) trigger(p *place, r, before *report, at time.Time) autoscale.Trigger {
+	if t.Within != nil {
+		sum := 0.0
+		if t.Within(at) {
+			sum = t.Value
+		}
+		return autoscale.Trigger{Threshold: 1, Sum: &sum}
+	}
+	m := t.metric(p, r, before)
+	out := autoscale.Trigger{Threshold: t.Value, Activation: t.Activation, Sum: m.Sum}
+	switch {
+	case !t.Load:
+		out.Resource = &m
+	case t.Type == autoscale.Value && r.ready > 0:
+		out.Threshold /= float64(r.ready)
+	}
+	return out
 }
 
 // vpas has a VPA for each service, whose number of pods nobody changes.

@@ -214,6 +214,7 @@ func (x *Replay) world() *world {
 		w.pool = math.Inf(1)
 	}
 	from, _ := x.Bounds()
+	w.begins = from
 	for i := range x.Workloads {
 		r := &x.Workloads[i]
 		t := truth{load: r.loads(from, x.Interval), shares: r.Shares}

@@ -73,6 +73,59 @@ func TestTheWordsOfAnHPAAreFollowedInAReplay(t *testing.T) {
 	}
 }
 
+func TestAnHPAOfASumScalesToNoPodAndBack(t *testing.T) {
+	for _, kind := range []string{autoscale.Value, autoscale.External} {
+		r := shop(90, func(minute int) float64 {
+			if minute > 20 && minute < 60 {
+				return 0
+			}
+			return 150
+		})
+		r.HPA.Min, r.HPA.Targets = 0, []Target{{Type: kind, Load: true, Value: 50}}
+		got := replayed(t, Replay{Run: []string{HPA}, Workloads: []Recorded{r}})[0].Workloads[0]
+		if got.Course[50] != 0 || got.Course[80] < 3 {
+			t.Errorf("%s: %v cores without load and %v with it, want 0 and 3 or more", kind, got.Course[50], got.Course[80])
+		}
+	}
+}
+
+func TestTheWordsOfKEDAAreFollowedInAReplay(t *testing.T) {
+	idle := func(minute int) float64 {
+		if minute > 20 {
+			return 0
+		}
+		return 100
+	}
+	zero, long := time.Duration(0), time.Hour
+	for cooldown, want := range map[*time.Duration]float64{nil: 0, &zero: 0, &long: 1} {
+		r := shop(60, idle)
+		r.KEDA.Min, r.KEDA.Cooldown = 0, cooldown
+		got := replayed(t, Replay{Run: []string{KEDA}, Workloads: []Recorded{r}})[0].Workloads[0]
+		if got.Course[55] != want || (cooldown == &zero) != (got.Course[24] == 0) {
+			t.Errorf("cooldown %v: %v cores 4 minutes later, %v at the end, want %v", cooldown, got.Course[24], got.Course[55], want)
+		}
+	}
+	r := shop(60, func(int) float64 { return 100 })
+	r.KEDA.Targets = []Target{{Type: autoscale.External, Load: true, Value: 1000}, {Type: autoscale.External, Value: 5, Within: func(at time.Time) bool { return at.Minute() < 20 || at.Minute() >= 40 }}}
+	got := replayed(t, Replay{Run: []string{KEDA}, Workloads: []Recorded{r}})[0].Workloads[0]
+	if got.Course[10] != 5 || got.Course[35] != 1 || got.Course[50] != 5 {
+		t.Errorf("by the clock: %v, %v, %v cores, want 5, 1, 5", got.Course[10], got.Course[35], got.Course[50])
+	}
+	none := 0
+	r = shop(60, idle)
+	r.KEDA.Min, r.KEDA.Idle, r.KEDA.Cooldown, r.KEDA.Targets = 1, &none, &zero, []Target{{Type: autoscale.Utilization, Value: 60}}
+	if got := replayed(t, Replay{Run: []string{KEDA}, Workloads: []Recorded{r}})[0].Workloads[0]; got.Course[55] != 1 {
+		t.Errorf("CPU alone: %v cores without load, want 1", got.Course[55])
+	}
+	// Of the type Value the sum over the threshold is times the pods: it grows until the sum is
+	// at the threshold, whatever the number.
+	r = shop(60, func(int) float64 { return 100 })
+	r.KEDA.Max, r.KEDA.Targets = 9, []Target{{Type: autoscale.Value, Load: true, Value: 50}}
+	if got := replayed(t, Replay{Run: []string{KEDA}, Workloads: []Recorded{r}})[0].Workloads[0]; got.Course[50] != 9 {
+		t.Errorf("a Value of half of the load: %v cores, want the most", got.Course[50])
+	}
+}
+
 func TestAVPAThatEvictsKeepsHalfOfThePodsAndOneThatAdvisesChangesNothing(t *testing.T) {
 	r := shop(60, func(int) float64 { return 190 })
 	for words, resizes := range map[VPAWords]bool{{}: false, {Recreate: true}: true, {InPlace: true}: true, {InPlace: true, MinReplicas: 3}: false, {InPlace: true, Min: 1, Max: 1}: false} {

@@ -16,6 +16,8 @@ type Target struct {
 	// Value is percent of the request, cores, or requests per second: of each pod, but
 	// for the type Value. Activation is KEDA's.
 	Value, Activation float64
+	// Within is set of KEDA's trigger cron: Value pods are asked for while it holds.
+	Within func(time.Time) bool
 }
 
 // HPAWords are those of a HorizontalPodAutoscaler.
@@ -28,15 +30,19 @@ type HPAWords struct {
 // KEDAWords are those of a ScaledObject.
 type KEDAWords struct {
 	HPAWords
-	// Idle is idleReplicaCount; nil: none. Others that are 0 are KEDA's defaults.
-	Idle                      *int
-	Cooldown, PollingInterval time.Duration
+	// Idle is idleReplicaCount; nil: none. Cooldown is cooldownPeriod; nil: KEDA's
+	// default. A PollingInterval of 0 is KEDA's.
+	Idle            *int
+	Cooldown        *time.Duration
+	PollingInterval time.Duration
 }
 
 // VPAWords are those of a VerticalPodAutoscaler. Neither InPlace nor Recreate: it only
 // advises.
 type VPAWords struct {
 	InPlace, Recreate bool
+	// LeavesCPU tells that it is so since the object controls memory alone.
+	LeavesCPU bool
 	// Min and Max are minAllowed and maxAllowed in cores; 0: none.
 	Min, Max float64
 	// MinReplicas is with how few pods nothing is changed.

@@ -111,6 +111,8 @@ type world struct {
 	places []*place
 	pool   float64
 	second int
+	// begins is when second 0 is.
+	begins time.Time
 	// from is the second from which on it is scored.
 	from int
 }
@@ -359,6 +361,9 @@ func (p *place) takes() float64 { return p.Startup * math.Exp(0.15*p.rng.NormFlo
 
 // scored reports whether it counts what is done now.
 func (w *world) scored() bool { return w.second >= w.from }
+
+// clock is the time that it is.
+func (w *world) clock() time.Time { return w.begins.Add(time.Duration(w.second) * time.Second) }
 
 func order(p *pod) float64 {
 	if p.pending {

@@ -47,12 +47,24 @@ func (v Value) Absent() bool { return len(v) == 0 || v[0] == 'n' }
 // Members iterates over an object; anything else has none.
 func (v Value) Members() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
+		for key, m := range v.Fields() {
+			if !yield(string(key), m) {
+				return
+			}
+		}
+	}
+}
+
+// Fields is Members with keys that are parts of v, where they have no escapes, so
+// that a reader that compares them builds nothing.
+func (v Value) Fields() iter.Seq2[[]byte, Value] {
+	return func(yield func([]byte, Value) bool) {
 		if !v.IsObject() {
 			return
 		}
 		for at := space(v, 1); v[at] != '}'; {
 			end := skip(v, at)
-			key, _ := v[at:end].Text()
+			key := v[at:end].Raw()
 			at = space(v, space(v, end)+1) // behind the colon
 			end = skip(v, at)
 			if !yield(key, v[at:end]) {
@@ -85,8 +97,8 @@ func (v Value) Elements() iter.Seq[Value] {
 
 // Member returns the last member of that name, or an absent value.
 func (v Value) Member(name string) (found Value) {
-	for key, m := range v.Members() {
-		if key == name {
+	for key, m := range v.Fields() {
+		if string(key) == name {
 			found = m
 		}
 	}
@@ -103,6 +115,19 @@ func (v Value) Text() (text string, ok bool) {
 		return string(inner), true
 	}
 	return v.unescape()
+}
+
+// Raw returns a string's content as Text does, as a part of v where it has no escapes;
+// nil when v is no string.
+func (v Value) Raw() []byte {
+	if len(v) < 2 || v[0] != '"' {
+		return nil
+	}
+	if inner := v[1 : len(v)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return inner
+	}
+	text, _ := v.unescape()
+	return []byte(text)
 }
 
 // unescape is apart from Text, whose result would live on the heap with it.
@@ -138,6 +163,9 @@ func (v Value) Int() (n int64, ok bool) {
 	}
 	return int64(f), true
 }
+
+// Number is the text of a number, with or without quotes; of anything else it is none.
+func (v Value) Number() string { return v.digits() }
 
 // digits is the text of a number, with or without quotes.
 func (v Value) digits() string {
@@ -246,16 +274,7 @@ func skip(v Value, at int) int {
 
 // skipText returns the offset behind the string at v[at].
 func skipText(v Value, at int) int {
-	for at++; ; {
-		n := bytes.IndexByte(v[at:], '"')
-		at += n
-		escapes := 0
-		for v[at-1-escapes] == '\\' {
-			escapes++
-		}
-		at++
-		if escapes%2 == 0 {
-			return at
-		}
+	for at = special(v, at+1); v[at] != '"'; at = special(v, at+2) { // a backslash
 	}
+	return at + 1
 }

@@ -1,0 +1,392 @@
+package spanfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector"
+	"github.com/trimtab/trimtab/collector/internal/jsonvalue"
+	"github.com/trimtab/trimtab/collector/otlp"
+	"github.com/trimtab/trimtab/collector/zipkin"
+)
+
+const (
+	// maxLevels is how deep what holds spans may itself be held.
+	maxLevels = 8
+	// heldBack is after how many spans a packer is emptied.
+	heldBack = 4096
+	// window is how long an element of OTLP may be to be read in one piece.
+	window = 1 << 20
+)
+
+// decoder reads one file.
+type decoder struct {
+	*text
+	reader *Reader
+	packer *collector.Packer
+	// jaeger, otlp and zipkin know the senders of the file.
+	jaeger, otlp, zipkin collector.ResourceCache
+	format               Format
+	// formats are all that the file has.
+	formats []Format
+	level   int
+	notes   []string
+}
+
+// errAlien is for what is no format that is read; it says what it is.
+type errAlien struct{ error }
+
+// Unwrap returns the cause.
+func (e errAlien) Unwrap() error { return e.error }
+
+// alien says what the file has at a place, that is no span.
+func (d *decoder) alien(ahead int, what string) error {
+	return errAlien{d.place(ahead, "this is "+what)}
+}
+
+// is notes the format of what is read next: what the ids of spans mean depends on it.
+func (d *decoder) is(f Format) error {
+	if d.format == f {
+		return nil
+	}
+	err := d.release(true)
+	d.format = f
+	if !slices.Contains(d.formats, f) {
+		d.formats = append(d.formats, f)
+	}
+	return err
+}
+
+// documents reads what stands in a file, one document after the other. The last one may be
+// cut where there are others.
+func (d *decoder) documents() error {
+	for whole := 0; ; whole++ {
+		switch _, err := d.peek(); {
+		case errors.Is(err, io.EOF) && whole > 0:
+			return nil
+		case errors.Is(err, io.EOF):
+			return d.place(0, "the file is empty")
+		case err != nil:
+			return d.cut(err)
+		}
+		if err := d.release(true); err != nil {
+			return err
+		}
+		mark, rejected := d.reader.spans.n, d.reader.rejected
+		err := d.document()
+		switch {
+		case err != nil && isCut(err) && whole > 0:
+			d.packer.Reset()
+			d.reader.spans.cut(mark)
+			d.reader.rejected = rejected
+			d.notes = append(d.notes, fmt.Sprintf("the last of %d documents is passed over: %s", whole+1, reasonOf(err)))
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// isCut reports whether what is wrong is that the rest is missing.
+func isCut(err error) bool { return errors.Is(err, errCut) || errors.Is(err, io.ErrUnexpectedEOF) }
+
+// document reads one document, or an element of a list of any kind of them.
+func (d *decoder) document() error {
+	c, err := d.peek()
+	if err != nil {
+		return d.cut(err)
+	}
+	if d.level++; d.level > maxLevels {
+		return d.place(0, fmt.Sprintf("lists and objects that hold spans are nested more than %d deep", maxLevels))
+	}
+	defer func() { d.level-- }()
+	switch c {
+	case '{':
+		return d.object()
+	case '[':
+		return d.elements(d.document)
+	}
+	if what := strange(d.buf[d.at:]); what != "" {
+		return d.alien(0, what)
+	}
+	if c == '"' && d.level > 1 {
+		return d.alien(0, "a list of names, which has no spans")
+	}
+	return d.place(0, fmt.Sprintf("neither an object nor a list of JSON begins with %.40q", d.buf[d.at:min(len(d.buf), d.at+40)]))
+}
+
+// object reads an object of any kind.
+func (d *decoder) object() error {
+	for {
+		k, n, err := shape(d.buf[d.at:], true)
+		switch {
+		case err != nil:
+			if err = d.goOn(err); err != nil {
+				return err
+			}
+		case k == container:
+			return d.contained()
+		default:
+			return d.whole(k, n)
+		}
+	}
+}
+
+// whole reads an object that is in memory, and goes on behind it.
+func (d *decoder) whole(k kind, n int) error {
+	if err := d.leaf(k, jsonvalue.Value(d.buf[d.at:d.at+n:d.at+n])); err != nil {
+		return err
+	}
+	d.advance(n)
+	return d.release(false)
+}
+
+// leaf reads an object that is in memory.
+func (d *decoder) leaf(k kind, v jsonvalue.Value) error {
+	switch k {
+	case idle:
+		return nil
+	case jaegerTrace:
+		return d.jaegerTrace(v)
+	case jaegerSpan:
+		if err := d.is(Jaeger); err != nil {
+			return err
+		}
+		jaegerSpanOf(v, nil, &d.jaeger, d.packer)
+		return nil
+	case zipkinSpan:
+		if err := d.is(Zipkin); err != nil {
+			return err
+		}
+		return d.placed(zipkin.ScanElement(v, &d.zipkin, d.packer))
+	case resourceSpans:
+		if err := d.is(OTLP); err != nil {
+			return err
+		}
+		return d.placed(otlp.ScanResourceSpansJSON(v, &d.otlp, d.packer))
+	case packed:
+		return d.unwrap(v)
+	}
+	return d.alien(0, nameOf(v))
+}
+
+// jaegerTrace reads a trace in Jaeger's form.
+func (d *decoder) jaegerTrace(v jsonvalue.Value) error {
+	var spans, processes jsonvalue.Value
+	for key, m := range v.Fields() {
+		switch string(key) {
+		case "spans":
+			spans = m
+		case "processes":
+			processes = m
+		}
+	}
+	if first := firstOf(spans); first.IsObject() && processes.Absent() && first.Member("traceID").Absent() {
+		return d.alien(0, "a list of spans without Jaeger's ids: "+nameOf(first))
+	}
+	if err := d.is(Jaeger); err != nil {
+		return err
+	}
+	return d.placed(jaegerTraceOf(spans, processes, &d.jaeger, d.packer))
+}
+
+// firstOf returns the first element of a list.
+func firstOf(list jsonvalue.Value) jsonvalue.Value {
+	for e := range list.Elements() {
+		return e
+	}
+	return nil
+}
+
+// placed adds the place to what is wrong with an object.
+func (d *decoder) placed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("line %d, byte %d: %w", d.line, d.offset, err)
+}
+
+// unwrap reads what an object holds that is one document of a search engine, or one line
+// of a log.
+func (d *decoder) unwrap(v jsonvalue.Value) error {
+	if source := v.Member("_source"); source.IsObject() {
+		switch k := kindIn(source); {
+		case k == packed:
+			return d.alien(0, "a document of a search engine that holds no span")
+		case k == unknown && !source.Member("serviceName").Absent() && !source.Member("operationName").Absent():
+			return nil // Jaeger's list of services, in an index of its own
+		default:
+			return d.leaf(k, source)
+		}
+	}
+	for _, key := range []string{"log", "message", "body", "MESSAGE", "line"} {
+		line, _ := v.Member(key).Text()
+		if found := jsonIn([]byte(line)); found != nil {
+			k, n, err := shape(found, false)
+			if err == nil && k != unknown && k != packed {
+				return d.leaf(k, found[:n])
+			}
+			if k, _, err = shape(found, true); err == nil && k == container {
+				return d.inner(found)
+			}
+		}
+	}
+	return d.alien(0, nameOf(v))
+}
+
+// inner reads a document that stands within a text.
+func (d *decoder) inner(piece []byte) error {
+	outer := d.text
+	defer func() { d.text = outer }()
+	d.text = outer.within(piece)
+	return d.document()
+}
+
+// contained reads an object that holds lists.
+func (d *decoder) contained() error {
+	var before holder
+	return d.members(func(key string, first byte) error {
+		h := holderOf(key, first)
+		if h != holdsNothing && h != holdsAny {
+			if before != holdsNothing && before != h {
+				return d.place(0, fmt.Sprintf("%.40q in one object with a list of another format: two formats in one", key))
+			}
+			before = h
+		}
+		switch h {
+		case holdsOTLP:
+			if err := d.is(OTLP); err != nil {
+				return err
+			}
+			return d.elements(d.resourceSpans)
+		case holdsJaeger:
+			return d.elements(d.document)
+		case holdsAny:
+			return d.document()
+		}
+		return d.beside(key, first)
+	})
+}
+
+// beside reads what stands beside what holds spans.
+func (d *decoder) beside(key string, first byte) error {
+	v, err := d.value()
+	if err != nil {
+		return err
+	}
+	switch key {
+	case "errors", "error":
+		if text := complaintOf(v); text != "" {
+			d.notes = append(d.notes, "the store that gave the answer says: "+text)
+		}
+	case "status":
+		if text, _ := v.Text(); text == "PARTIAL" {
+			d.notes = append(d.notes, "the store that gave the answer says that the trace is partial")
+		}
+	}
+	if first == '{' || first == '[' {
+		otlp.PassOverJSON(key, v, d.packer)
+	}
+	return nil
+}
+
+// resourceSpans reads an element of OTLP: in one piece, or, where it is long, bit by bit.
+func (d *decoder) resourceSpans() error {
+	if c, err := d.peek(); err != nil {
+		return d.cut(err)
+	} else if c != '{' {
+		return d.place(0, fmt.Sprintf("unexpected %q in a list of resources with their spans", c))
+	}
+	for len(d.buf)-d.at < window {
+		n, err := jsonvalue.End(d.buf[d.at:])
+		if err == nil {
+			v := jsonvalue.Value(d.buf[d.at : d.at+n : d.at+n])
+			if err := d.placed(otlp.ScanResourceSpansJSON(v, &d.otlp, d.packer)); err != nil {
+				return err
+			}
+			d.advance(n)
+			return d.release(false)
+		}
+		if err := d.goOn(err); err != nil {
+			return err
+		}
+	}
+	return d.longResource()
+}
+
+// longResource reads a resource with more spans than are to be in memory at one time. Its
+// attributes must stand before them.
+func (d *decoder) longResource() error {
+	known := false
+	return d.members(func(key string, first byte) error {
+		switch {
+		case otlp.IsResource(key):
+			v, err := d.value()
+			if err != nil {
+				return err
+			}
+			known = true
+			return d.placed(otlp.SetResourceJSON(v, &d.otlp, d.packer))
+		case first == '[' && otlp.HoldsScopes(key):
+			if !known {
+				d.packer.SetResource(collector.NewResource(nil))
+			}
+			return d.elements(func() error {
+				return d.members(func(key string, first byte) error {
+					if key == "spans" && first == '[' {
+						return d.elements(d.otlpSpan)
+					}
+					return d.beside(key, first)
+				})
+			})
+		}
+		return d.beside(key, first)
+	})
+}
+
+// otlpSpan reads a span of a long resource.
+func (d *decoder) otlpSpan() error {
+	v, err := d.value()
+	if err != nil {
+		return err
+	}
+	if err := d.placed(otlp.ScanSpanJSON(v, d.packer)); err != nil {
+		return err
+	}
+	if d.packer.Spans() < heldBack {
+		return nil
+	}
+	resource := d.packer.Resource()
+	if err := d.release(false); err != nil {
+		return err
+	}
+	d.packer.SetResource(resource)
+	return nil
+}
+
+// release takes the spans out of the packer, at once or when they are many.
+func (d *decoder) release(all bool) error {
+	if !all && d.packer.Spans()+int(d.packer.Rejected()) < heldBack {
+		return nil
+	}
+	r := d.reader
+	if complaint := d.packer.Complaint(); complaint != "" && r.complaint == "" {
+		r.complaint = complaint
+	}
+	r.rejected += d.packer.Rejected()
+	err := r.hold(d.packer.Frames(), d.format == Zipkin)
+	d.packer.Reset()
+	if err == nil && r.spans.n > r.options.MaxSpans {
+		err = trimtab.Invalidf("more than %d spans: give fewer traces, such as those of a shorter time", r.options.MaxSpans)
+	}
+	return err
+}
+
+// reasonOf returns what is wrong in words, without the kind of error.
+func reasonOf(err error) string {
+	return strings.TrimSuffix(strings.ReplaceAll(err.Error(), trimtab.ErrInvalid.Error()+": ", ""), ": "+trimtab.ErrInvalid.Error())
+}
