@@ -83,8 +83,9 @@ func (s *seat) noise() float64 {
 	return 1 / math.Sqrt(s.estimate.Requests)
 }
 
-// firing reports whether an alert on the workload fires.
-func (s *seat) firing() bool { return s.loan.Fires() }
+// firing reports whether an alert on the workload fires that keeps what it has. In an overload whose
+// turns are decided all have their alerts: none decides.
+func (s *seat) firing() bool { return s.loan.Fires() && !(s.turn.Slice > 0 && s.shared()) }
 
 // changed reports whether the workload is not where it was expected to be when
 // it last moved: its load left the band of that forecast, or it misses its SLO.

@@ -15,7 +15,7 @@ func (d *decision) choose() {
 	stuck := d.stuck()
 	switch {
 	case slices.ContainsFunc(d.Members, func(m Member) bool { return m.Turn.Slice == 0 }):
-		d.state.Capping = false
+		d.state.Capping = d.far()
 		d.elect()
 	case !d.state.Capping && d.disturbed():
 		// Others use the limit of all up on CPUs on which those who are served do not work.
@@ -24,11 +24,21 @@ func (d *decision) choose() {
 	case stuck != nil:
 		d.bar(stuck)
 		d.elect()
-	case d.Now.Sub(d.state.ChoseAt) >= dwell && d.Now.Sub(d.state.AskedAt) >= dwell:
+	case d.Now.Sub(d.state.ChoseAt) >= dwell && d.Now.Sub(d.state.AskedAt) >= dwell, d.proven():
 		d.elect()
 	case d.state.Capping && d.recaps():
 		d.divide()
 	}
+}
+
+// far reports whether much more is wanted than the pool has: what those leave who are chosen
+// serves nobody else, and no trial is needed for that.
+func (d *decision) far() bool {
+	wants := 0.0
+	for i := range d.Members {
+		wants += d.Members[i].wants(d.Unit)
+	}
+	return wants > far*float64(d.Units)
 }
 
 // late reports whether one that is served missed its SLO in more than so many reports in a row.
@@ -36,9 +46,25 @@ func (d *decision) late(reports int) bool {
 	return slices.ContainsFunc(d.Members, func(m Member) bool { return m.Turn.Rank > 0 && m.Missed > reports })
 }
 
+// proven reports whether one that is served came to be in time since the objective was asked,
+// while another is not yet: what the first leaves for that one is known better now.
+func (d *decision) proven() bool {
+	news, waits := false, false
+	for i := range d.Members {
+		if t := &d.Members[i].Turn; t.Rank > 0 {
+			known := t.InTime.Add(settles)
+			waits = waits || t.InTime.IsZero()
+			news = news || !t.InTime.IsZero() && !d.Now.Before(known) && d.state.AskedAt.Before(known)
+		}
+	}
+	return news && waits
+}
+
 // disturbed reports whether one that is served missed its SLO since it was chosen.
 func (d *decision) disturbed() bool {
-	return slices.ContainsFunc(d.Members, func(m Member) bool { return m.Turn.Rank > 0 && m.missed() > 1 && d.since(&m) >= fails })
+	return slices.ContainsFunc(d.Members, func(m Member) bool {
+		return m.Turn.Rank > 0 && m.missed() > 1 && d.Now.Sub(d.state.ChoseAt) >= max(fails, m.Window)
+	})
 }
 
 // missed is how many reports in a row, of those since the choice, missed its SLO.
@@ -54,7 +80,7 @@ func (d *decision) stuck() (out *Member) {
 	first := slices.IndexFunc(d.Members, func(m Member) bool { return m.Turn.Rank == 1 })
 	for i := range d.Members {
 		m := &d.Members[i]
-		unserved := d.since(m) >= time.Duration(m.Turn.Rank)*proves && !d.served(m)
+		unserved := d.since(m) >= time.Duration(m.Turn.Rank)*proves && !d.works(m)
 		harms := first >= 0 && m.Turn.Rank > 1 && d.since(m) >= proves && d.Now.Sub(m.Turn.Served) >= proves && d.Members[first].missed() > 3
 		if m.Turn.Rank > 0 && (unserved || harms) && (out == nil || m.Turn.Rank > out.Turn.Rank) {
 			out = m
@@ -63,8 +89,8 @@ func (d *decision) stuck() (out *Member) {
 	return out
 }
 
-// served reports whether a member was in time since the last choice, and not too long ago.
-func (d *decision) served(m *Member) bool {
+// works reports whether a member was in time since the last choice, and not too long ago.
+func (d *decision) works(m *Member) bool {
 	return !m.Turn.Served.Before(d.state.ChoseAt) && d.Now.Sub(m.Turn.Served) < time.Duration(max(m.Turn.Rank, 1))*proves
 }
 
@@ -82,13 +108,18 @@ func (d *decision) bar(out *Member) {
 // elect has the objective decide who is served, in which turn, and divides the pool.
 func (d *decision) elect() {
 	prob := &policy.Problem{Units: d.Units, Unit: d.Unit, Groups: d.Groups, Stop: d.Stop}
+	slack := 0.0 // what those who are in time may want more while nobody joins them
+	for i := range d.Members {
+		if m := &d.Members[i]; d.stands(m) == 2 {
+			slack += m.wants(d.Unit) * (1/full - 1/fuller)
+		}
+	}
 	for i := range d.Members {
 		m := &d.Members[i]
-		w, of := m.Workload, full
-		if m.Turn.Rank > 0 && d.served(m) {
-			of = fuller
+		w, size := m.Workload, m.wants(d.Unit)/fuller
+		if d.stands(m) < 2 {
+			size = m.wants(d.Unit)/full + slack
 		}
-		size := m.wants(d.Unit) / of
 		w.Curve = step(size*d.Unit, m.SLO*(1-breaks*float64(d.before(m))), m.Curve)
 		w.Demand = int(math.Ceil(size))
 		if w.Max = max(min(d.Units, w.Demand), w.Min); d.Now.Before(m.Turn.Barred) {
@@ -141,17 +172,28 @@ func (d *decision) ranks() (all []int) {
 const breaks = 0.01
 
 // before is how many members are served rather than m where not all can be: those who are
-// already, then those who want clearly less, then those whose requests are short, which wait least
+// already and in time, then those who are, then those who want clearly less, then those whose requests are short, which wait least
 // for others.
 func (d *decision) before(m *Member) (n int) {
 	for i := range d.Members {
 		o := &d.Members[i]
-		is, was, wants, than := o.Turn.Rank > 0, m.Turn.Rank > 0, o.wants(d.Unit), m.wants(d.Unit)
-		if is && !was || is == was && (wants < similar*than || similar*wants <= than && o.Cost < m.Cost) {
+		is, was, wants, than := d.stands(o), d.stands(m), o.wants(d.Unit), m.wants(d.Unit)
+		if is > was || is == was && (wants < similar*than || similar*wants <= than && o.Cost < m.Cost) {
 			n++
 		}
 	}
 	return n
+}
+
+// stands is 2 for who is served and in time, 1 for who is served, 0 for the others.
+func (d *decision) stands(m *Member) int {
+	switch {
+	case m.Turn.Rank == 0:
+		return 0
+	case !d.works(m):
+		return 1
+	}
+	return 2
 }
 
 // step is a curve that reaches the SLO at a size, and nothing below.
@@ -187,11 +229,24 @@ func (d *decision) recaps() bool {
 		}
 	}
 	little := 0.05 * float64(d.Units)
+	for i := range d.Members {
+		if m := &d.Members[i]; m.Turn.Rank > 0 && m.Turn.Capped != d.waits(m) {
+			return true
+		}
+	}
 	if d.late(1) {
 		return has > little
 	}
 	leaves, others := d.leaves()
 	return others > 0 && leaves > 1.3*has+little
+}
+
+// waits reports whether the share of one that is served is a limit, too, where shares are capped:
+// until all before it have been in time.
+func (d *decision) waits(m *Member) bool {
+	return slices.ContainsFunc(d.Members, func(o Member) bool {
+		return o.Turn.Rank > 0 && o.Turn.Rank < m.Turn.Rank && !d.works(&o)
+	})
 }
 
 // divide gives each its share: those who are served by turns, the others a crumb, or, where
@@ -219,7 +274,7 @@ func (d *decision) divide() {
 			share[i] = min(max(share[i], int(left/float64(others))), m.Max)
 		}
 		rest -= share[i]
-		m.Turn.Capped = d.state.Capping && m.Turn.Rank == 0 && len(served) > 0
+		m.Turn.Capped = d.state.Capping && len(served) > 0 && (m.Turn.Rank == 0 || d.waits(m))
 	}
 	n := min(turns, len(served))
 	for k := range n {
@@ -233,6 +288,9 @@ func (d *decision) divide() {
 		}
 		for _, i := range part {
 			m := &d.Members[i]
+			if m.Turn.Capped {
+				continue
+			}
 			more := max(min(int(math.Max(has, 0)*m.wants(d.Unit)/wants), m.Max-share[i]), 0)
 			share[i] += more
 			rest -= more

@@ -21,8 +21,10 @@
 //
 // Where shares alone do not serve those who are chosen in time, since others use the limit up on
 // CPUs on which those do not work, the others get a limit of their own (Capped): a crumb until
-// those who are served are in time, then what these leave. Who cannot be served even so makes
-// room, and is not chosen again for some time.
+// those who are served are in time, then what these leave. Where far more is wanted than there is,
+// they have it at once, and the second in turn until the first is in time. Then it is known what
+// that one wants, and the objective is asked again. Who cannot be served even so makes room, and
+// is not chosen again for some time.
 //
 // Source: the domination of quotas by weights in proportion to the same amounts, for a
 // weighted max-min fair scheduler; docs/operations.md, "CPU by weight".

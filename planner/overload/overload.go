@@ -25,8 +25,9 @@ const (
 	// to work off a backlog.
 	dwell = time.Minute
 	// fails is how long after a choice those who are served may be late before the others get a
-	// limit: their first reports tell of the queue that they had.
-	fails = 10 * time.Second
+	// limit: their first reports tell of the queue that they had. Where far times what the pool
+	// has is wanted, they have it at once.
+	fails, far = 10 * time.Second, 1.3
 	// proves is how long the first in turn has to show that it can use its share, the second
 	// twice as long, and barred for how long one that cannot is not served.
 	proves, barred = time.Minute, 10 * time.Minute
@@ -34,7 +35,9 @@ const (
 	// taken to want as much.
 	similar = 0.8
 	// spares is how much more than it wants a workload is left before others have a limit.
-	spares = 1.2
+	spares = 1.5
+	// settles is for how long one that is served must be in time until what it wants is known.
+	settles = 15 * time.Second
 	// ends is for how long needs must fit before an overload is over.
 	ends = 8 * time.Second
 )
@@ -47,7 +50,8 @@ type State struct {
 	Lasts bool
 	Since time.Time
 	// ChoseAt is when who is served changed last; zero: it was not decided. AskedAt is when the
-	// objective was asked last. Capping: the others have a limit, since shares alone did not do.
+	// objective was asked last. Capping: the others have a limit, since shares alone did not do,
+	// or far more is wanted than the pool has.
 	ChoseAt, AskedAt time.Time
 	Capping          bool
 }
@@ -106,6 +110,8 @@ const (
 func Decide(s State, r Round) (State, Verdict, []Turn) {
 	d := decision{Round: r, state: s}
 	d.Members = slices.Clone(r.Members)
+	// Turns outlive a restart.
+	d.state.Lasts = s.Lasts || slices.ContainsFunc(r.Members, func(m Member) bool { return m.Turn.Slice > 0 })
 	verdict := d.verdict()
 	out := make([]Turn, len(d.Members))
 	for i := range d.Members {

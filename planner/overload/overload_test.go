@@ -72,6 +72,13 @@ func (w *world) ranks() (out []int) {
 	return out
 }
 
+func (w *world) capped() (out []bool) {
+	for i := range w.members {
+		out = append(out, w.members[i].Turn.Capped)
+	}
+	return out
+}
+
 var none, all = []float64{0, 0, 0}, []float64{1, 1, 1}
 
 func TestWhileNeedsFitNothingIsDecided(t *testing.T) {
@@ -174,26 +181,97 @@ func TestAfterTheOverloadNothingOfItIsLeft(t *testing.T) {
 	}
 }
 
-// 10 s after the choice those who are served are late: the third gets a limit, a crumb. Once they
-// are in time it has what they leave, 100 - 1.2·(39+39) = 6.4 units.
+// 10 s after the choice those who are served are late: the others get a limit, a crumb, and the second
+// in turn, too, until the first is in time. Once both are, the third has what they leave,
+// 100 - 1.5·(30+30) = 10 units.
 func TestWhereSharesDoNotServeInTimeTheOthersGetALimit(t *testing.T) {
 	w := newWorld(welfare.Social{}, 3)
+	w.members[2].Cost = 0.05
+	wants := []float64{0.3, 0.3, 0.68}
 	for s := range 13 {
-		if w.second(s, []float64{0.39, 0.39, 0.39}, none); s < 12 && (w.state.Capping || w.members[2].Turn.Capped) {
+		if w.second(s, wants, none); s < 12 && (w.state.Capping || w.members[2].Turn.Capped) {
 			t.Fatalf("second %d: capped before its time", s)
 		}
 	}
-	if m := w.members[2].Turn; !m.Capped || m.Slice != 1 || w.members[0].Turn.Capped {
-		t.Errorf("%+v", w.members)
+	if got := w.slices(); !slices.Equal(got, []int{73, 1, 1}) || !slices.Equal(w.capped(), []bool{false, true, true}) {
+		t.Errorf("%v, capped %v", got, w.capped())
 	}
-	w.second(13, []float64{0.39, 0.39, 0.1}, []float64{1, 1, 0})
-	if m := w.members[2].Turn; !m.Capped || m.Slice != 6 {
-		t.Errorf("with the others in time it has %+v", m)
+	w.second(13, wants, []float64{1, 0, 0})
+	if got := w.slices(); !slices.Equal(got, []int{73, 26, 1}) || !slices.Equal(w.capped(), []bool{false, false, true}) {
+		t.Errorf("once the first is in time: %v, capped %v", got, w.capped())
 	}
-	w.second(14, []float64{0.39, 0.39, 0.1}, []float64{1, 0, 0})
-	w.second(15, []float64{0.39, 0.39, 0.1}, []float64{1, 0, 0})
-	if m := w.members[2].Turn; !m.Capped || m.Slice != 1 {
-		t.Errorf("with one late again it has %+v", m)
+	w.second(14, wants, []float64{1, 1, 0})
+	if got := w.slices(); got[2] != 10 || !slices.Equal(w.capped(), []bool{false, false, true}) {
+		t.Errorf("with both in time: %v, capped %v", got, w.capped())
+	}
+	w.second(15, wants, []float64{1, 0, 0})
+	w.second(16, wants, []float64{1, 0, 0})
+	if got := w.slices(); got[2] != 1 || !slices.Equal(w.capped(), []bool{false, false, true}) {
+		t.Errorf("with one late again: %v, capped %v", got, w.capped())
+	}
+}
+
+// 1.35 of the pool: no trial is needed for what shares alone cannot do.
+func TestFarBeyondThePoolTheOthersHaveALimitAtOnce(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for s := range 3 {
+		w.second(s, []float64{0.45, 0.45, 0.45}, none)
+	}
+	if got := w.slices(); !slices.Equal(got, []int{73, 1, 1}) || !slices.Equal(w.capped(), []bool{false, true, true}) {
+		t.Errorf("%v, capped %v", got, w.capped())
+	}
+}
+
+// Two of 0.46 fit, by reports that are too low. 15 s after the first is in time it is
+// known to want 0.65: with the second that is more than the pool, and the second makes room.
+func TestOnceTheFirstIsInTimeTheObjectiveIsAskedAgain(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for s := range 3 {
+		w.second(s, []float64{0.46, 0.46, 0.46}, none)
+	}
+	if got := w.ranks(); !slices.Equal(got, []int{1, 2, 0}) {
+		t.Fatalf("ranks %v", got)
+	}
+	for s := 3; s < 19; s++ {
+		if w.second(s, []float64{0.65, 0.4, 0.4}, []float64{1, 0, 0}); s < 18 && !slices.Equal(w.ranks(), []int{1, 2, 0}) {
+			t.Fatalf("second %d: ranks %v", s, w.ranks())
+		}
+	}
+	if got := w.ranks(); !slices.Equal(got, []int{1, 0, 0}) {
+		t.Errorf("ranks %v", got)
+	}
+}
+
+// The first wants more than its two rivals, who fit together as it does with either of them. It is
+// in time: it stays.
+func TestWhoIsServedAndInTimeIsNotGivenUpForOneThatWantsLess(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for s := range 3 {
+		w.second(s, []float64{0.4, 0.4, 0.4}, none)
+	}
+	for s := 3; s < 60; s++ {
+		w.second(s, []float64{0.5, 0.2, 0.2}, []float64{1, 0, 0})
+	}
+	if got := w.ranks(); got[0] != 1 {
+		t.Errorf("ranks %v", got)
+	}
+}
+
+// While one that is served works off its queue, what it answers says nothing of what arrives.
+func TestWhatIsAnsweredOfAQueueIsNotWanted(t *testing.T) {
+	turn := overload.Turn{Wants: 0.3, At: at(0), Rank: 1, Slice: 70}
+	miss, meet := 0., 1.
+	for s := 1; s < 20; s++ {
+		turn.Take(overload.Report{Time: at(s), Costs: 0.6, Performance: &miss, SLO: 0.9})
+	}
+	if math.Abs(turn.Wants-0.3) > 1e-9 {
+		t.Errorf("late: it wants %v", turn.Wants)
+	}
+	for s := 20; s < 60; s++ {
+		turn.Take(overload.Report{Time: at(s), Costs: 0.6, Performance: &meet, SLO: 0.9})
+	}
+	if turn.Wants < 0.55 || !turn.InTime.Equal(at(20)) {
+		t.Errorf("in time since %v it wants %v", turn.InTime, turn.Wants)
 	}
 }
 
@@ -306,14 +384,14 @@ func TestAnOverloadEndsOnceNeedsFitForSomeTime(t *testing.T) {
 	}
 }
 
-// Reports that cover 20 s tell of the time before the choice as long after it.
+// Reports that cover 20 s tell of the time before a choice until then.
 func TestReportsThatCoverTheTimeBeforeAChoiceSayNothingOfIt(t *testing.T) {
 	w := newWorld(welfare.Social{}, 3)
 	for i := range w.members {
 		w.members[i].Window = 20 * time.Second
 	}
-	for s := range 33 {
-		if w.second(s, []float64{0.39, 0.39, 0.39}, none); w.state.Capping != (s == 32) {
+	for s := range 23 {
+		if w.second(s, []float64{0.39, 0.39, 0.39}, none); w.state.Capping != (s == 22) {
 			t.Fatalf("second %d: capping %v", s, w.state.Capping)
 		}
 	}
@@ -381,7 +459,7 @@ func TestWhatIsWantedIsAveragedAndWhatIsHiddenCounts(t *testing.T) {
 }
 
 func TestATurnOutlivesARestartAndAWrongOneIsRefused(t *testing.T) {
-	turn := overload.Turn{Wants: 0.4, At: at(1), Held: 0.5, Rank: 2, Slice: 30, Capped: true, Served: at(2), Barred: at(3), Reports: 4}
+	turn := overload.Turn{Wants: 0.4, At: at(1), Held: 0.5, Rank: 2, Slice: 30, Capped: true, Served: at(2), Barred: at(3), InTime: at(2), Reports: 4}
 	b, err := json.Marshal(turn)
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,8 @@ type Turn struct {
 	// served, since it could not use a share.
 	Served time.Time `json:"served,omitzero"`
 	Barred time.Time `json:"barred,omitzero"`
+	// InTime is since when its reports meet its SLO; zero: they do not.
+	InTime time.Time `json:"in_time,omitzero"`
 	// Reports is how many came since the last choice.
 	Reports int `json:"reports,omitempty"`
 	// now is what the requests of the latest report cost, late what works off those that
@@ -57,11 +59,18 @@ type Report struct {
 // Take enters a report.
 func (t *Turn) Take(r Report) {
 	t.Reports++
-	if r.Performance != nil && *r.Performance >= r.SLO {
-		t.Held = 0
-	}
 	if r.Performance != nil && *r.Performance >= r.SLO/2 {
 		t.Served = r.Time
+	}
+	in := r.Performance != nil && *r.Performance >= r.SLO
+	switch {
+	case !in:
+		t.InTime = time.Time{}
+	case t.InTime.IsZero():
+		t.InTime = r.Time
+		fallthrough
+	default:
+		t.Held = 0
 	}
 	if !(r.Costs >= 0) {
 		return
@@ -69,7 +78,7 @@ func (t *Turn) Take(r Report) {
 	keep := 0.0
 	if since := r.Time.Sub(t.At).Seconds(); !t.At.IsZero() && since < 4*averaged {
 		over := averaged
-		if r.Performance != nil && *r.Performance >= r.SLO {
+		if in {
 			over = inTime
 		}
 		keep = math.Exp(-math.Max(since, 0) / over)
@@ -77,6 +86,9 @@ func (t *Turn) Take(r Report) {
 	t.now = r.Costs
 	if t.Slice > 0 && t.Wants > 0 {
 		t.now = math.Min(t.now, jumps*t.Wants)
+		if t.Rank > 0 && t.InTime.IsZero() {
+			t.now = math.Min(t.now, t.Wants) // its answers are those to a queue, too
+		}
 	}
 	t.Wants, t.At = keep*t.Wants+(1-keep)*t.now, r.Time
 	t.now, t.late = t.now*(1+r.Hidden), r.Late
