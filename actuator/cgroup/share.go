@@ -152,7 +152,7 @@ func (k *Share) weight(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return a
 	}
-	return trimtab.Units(a.Value / k.unit * usualWeight)
+	return trimtab.Units(max(1, a.Value/k.unit*usualWeight)) // 0 would be an idle group
 }
 
 // Nearest rounds to whole weights. There is none without limit: the largest stands for it.
