@@ -22,8 +22,27 @@ type decoder struct {
 	texts     map[string]ast.Node // the texts, to map places in them
 	// meant are the paths that a misspelt or misplaced key was most likely to be.
 	meant map[string]bool
+	// zeros are numbers and times that the file says are 0, to tell them from what is left
+	// out.
+	zeros []zeroGiven
 	// others tells that others wrote the file: it may have whatever YAML has.
 	others bool
+}
+
+// zeroGiven is a number or a time that the file says is 0, and where it went.
+type zeroGiven struct {
+	path string
+	to   reflect.Value
+}
+
+// replaced reports what the file says is 0 where a default stands now: 0 has no meaning
+// there, and is not the same as leaving the key out.
+func (d *decoder) replaced() {
+	for _, z := range d.zeros {
+		if !z.to.IsZero() {
+			d.report(d.where(z.path), fmt.Sprintf("%s is 0, which has no meaning here", lastOf(z.path)), fmt.Sprintf("write more than 0, or remove the key for the default, %v", z.to.Interface()))
+		}
+	}
 }
 
 func (d *decoder) report(at position, message, hint string) {
@@ -129,6 +148,9 @@ func (d *decoder) value(path string, n ast.Node, v reflect.Value) {
 		return
 	}
 	if d.scalar(path, n, v) {
+		if k := v.Kind(); v.IsZero() && k != reflect.String && k != reflect.Bool {
+			d.zeros = append(d.zeros, zeroGiven{path, v})
+		}
 		return
 	}
 	switch v.Kind() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
 )
 
 // isSecret reports whether values of t must not be shown.
@@ -108,21 +109,40 @@ func (d *decoder) text(path string, n ast.Node, v reflect.Value) {
 	v.SetString(scalarText(n))
 }
 
+// plainNumber reads a scalar that is a number by the core schema of YAML 1.2: 8, 010 (ten),
+// 0x1F, 0o17, .5, 1e9. The parser takes one with an exponent and no point for a text.
+func plainNumber(n ast.Node) (v float64, ok bool) {
+	t := n.GetToken()
+	if t == nil || !isNumber(n) && t.Type != token.StringType {
+		return 0, false
+	}
+	text := strings.ReplaceAll(t.Value, "_", "")
+	for prefix, base := range map[string]int{"0x": 16, "0o": 8} {
+		if digits, found := strings.CutPrefix(text, prefix); found {
+			i, err := strconv.ParseUint(digits, base, 63)
+			return float64(i), err == nil
+		}
+	}
+	if text == "" || strings.Trim(text, "0123456789+-.eE") != "" {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	return v, err == nil && !math.IsInf(v, 0)
+}
+
 func (d *decoder) float(path string, n ast.Node, v reflect.Value) {
 	text := scalarText(n)
-	x, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
 	switch n.(type) {
 	case *ast.InfinityNode, *ast.NanNode:
 		d.report(d.at[path], fmt.Sprintf("%s is %s, want a finite number", lastOf(path), text), "write a number, or remove the key for its default")
 		return
-	case *ast.IntegerNode, *ast.FloatNode:
-		if err == nil && !math.IsInf(x, 0) && !math.IsNaN(x) {
-			v.SetFloat(x)
-			return
-		}
+	}
+	if x, ok := plainNumber(n); ok {
+		v.SetFloat(x)
+		return
 	}
 	hint := numberHint(text)
-	if isText(n) && err == nil && !math.IsInf(x, 0) && !math.IsNaN(x) {
+	if x, err := strconv.ParseFloat(text, 64); isText(n) && err == nil && !math.IsInf(x, 0) && !math.IsNaN(x) {
 		hint = "remove the quotes: " + text
 	}
 	d.report(d.at[path], fmt.Sprintf("%s is %s, want a number", lastOf(path), d.shown(n)), hint)
@@ -150,11 +170,10 @@ func numberHint(text string) string {
 }
 
 func (d *decoder) integer(path string, n ast.Node, v reflect.Value) {
-	text := strings.ReplaceAll(scalarText(n), "_", "")
-	x, err := strconv.ParseInt(text, 0, 64)
-	if _, ok := n.(*ast.IntegerNode); ok && err == nil {
-		if v.CanInt() && !v.OverflowInt(x) {
-			v.SetInt(x)
+	x, ok := plainNumber(n)
+	if ok && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+		if v.CanInt() && !v.OverflowInt(int64(x)) {
+			v.SetInt(int64(x))
 			return
 		}
 		if v.CanUint() && x >= 0 && !v.OverflowUint(uint64(x)) {
@@ -162,7 +181,7 @@ func (d *decoder) integer(path string, n ast.Node, v reflect.Value) {
 			return
 		}
 	}
-	d.report(d.at[path], fmt.Sprintf("%s is %s, want a whole number", lastOf(path), d.shown(n)), wholeHint(text))
+	d.report(d.at[path], fmt.Sprintf("%s is %s, want a whole number", lastOf(path), d.shown(n)), wholeHint(strings.ReplaceAll(scalarText(n), "_", "")))
 }
 
 // wholeHint says what to write for a whole number with something around it.
@@ -186,9 +205,12 @@ func (d *decoder) duration(path string, n ast.Node, target *time.Duration) {
 		}
 	}
 	hint := "write a number with a unit, such as 200ms, 30s, 5m or 1h30m"
+	x, numeric := plainNumber(n)
 	switch {
 	case isNumber(n):
 		hint = fmt.Sprintf("add a unit: %ss or %sms", clip(text), clip(text))
+	case numeric:
+		hint = fmt.Sprintf("add a unit: %ss or %sms", rounded(x), rounded(x))
 	default:
 		if short, ok := shortDuration(text); ok {
 			hint = fmt.Sprintf("write %s", short)
@@ -214,6 +236,10 @@ func shortDuration(text string) (string, bool) {
 }
 
 func (d *decoder) bytes(path string, n ast.Node, target *Bytes) {
+	if x, ok := plainNumber(n); ok && x == math.Trunc(x) && x >= 0 && x < 1<<53 { // 0x40000000 too
+		*target = Bytes(x)
+		return
+	}
 	if isText(n) || isNumber(n) {
 		if b, ok := parseBytes(scalarText(n)); ok {
 			*target = b

@@ -126,6 +126,7 @@ func parse(filename string, data []byte, from sources) (*Config, *decoder, error
 	}
 	v := validator{decoder: d, config: c, from: from}
 	v.run()
+	d.replaced()
 	if len(d.errs) > 0 {
 		return nil, nil, d.errs.ordered()
 	}

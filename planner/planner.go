@@ -37,14 +37,14 @@ type Planner struct {
 	ends bool
 
 	issue    *issue.Issuer
-	next     time.Time        // when the next round is due
-	wanted   *trimtab.Cause   // that of a round that waits for the plan under way
-	applies  *trimtab.Command // an Apply that waits for it
-	last     time.Time        // when the last round was
-	now      time.Time        // that of the step that runs
-	came     string           // a workload of which an instance came to serve since then
-	overload overload.State   // of workloads that share by weight
-	shift    shift.State      // of those on several hosts
+	next     time.Time                 // when the next round is due
+	wanted   *trimtab.Cause            // that of a round that waits for the plan under way
+	applies  *trimtab.Command          // an Apply that waits for it
+	last     time.Time                 // when the last round was
+	now      time.Time                 // that of the step that runs
+	came     string                    // a workload of which an instance came to serve since then
+	overload map[string]overload.State // by host, of workloads that share by weight there
+	shift    shift.State               // of those on several hosts
 	// patience is the least time from the last round to one that a need starts:
 	// it grows while such rounds change nothing.
 	patience time.Duration
@@ -120,7 +120,7 @@ func New(cfg Config) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Planner{cfg: cfg.withDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, byComponent: map[string][]*workload{}, groups: map[string]time.Time{}}
+	p := &Planner{cfg: cfg.withDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, byComponent: map[string][]*workload{}, groups: map[string]time.Time{}, overload: map[string]overload.State{}}
 	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Steady: max(0, p.cfg.Guard.Reversals()), Shared: p.cfg.Shared, Most: p.most, Coming: p.coming})
 	p.resources = p.cfg.resources()
 	for _, c := range p.cfg.Workloads {

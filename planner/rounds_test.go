@@ -23,9 +23,9 @@ import (
 // and which plans come of it. After a change of the planner, -rewrite writes what comes now;
 // read the difference. Commands:
 //
-//	pool [objective=NAME,…] [capacity=8] [shared] [mode=recommend]
-//	    begins anew with a pool of three workloads; a line for each:
-//	    NAME has=CORES|nolimit [min=CORES]
+//	pool [objective=NAME,…] [capacity=8] [shared] [mode=recommend] [each=CORES]
+//	    begins anew with a pool of three workloads, on hosts that have so much each; a line for each:
+//	    NAME has=CORES|nolimit [min=CORES] [host=h1]
 //	    Of several objectives all must lead to the same plans, or each is printed.
 //	rounds [n=1] [every=11s]
 //	    plays rounds, with what is known of each workload; a line for each:
@@ -80,6 +80,9 @@ type scripted struct {
 	sequence  uint64
 	has       map[string]trimtab.Amount
 	capped    map[string]bool
+	// host is where each workload runs, and each what hosts say that they have; 0: nothing.
+	host map[string]string
+	each float64
 	// why is what was said last of each, and told what was printed.
 	why  map[string]string
 	told strings.Builder
@@ -99,11 +102,13 @@ func newPools(t *testing.T, d *datadriven.TestData) (all []*scripted) {
 		cfg := pool(objective, mode)
 		cfg.Capacity = number(t, d.CmdArgs, "capacity", cfg.Capacity)
 		cfg.Guard, cfg.Round, cfg.Urgent, cfg.Step = guard.Config{}, 10*time.Second, 2*time.Second, 80
-		p := &scripted{objective: name, shared: d.HasArg("shared"), now: t0, has: map[string]trimtab.Amount{}, capped: map[string]bool{}, why: map[string]string{}, known: map[string]*trimtab.Estimate{}}
+		p := &scripted{objective: name, shared: d.HasArg("shared"), now: t0, has: map[string]trimtab.Amount{}, capped: map[string]bool{}, why: map[string]string{},
+			known: map[string]*trimtab.Estimate{}, host: map[string]string{}, each: number(t, d.CmdArgs, "each", 0)}
 		lines(t, d, func(name string, args []datadriven.CmdArg) {
 			if p.has[name] = trimtab.Unlimited(); !has(args, "nolimit") {
 				p.has[name] = trimtab.Units(number(t, args, "has", 0))
 			}
+			p.host[name] = valueOf(args, "host", "h1")[0]
 			for i := range cfg.Workloads {
 				if w := &cfg.Workloads[i]; w.Name == name {
 					w.Min = number(t, args, "min", w.Min)
@@ -115,7 +120,7 @@ func newPools(t *testing.T, d *datadriven.TestData) (all []*scripted) {
 			d.Fatalf(t, "%v", err)
 		}
 		p.Step(p.now, &trimtab.Leader{Pool: "p", Epoch: 1})
-		p.Step(p.now, p.holding())
+		p.hold()
 		all = append(all, p)
 	}
 	return all
@@ -201,24 +206,32 @@ func (p *scripted) after(t *testing.T, d *datadriven.TestData, key string, none 
 func (p *scripted) hears(t *testing.T, d *datadriven.TestData, after time.Duration, ends bool) {
 	t.Helper()
 	p.now = p.now.Add(after)
-	p.carryOut(p.Step(p.now, p.holding()))
+	p.carryOut(p.hold())
 	lines(t, d, func(name string, args []datadriven.CmdArg) { p.carryOut(p.Step(p.now, p.estimate(t, name, args))) })
 	if ends {
 		p.carryOut(p.Step(p.now, nil))
 	}
 }
 
-func (p *scripted) holding() *trimtab.Holding {
+// hold tells what each host holds.
+func (p *scripted) hold() (out []trimtab.Value) {
 	values := map[string]float64{}
 	for name, v := range p.has {
 		values[name] = v.Value
 	}
-	h := holding(p.now, 1, p.sequence, values)
-	for i := range h.Targets {
-		k := &h.Targets[i]
-		k.Now, k.Shared, k.Capped = p.has[k.Workload], p.shared, p.capped[k.Workload]
+	for _, host := range slices.Compact(slices.Sorted(maps.Values(p.host))) {
+		h := holding(p.now, 1, p.sequence, values)
+		h.Host, h.Targets = host, slices.DeleteFunc(h.Targets, func(k trimtab.KnobState) bool { return p.host[k.Workload] != host })
+		if p.each > 0 {
+			h.Capacity = map[string]float64{"cpu": p.each}
+		}
+		for i := range h.Targets {
+			k := &h.Targets[i]
+			k.Host, k.Now, k.Shared, k.Capped = host, p.has[k.Workload], p.shared, p.capped[k.Workload]
+		}
+		out = append(out, p.Step(p.now, h)...)
 	}
-	return h
+	return out
 }
 
 func (p *scripted) estimate(t *testing.T, name string, args []datadriven.CmdArg) *trimtab.Estimate {
@@ -284,8 +297,12 @@ func (p *scripted) carryOut(values []trimtab.Value) {
 			}
 		}
 		p.sequence = plan.Sequence
-		queue = append(queue, plansOf(p.Step(p.now, done(plan, p.now)))...)
-		p.Step(p.now, p.holding())
+		for _, host := range slices.Compact(slices.Sorted(maps.Values(p.host))) {
+			o := done(plan, p.now)
+			o.Host, o.Results = host, slices.DeleteFunc(o.Results, func(r trimtab.Result) bool { return r.Host != host })
+			queue = append(queue, plansOf(p.Step(p.now, o))...)
+		}
+		p.hold()
 	}
 }
 

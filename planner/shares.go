@@ -28,11 +28,18 @@ func (r aiming) weigh(in func(*seat) bool) bool {
 	}
 	hosts := hosting(r)
 	if all := hosts.berths(asked); len(all) > 1 {
-		hosts.shares(asked, all)
+		hosts.shares(all)
 		return true
 	}
-	p, entitled := r.planner, r.entitlements()
-	round := overload.Round{Now: r.now, Units: r.left(asked), Unit: p.cfg.Unit, Groups: groupsOf(p), Stop: p.cfg.Stop}
+	r.takeTurns("", r.left(asked), asked, r.entitlements())
+	return true
+}
+
+// takeTurns sets the aims of all seats that share what one host has by weight, in units, by what
+// each is entitled to there, by name. "": the only host.
+func (r aiming) takeTurns(host string, units int, asked []*seat, entitled map[string]float64) {
+	p := r.planner
+	round := overload.Round{Now: r.now, Units: units, Unit: p.cfg.Unit, Groups: groupsOf(p), Stop: p.cfg.Stop}
 	if p.traits.Sums {
 		round.Policy = p.cfg.Policy
 	}
@@ -49,8 +56,10 @@ func (r aiming) weigh(in func(*seat) bool) bool {
 		}
 		round.Members = append(round.Members, m)
 	}
-	state, what, turns := overload.Decide(p.overload, round)
-	p.overload = state
+	state, what, turns := overload.Decide(p.overload[host], round)
+	if p.overload[host] = state; state == (overload.State{}) {
+		delete(p.overload, host)
+	}
 	for i, s := range asked {
 		switch s.turn = turns[i]; what {
 		case overload.Fits:
@@ -61,7 +70,6 @@ func (r aiming) weigh(in func(*seat) bool) bool {
 			s.serveInTurn()
 		}
 	}
-	return true
 }
 
 // reportOf is what an estimate tells of a workload in an overload. Its load is that of the

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/entitlement"
@@ -10,9 +11,9 @@ import (
 	"github.com/trimtab/trimtab/planner/shift"
 )
 
-// Where CPU is shared by weight on several hosts, each host by itself serves its workloads by
-// entitlement, as one host does. Package shift decides who makes room where a host is full and
-// another is not.
+// Where CPU is shared by weight on several hosts, a host whose workloads have no instance elsewhere
+// is as the only one: package overload decides there. The others serve their workloads by
+// entitlement, and package shift decides who makes room where one is full and another is not.
 
 // hosting is the pass that sets what the instances on each host have.
 type hosting struct{ *decision }
@@ -26,6 +27,7 @@ type hosted struct {
 
 // berth is a host, or a node of a cluster, and the instances there that share it.
 type berth struct {
+	name    string
 	has     float64
 	members []berthed
 }
@@ -38,16 +40,23 @@ type berthed struct {
 
 // shares sets what the instances of seats that share by weight are to have, where they are on
 // hosts of a pool that has several.
-func (r hosting) shares(asked []*seat, all []*berth) {
+func (r hosting) shares(all []*berth) {
 	round := shift.Round{Now: r.now}
 	of := map[*seat]int{}
+	var joined []*berth
+	var asked []*seat
 	for _, b := range all {
 		host, entitled := shift.Host{Has: b.has}, r.entitledOn(b)
+		if b.apart() {
+			r.takeTurns(b, entitled)
+			continue
+		}
+		joined = append(joined, b)
 		for k, m := range b.members {
 			at, known := of[m.seat]
 			if !known {
 				at = len(round.Workloads)
-				of[m.seat] = at
+				of[m.seat], asked = at, append(asked, m.seat)
 				round.Workloads = append(round.Workloads, shift.Workload{Cost: m.cores(), Instances: len(m.knobs), Late: m.missed > 1, Unknown: m.estimate.Cost == nil && m.unserved()})
 			}
 			m.in.hosted = hosted{aim: entitled[k]}
@@ -55,9 +64,12 @@ func (r hosting) shares(asked []*seat, all []*berth) {
 		}
 		round.Hosts = append(round.Hosts, host)
 	}
+	if len(joined) == 0 {
+		return
+	}
 	state, what := shift.Decide(r.planner.shift, round)
 	r.planner.shift = state
-	for _, b := range all {
+	for _, b := range joined {
 		for _, m := range b.members {
 			if share, capped, ok := state.Of(m.in.KnobID); ok {
 				m.in.hosted = hosted{share, capped}
@@ -81,6 +93,24 @@ func (r hosting) shares(asked []*seat, all []*berth) {
 	}
 }
 
+// apart reports whether no workload of a host has an instance elsewhere.
+func (b *berth) apart() bool {
+	return !slices.ContainsFunc(b.members, func(m berthed) bool { return b.count(m.seat) < len(m.knobs) })
+}
+
+// takeTurns decides for a host that is apart, by what each of its instances is entitled to.
+func (r hosting) takeTurns(b *berth, entitled []float64) {
+	var seats []*seat
+	whole := map[string]float64{}
+	for k, m := range b.members {
+		if k == 0 || seats[len(seats)-1] != m.seat {
+			seats = append(seats, m.seat)
+		}
+		whole[m.seat.Name] += entitled[k]
+	}
+	aiming(r).takeTurns(b.name, policy.DownUnits(b.has, r.planner.cfg.Unit), seats, whole)
+}
+
 // berths are the hosts of the instances of seats that can be turned, in order of their names,
 // with what is left for those: all of them no more than the pool leaves.
 func (r hosting) berths(asked []*seat) []*berth {
@@ -94,7 +124,7 @@ func (r hosting) berths(asked []*seat) []*berth {
 			}
 			b := by[k.site]
 			if b == nil {
-				b = &berth{}
+				b = &berth{name: k.Node()}
 				if by[k.site] = b; bounded(room, k) {
 					b.has = math.Max(0, room[k.site])
 				}

@@ -135,7 +135,6 @@ func (p *Planner) Restore(name string, state []byte) error {
 			continue
 		}
 		w.loan, w.returned, w.judge.Trust, w.turn = m.Loan, m.Returned, m.Trust, m.Turn
-		p.overload.Lasts = p.overload.Lasts || w.turn.Slice > 0
 		if w.number != nil && m.Number != nil {
 			declared := w.number.state.Startup.Declared
 			w.number.state = *m.Number

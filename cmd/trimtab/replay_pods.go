@@ -25,20 +25,20 @@ import (
 
 // replayPods are the flags of a comparison of autoscalers.
 type replayPods struct {
-	HPA     string        `name:"hpa" help:"Manifest with HorizontalPodAutoscalers; each is that of the workload that it targets, one alone that of all. Left out: CPU at 80% of requests, 1 to 100 pods." type:"path" placeholder:"FILE" group:"Autoscalers:"`
-	KEDA    string        `name:"keda" help:"Manifest with ScaledObjects, likewise. Left out: 80% of the requests per second that a pod can serve, 1 to 100 pods." type:"path" placeholder:"FILE" group:"Autoscalers:"`
-	VPA     string        `name:"vpa" help:"Manifest with VerticalPodAutoscalers, likewise. Left out: one that evicts." type:"path" placeholder:"FILE" group:"Autoscalers:"`
-	Cores   float64       `name:"pod-cores" help:"CPU request and limit of a pod. Left out: what an instance had at first, or a quarter of the first allocation; 1 with a file of loads." placeholder:"CORES" group:"Autoscalers:"`
-	Startup time.Duration `help:"How long a pod takes to start. Left out: as the configuration says, or 30s." placeholder:"DURATION" group:"Autoscalers:"`
-	Learn   time.Duration `help:"So much at the beginning is played and not scored: trimtab begins without having learnt anything." default:"0s" group:"Autoscalers:"`
-	Plot    string        `help:"Directory to draw into, as SVG: the cores of each policy over time, and minutes missed over core-hours." type:"path" placeholder:"DIR" group:"Autoscalers:"`
+	HPA     string         `name:"hpa" help:"Manifest with HorizontalPodAutoscalers; each is that of the workload that it targets, one alone that of all. Left out: CPU at 80% of requests, 1 to 100 pods." type:"path" placeholder:"FILE" group:"Autoscalers:"`
+	KEDA    string         `name:"keda" help:"Manifest with ScaledObjects, likewise. Left out: 80% of the requests per second that a pod can serve, 1 to 100 pods." type:"path" placeholder:"FILE" group:"Autoscalers:"`
+	VPA     string         `name:"vpa" help:"Manifest with VerticalPodAutoscalers, likewise. Left out: one that evicts." type:"path" placeholder:"FILE" group:"Autoscalers:"`
+	Cores   float64        `name:"pod-cores" help:"CPU request and limit of a pod. Left out: what an instance had at first, or a quarter of the first allocation; 1 with a file of loads." placeholder:"CORES" group:"Autoscalers:"`
+	Startup *time.Duration `help:"How long a pod takes to start. Left out: as the configuration says, or 30s." placeholder:"DURATION" group:"Autoscalers:"`
+	Learn   time.Duration  `help:"So much at the beginning is played and not scored: trimtab begins without having learnt anything." default:"0s" group:"Autoscalers:"`
+	Plot    string         `help:"Directory to draw into, as SVG: the cores of each policy over time, and minutes missed over core-hours." type:"path" placeholder:"DIR" group:"Autoscalers:"`
 
-	Cost     time.Duration `help:"CPU time of a request. Left out: as recorded; 20ms with a file of loads." placeholder:"DURATION" group:"Loads:"`
-	Latency  time.Duration `name:"slo-latency" help:"Latency that requests of a file of loads are to have." default:"200ms" group:"Loads:"`
-	Fraction float64       `name:"slo-fraction" help:"Share of them that is to have it, 0.01 to 0.9999." default:"0.95" group:"Loads:"`
-	Interval time.Duration `help:"What a line of a file of loads stands for. Left out: the time between its lines, or a second." placeholder:"DURATION" group:"Loads:"`
-	Scale    float64       `help:"Factor of loads." default:"1" group:"Loads:"`
-	Seed     uint64        `help:"Seed of what varies faster than a file of loads tells." default:"1" group:"Loads:"`
+	Cost     *time.Duration `help:"CPU time of a request. Left out: as recorded; 20ms with a file of loads." placeholder:"DURATION" group:"Loads:"`
+	Latency  time.Duration  `name:"slo-latency" help:"Latency that requests of a file of loads are to have." default:"200ms" group:"Loads:"`
+	Fraction float64        `name:"slo-fraction" help:"Share of them that is to have it, 0.01 to 0.9999." default:"0.95" group:"Loads:"`
+	Interval time.Duration  `help:"What a line of a file of loads stands for. Left out: the time between its lines, or a second." placeholder:"DURATION" group:"Loads:"`
+	Scale    float64        `help:"Factor of loads." default:"1" group:"Loads:"`
+	Seed     uint64         `help:"Seed of what varies faster than a file of loads tells." default:"1" group:"Loads:"`
 }
 
 // compares reports whether autoscalers are asked for.
@@ -88,6 +88,9 @@ type playedWith struct {
 func (c *replayCmd) compare(ctx context.Context, t terminal) error {
 	if err := within(ranged{"pod-cores", c.Cores, 0, 1000}, ranged{"slo-fraction", c.Fraction, 0.01, 0.9999}, ranged{"scale", c.Scale, 1e-6, 1e9}, ranged{"capacity", c.Capacity, 0, 1e6}); err != nil {
 		return err
+	}
+	if c.Startup != nil && (*c.Startup < 0 || *c.Startup > 24*time.Hour) || c.Cost != nil && !(*c.Cost > 0 && *c.Cost < time.Hour) {
+		return hint.Add(trimtab.Invalidf("replay: --startup is 0s to 24h, --cost more than 0s and less than 1h"), "leave them out for what was recorded, or the default")
 	}
 	if err := plottable(c.Plot); err != nil {
 		return err
@@ -144,7 +147,7 @@ func (c *replayCmd) fromLoads(x *kubernetes.Replay, answer *podsAnswer) error {
 		return hint.Add(err, "a file of loads has a number of requests a line, or a time and a number")
 	}
 	x.Interval = in.interval
-	r := kubernetes.Recorded{Service: kubernetes.Service{Name: "load", Cost: c.cost(0.02), Latency: c.Latency.Seconds(), Fraction: c.Fraction, Variation: 1, Startup: c.startup(0)},
+	r := kubernetes.Recorded{Service: kubernetes.Service{Name: "load", Cost: c.cost(0.02), Latency: c.Latency.Seconds(), Fraction: c.Fraction, Variation: 1, Startup: c.startup()},
 		Points: in.points, Request: or(c.Cores, 1)}
 	sum := 0.0
 	for _, p := range in.points {
@@ -211,7 +214,7 @@ func (c *replayCmd) recorded(cfg *config.Config, name string, slo float64, cours
 	if pods == 0 {
 		pods = 4
 	}
-	r := kubernetes.Recorded{Service: kubernetes.Service{Name: name, Cost: cost, Fraction: slo, Startup: c.startup(0)}, Predict: course.Predict, Shares: course.Shares,
+	r := kubernetes.Recorded{Service: kubernetes.Service{Name: name, Cost: cost, Fraction: slo, Startup: c.startup()}, Predict: course.Predict, Shares: course.Shares,
 		Request: or(c.Cores, course.Allocation/float64(pods))}
 	if w.SLO.Shares() {
 		r.Latency = w.SLO.Latency.Seconds()
@@ -220,17 +223,26 @@ func (c *replayCmd) recorded(cfg *config.Config, name string, slo float64, cours
 	for k, at := range course.Times {
 		r.Points = append(r.Points, kubernetes.Point{At: at, Load: c.Scale * course.Loads[k]})
 	}
-	if n := w.Knob.Replicas; n != nil && c.Startup == 0 {
+	if n := w.Knob.Replicas; n != nil && c.Startup == nil {
 		r.Startup = n.Startup.Seconds()
 	}
 	out := bounded(r, &w.Knob)
 	return &out, nil
 }
 
-func (c *replayCmd) cost(otherwise float64) float64 { return or(c.Cost.Seconds(), otherwise) }
+func (c *replayCmd) cost(otherwise float64) float64 {
+	if c.Cost != nil {
+		return c.Cost.Seconds()
+	}
+	return otherwise
+}
 
-func (c *replayCmd) startup(otherwise float64) float64 {
-	return or(c.Startup.Seconds(), or(otherwise, 30))
+// startup is 0 where that is asked for: pods are there at once.
+func (c *replayCmd) startup() float64 {
+	if c.Startup != nil {
+		return c.Startup.Seconds()
+	}
+	return 30
 }
 
 func or(v, otherwise float64) float64 {

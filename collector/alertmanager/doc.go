@@ -10,10 +10,12 @@
 // like all that were understood.
 //
 // The answers are those that make Alertmanager do the right thing: it tries
-// again only after 5xx, so 503 with Retry-After stands for "not now" and 429
-// is never used; what will not get better is answered with 400, 401, 403,
-// 405, 413 or 415. Once a body was read, the answer is there within [Deadline].
-// A request without the token is answered before a byte of its body is read.
+// again only after 5xx, so 503 with Retry-After stands for "not now", also for a body
+// that arrives too slowly, and 408 and 429 are never used; what will not get better is
+// answered with 400, 401, 403, 405, 413 or 415. Once a body was read, the answer is there within [Deadline].
+// A request without the token is answered before a byte of its body is read. Grafana
+// sends the same form, by POST or PUT, once for each notification: it tries nothing again,
+// whatever the answer, before the group's next notification.
 //
 // Source: the webhook's version "4", prometheus.io/docs/alerting/latest/
 // configuration/#webhook_config. The format is read leniently: fields that are

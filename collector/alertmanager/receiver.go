@@ -72,9 +72,9 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // serve checks from the cheapest to the dearest; nothing of a body is read
 // before the token was seen.
 func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) (Summary, error) {
-	if req.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		return Summary{}, refusal{http.StatusMethodNotAllowed, "method", "use POST"}
+	if req.Method != http.MethodPost && req.Method != http.MethodPut { // Grafana's contact points have both
+		w.Header().Set("Allow", "POST, PUT")
+		return Summary{}, refusal{http.StatusMethodNotAllowed, "method", "use POST or PUT"}
 	}
 	if f, ok := r.allowed(req); !ok {
 		return Summary{}, f

@@ -65,7 +65,8 @@ func (m *room) read(w http.ResponseWriter, req *http.Request, timeout time.Durat
 		case errors.Is(err, io.EOF):
 			return body, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return body, refusal{http.StatusRequestTimeout, "slow", "the body did not arrive in time"}
+			// Not 408: Alertmanager takes that for final, and a busy network is not.
+			return body, refusal{http.StatusServiceUnavailable, "slow", "the body did not arrive in time"}
 		case err != nil:
 			return body, refusal{http.StatusBadRequest, "malformed", "the body was cut off"}
 		}

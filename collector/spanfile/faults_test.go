@@ -91,6 +91,7 @@ func TestWholeLinesAreReadWhereOthersAreCut(t *testing.T) {
 		"the end of an archive":  {packedGzip(t, whole+strings.Repeat(whole, 50))[:len(packedGzip(t, whole+strings.Repeat(whole, 50)))-9], "the gzip file is cut"},
 		"the last message":       {sized(whole) + sized(cut)[:80], "message 2 is cut"},
 		"the last message, zstd": {sized(packedZstd(t, whole)) + "\x00\x00", "message 2 is cut"},
+		"the last of a log":      {"2024-06-10T06:13:20Z stdout F " + strings.Replace(strings.TrimSpace(whole), "\n", "\n2024-06-10T06:13:20Z stdout F ", 1) + "\n2024-06-10T06:13:20Z stdout P {\"resour\n", "a line is cut"},
 		"metrics between":        {whole + `{"resourceMetrics":[]}` + "\n" + whole, "a line has no spans and is passed over: line 3, byte"},
 		"words between":          {"starting\n" + whole + "stopped\n", "2 lines are no JSON and are passed over, the first of them: line 1, byte 0"},
 		"the last document":      {whole[:strings.Index(whole, "\n")] + strings.TrimSpace(strings.SplitAfter(whole, "\n")[1]) + cut[:99], "the last of 3 documents is passed over"},
@@ -154,6 +155,7 @@ func TestOfALongFileAPartIsInMemory(t *testing.T) {
 		"a list":     {`{"data":[`, strings.Repeat("[],", 1<<12), 1 << 29},
 		"an unknown": {`{"x":[0`, strings.Repeat(",0", 1<<12), 1 << 29},
 		"a line":     {`{"resourceSpans":[]}` + "\n" + `{"a":"`, strings.Repeat("x", 1<<16), 1 << 29},
+		"objects":    {"", strings.Repeat("{\"a\":1}\n", 1<<12), 1 << 29},
 		"no JSON":    {"", strings.Repeat("hello ", 1<<12), 1 << 29},
 	} {
 		runtime.GC()

@@ -110,6 +110,8 @@ const (
 func Decide(s State, r Round) (State, Verdict, []Turn) {
 	d := decision{Round: r, state: s}
 	d.Members = slices.Clone(r.Members)
+	// Turns outlive a restart.
+	d.state.Lasts = s.Lasts || slices.ContainsFunc(r.Members, func(m Member) bool { return m.Turn.Slice > 0 })
 	verdict := d.verdict()
 	out := make([]Turn, len(d.Members))
 	for i := range d.Members {
