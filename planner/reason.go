@@ -66,23 +66,29 @@ func (r telling) reason(s *seat) trimtab.Reason {
 	case why.Binding.Kind == "":
 		why.Binding.Kind = trimtab.BindingNone
 	}
-	verb := "raised"
+	why.Summary = what + r.moveOf(s, set, target, b)
+	return clusterReason(s, why)
+}
+
+// moveOf says what happens to a workload, what the objective wants, and what is expected of what
+// it gets, b.
+func (r telling) moveOf(s *seat, set, target float64, b trimtab.Band) string {
+	show := func(v float64) string { return trimtab.AmountOf(s.of.Name, trimtab.Units(v)) }
+	verb, where := "raised", "where"
 	if set < s.now {
 		verb = "lowered"
 	}
-	where := "where"
 	if set != target {
-		where = "and at " + show(trimtab.Units(set))
+		where = "and at " + show(set)
 	}
-	why.Summary = fmt.Sprintf("%s%s from %s to %s: %s wants %s, %s performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
-		what, verbOf(s, verb), show(s.has()), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), where, b.Mean, b.Lower, b.Upper, s.SLO,
-		s.loan.Because(verb == "lowered"))
+	text := fmt.Sprintf("%s from %s to %s: %s wants %s, %s performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
+		verbOf(s, verb), trimtab.AmountOf(s.of.Name, s.has()), show(set), r.planner.cfg.Policy.Name(), show(target), where, b.Mean, b.Lower, b.Upper, s.SLO, s.loan.Because(verb == "lowered"))
 	for _, more := range []string{starvationOf(s), takesBackOf(s, set), s.doubted, earlyOf(s, set)} {
 		if more != "" {
-			why.Summary += "; " + more
+			text += "; " + more
 		}
 	}
-	return clusterReason(s, why)
+	return text
 }
 
 // starvationOf says that the workload starves; "": it does not.

@@ -89,6 +89,7 @@ func (v *Model) decision(e *Explanation, s *state, row *Row, now time.Time) {
 		e.Decision = "hold: nothing better was found"
 	}
 	if row.Decision != nil && !isHeld && s.stayIn == v.round && s.stayAt.After(row.Decision.Time) {
+		e.Kept = true
 		e.Decision = "not moved in the newest round: " + s.stayWhy + " (last change: " + e.Decision + ")"
 		if s.estimate != nil {
 			e.Inputs = s.inputs(now)
@@ -98,6 +99,7 @@ func (v *Model) decision(e *Explanation, s *state, row *Row, now time.Time) {
 		e.NextCheck = v.roundAt.Add(v.config.Round)
 	}
 	if row.Decision != nil && isHeld && s.heldAt.After(row.Decision.Time) {
+		e.Kept = true
 		e.Decision = "hold: " + held.Text + " (before that: " + e.Decision + ")"
 		if s.estimate != nil {
 			e.Inputs = s.inputs(now)
