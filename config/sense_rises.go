@@ -18,6 +18,7 @@ const (
 	shareOfErrors = "a share of errors"
 	errorsItself  = "a number of errors"
 	whatWaits     = "what waits"
+	burnRate      = "a burn rate"
 )
 
 // rises says what an expression measures, and whether that is more when things get worse
@@ -63,12 +64,16 @@ func risesByName(s *parser.VectorSelector) (what string, worse int) {
 	has := func(some ...string) bool {
 		return slices.ContainsFunc(some, func(w string) bool { return slices.Contains(words, w) })
 	}
-	part := has("ratio", "rate", "percent", "percentage", "fraction", "share", "burnrate") || strings.ContainsFunc(name, func(r rune) bool { return r == ':' })
+	part := has("ratio", "rate", "percent", "percentage", "fraction", "share") || strings.ContainsFunc(name, func(r rune) bool { return r == ':' })
 	late := has("latency", "duration", "delay") || has("response", "request", "rtt") && has("time")
 	switch {
+	case has("burn", "burnrate"):
+		return burnRate, 1
+	case has("budget"):
+		return "", 0
 	case has("availability", "success", "successful", "good", "uptime", "apdex"):
 		return "", -1
-	case part && has("error", "errors", "failure", "failures", "failed", "err", "errs"):
+	case part && has("error", "errors", "failure", "failures", "failed", "err", "errs", "throttled"):
 		return shareOfErrors, 1
 	case late && (slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "quantile" }) || slices.ContainsFunc(words, isPercentile)):
 		return ofPercentile, 1
@@ -278,7 +283,7 @@ func selectsErrors(s *parser.VectorSelector) int {
 	words := wordsOf(promql.Name(s))
 	for _, w := range words {
 		switch w {
-		case "error", "errors", "failure", "failures", "failed", "fails", "timeouts", "exceptions", "dropped", "rejected":
+		case "error", "errors", "failure", "failures", "failed", "fails", "timeouts", "exceptions", "dropped", "rejected", "throttled":
 			return 1
 		case "success", "successful", "succeeded", "successes":
 			return -1

@@ -42,7 +42,7 @@ type openKeys struct{ indicator, ref string }
 func (r *sloReader) openSLO(x object) {
 	keys := openKeys{"indicator", "indicatorRef"}
 	switch _, version, _ := strings.Cut(x.version, "/"); version {
-	case "v1":
+	case "v1", "v1alpha":
 	case "v2alpha":
 		keys = openKeys{"sli", "sliRef"}
 	default:
@@ -74,6 +74,13 @@ func (r *sloReader) openSLO(x object) {
 			return
 		}
 	}
+	if one.get("ratioMetrics").has() { // v1alpha has it in the objective
+		if r.openTarget(spec, one, &o.SLO.Fraction) && r.openRatio(one.get("ratioMetrics"), &o) {
+			r.calendar(spec, &o)
+			r.add(x.item, o)
+		}
+		return
+	}
 	if indicator, ok := r.indicator(spec, keys); ok && r.openIndicator(spec, indicator, one, &o) {
 		r.calendar(spec, &o)
 		r.add(x.item, o)
@@ -83,6 +90,9 @@ func (r *sloReader) openSLO(x object) {
 // indicator finds the indicator of an objective: its own, or the SLI that it refers to.
 func (r *sloReader) indicator(spec item, keys openKeys) (item, bool) {
 	own, ref := spec.get(keys.indicator, "spec"), spec.get(keys.ref)
+	if old := spec.get(keys.indicator); !own.has() && old.get("thresholdMetric").has() { // v1alpha
+		own = old
+	}
 	switch {
 	case ref.has():
 		found, ok := referred(r.indicators, ref)
@@ -152,9 +162,16 @@ func (r *sloReader) calendar(spec item, o *Objective) {
 	}
 }
 
-// source finds the query of a metric: under metricSource, or in version 2 beside a
-// dataSourceRef or dataSourceSpec.
+// source finds the query of a metric: under metricSource, in version 2 beside a
+// dataSourceRef or dataSourceSpec, in v1alpha in itself.
 func (r *sloReader) source(x item) (item, bool) {
+	if kind := x.get("queryType"); kind.has() {
+		if !strings.EqualFold(kind.text(), "promql") {
+			kind.fail(fmt.Sprintf("the query is %q, and only PromQL is read", clip(kind.text())), "write queryType: promql")
+			return kind, false
+		}
+		return x.get("query"), true
+	}
 	m := x.get("metricSource")
 	kind, ref := m.get("type"), m.get("metricSourceRef")
 	if !m.has() && (x.get("dataSourceRef").has() || x.get("dataSourceSpec").has()) {

@@ -209,6 +209,29 @@ spec: {type: prometheus, connectionDetails: {url: x}}
 	}
 }
 
+func TestVersion1AlphaOfOpenSLOIsReadAsSlothWritesIt(t *testing.T) {
+	o := oneObjective(t, `apiVersion: openslo/v1alpha
+kind: SLO
+metadata: {name: a, displayName: A}
+spec:
+  service: s
+  budgetingMethod: Occurrences
+  timeWindows: [{count: 30, unit: Day}]
+  objectives:
+  - target: 0.999
+    ratioMetrics:
+      good: {source: prometheus, queryType: promql, query: 'sum(rate(good_total[{{.window}}]))'}
+      total: {source: prometheus, queryType: promql, query: 'sum(rate(all_total[{{.window}}]))'}
+`)
+	if o.SLO.Performance != 0.999 || o.Load != "sum(rate(all_total[1m]))" {
+		t.Errorf("%+v", o)
+	}
+	o = oneObjective(t, "apiVersion: openslo/v1alpha\nkind: SLO\nmetadata: {name: a}\nspec: {indicator: {thresholdMetric: {source: p, queryType: promql, query: max(q)}}, objectives: [{op: lte, value: 5, target: 0.9}]}\n")
+	if o.Performance != "5 / max(q)" {
+		t.Errorf("%+v", o)
+	}
+}
+
 func TestACounterThatNothingCountedYetIsZeroAndABucketThatIsMissingIsNot(t *testing.T) {
 	o := oneObjective(t, slothFile+"      error_query: sum(rate(c_count[{{.window}}])) - sum(rate(c_bucket{le=\"0.1\"}[{{.window}}]))\n      total_query: sum(rate(c_count[{{.window}}]))\n")
 	if strings.Contains(o.Performance, " or ") {

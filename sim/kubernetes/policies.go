@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -82,6 +83,9 @@ func (k *kedas) act(w *world, seen []report) {
 	for i, p := range w.places {
 		words, c := k.words(p), &k.of[i]
 		c.Min, c.Max, c.Behavior, c.Idle, c.PollingInterval = words.Min, words.Max, words.Behavior, words.Idle, words.PollingInterval
+		if !slices.ContainsFunc(words.Targets, func(t Target) bool { return t.Load || t.Within != nil }) {
+			c.Idle = nil // of triggers on cpu alone KEDA counts one as active at all times
+		}
 		if words.Cooldown != nil {
 			c.Cooldown = max(*words.Cooldown, 1) // 0 there is the default
 		}

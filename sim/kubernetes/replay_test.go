@@ -111,6 +111,12 @@ func TestTheWordsOfKEDAAreFollowedInAReplay(t *testing.T) {
 	if got.Course[10] != 5 || got.Course[35] != 1 || got.Course[50] != 5 {
 		t.Errorf("by the clock: %v, %v, %v cores, want 5, 1, 5", got.Course[10], got.Course[35], got.Course[50])
 	}
+	none := 0
+	r = shop(60, idle)
+	r.KEDA.Min, r.KEDA.Idle, r.KEDA.Cooldown, r.KEDA.Targets = 1, &none, &zero, []Target{{Type: autoscale.Utilization, Value: 60}}
+	if got := replayed(t, Replay{Run: []string{KEDA}, Workloads: []Recorded{r}})[0].Workloads[0]; got.Course[55] != 1 {
+		t.Errorf("CPU alone: %v cores without load, want 1", got.Course[55])
+	}
 	// Of the type Value the sum over the threshold is times the pods: it grows until the sum is
 	// at the threshold, whatever the number.
 	r = shop(60, func(int) float64 { return 100 })
