@@ -213,6 +213,20 @@ func (s *signals) observe(now, busy time.Duration) []throttle.LRA {
 	return all
 }
 
+// groups lists the directories of the services' groups.
+func (s *signals) groups() (all []string) {
+	if s.root == "" {
+		return nil
+	}
+	for _, of := range s.services {
+		found, err := filepath.Glob(filepath.Join(s.root, of.Path))
+		if err == nil {
+			all = append(all, found...)
+		}
+	}
+	return all
+}
+
 // coresHere is what it may have; unknown counts as all.
 func (b besideConfig) coresHere() float64 {
 	if b.Cores > 0 {
