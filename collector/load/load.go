@@ -37,7 +37,7 @@ type Reading struct {
 	waits map[string]time.Duration
 	// stopped is how long each of the groups was stopped by its quota, on all CPUs together.
 	stopped map[string]time.Duration
-	links map[string]link.Reading
+	links   map[string]link.Reading
 }
 
 // pressures are the files of PSI.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
