@@ -213,13 +213,10 @@ func (s *signals) observe(now, busy time.Duration) []throttle.LRA {
 	return all
 }
 
-// groups lists the directories of the services' groups.
-func (s *signals) groups() (all []string) {
-	if s.root == "" {
-		return nil
-	}
+// groups lists the directories of the services' groups beneath a root.
+func (s *signals) groups(root string) (all []string) {
 	for _, of := range s.services {
-		found, err := filepath.Glob(filepath.Join(s.root, of.Path))
+		found, err := filepath.Glob(filepath.Join(root, of.Path))
 		if err == nil {
 			all = append(all, found...)
 		}
