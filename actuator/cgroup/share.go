@@ -273,9 +273,9 @@ func (k *Share) setQuota(ctx context.Context, a trimtab.Amount) error {
 }
 
 // Standing tells the limit of the group above.
-func (k *Share) Standing(context.Context) *trimtab.Standing {
+func (k *Share) Standing(ctx context.Context) *trimtab.Standing {
 	return tightest(ancestors(k.root, k.config.Path), func(group string) (trimtab.Amount, error) {
-		q, err := k.root.Quota(group)
+		q, err := k.root.QuotaIn(ctx, group)
 		return q.Amount(), err
 	})
 }
