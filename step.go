@@ -24,6 +24,17 @@ type Snapshotter interface {
 	Restore(name string, state []byte) error
 }
 
+// Parted is a Snapshotter whose states can be taken one by one, between calls of Step:
+// those of two thousand workloads take 100 MiB together, and half a second.
+type Parted interface {
+	Snapshotter
+	// States returns the names of what Snapshot would return; nil: they cannot be taken
+	// one by one.
+	States() []string
+	// State returns one of them; false: there is none any more.
+	State(name string) ([]byte, bool)
+}
+
 // Counted is a step that counts what it saw. Names are those of the table in
 // internal/metric; a counter's value is the total since the step was made.
 type Counted interface {

@@ -18,6 +18,7 @@ func (a *Actuator) Tick(ctx context.Context) {
 	}
 	a.seek(ctx)
 	a.measure()
+	look := hostfs.Look(ctx)
 	for _, h := range a.knobs {
 		if a.unchanged(h) {
 			continue
@@ -26,9 +27,9 @@ func (a *Actuator) Tick(ctx context.Context) {
 			a.claim(ctx, h)
 		}
 		if _, remote := h.Knob.(Remote); remote || h.problem != "" && !h.foreign || !h.known {
-			a.probe(ctx, h)
+			a.probe(look, h)
 		} else {
-			a.observe(ctx, h)
+			a.observe(look, h)
 		}
 	}
 	a.keep()

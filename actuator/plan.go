@@ -163,9 +163,10 @@ func (a *Actuator) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move)
 		return
 	}
 	a.seekLive(ctx)
+	look := hostfs.Look(ctx)
 	for _, h := range a.knobs {
 		if h.counts() && grows[h.Resource] {
-			a.observe(ctx, h)
+			a.observe(look, h)
 		}
 	}
 	a.askAll(ctx, p, moves)

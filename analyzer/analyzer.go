@@ -14,7 +14,7 @@ import (
 const maxTold = 10_000
 
 // Analyzer is the learn step; make one with [New]. It implements
-// trimtab.Step, trimtab.Snapshotter and trimtab.Counted.
+// trimtab.Step, trimtab.Parted and trimtab.Counted.
 type Analyzer struct {
 	config Config
 	// workloads are in order of name.
@@ -34,9 +34,9 @@ type Analyzer struct {
 }
 
 var (
-	_ trimtab.Step        = (*Analyzer)(nil)
-	_ trimtab.Snapshotter = (*Analyzer)(nil)
-	_ trimtab.Counted     = (*Analyzer)(nil)
+	_ trimtab.Step    = (*Analyzer)(nil)
+	_ trimtab.Parted  = (*Analyzer)(nil)
+	_ trimtab.Counted = (*Analyzer)(nil)
 )
 
 // New returns an analyzer that has seen nothing.

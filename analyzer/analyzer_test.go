@@ -1,6 +1,7 @@
 package analyzer_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -373,6 +374,26 @@ func TestUnknownWorkloadsAreDiscoveredOnlyWhenAsked(t *testing.T) {
 			if e.Load == nil || e.Latency["p50"] == 0 || e.Curve != nil || e.Hold != nil {
 				t.Errorf("%+v", e)
 			}
+		}
+	}
+}
+
+func TestAStateThatIsTakenAloneIsThatOfTheSnapshot(t *testing.T) {
+	a := make1(t, config("w", "v", "silent"))
+	for n := range 20 {
+		for _, name := range []string{"w", "v"} {
+			a.Step(sec(float64(n)+1.6), sketch(name, n, 40+float64(n%7), 36))
+		}
+		a.Step(sec(float64(n)+1.7), nil)
+	}
+	all, names := a.Snapshot(), a.States()
+	if !slices.Equal(names, []string{"v", "w"}) || len(all) != len(names) {
+		t.Fatalf("states of %v, want those of v and w, which reported", names)
+	}
+	for _, name := range append(names, "silent", "nobody") {
+		state, ok := a.State(name)
+		if want, there := all[name]; ok != there || !bytes.Equal(state, want) {
+			t.Errorf("the state of %s is %d bytes, %v, in the snapshot %d, %v", name, len(state), ok, len(want), there)
 		}
 	}
 }

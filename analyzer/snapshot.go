@@ -81,15 +81,33 @@ func (q *queueing) load(s *savedQueue) error {
 // Snapshot returns the state of each workload that reported, by its name.
 func (a *Analyzer) Snapshot() map[string][]byte {
 	out := map[string][]byte{}
-	for _, w := range a.workloads {
-		if !w.begun {
-			continue
-		}
-		if b, err := w.save(); err == nil {
-			out[w.Name] = b
+	for _, name := range a.States() {
+		if b, ok := a.State(name); ok {
+			out[name] = b
 		}
 	}
 	return out
+}
+
+// States returns the names of the workloads that reported.
+func (a *Analyzer) States() []string {
+	out := make([]string, 0, len(a.workloads))
+	for _, w := range a.workloads {
+		if w.begun {
+			out = append(out, w.Name)
+		}
+	}
+	return out
+}
+
+// State returns the state of one workload.
+func (a *Analyzer) State(name string) ([]byte, bool) {
+	w := a.find(name)
+	if w == nil || !w.begun {
+		return nil, false
+	}
+	b, err := w.save()
+	return b, err == nil
 }
 
 func (w *workload) save() ([]byte, error) {

@@ -8,14 +8,14 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // CountBus exports what b counted, every second, until ctx ends, and returns
 // nil then. Each time it calls ready with "" or, where the bus can tell that
 // it is not connected (Ready() error), with the reason.
 func CountBus(ctx context.Context, b bus.Bus, set *metric.Set, ready func(reason string)) error {
-	t := time.NewTicker(time.Second)
-	defer t.Stop()
+	ticks := pause.Ticks(ctx, time.Second)
 	var last bus.Stats
 	damaged := countDamaged(b, set)
 	for {
@@ -29,7 +29,7 @@ func CountBus(ctx context.Context, b bus.Bus, set *metric.Set, ready func(reason
 		case <-ctx.Done():
 			exportStats(set, last, b.Stats())
 			return nil
-		case <-t.C:
+		case <-ticks:
 		}
 	}
 }

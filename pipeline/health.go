@@ -9,6 +9,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // Work says what a part of the program is expected to do; [Health] compares that with
@@ -112,8 +113,7 @@ func (h *Health) patience() time.Duration { return max(roundsToFail*h.work.Round
 // Report calls ready about once a second, with "" or why the part does not
 // work, until ctx ends. b is asked who leads the pool that the part follows.
 func (h *Health) Report(ctx context.Context, b bus.Bus, ready func(reason string)) {
-	t := time.NewTicker(min(time.Second, h.patience()/3))
-	defer t.Stop()
+	ticks := pause.Ticks(ctx, min(time.Second, h.patience()/3))
 	for {
 		if h.work.Follows != "" {
 			h.lookForLeader(ctx, b)
@@ -122,7 +122,7 @@ func (h *Health) Report(ctx context.Context, b bus.Bus, ready func(reason string
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.C:
+		case <-ticks:
 		}
 	}
 }

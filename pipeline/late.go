@@ -4,36 +4,35 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // lateness is how late a process is run, when CPU is short or it is stopped
 // for a while: the largest delay of the last one to two lateWindows. Delays are
-// those of a ticker, and what else is noted. The zero lateness is ready.
+// those of ticks, told too long by one interval of it at most, and what else is
+// noted. The zero lateness is ready.
 type lateness struct {
 	mu         sync.Mutex
 	young, old time.Duration
 	turned     time.Time // when young became old last
 }
 
-const (
-	// lateEvery is how often the delay is measured.
-	lateEvery = 100 * time.Millisecond
-	// lateWindow is how long a delay is remembered at least.
-	lateWindow = time.Minute
-)
+// lateWindow is how long a delay is remembered at least.
+const lateWindow = time.Minute
 
-// measure measures until ctx ends.
-func (l *lateness) measure(ctx context.Context) {
-	t := time.NewTicker(lateEvery)
-	defer t.Stop()
+// measure measures until ctx ends. A process that was stopped between two ticks was so for
+// as long as they are apart, at most, and for that less every, at least.
+func (l *lateness) measure(ctx context.Context, every time.Duration) {
+	ticks := pause.Ticks(ctx, every)
 	for last := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.C:
+		case <-ticks:
 		}
 		now := time.Now()
-		l.note(now, now.Sub(last)-lateEvery)
+		l.note(now, now.Sub(last))
 		last = now
 	}
 }

@@ -154,6 +154,10 @@ func (l *lock) term() time.Duration {
 	return min(max(l.Term, termOfDelay*l.late.worst()), max(l.Term, maxTerm))
 }
 
+// every is how often delays are measured: what a tick that is on time tells lengthens no
+// term.
+func (l *lock) every() time.Duration { return l.Term / (4 * termOfDelay) }
+
 // set changes the epoch that is held and wakes the owner of the step.
 func (l *lock) set(epoch uint64, until time.Time) {
 	l.mu.Lock()
@@ -223,7 +227,7 @@ func (l *lock) run(ctx context.Context) {
 	defer measuring.Wait()
 	ctx, end := context.WithCancel(ctx)
 	defer end() // also of a panic, which must end the process
-	measuring.Go(func() { l.late.measure(ctx) })
+	measuring.Go(func() { l.late.measure(ctx, l.every()) })
 	t := time.NewTicker(l.Term / 8)
 	defer t.Stop()
 	for {

@@ -294,3 +294,15 @@ func TestTheTermOfALeaderGrowsWithItsDelaysAndShrinksAfterThem(t *testing.T) {
 		}
 	}
 }
+
+func TestAProcessThatIsOnTimeLengthensNoTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lock{Leader: Leader{Term: defaultTerm}}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*lateWindow)
+		defer cancel()
+		l.late.measure(ctx, l.every())
+		if got := l.term(); got != defaultTerm || l.late.worst() == 0 {
+			t.Errorf("term %v after delays of %v, want %v", got, l.late.worst(), defaultTerm)
+		}
+	})
+}

@@ -41,11 +41,17 @@ type saver struct {
 	Snapshots
 	stage  *stage
 	bucket bus.Bucket
-	queue  chan map[string][]byte
+	queue  chan saving
 	done   chan struct{}
 	// kept has the digests of what is in the bucket, as far as this process
 	// wrote or read it: the states of two thousand workloads are 100 MiB.
 	kept map[string][sha256.Size]byte
+}
+
+// saving is what is to be saved: states, or the names of those that are taken one by one.
+type saving struct {
+	states map[string][]byte
+	names  []string
 }
 
 // openSaver restores the step and starts saving; nil when nothing is kept.
@@ -54,7 +60,7 @@ func (r *stage) openSaver(ctx context.Context) *saver {
 	if r.Snapshots == nil || !ok {
 		return nil
 	}
-	s := &saver{Snapshots: *r.Snapshots, stage: r, queue: make(chan map[string][]byte, 1), done: make(chan struct{}), kept: map[string][sha256.Size]byte{}}
+	s := &saver{Snapshots: *r.Snapshots, stage: r, queue: make(chan saving, 1), done: make(chan struct{}), kept: map[string][sha256.Size]byte{}}
 	if s.Bucket == "" {
 		s.Bucket = "snapshots"
 	}
@@ -182,13 +188,22 @@ func (s *saver) restoreOne(step trimtab.Snapshotter, name string, raw []byte) (e
 	return step.Restore(name, state)
 }
 
-// save takes a snapshot on the owner's goroutine and queues it, in the place
-// of an older one that is still waiting.
-func (r *stage) save() {
+// save queues what is to be saved, in the place of an older one that is still
+// waiting. The owner's goroutine takes the states itself at the end, and where they
+// cannot be taken one by one.
+func (r *stage) save(end bool) {
 	if r.saver == nil {
 		return
 	}
-	states, err := r.snapshot()
+	var next saving
+	err := r.recovered(func() {
+		if p, ok := r.Step.(trimtab.Parted); ok && !end {
+			next.names = p.States()
+		}
+		if next.names == nil {
+			next.states = r.Step.(trimtab.Snapshotter).Snapshot()
+		}
+	})
 	if err != nil {
 		r.counts.snapshot("failed")
 		r.Logger.Error("snapshot not taken", "err", err)
@@ -198,17 +213,27 @@ func (r *stage) save() {
 	case <-r.saver.queue:
 	default:
 	}
-	r.saver.queue <- states
+	r.saver.queue <- next
 }
 
-func (r *stage) snapshot() (states map[string][]byte, err error) {
+// state owns the step for as long as it takes one of its states; false: there is none.
+func (r *stage) state(name string) (state []byte, ok bool, err error) {
+	r.owned <- struct{}{}
+	defer r.disown()
+	err = r.recovered(func() { state, ok = r.Step.(trimtab.Parted).State(name) })
+	return state, ok, err
+}
+
+// recovered makes an error of a panic of a step whose state is taken.
+func (r *stage) recovered(take func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.counts.panicked()
 			err = fmt.Errorf("take snapshot: panic: %v", p)
 		}
 	}()
-	return r.Step.(trimtab.Snapshotter).Snapshot(), nil
+	take()
+	return nil
 }
 
 // close writes what is queued and ends.
@@ -222,54 +247,76 @@ func (s *saver) close() {
 
 func (s *saver) run() {
 	defer close(s.done)
-	for states := range s.queue {
-		if err := s.write(states); err != nil {
+	for next := range s.queue {
+		if err := s.write(next); err != nil {
 			s.stage.counts.snapshot("failed")
 			s.stage.Logger.Warn("snapshot not saved", "bucket", s.Bucket, "err", err)
 		}
 	}
 }
 
-// write brings the bucket to states. Each of them has its own time: those of ten
-// thousand workloads take more than any one of them may.
-func (s *saver) write(states map[string][]byte) error {
-	each := func(do func(context.Context) error) error {
-		ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
-		defer cancel()
-		return do(ctx)
-	}
-	if err := each(s.open); err != nil {
+// write brings the bucket to what is to be saved. Each state has its own time: those of
+// ten thousand workloads take more than any one of them may.
+func (s *saver) write(next saving) error {
+	if err := inTime(s.open); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(states)) {
-		state := states[name]
-		digest := sha256.Sum256(state)
-		if digest == s.kept[name] {
-			continue
+	names := next.names
+	if names == nil {
+		names = slices.Collect(maps.Keys(next.states))
+	}
+	slices.Sort(names)
+	still := make(map[string]bool, len(names))
+	for _, name := range names {
+		state, ok, err := next.states[name], true, error(nil)
+		if next.states == nil {
+			state, ok, err = s.stage.state(name)
 		}
-		if len(state) > snapshotMax {
-			s.stage.counts.snapshot("failed")
-			s.stage.Logger.Error("snapshot too large", "name", name, "bytes", len(state), "limit", snapshotMax)
-			continue
+		if err == nil && ok {
+			still[name] = true
+			err = s.put(name, state)
 		}
-		err := each(func(ctx context.Context) error {
-			_, err := s.bucket.Put(ctx, s.stage.Name+"/"+name, seal(state))
-			return err
-		})
 		if err != nil {
 			return err
 		}
-		s.kept[name] = digest
-		s.stage.counts.snapshot("saved")
 	}
 	for name := range s.kept {
-		if _, still := states[name]; still {
+		if still[name] {
 			continue
 		}
-		if err := each(func(ctx context.Context) error { return s.bucket.Delete(ctx, s.stage.Name+"/"+name) }); err != nil {
+		if err := inTime(func(ctx context.Context) error { return s.bucket.Delete(ctx, s.stage.Name+"/"+name) }); err != nil {
 			return err
 		}
 		delete(s.kept, name)
 	}
 	return nil
+}
+
+// put writes one state that is another than before.
+func (s *saver) put(name string, state []byte) error {
+	digest := sha256.Sum256(state)
+	if digest == s.kept[name] {
+		return nil
+	}
+	if len(state) > snapshotMax {
+		s.stage.counts.snapshot("failed")
+		s.stage.Logger.Error("snapshot too large", "name", name, "bytes", len(state), "limit", snapshotMax)
+		return nil
+	}
+	err := inTime(func(ctx context.Context) error {
+		_, err := s.bucket.Put(ctx, s.stage.Name+"/"+name, seal(state))
+		return err
+	})
+	if err == nil {
+		s.kept[name] = digest
+		s.stage.counts.snapshot("saved")
+	}
+	return err
+}
+
+// inTime does one thing within [saveTimeout].
+func inTime(do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
+	defer cancel()
+	return do(ctx)
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -223,6 +225,73 @@ func TestAStateThatClaimsToBeHugeIsRefused(t *testing.T) {
 	if state, err := unseal(seal(make([]byte, snapshotMax+1))); err == nil {
 		t.Errorf("%d bytes", len(state))
 	}
+}
+
+// parted is a memo whose states are taken one by one.
+type parted struct {
+	memo
+	taken  []string // the states that were taken one by one
+	whole  int      // how often all were taken together
+	vanish string   // a state that is gone once it was named
+}
+
+func (p *parted) Snapshot() map[string][]byte {
+	p.whole++
+	return p.memo.Snapshot()
+}
+
+func (p *parted) States() []string { return slices.Collect(maps.Keys(p.count)) }
+
+func (p *parted) State(name string) ([]byte, bool) {
+	delete(p.count, p.vanish)
+	p.taken = append(p.taken, name)
+	n, ok := p.count[name]
+	return fmt.Append(nil, n), ok
+}
+
+func TestStatesThatCanBeTakenOneByOneAreAndTogetherOnlyAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bustest.NewMemory()
+		defer m.Close()
+		step := &parted{memo: memo{count: map[string]int{"a": 1, "b": 2, "c": 3}}}
+		states := func() string {
+			k, err := m.Bucket(t.Context(), "snapshots")
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys, err := k.Keys(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := ""
+			for _, key := range keys {
+				raw, _, err := k.Get(t.Context(), key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				state, err := unseal(raw)
+				out += fmt.Sprintf("%s=%s %v ", key, state, err)
+			}
+			return out
+		}
+		stop := start(t, Stage{Name: "learn", Bus: m, Step: step, Snapshots: &Snapshots{Every: time.Minute}, Metrics: metric.NewSet()})
+		time.Sleep(90 * time.Second)
+		synctest.Wait()
+		if got := states(); got != "learn/a=1 <nil> learn/b=2 <nil> learn/c=3 <nil> " || step.whole != 0 || fmt.Sprint(step.taken) != "[a b c]" {
+			t.Errorf("kept %s, taken %v, together %d times", got, step.taken, step.whole)
+		}
+		step.vanish = "b"
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := states(); got != "learn/a=1 <nil> learn/c=3 <nil> " || step.whole != 0 {
+			t.Errorf("kept %s once a state was gone, together %d times", got, step.whole)
+		}
+		step.count["a"] = 7
+		stop()
+		if got := states(); got != "learn/a=7 <nil> learn/c=3 <nil> " || step.whole != 1 {
+			t.Errorf("kept %s at the end, together %d times", got, step.whole)
+		}
+	})
 }
 
 func TestCountsOfAStepBecomeMetrics(t *testing.T) {

@@ -218,8 +218,7 @@ func (r *stage) own(ctx context.Context, ended <-chan struct{}) {
 		defer t.Stop()
 		saves = t.C
 	}
-	counting := time.NewTicker(exportEvery)
-	defer counting.Stop()
+	counting := pause.Ticks(ctx, exportEvery)
 	turn := func() {
 		if r.Tick > 0 {
 			r.health.turn(time.Now(), r.Tick)
@@ -240,13 +239,13 @@ func (r *stage) own(ctx context.Context, ended <-chan struct{}) {
 		case <-r.lock.news():
 			due(func() { r.tellLeader(ctx) })
 		case <-saves:
-			due(r.save)
-		case <-counting.C:
+			due(func() { r.save(false) })
+		case <-counting:
 			due(func() { r.export.read(r.Step) })
 		case <-ended:
 			due(func() {
 				r.export.read(r.Step)
-				r.save()
+				r.save(true)
 			})
 			return
 		}

@@ -286,13 +286,18 @@ func (k *CPU) Write(ctx context.Context, a trimtab.Amount) error {
 // set sets the quota of a group that has now, of a systemd unit through systemd.
 func (k *CPU) set(ctx context.Context, group string, now hostfs.Quota, a trimtab.Amount) error {
 	if unit := unitOf(k.root, group); unit != "" {
+		// systemd says nothing of a quota that the kernel refuses.
+		if err := overBurst(k.root, group, now.With(a)); err != nil {
+			return fmt.Errorf("write cgroup %s: %w", group, err)
+		}
 		return setUnit(ctx, unit, "CPUQuotaPerSecUSec", perSecond(a))
 	}
 	q := now.With(a)
+	text := q.CFSQuota()
 	if k.root.CgroupVersion(group) == 2 {
-		return k.root.Write(k.file(group), q.CPUMax())
+		text = q.CPUMax()
 	}
-	return k.root.Write(k.file(group), q.CFSQuota())
+	return whyQuota(k.root, group, q, k.root.Write(k.file(group), text))
 }
 
 // file is where the quota of a group is written.

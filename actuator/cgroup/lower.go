@@ -59,7 +59,7 @@ func step(at, goal, floor trimtab.Amount) trimtab.Amount {
 	if !next.Less(at) {
 		next = trimtab.Units(at.Value * (1 - stepDown))
 	}
-	if next = pages(next); next.Less(goal) {
+	if next = pages(next, page()); next.Less(goal) {
 		next = goal
 	}
 	return next

@@ -14,6 +14,7 @@ import (
 // and in the end there stands what was asked for, or what was there.
 func TestMemoryIsLoweredInStepsThatNeverGoBelowWhatIsInUse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		page := page()
 		now := trimtab.Units(page * float64(rapid.IntRange(2, 1<<20).Draw(t, "now")))
 		goal := trimtab.Units(page * float64(rapid.IntRange(1, int(now.Value/page)-1).Draw(t, "goal")))
 		if rapid.IntRange(0, 9).Draw(t, "unlimited") == 0 {

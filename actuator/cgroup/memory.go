@@ -16,9 +16,11 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
+// page is what the kernel rounds a limit down to: 4 KiB, and 16 or 64 KiB on some kernels
+// of arm64.
+func page() float64 { return float64(os.Getpagesize()) }
+
 const (
-	// page is what the kernel rounds a limit down to.
-	page = 4096
 	// margin is the part of what is in use that stays free above it, and
 	// leastMargin the least of it, in bytes.
 	margin, leastMargin = 1.0 / 8, 4 << 20
@@ -225,13 +227,13 @@ func (k *Memory) Floor(ctx context.Context) (trimtab.Amount, error) {
 	if err != nil {
 		return trimtab.Amount{}, fmt.Errorf("read use of cgroup %s: %w", k.config.Path, err)
 	}
-	return trimtab.Units(math.Ceil((used+math.Max(leastMargin, margin*used))/page) * page), nil
+	return trimtab.Units(math.Ceil((used+math.Max(leastMargin, margin*used))/page()) * page()), nil
 }
 
 // Nearest rounds down to whole pages, at least one.
-func (k *Memory) Nearest(a trimtab.Amount) trimtab.Amount { return pages(a) }
+func (k *Memory) Nearest(a trimtab.Amount) trimtab.Amount { return pages(a, page()) }
 
-func pages(a trimtab.Amount) trimtab.Amount {
+func pages(a trimtab.Amount, page float64) trimtab.Amount {
 	if a.Unlimited {
 		return a
 	}

@@ -28,9 +28,9 @@ func ancestors(root *hostfs.Root, group string) []string {
 }
 
 // Standing tells the least that a group above gives, or may be raised to.
-func (k *CPU) Standing(context.Context) *trimtab.Standing {
+func (k *CPU) Standing(ctx context.Context) *trimtab.Standing {
 	return tightest(k.ancestors(), func(group string) (trimtab.Amount, error) {
-		q, err := k.quota(group)
+		q, err := k.root.QuotaIn(ctx, group)
 		v := q.Amount()
 		if p := k.parent(group); err == nil && p != nil && v.Less(trimtab.Units(p.Raise)) {
 			v = trimtab.Units(p.Raise)

@@ -103,12 +103,8 @@ func (k *CPU) openQuick() error {
 		q.close()
 		return err
 	}
-	name := "cpu.max.burst"
-	if q.version == 1 {
-		name = "cpu.cfs_burst_us"
-	}
 	// A kernel before 5.14 has none.
-	q.burst, _ = k.root.Keep(path.Join(k.config.Path, name), true)
+	q.burst, _ = k.root.Keep(burstFile(k.root, k.config.Path), true)
 	if q.burst != nil {
 		if v, err := readNumber(q.burst); err == nil {
 			q.burstIs = v
@@ -311,7 +307,7 @@ func (k *CPU) Move(v trimtab.Amount, burst float64) (found trimtab.Amount, err e
 		text = next.CPUMax()
 	}
 	if err := q.quota.Write(text); err != nil {
-		return found, err
+		return found, whyQuota(k.root, k.config.Path, next, err)
 	}
 	if k.config.Bursts && save > q.burstIs {
 		if err := k.save(save); err != nil {

@@ -152,7 +152,7 @@ func (k *Share) weight(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return a
 	}
-	return trimtab.Units(a.Value / k.unit * usualWeight)
+	return trimtab.Units(max(1, a.Value/k.unit*usualWeight)) // 0 would be an idle group
 }
 
 // Nearest rounds to whole weights. There is none without limit: the largest stands for it.
@@ -273,9 +273,9 @@ func (k *Share) setQuota(ctx context.Context, a trimtab.Amount) error {
 }
 
 // Standing tells the limit of the group above.
-func (k *Share) Standing(context.Context) *trimtab.Standing {
+func (k *Share) Standing(ctx context.Context) *trimtab.Standing {
 	return tightest(ancestors(k.root, k.config.Path), func(group string) (trimtab.Amount, error) {
-		q, err := k.root.Quota(group)
+		q, err := k.root.QuotaIn(ctx, group)
 		return q.Amount(), err
 	})
 }

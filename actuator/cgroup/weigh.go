@@ -57,7 +57,7 @@ func (k *CPU) Weigh(cores float64) error {
 	}
 	name, usual, least, most := k.weightFile()
 	v := int64(math.Round(min(max(cores*float64(usual), float64(least)), float64(most))))
-	return k.root.Write(name, strconv.FormatInt(v, 10))
+	return whyWeight(k.root, k.config.Path, k.root.Write(name, strconv.FormatInt(v, 10)))
 }
 
 // Settle takes back what was set beside the quota: burst and weight.

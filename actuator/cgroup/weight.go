@@ -108,13 +108,16 @@ func (k *Weight) Read(ctx context.Context) (trimtab.Amount, error) {
 }
 
 // Nearest rounds to whole numbers of version 2, to whole shares of version 1. There is
-// no weight without limit: the largest stands for it.
+// no weight without limit: the largest stands for it. 0 is an idle group of version 2.
 func (k *Weight) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		a = trimtab.Units(math.MaxInt32)
 	}
 	if k.shared() {
 		return trimtab.Units(k.shares(a) * weightOfShare)
+	}
+	if a.Value == 0 {
+		return a // as an idle group reads
 	}
 	return trimtab.Units(math.Round(min(max(a.Value, 1), mostWeight)))
 }
@@ -135,10 +138,16 @@ func (k *Weight) Write(ctx context.Context, a trimtab.Amount) error {
 	}
 	next := k.Nearest(a)
 	if k.shared() {
-		return k.Files.Write("cpu.shares", strconv.FormatInt(int64(k.shares(next)), 10))
+		return k.weighed(k.Files.Write("cpu.shares", strconv.FormatInt(int64(k.shares(next)), 10)))
 	}
 	if k.Unit() != "" {
-		return k.SetUnit(ctx, "CPUWeight", uint64(next.Value))
+		return k.SetUnit(ctx, "CPUWeight", uint64(next.Value)) // 0 is CPUWeight=idle
 	}
-	return k.Files.Write("cpu.weight", strconv.FormatInt(int64(next.Value), 10))
+	if next.Value == 0 {
+		return k.Files.Write("cpu.idle", "1")
+	}
+	return k.weighed(k.Files.Write("cpu.weight", strconv.FormatInt(int64(next.Value), 10)))
 }
+
+// weighed names the cause of a weight that the kernel refused.
+func (k *Weight) weighed(err error) error { return whyWeight(k.root, k.config.Path, err) }

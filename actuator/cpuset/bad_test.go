@@ -235,3 +235,22 @@ func TestTheThreadsOfACoreAreReadAgainWhenOthersAreOnline(t *testing.T) {
 		t.Errorf("%v, want an error: CPU 1 is none of its own core", c)
 	}
 }
+
+// As isolcpus= has it: such CPUs stay in every set, and are listed in the file isolated.
+func TestIsolatedCPUsAreNotGivenOut(t *testing.T) {
+	m := fourCores(t)
+	write(t, m.dir, map[string]string{"isolated": "3,7\n"})
+	root := version2(t, map[string]string{"a": "0,4"})
+	c := at(root, "a")
+	c.Machine, c.High = m, true
+	k := open(t, c)
+	if err := k.Write(t.Context(), trimtab.Units(4)); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, root, "a/cpuset.cpus"); got != "0-2,4-6" {
+		t.Errorf("of cores 0 to 3, of which 3 is isolated, it has CPUs %s", got)
+	}
+	if got := m.Usable(Set{3, 7}); got.String() != "3,7" {
+		t.Errorf("who has isolated CPUs alone has %s", got)
+	}
+}

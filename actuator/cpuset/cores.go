@@ -216,6 +216,7 @@ func (k *Cores) look() (*state, error) {
 	if len(s.allowed) == 0 {
 		return nil, trimtab.Invalidf("cgroup %s has no CPUs to give", parent)
 	}
+	s.allowed = k.config.Machine.Usable(s.allowed)
 	if s.topology, err = k.config.Machine.Topology(); err != nil {
 		return nil, err
 	}

@@ -58,5 +58,5 @@ func measure(root string, m *Machine) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("measure cores: %w", err)
 	}
-	return float64(len(t.Cores(all))), nil
+	return float64(len(t.Cores(m.Usable(all)))), nil
 }

@@ -76,6 +76,31 @@ func (m *Machine) Possible(otherwise Set) Set {
 	return all
 }
 
+// Usable returns the CPUs of a set without isolated ones, to which the kernel moves no task
+// by itself: threads that have several of those stay on one. A set of no others is as it is.
+func (m *Machine) Usable(all Set) Set {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text, err := m.read("isolated")
+	if err != nil || text == "" {
+		return all
+	}
+	isolated, err := ParseSet(text)
+	if err != nil {
+		return all
+	}
+	var rest Set
+	for _, n := range all {
+		if !isolated.Has(n) {
+			rest = append(rest, n)
+		}
+	}
+	if len(rest) == 0 {
+		return all
+	}
+	return rest
+}
+
 // coreOf reads which CPUs are threads of the core with CPU n.
 func (m *Machine) coreOf(n int) (Set, error) {
 	at := filepath.Join("cpu"+strconv.Itoa(n), "topology")

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/cgroup"
@@ -139,11 +140,16 @@ func (g group) event(name string) (bool, error) {
 	return false, trimtab.Invalidf("%s %.80q of cgroup %s: no %s", events2, text, g.Group(), name)
 }
 
+// listsNone reports whether a group inside lists no process that matters: it is gone, or is
+// a threaded one, as libvirt's virtual CPUs have. The processes of its threads are in the
+// list of the group above that they came from.
+func listsNone(err error) bool { return isGone(err) || errors.Is(err, syscall.EOPNOTSUPP) }
+
 // processes lists those of the group and all groups in it.
 func (g group) processes() (all []int, err error) {
 	err = g.Root().Walk(g.Group(), func(dir string) error {
 		text, err := g.Root().ReadLong(path.Join(dir, procs), maxList)
-		if err != nil && dir != g.Group() && isGone(err) {
+		if dir != g.Group() && listsNone(err) {
 			return nil
 		}
 		if err != nil {

@@ -261,13 +261,21 @@ func (k *Knob) Nearest(a trimtab.Amount) trimtab.Amount {
 
 // grid is the values that a resource can be set to: multiples of step in [least, most],
 // and from unlimited on what the default group has.
-type grid struct{ least, most, step, unlimited float64 }
+type grid struct {
+	least, most, step, unlimited float64
+	// bandwidth rounds on, where a CPU keeps other steps than whole percents; nil: none does.
+	bandwidth *rdt.Bandwidth
+}
 
 // unknownGrid is whole numbers: what holds until the tree was seen.
-func unknownGrid() grid { return grid{1, math.MaxUint32, 1, math.Inf(1)} }
+func unknownGrid() grid { return grid{1, math.MaxUint32, 1, math.Inf(1), nil} }
 
 func (g grid) nearest(v float64) trimtab.Amount {
-	v = math.Round(math.Min(v, g.most)/g.step) * g.step
+	if b := g.bandwidth; b != nil {
+		v = b.Kept(b.Asked(math.Max(1, math.Min(v, g.most))))
+	} else {
+		v = math.Round(math.Min(v, g.most)/g.step) * g.step
+	}
 	if v = math.Max(v, g.least); v >= g.unlimited {
 		return trimtab.Unlimited()
 	}

@@ -102,8 +102,9 @@ func (l *look) group(name string) *resourceGroup {
 }
 
 // taken is the ways that the default group and those of others have for themselves. Who
-// has all ways shares them.
+// has all ways shares them. Those that devices fill by io_alloc (since Linux 6.19) are theirs.
 func (l *look) taken() (mask uint64) {
+	mask = l.cache.Devices
 	for _, g := range append([]resourceGroup{{"", l.root}}, l.others...) {
 		for _, name := range l.cache.Names {
 			line := g.schemata.Line(name)
@@ -225,14 +226,17 @@ func (l *look) grid(resource string) grid {
 		if l.window.n == l.cache.Ways() {
 			none = n // all of them are what the default group has
 		}
-		return grid{float64(l.cache.MinBits), math.Max(n, float64(l.cache.MinBits)), 1, none}
+		return grid{float64(l.cache.MinBits), math.Max(n, float64(l.cache.MinBits)), 1, none, nil}
 	}
 	if v, alike := l.root.Line(rdt.Name).Alike(); alike {
 		none = float64(v)
 	}
 	if l.bandwidth.MBps {
-		return grid{1, rdt.NoLimitMBps, 1, math.Min(none, rdt.NoLimitMBps)}
+		return grid{1, rdt.NoLimitMBps, 1, math.Min(none, rdt.NoLimitMBps), nil}
 	}
 	gran := l.bandwidth.Gran
-	return grid{math.Ceil(l.bandwidth.Min/gran) * gran, 100, gran, math.Min(none, 100)}
+	if b := l.bandwidth; b.Bits > 0 {
+		return grid{b.Kept(math.Max(gran, b.Min)), 100, gran, math.Min(none, 100), b}
+	}
+	return grid{math.Ceil(l.bandwidth.Min/gran) * gran, 100, gran, math.Min(none, 100), nil}
 }

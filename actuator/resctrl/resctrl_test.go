@@ -29,6 +29,10 @@ func TestKnobsOfEachCPUMeetTheContractOfKnobs(t *testing.T) {
 		{"ways of code and data", trimtab.LLC, rdttest.Spec{Ways: 12, CDP: true, Domains: []int{0, 3}}, 1, 11},
 		{"percent", trimtab.MemBW, server(), 10, 90},
 		{"percent in steps of 5 from 20 on, no cache", trimtab.MemBW, rdttest.Spec{Gran: 5, Min: 20}, 20, 95},
+		{"fractions of 8 of an Arm CPU", trimtab.MemBW, rdttest.Spec{MPAM: 3, Domains: []int{0, 1}}, 13, 88},
+		{"fractions of 16 of an Arm CPU", trimtab.MemBW, rdttest.Spec{MPAM: 4}, 6, 94},
+		{"fractions of 64 of an Arm CPU", trimtab.MemBW, rdttest.Spec{MPAM: 6}, 2, 97},
+		{"fractions of 256 of an Arm CPU, whose least is 0", trimtab.MemBW, rdttest.Spec{MPAM: 8}, 1, 99},
 		{"MiB/s", trimtab.MemBW, rdttest.Spec{Ways: 11, MBps: true, Domains: []int{0, 1}}, 1, 20000},
 		{"MiB/s of an older kernel", trimtab.MemBW, rdttest.Spec{MBps: true, Old: true}, 1, 20000},
 	} {

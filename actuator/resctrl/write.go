@@ -113,6 +113,9 @@ func (k *Knob) limitIn(f rdt.Files, l *look, g *resourceGroup, name string, valu
 		}
 		moves, value = needed, l.window.mask(at)
 	}
+	if k.config.Resource == trimtab.MemBW {
+		value = uint64(l.bandwidth.Asked(float64(value)))
+	}
 	text := l.lines(k.config.Resource, &value)
 	if g == nil {
 		if err := k.make(f, l, name); err != nil {
@@ -154,7 +157,16 @@ func (k *Knob) make(f rdt.Files, l *look, name string) error {
 	if !errors.Is(err, syscall.ENOSPC) {
 		return explained
 	}
-	return fmt.Errorf("the CPU has %d classes of service (CLOSIDs), the default one included, and all are in use: limit fewer workloads with resctrl: %w: %w", l.classes(), explained, trimtab.ErrRefused)
+	// One number for three causes; the status tells which (fs/resctrl/rdtgroup.c).
+	switch text := explained.Error(); {
+	case strings.Contains(text, "Out of RMIDs"):
+		return fmt.Errorf("the CPU has no monitor (RMID) left for one more group: remove groups of monitors (mon_groups) that nobody reads: %w: %w", explained, trimtab.ErrRefused)
+	case strings.Contains(text, "No space on"):
+		return fmt.Errorf("no cache ways are left that a new group may share: another program has them for itself (mode exclusive, or io_alloc): %w: %w", explained, trimtab.ErrRefused)
+	case strings.Contains(text, "CLOSID"):
+		return fmt.Errorf("the CPU has %d classes of service (CLOSIDs), the default one included, and all are in use: limit fewer workloads with resctrl: %w: %w", l.classes(), explained, trimtab.ErrRefused)
+	}
+	return fmt.Errorf("the CPU has no class of service (CLOSID) or no monitor (RMID) left, or no ways that a new group may share: %w: %w", explained, trimtab.ErrRefused)
 }
 
 // classes is how many groups there may be.

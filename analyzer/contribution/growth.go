@@ -170,10 +170,14 @@ func (g *growth) compare() *trimtab.TailGrowth {
 		x := compareQuantile(q, &g.before.latency, &now.latency)
 		u := &g.usual[i]
 		over := math.Log(max(x.After, 1e-9)) > u.mean+unusual*math.Sqrt(u.variance)
-		if x.P < level/float64(len(quantiles())) && x.After >= leastGrowth*x.Before && over && (!changed || x.P < chosen.P) {
+		last = x
+		if x.After < leastGrowth*x.Before || !over {
+			continue // whatever the test says, which is most of what this costs
+		}
+		x.P = comesOf(&x, &g.before.latency, &now.latency)
+		if x.P < level/float64(len(quantiles())) && (!changed || x.P < chosen.P) {
 			changed, chosen = true, x
 		}
-		last = x
 	}
 	if !changed {
 		return &trimtab.TailGrowth{Quantile: last.Quantile, Before: last.Before, After: last.After, Since: now.start}
@@ -186,17 +190,20 @@ func (g *growth) compare() *trimtab.TailGrowth {
 	return out
 }
 
-// compareQuantile tests one quantile, as [Blame] does, from histograms.
+// compareQuantile compares one quantile, as [Blame] does, from histograms. P is left to comesOf.
 func compareQuantile(q float64, before, now *quantile.Histogram) Growth {
 	out := Growth{Quantile: q}
 	out.Before, _ = before.Quantile(q)
 	out.After, _ = now.Quantile(q)
-	aboveBefore, aboveNow := 1-below(before, out.Before), 1-below(now, out.Before)
-	out.Slower = aboveNow
-	n, m := min(mostTested, before.Count()), min(mostTested, now.Count())
-	above := min(int(n)-1, int(math.Round(aboveBefore*n)))
-	out.P = precedence(int(aboveNow*m), above, int(n), int(m))
+	out.Slower = 1 - below(now, out.Before)
 	return out
+}
+
+// comesOf is how likely a growth would be, had nothing changed.
+func comesOf(x *Growth, before, now *quantile.Histogram) float64 {
+	n, m := min(mostTested, before.Count()), min(mostTested, now.Count())
+	above := min(int(n)-1, int(math.Round((1-below(before, x.Before))*n)))
+	return precedence(int(x.Slower*m), above, int(n), int(m))
 }
 
 func below(h *quantile.Histogram, v float64) float64 {

@@ -66,8 +66,8 @@ func (b *Bus) makeBucket(ctx context.Context, info StreamInfo) (jetstream.KeyVal
 	ctx, done := b.makes(ctx)
 	defer done()
 	if b.config.alone() && info.MaxBytes > packedBytes {
-		// In blocks of 4 MiB: see packedBytes. What bounds it is the number of keys,
-		// and Config.MaxStore.
+		// In blocks of 8 MiB, of which the newest is in memory for some seconds after a
+		// write. What bounds it is the number of keys, and Config.MaxStore.
 		info.MaxBytes = -1
 	}
 	return b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{

@@ -19,9 +19,13 @@ const (
 
 // heartbeat is how often the server says that a request of this bus stands. Agents
 // are many and have three consumers each: to tell 1,000 of them every 2 s is 1,500
-// messages a second that say nothing. Twice that without a word, and the agent asks again.
+// messages a second that say nothing. A server inside this process does not go away.
+// Twice that without a word, and it is asked again.
 func (b *Bus) heartbeat() time.Duration {
-	if b.config.Role != Agent {
+	switch {
+	case b.config.alone():
+		return 5 * heartbeat
+	case b.config.Role != Agent:
 		return heartbeat
 	}
 	return max(heartbeat, min(5*heartbeat, b.config.Lease/12))

@@ -199,6 +199,7 @@ func startServer(c Config) (*server.Server, *serverLog, error) {
 		JetStream: true, StoreDir: c.Dir, SyncInterval: syncEvery,
 		JetStreamMaxStore: c.MaxStore, JetStreamMaxMemory: 16 << 20,
 		MaxControlLine: 8 << 10, MaxPending: 64 << 20,
+		MaxClosedClients: 16, // what the server would tell of those that left; it has room for 10,000
 	}
 	if c.Listen != "" {
 		if err := listenOn(opts, c.Listen); err != nil {

@@ -40,6 +40,10 @@ func TestMain(m *testing.M) {
 		}
 	case "as-privileged-counter": // as it would be without Confine
 		err = Serve(os.Args[2], os.Stdin, os.Stdout)
+	case "as-dead":
+	case "as-no-counter":
+		fmt.Println(`{"lacks":["count task-clock on CPU 0: permission denied"]}`)
+		_, err = io.Copy(io.Discard, os.Stdin)
 	case "as-status":
 		if err = Confine(); err == nil {
 			var text []byte
@@ -256,13 +260,16 @@ func collecting(t *testing.T, c Config) (*Collector, *outlet) {
 }
 
 func TestTheProbeSaysWhatThisKernelCounts(t *testing.T) {
-	a := Probe()
+	a, err := Probe(t.Context(), []string{os.Args[0], "as-counter"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Logf("%v; lacks: %s", a, strings.Join(a.Lacks, "; "))
 	if len(a.Software) == 0 && len(a.Lacks) == 0 || len(a.Hardware) == 0 && len(a.Lacks) == 0 {
 		t.Errorf("%+v: what is not there has no reason", a)
 	}
 	// The truth, by other means: CPUs with counters that Linux may use show a device.
-	_, err := os.Stat("/sys/bus/event_source/devices/cpu")
+	_, err = os.Stat("/sys/bus/event_source/devices/cpu")
 	if pmu := err == nil; len(a.Hardware) > 0 && !pmu {
 		t.Errorf("%v are counted by no device", a.Hardware)
 	}

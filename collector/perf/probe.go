@@ -1,9 +1,13 @@
 package perf
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -19,20 +23,18 @@ type Ability struct {
 	Lacks    []string `json:"lacks,omitempty"`
 }
 
-// Probe counts each event for a moment on one CPU. An event that the kernel takes and the
-// CPU does not count, as in some virtual machines, is not counted.
-func Probe() Ability {
-	sw, hw, a := probe()
-	for _, e := range sw {
-		a.Software = append(a.Software, e.name)
-	}
-	for _, e := range hw {
-		a.Hardware = append(a.Hardware, e.name)
-	}
-	return a
+// Probe starts the process that counts, lets it count each event for a moment, and ends it.
+// So what it finds is what an agent with the rights of this process counts: that process
+// has given up all but CAP_PERFMON. command is as [Config].Helper has it.
+func Probe(ctx context.Context, command []string) (Ability, error) {
+	h := &helper{command: append(append([]string{}, command...), ""), logger: slog.New(slog.DiscardHandler), started: func() {}}
+	defer h.end()
+	err := h.start(ctx)
+	return h.able, err
 }
 
-// probe returns the events that are counted. Without cycles and instructions there is no
+// probe returns the events that are counted. An event that the kernel takes and the CPU does
+// not count, as in some virtual machines, is not counted. Without cycles and instructions there is no
 // hardware event: misses alone mean nothing.
 func probe() (sw, hw []event, a Ability) {
 	try := func(e event) bool {
@@ -106,13 +108,34 @@ func tryEvent(e event) error {
 	return fmt.Errorf("count %s: the CPUs count nothing", e.name)
 }
 
+// mostParanoid is the highest level of kernel.perf_event_paranoid that Linux itself knows.
+// Debian's kernels add 3, which they begin with: there CAP_PERFMON alone opens no counter.
+const mostParanoid = 2
+
+// refused says what is missing where the kernel allows no counter, to who has these
+// capabilities, at this level of kernel.perf_event_paranoid.
+func refused(err error, has uint64, paranoid string) error {
+	level, bad := strconv.Atoi(strings.TrimSpace(paranoid))
+	if bad == nil && level > mostParanoid && has&(1<<unix.CAP_PERFMON) != 0 {
+		return fmt.Errorf("%w (kernel.perf_event_paranoid is %d, where CAP_PERFMON alone opens no counter: sysctl kernel.perf_event_paranoid=%d)", err, level, mostParanoid)
+	}
+	return fmt.Errorf("%w (%s)", err, giveRight)
+}
+
+// giveRight is what to do where the right to count is missing.
+const giveRight = "give CAP_PERFMON, on kernels before 5.8 set kernel.perf_event_paranoid to 0"
+
 // explain says what an error of perf_event_open(2) means here.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.ENODEV):
 		return fmt.Errorf("%w (this machine has no such counter: most virtual machines have none)", err)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return fmt.Errorf("%w (give CAP_PERFMON, on kernels before 5.8 set kernel.perf_event_paranoid to 0)", err)
+		has, bad := capabilities()
+		if text, unread := os.ReadFile("/proc/sys/kernel/perf_event_paranoid"); bad == nil && unread == nil {
+			return refused(err, has, string(text))
+		}
+		return fmt.Errorf("%w (%s)", err, giveRight)
 	case errors.Is(err, syscall.ENOSYS):
 		return fmt.Errorf("%w (the kernel was built without perf events)", err)
 	}

@@ -27,6 +27,8 @@ const (
 	unreadable = "unreadable"
 	first      = "first reading"
 	reset      = "counter reset"
+	// untold: the kernel has a line of zeros for it, so that programs find one.
+	untold = "not told of a whole host"
 )
 
 // Config says what to read.
@@ -260,6 +262,9 @@ func samples(base trimtab.Sample, r resource, before, after *reading, err error)
 	}{{r.some, false}, {r.full, true}} {
 		s := base
 		s.Quantity = of.q
+		// A host as a whole is never without a task that runs while one waits for a CPU: what
+		// stands there since Linux 5.13 is 0 for ever (kernel/sched/psi.c, psi_show).
+		whole := of.q == trimtab.PressureCPUFull && base.Workload == trimtab.HostItself
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			s.Missing = absent
@@ -272,10 +277,14 @@ func samples(base trimtab.Sample, r resource, before, after *reading, err error)
 			if of.full {
 				now, then = after.Full, before.Full
 			}
-			if now == nil {
+			switch {
+			case now == nil:
 				continue
+			case whole:
+				s.Missing = untold
+			default:
+				fill(&s, now, then, after.at-before.at)
 			}
-			fill(&s, now, then, after.at-before.at)
 		}
 		all = append(all, &s)
 	}

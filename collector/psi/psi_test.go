@@ -172,6 +172,12 @@ func TestTheRealPressureOfThisHostIsRead(t *testing.T) {
 	c.round(t.Context())
 	c.round(t.Context())
 	for name, v := range o.take() {
+		if name == ".host/h/ pressure_cpu_full" {
+			if v != untold {
+				t.Errorf("%s: %v", name, v)
+			}
+			continue
+		}
 		if share, ok := v.(float64); !ok || share < 0 || share > 1 {
 			t.Errorf("%s: %v", name, v)
 		}
@@ -210,4 +216,30 @@ func FuzzParseIsTotal(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Since Linux 5.13 /proc/pressure/cpu has a line of full, so that programs find one: zeros,
+// whatever happens. The files here are as the kernel writes them.
+func TestFullCPUPressureOfAWholeHostIsMissingAndNotZero(t *testing.T) {
+	pressure, root := t.TempDir(), t.TempDir()
+	files(t, pressure, "", 1000, 0)
+	files(t, filepath.Join(root, "plain"), ".pressure", 1000, 0)
+	o := &outlet{}
+	c, err := Open(Config{Pressure: pressure, Host: "h", Root: root, Bus: o, Targets: []Target{{Workload: "p", Path: "plain"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.round(t.Context())
+	o.take()
+	c.round(t.Context())
+	got := o.take()
+	for name, want := range map[string]any{
+		".host/h/ pressure_cpu_full": untold, ".host/h/ pressure_cpu_some": 0.0,
+		".host/h/ pressure_memory_full": 0.0, "p// pressure_cpu_full": 0.0,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v", name, got[name], want)
+		}
+	}
 }

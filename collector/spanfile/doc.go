@@ -12,7 +12,8 @@
 // What is missing stays missing: a span without duration ends at 0, one
 // without time also starts at 0, and the analyzer flags both.
 //
-// In Zipkin a client and the servers that answer it may share one id. Here the
+// In Zipkin a client and the servers that answer it may share one id, also where
+// the spans were put into a store of another format. Here the
 // client keeps it; each server gets an id of its own, made of the shared one,
 // with the client as its parent. Children of a shared id go to the half that
 // has their service, the server's before the client's, else to the server.

@@ -91,6 +91,7 @@ func TestWholeLinesAreReadWhereOthersAreCut(t *testing.T) {
 		"the end of an archive":  {packedGzip(t, whole+strings.Repeat(whole, 50))[:len(packedGzip(t, whole+strings.Repeat(whole, 50)))-9], "the gzip file is cut"},
 		"the last message":       {sized(whole) + sized(cut)[:80], "message 2 is cut"},
 		"the last message, zstd": {sized(packedZstd(t, whole)) + "\x00\x00", "message 2 is cut"},
+		"the last of a log":      {"2024-06-10T06:13:20Z stdout F " + strings.Replace(strings.TrimSpace(whole), "\n", "\n2024-06-10T06:13:20Z stdout F ", 1) + "\n2024-06-10T06:13:20Z stdout P {\"resour\n", "a line is cut"},
 		"metrics between":        {whole + `{"resourceMetrics":[]}` + "\n" + whole, "a line has no spans and is passed over: line 3, byte"},
 		"words between":          {"starting\n" + whole + "stopped\n", "2 lines are no JSON and are passed over, the first of them: line 1, byte 0"},
 		"the last document":      {whole[:strings.Index(whole, "\n")] + strings.TrimSpace(strings.SplitAfter(whole, "\n")[1]) + cut[:99], "the last of 3 documents is passed over"},
@@ -154,6 +155,7 @@ func TestOfALongFileAPartIsInMemory(t *testing.T) {
 		"a list":     {`{"data":[`, strings.Repeat("[],", 1<<12), 1 << 29},
 		"an unknown": {`{"x":[0`, strings.Repeat(",0", 1<<12), 1 << 29},
 		"a line":     {`{"resourceSpans":[]}` + "\n" + `{"a":"`, strings.Repeat("x", 1<<16), 1 << 29},
+		"objects":    {"", strings.Repeat("{\"a\":1}\n", 1<<12), 1 << 29},
 		"no JSON":    {"", strings.Repeat("hello ", 1<<12), 1 << 29},
 	} {
 		runtime.GC()
@@ -181,23 +183,27 @@ func TestALongListOfOneSendersSpansIsReadBitByBit(t *testing.T) {
 	one := resources(same, "scopeSpans")[1]
 	at := strings.Index(one, `"spans":[`) + len(`"spans":[`)
 	span := one[at : len(one)-len(`]}]}`)]
-	var doc strings.Builder
-	doc.WriteString(`{"resourceSpans":[` + one[:at])
+	var list strings.Builder
 	const n = 9000
 	for i := range n {
 		if i > 0 {
-			doc.WriteString(",")
+			list.WriteString(",")
 		}
-		doc.WriteString(strings.Replace(span, shopID, string(b16(i+1)), 1))
+		list.WriteString(strings.Replace(span, shopID, string(b16(i+1)), 1))
 	}
-	doc.WriteString(`]}]}]}`)
-	spans := read(t, doc.String())
-	if len(spans) != n {
-		t.Fatalf("%d spans, want %d", len(spans), n)
-	}
-	for _, s := range spans {
-		if s.Attrs["service.name"] != "shop" {
-			t.Fatalf("%+v", s)
+	resource := one[1:strings.Index(one, `,"scopeSpans"`)]
+	for name, doc := range map[string]string{
+		"the resource first": `{` + resource + `,"scopeSpans":[{"scope":{},"spans":[` + list.String() + `]}],"schemaUrl":""}`,
+		"the resource last":  `{"instrumentationLibrarySpans":[{"spans":[` + list.String() + `]}],` + resource + `}`,
+	} {
+		spans := read(t, `{"resourceSpans":[`+doc+`]}`)
+		if len(spans) != n {
+			t.Fatalf("%s: %d spans, want %d", name, len(spans), n)
+		}
+		for _, s := range spans {
+			if s.Attrs["service.name"] != "shop" {
+				t.Fatalf("%s: %+v", name, s)
+			}
 		}
 	}
 }

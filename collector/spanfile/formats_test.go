@@ -208,63 +208,75 @@ func forms(t testing.TB) map[string]string {
 	logged := func(prefix string) string {
 		return lines(prefix+resources(same, "scopeSpans")[0], prefix+resources(same, "scopeSpans")[1])
 	}
+	whole := resources(same, "scopeSpans")
+	stamp := "2024-06-10T06:13:20.000000000Z stdout "
+	dockerLine := func(text string) string {
+		b, err := json.Marshal(map[string]string{"log": text, "stream": "stdout"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
 	docker, err := json.Marshal(map[string]string{"log": resources(same, "scopeSpans")[0] + "\n", "stream": "stdout"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	proto := otlpProto(t)
 	return map[string]string{
-		"OTLP":                               otlpDoc,
-		"OTLP, indented":                     indented(t, otlpDoc),
-		"OTLP in base64":                     `{"resourceSpans":[` + strings.Join(resources(b64, "scopeSpans"), ",") + `]}`,
-		"OTLP, a list of requests":           "[" + strings.Join(separate, ",\n") + "]",
-		"OTLP, several documents":            indented(t, separate[0]) + "\n" + indented(t, separate[1]),
-		"OTLP, several on a line":            separate[0] + separate[1],
-		"OTLP, separated texts":              "\x1e" + separate[0] + "\n\x1e" + separate[1] + "\n",
-		"file exporter":                      lines(separate...),
-		"file exporter, with commas":         strings.Join(separate, ",\n") + ",\n",
-		"file exporter, CR LF":               strings.Join(separate, "\r\n\r\n") + "\r\n",
-		"file exporter, zstd":                sized(packedZstd(t, separate[0]), packedZstd(t, separate[1])),
-		"file exporter, zstd, new":           packedZstd(t, lines(separate...)),
-		"file exporter, zstd, lines":         packedZstd(t, separate[0]+"\n") + packedZstd(t, separate[1]+"\n"),
-		"file exporter, protobuf":            sized(proto),
-		"file exporter, protobuf, zstd":      sized(packedZstd(t, proto)),
-		"OTLP in protobuf":                   proto,
-		"Tempo's second API in protobuf":     string(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte(proto))),
-		"Tempo":                              `{"batches":[` + strings.Join(resources(b64, "scopeSpans"), ",") + `]}`,
-		"Tempo's second API":                 `{"trace":{"resourceSpans":[` + strings.Join(resources(b64, "scopeSpans"), ",") + `]},"metrics":{"inspectedBytes":"5"},"status":"COMPLETE"}`,
-		"Grafana's download":                 indented(t, `{"batches":[`+strings.Join(resources(same, "instrumentationLibrarySpans"), ",")+`]}`),
-		"Jaeger's third API":                 `{"result":` + otlpDoc + `}`,
-		"Jaeger's third API, a stream":       lines(`{"result":`+separate[0]+`}`, `{"result":`+separate[1]+`}`),
-		"logging-otlp":                       logged(""),
-		"logging-otlp, a log":                "Jun 10, 2024 6:13:20 AM io.opentelemetry.exporter.logging.otlp.OtlpJsonLoggingSpanExporter export\n" + logged("INFO: "),
-		"logging-otlp, of a container":       logged("2024-06-10T06:13:20.000000000Z stdout F "),
-		"logging-otlp, of Docker":            lines(string(docker), resources(same, "scopeSpans")[1]),
-		"a list of resources":                "[" + logged("")[:len(resources(same, "scopeSpans")[0])] + "," + resources(same, "scopeSpans")[1] + "]",
-		"Jaeger":                             jaegerDoc(),
-		"Jaeger, indented":                   indented(t, jaegerDoc()),
-		"Jaeger, a trace alone":              jaegerTraceDoc(),
-		"Jaeger, a list of traces":           "[" + jaegerTraceDoc() + "]",
-		"Jaeger, twice in a list":            "[" + jaegerDoc() + "," + jaegerDoc() + "]",
-		"Jaeger in UTF-8 with a mark":        "\ufeff" + jaegerDoc(),
-		"Jaeger in UTF-16":                   wide(binary.LittleEndian, "\ufeff"+jaegerDoc()+"\r\n"),
-		"Jaeger in UTF-16, the other order":  wide(binary.BigEndian, "\ufeff"+indented(t, jaegerDoc())),
-		"Jaeger in UTF-16 without a mark":    wide(binary.LittleEndian, jaegerDoc()),
-		"Jaeger, gzip":                       packedGzip(t, jaegerDoc()),
-		"Jaeger, gzip twice":                 packedGzip(t, packedGzip(t, jaegerDoc())),
-		"Elasticsearch, an answer":           `{"took":5,"hits":{"total":{"value":3},"max_score":1.0,"hits":[` + strings.Join(hits(listed), ",") + `]}}`,
-		"Elasticsearch, indented":            indented(t, `{"took":5,"timed_out":false,"hits":{"hits":[`+strings.Join(hits(asField), ",")+`]}}`),
-		"Elasticsearch, several answers":     `{"took":1,"responses":[{"hits":{"hits":[` + hits(listed)[0] + `]}},{"hits":{"hits":[` + strings.Join(hits(listed)[1:], ",") + `]}}]}`,
-		"Elasticsearch, dumped lines":        lines(hits(asField)...),
-		"Elasticsearch, a dumped list":       "[\n" + strings.Join(hits(listed), ",\n") + "\n]",
-		"Elasticsearch, lines of a bulk":     lines(batch("index"), es[0], batch("create"), es[1], batch("index"), es[2]),
-		"Elasticsearch, the spans alone":     lines(es...),
-		"Elasticsearch, with names":          lines(append(hits(listed), `{"_index":"jaeger-service","_source":{"serviceName":"web","operationName":"x"}}`)...),
-		"Zipkin":                             zipkinDoc(),
-		"Zipkin, a list of traces":           "[" + zipkinDoc() + "]",
-		"Zipkin, a span a line":              strings.ReplaceAll(strings.Trim(zipkinDoc(), "[]"), "},{", "}\n{"),
-		"Jaeger's file and one of OTLP":      lines(jaegerDoc(), separate[0]),
-		"file exporter, torn by a new start": lines(separate[0], separate[1][:100], separate[1]),
+		"OTLP":                                otlpDoc,
+		"OTLP, indented":                      indented(t, otlpDoc),
+		"OTLP in base64":                      `{"resourceSpans":[` + strings.Join(resources(b64, "scopeSpans"), ",") + `]}`,
+		"OTLP, a list of requests":            "[" + strings.Join(separate, ",\n") + "]",
+		"OTLP, several documents":             indented(t, separate[0]) + "\n" + indented(t, separate[1]),
+		"OTLP, several on a line":             separate[0] + separate[1],
+		"OTLP, separated texts":               "\x1e" + separate[0] + "\n\x1e" + separate[1] + "\n",
+		"file exporter":                       lines(separate...),
+		"file exporter, with commas":          strings.Join(separate, ",\n") + ",\n",
+		"file exporter, CR LF":                strings.Join(separate, "\r\n\r\n") + "\r\n",
+		"file exporter, zstd":                 sized(packedZstd(t, separate[0]), packedZstd(t, separate[1])),
+		"file exporter, zstd, new":            packedZstd(t, lines(separate...)),
+		"file exporter, zstd, lines":          packedZstd(t, separate[0]+"\n") + packedZstd(t, separate[1]+"\n"),
+		"file exporter, protobuf":             sized(proto),
+		"file exporter, protobuf, zstd":       sized(packedZstd(t, proto)),
+		"OTLP in protobuf":                    proto,
+		"Tempo's second API in protobuf":      string(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte(proto))),
+		"Tempo":                               `{"batches":[` + strings.Join(resources(b64, "scopeSpans"), ",") + `]}`,
+		"Tempo's second API":                  `{"trace":{"resourceSpans":[` + strings.Join(resources(b64, "scopeSpans"), ",") + `]},"metrics":{"inspectedBytes":"5"},"status":"COMPLETE"}`,
+		"Grafana's download":                  indented(t, `{"batches":[`+strings.Join(resources(same, "instrumentationLibrarySpans"), ",")+`]}`),
+		"Jaeger's third API":                  `{"result":` + otlpDoc + `}`,
+		"Jaeger's third API, a stream":        lines(`{"result":`+separate[0]+`}`, `{"result":`+separate[1]+`}`),
+		"logging-otlp":                        logged(""),
+		"logging-otlp, a log":                 "Jun 10, 2024 6:13:20 AM io.opentelemetry.exporter.logging.otlp.OtlpJsonLoggingSpanExporter export\n" + logged("INFO: "),
+		"logging-otlp, of a container":        logged("2024-06-10T06:13:20.000000000Z stdout F "),
+		"logging-otlp, of Docker":             lines(string(docker), resources(same, "scopeSpans")[1]),
+		"logging-otlp, cut by a container":    lines(stamp+"P "+whole[0][:99], stamp+"P "+whole[0][99:300], stamp+"F "+whole[0][300:], stamp+"F "+whole[1]),
+		"logging-otlp, cut, with a beginning": lines(stamp+"F INFO started", stamp+"P INFO: "+whole[0][:99], stamp+"F "+whole[0][99:], stamp+"F "+whole[1]),
+		"logging-otlp, cut by Docker":         lines(dockerLine(whole[0][:99]), dockerLine(whole[0][99:]+"\n"), dockerLine(whole[1]+"\n")),
+		"a list of resources":                 "[" + logged("")[:len(resources(same, "scopeSpans")[0])] + "," + resources(same, "scopeSpans")[1] + "]",
+		"Jaeger":                              jaegerDoc(),
+		"Jaeger, indented":                    indented(t, jaegerDoc()),
+		"Jaeger, a trace alone":               jaegerTraceDoc(),
+		"Jaeger, a list of traces":            "[" + jaegerTraceDoc() + "]",
+		"Jaeger, twice in a list":             "[" + jaegerDoc() + "," + jaegerDoc() + "]",
+		"Jaeger in UTF-8 with a mark":         "\ufeff" + jaegerDoc(),
+		"Jaeger in UTF-16":                    wide(binary.LittleEndian, "\ufeff"+jaegerDoc()+"\r\n"),
+		"Jaeger in UTF-16, the other order":   wide(binary.BigEndian, "\ufeff"+indented(t, jaegerDoc())),
+		"Jaeger in UTF-16 without a mark":     wide(binary.LittleEndian, jaegerDoc()),
+		"Jaeger, gzip":                        packedGzip(t, jaegerDoc()),
+		"Jaeger, gzip twice":                  packedGzip(t, packedGzip(t, jaegerDoc())),
+		"Elasticsearch, an answer":            `{"took":5,"hits":{"total":{"value":3},"max_score":1.0,"hits":[` + strings.Join(hits(listed), ",") + `]}}`,
+		"Elasticsearch, indented":             indented(t, `{"took":5,"timed_out":false,"hits":{"hits":[`+strings.Join(hits(asField), ",")+`]}}`),
+		"Elasticsearch, several answers":      `{"took":1,"responses":[{"hits":{"hits":[` + hits(listed)[0] + `]}},{"hits":{"hits":[` + strings.Join(hits(listed)[1:], ",") + `]}}]}`,
+		"Elasticsearch, dumped lines":         lines(hits(asField)...),
+		"Elasticsearch, a dumped list":        "[\n" + strings.Join(hits(listed), ",\n") + "\n]",
+		"Elasticsearch, lines of a bulk":      lines(batch("index"), es[0], batch("create"), es[1], batch("index"), es[2]),
+		"Elasticsearch, the spans alone":      lines(es...),
+		"Elasticsearch, with names":           lines(append(hits(listed), `{"_index":"jaeger-service","_source":{"serviceName":"web","operationName":"x"}}`)...),
+		"Zipkin":                              zipkinDoc(),
+		"Zipkin, a list of traces":            "[" + zipkinDoc() + "]",
+		"Zipkin, a span a line":               strings.ReplaceAll(strings.Trim(zipkinDoc(), "[]"), "},{", "}\n{"),
+		"Jaeger's file and one of OTLP":       lines(jaegerDoc(), separate[0]),
+		"file exporter, torn by a new start":  lines(separate[0], separate[1][:100], separate[1]),
 	}
 }
 
@@ -316,5 +328,25 @@ func TestAReferenceIsIntoItsTraceAlsoWhereOneIDIsShort(t *testing.T) {
 	spans := strings.ReplaceAll(jaegerDoc(), `{"traceID":"`+traceID+`","spanID"`, `{"traceID":"`+traceID[16:]+`","spanID"`)
 	if d := cmp.Diff(request(), read(t, spans, jaegerDoc())); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestAnIDThatClientAndServerShareIsTwoSpansInAnyFormat(t *testing.T) {
+	jaeger := jaegerSpans(inSpan, listed)
+	jaeger[2] = strings.NewReplacer(`"spanID":"`+callID, `"spanID":"`+webID, `"spanID":"`+shopID, `"spanID":"`+callID).Replace(jaeger[2])
+	for name, doc := range map[string]string{
+		"Jaeger":        `{"data":[{"spans":[` + strings.Join(jaeger, ",") + `]}]}`,
+		"Elasticsearch": strings.Join(jaeger, "\n") + "\n",
+		"OTLP":          strings.NewReplacer(`"spanId":"`+shopID, `"spanId":"`+callID, `"parentSpanId":"`+callID, `"parentSpanId":"`+webID).Replace(otlpRequest("resourceSpans")),
+		"Zipkin":        strings.NewReplacer(`"id":"`+shopID, `"id":"`+callID, `"parentId":"`+callID, `"parentId":"`+webID).Replace(zipkinDoc()),
+	} {
+		spans := read(t, doc)
+		if len(spans) != 3 {
+			t.Fatalf("%s: %+v", name, spans)
+		}
+		root, client, served := spans[0], spans[1], spans[2]
+		if client.Parent != root.SpanID || served.Parent != client.SpanID || served.SpanID == client.SpanID || served.Attrs["service.name"] != "shop" || served.Kind != trimtab.SpanServer {
+			t.Errorf("%s: %+v", name, spans)
+		}
 	}
 }

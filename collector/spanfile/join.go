@@ -103,10 +103,28 @@ func (r *Reader) joined(group []held) (spans []held, repeated int) {
 	slices.SortFunc(group, r.compare)
 	spans = slices.CompactFunc(group, func(a, b held) bool { return r.compare(a, b) == 0 })
 	repeated = len(group) - len(spans)
+	markShared(spans)
 	if slices.ContainsFunc(spans, func(h held) bool { return h.zipkin }) {
 		r.separate(spans)
 	}
 	return spans, repeated
+}
+
+// markShared takes the spans of a trace for Zipkin's where a client and its server have one
+// id, as stores of other formats keep them that came from senders of Zipkin's. The spans
+// are in order.
+func markShared(spans []held) {
+	for i := 1; i < len(spans); i++ {
+		a, b := &spans[i-1], &spans[i]
+		if a.SpanID != b.SpanID || a.TraceID != b.TraceID || b.zipkin || !(a.Calls() && server(&b.Span) || b.Calls() && server(&a.Span)) {
+			continue
+		}
+		for j := range spans {
+			if spans[j].TraceID == b.TraceID {
+				spans[j].zipkin = true
+			}
+		}
+	}
 }
 
 // uniteIDs gives the spans whose trace id has 64 bits the id of 128 bits that

@@ -14,6 +14,8 @@ const (
 	maxFirstLine = 16 << 20
 	// triedLines is how many lines are tried where the first one is no document.
 	triedLines = 16
+	// hopeless is after how many lines that are none a file is given up.
+	hopeless = 100_000
 )
 
 // inLines reports whether the file has one document a line: whether its first line is one,
@@ -39,6 +41,8 @@ func (d *decoder) inLines() bool {
 			}
 		case tried == 0 && begins(line) && len(bytes.Trim(line[n:], " ,")) == 0:
 			return whole
+		case isPart(line):
+			return true
 		case tried > 0 && isDocument(line) || jsonIn(line) != nil && isDocument(jsonIn(line)):
 			return true
 		}
@@ -47,6 +51,12 @@ func (d *decoder) inLines() bool {
 		}
 	}
 	return false
+}
+
+// isPart reports whether a line is of a container's log, with a document in it.
+func isPart(line []byte) bool {
+	content, _, ok := criPart(line)
+	return ok && len(content) > 0 && (content[0] == '{' || content[0] == '[')
 }
 
 // begins reports whether a line may be a document.
@@ -97,12 +107,13 @@ func (p *passed) add(why error) {
 func (d *decoder) lines() error {
 	var broken, foreign, words passed
 	read := 0
+	var log parts
 	for {
 		line, last, err := d.nextLine()
 		if err != nil {
 			return err
 		}
-		if text := bytes.TrimSpace(line); len(text) > 0 {
+		if text := log.join(bytes.TrimSpace(line)); len(text) > 0 {
 			switch err := d.readLine(text); {
 			case err == nil:
 				read++
@@ -117,9 +128,12 @@ func (d *decoder) lines() error {
 			}
 		}
 		d.advance(len(line))
-		if last {
+		if last || read == 0 && broken.n+foreign.n+words.n == hopeless {
 			break
 		}
+	}
+	if len(log.held) > 0 {
+		broken.add(d.cut(io.EOF))
 	}
 	for _, p := range []passed{broken, foreign, words} {
 		if p.n > 0 && read == 0 {
@@ -165,7 +179,7 @@ func (d *decoder) nextLine() (line []byte, last bool, err error) {
 		if n := bytes.IndexByte(piece[searched:], '\n'); n >= 0 {
 			return piece[:searched+n+1], false, nil
 		}
-		if searched = len(piece); searched > maxValue {
+		if searched = len(piece); searched >= maxValue {
 			return nil, false, d.place(0, fmt.Sprintf("a line of more than %d MiB", maxValue>>20))
 		}
 		if !d.more() {

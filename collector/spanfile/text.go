@@ -52,7 +52,8 @@ func (t *text) more() bool {
 		return false
 	}
 	held := len(t.buf) - t.at
-	if size := max(firstBuffer, 2*held); cap(t.buf) < size {
+	// A value may fill the buffer, and no more than that is ever needed.
+	if size := min(max(firstBuffer, 2*held), maxValue+firstBuffer); cap(t.buf) < size {
 		t.buf = append(make([]byte, 0, size), t.buf[t.at:]...)
 	} else {
 		t.buf = t.buf[:copy(t.buf[:cap(t.buf)], t.buf[t.at:])]
@@ -139,7 +140,7 @@ func (t *text) goOn(err error) error {
 	switch {
 	case errors.As(err, &wrong):
 		return t.place(wrong.Offset, wrong.What)
-	case len(t.buf)-t.at > maxValue:
+	case len(t.buf)-t.at >= maxValue:
 		return t.place(0, fmt.Sprintf("a value of more than %d MiB", maxValue>>20))
 	case !t.more():
 		return t.cut(t.end)

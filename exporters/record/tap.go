@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Tap is a step that tells a recorder of every call. It is a Snapshotter and
+// Tap is a step that tells a recorder of every call. It is Parted and
 // Counted as far as the step within is. Like every step it belongs to one
 // goroutine.
 type Tap struct {
@@ -66,6 +66,22 @@ func (t *Tap) Snapshot() map[string][]byte {
 		return s.Snapshot()
 	}
 	return nil
+}
+
+// States implements trimtab.Parted, as far as the step within does.
+func (t *Tap) States() []string {
+	if p, ok := t.step.(trimtab.Parted); ok {
+		return p.States()
+	}
+	return nil
+}
+
+// State implements trimtab.Parted.
+func (t *Tap) State(name string) ([]byte, bool) {
+	if p, ok := t.step.(trimtab.Parted); ok {
+		return p.State(name)
+	}
+	return nil, false
 }
 
 // Restore implements trimtab.Snapshotter.

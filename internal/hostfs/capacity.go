@@ -1,6 +1,7 @@
 package hostfs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -19,7 +20,8 @@ import (
 // CPUs returns how many cores groups in root may use of this host together: the
 // least of those that are online, those in root's cpuset, and the quotas of root
 // and of the groups above it, such as a container's. The error is
-// trimtab.ErrUnsupported where root is no control group of a kernel.
+// trimtab.ErrUnsupported where root is no control group of a kernel. Isolated CPUs are
+// none of them, unless root has no others: the kernel moves no task there by itself.
 func CPUs(root string) (float64, error) {
 	all, err := enclosing(root)
 	if err != nil {
@@ -33,13 +35,14 @@ func CPUs(root string) (float64, error) {
 // what is online. What cannot be read does not bound it.
 func cpus(groups, sets []string, online string) float64 {
 	n := float64(runtime.NumCPU())
-	if v := countCPUs(readText(online)); v > 0 {
+	isolated := listCPUs(readText(filepath.Join(filepath.Dir(online), "isolated")))
+	if v := unisolated(readText(online), isolated); v > 0 {
 		n = float64(v)
 	}
 	// What is in force in a group is within that of the groups above.
 	for _, dir := range sets {
 		text := firstText(dir, "cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
-		if v := countCPUs(text); v > 0 {
+		if v := unisolated(text, isolated); v > 0 {
 			n = math.Min(n, float64(v))
 			break
 		}
@@ -129,9 +132,20 @@ func isGroup(dir string) bool {
 	return unix.Statfs(dir, &s) == nil && (s.Type == unix.CGROUP_SUPER_MAGIC || s.Type == unix.CGROUP2_SUPER_MAGIC)
 }
 
-// countCPUs counts a list such as 0-3,7; 0 when it is none.
-func countCPUs(list string) int {
+// unisolated counts the CPUs of a list without isolated ones, all if there are no others.
+func unisolated(list string, isolated []int) int {
+	all := listCPUs(list)
 	n := 0
+	for _, cpu := range all {
+		if !slices.Contains(isolated, cpu) {
+			n++
+		}
+	}
+	return cmp.Or(n, len(all))
+}
+
+// listCPUs reads a list such as 0-3,7; nil when it is none.
+func listCPUs(list string) (all []int) {
 	for part := range strings.SplitSeq(list, ",") {
 		from, to, ranged := strings.Cut(part, "-")
 		if !ranged {
@@ -140,11 +154,13 @@ func countCPUs(list string) int {
 		first, err := strconv.ParseUint(from, 10, 16)
 		last, bad := strconv.ParseUint(to, 10, 16)
 		if errors.Join(err, bad) != nil || last < first {
-			return 0
+			return nil
 		}
-		n += int(last-first) + 1
+		for n := first; n <= last; n++ {
+			all = append(all, int(n))
+		}
 	}
-	return n
+	return all
 }
 
 // firstText returns the text of the first file in dir that has one.

@@ -97,3 +97,24 @@ func TestThisHostIsMeasured(t *testing.T) {
 	}
 	t.Logf("%v cores, %v bytes", cores, bytes)
 }
+
+// The kernel lists CPUs that isolcpus= took from its balancing in sys/devices/system/cpu/isolated,
+// as these files do, and leaves them in every set.
+func TestIsolatedCPUsAreNoCapacity(t *testing.T) {
+	for _, c := range []struct {
+		isolated, set string
+		want          float64
+	}{
+		{"2-3\n", "0-7\n", 6}, {"2-3\n", "1-3\n", 1}, {"2-3\n", "", 6}, {"\n", "0-7\n", 8},
+		{"2-3\n", "2-3\n", 2}, // a group that was put there on purpose
+	} {
+		online := filepath.Join(files(t, map[string]string{"online": "0-7\n", "isolated": c.isolated}), "online")
+		var sets []string
+		if c.set != "" {
+			sets = []string{files(t, map[string]string{"cpuset.cpus.effective": c.set})}
+		}
+		if got := cpus(nil, sets, online); got != c.want {
+			t.Errorf("%+v: %v cores", c, got)
+		}
+	}
+}

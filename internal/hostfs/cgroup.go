@@ -1,6 +1,7 @@
 package hostfs
 
 import (
+	"context"
 	"os"
 	"path"
 	"path/filepath"
@@ -41,6 +42,38 @@ func (r *Root) Quota(group string) (Quota, error) {
 		return Quota{}, err
 	}
 	return ParseCFS(quota, period)
+}
+
+// Look returns a context for one look at many groups, during which [Root.QuotaIn] reads the
+// quota of each once: all of a pool stand below the same. One goroutine has it.
+func Look(ctx context.Context) context.Context {
+	return context.WithValue(ctx, lookKey{}, map[groupAt]seenQuota{})
+}
+
+type lookKey struct{}
+
+type groupAt struct {
+	root  *Root
+	group string
+}
+
+type seenQuota struct {
+	quota Quota
+	err   error
+}
+
+// QuotaIn reads the CPU quota of a group as [Root.Quota] does, once in a [Look].
+func (r *Root) QuotaIn(ctx context.Context, group string) (Quota, error) {
+	seen, _ := ctx.Value(lookKey{}).(map[groupAt]seenQuota)
+	at := groupAt{r, group}
+	if s, ok := seen[at]; ok {
+		return s.quota, s.err
+	}
+	q, err := r.Quota(group)
+	if seen != nil {
+		seen[at] = seenQuota{q, err}
+	}
+	return q, err
 }
 
 // Accounting returns the directory that accounts CPU time for the groups in

@@ -18,6 +18,7 @@ const (
 type kept struct {
 	mu    sync.Mutex
 	files map[string]*keptFile // nil: none is kept
+	buf   []byte               // of quickMax bytes, what was read last
 }
 
 type keptFile struct {
@@ -30,7 +31,7 @@ func (r *Root) KeepOpen() {
 	if r.kind == Cgroup1 || r.kind == Cgroup2 {
 		r.kept.mu.Lock()
 		defer r.kept.mu.Unlock()
-		r.kept.files = map[string]*keptFile{}
+		r.kept.files, r.kept.buf = map[string]*keptFile{}, make([]byte, quickMax)
 	}
 }
 
@@ -42,14 +43,13 @@ func (k *kept) read(name string) (string, bool) {
 	if f == nil {
 		return "", false
 	}
-	var buf [quickMax]byte
-	n, err := syscall.Pread(f.fd, buf[:], 0)
+	n, err := syscall.Pread(f.fd, k.buf, 0)
 	if f.reads++; err != nil || n >= quickMax/2 || f.reads > openReads {
 		delete(k.files, name)
 		_ = syscall.Close(f.fd) // it was only read
 		return "", false
 	}
-	return string(buf[:n]), true
+	return string(k.buf[:n]), true
 }
 
 // keep takes over an open file; false: it is the caller's to close.

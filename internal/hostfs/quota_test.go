@@ -1,6 +1,9 @@
 package hostfs_test
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -60,4 +63,38 @@ func FuzzQuotaParsersAreTotal(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestInOneLookTheQuotaOfAGroupIsReadOnce(t *testing.T) {
+	dir := t.TempDir()
+	for _, text := range []string{"100000 100000\n", "max 100000\n"} {
+		if err := os.WriteFile(filepath.Join(dir, "cpu.max"), []byte("50000 100000\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		root, err := hostfs.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { root.Close() })
+		look := hostfs.Look(t.Context())
+		before, err := root.QuotaIn(look, ".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cpu.max"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want, err := root.Quota(".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same, err := root.QuotaIn(look, "."); err != nil || same != before {
+			t.Errorf("in the same look %v, %v, want %v", same, err, before)
+		}
+		for name, ctx := range map[string]context.Context{"the next look": hostfs.Look(t.Context()), "no look": t.Context()} {
+			if now, err := root.QuotaIn(ctx, "."); err != nil || now != want || now == before {
+				t.Errorf("in %s %v, %v, want %v", name, now, err, want)
+			}
+		}
+	}
 }

@@ -200,7 +200,8 @@ func (r *Root) outside(err error) error {
 	return err
 }
 
-// file opens a regular file.
+// file opens a regular file. One that is written is open as a shell opens it: since Linux
+// 6.16 a memory limit that is written through a descriptor with O_NONBLOCK reclaims nothing.
 func (r *Root) file(name string, flags int) (*os.File, error) {
 	f, err := r.open(name, flags)
 	if err != nil {
@@ -210,11 +211,27 @@ func (r *Root) file(name string, flags int) (*os.File, error) {
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("not a regular file: %w", trimtab.ErrRefused)
 	}
+	if err == nil && flags&(os.O_WRONLY|os.O_RDWR) != 0 {
+		err = blocking(f)
+	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// blocking takes O_NONBLOCK from an open file, and leaves its other flags.
+func blocking(f *os.File) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return cause(err)
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = unix.SetNonblock(int(fd), false) }); err != nil {
+		return cause(err)
+	}
+	return failed
 }
 
 // Read returns the content of a file of at most [MaxRead] bytes.

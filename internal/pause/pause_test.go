@@ -23,3 +23,44 @@ func TestAPauseEndsAfterItsTimeOrWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+func TestTicksThatBeginAtDifferentTimesComeTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const every, apart = time.Second, 300 * time.Millisecond
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		began := time.Now()
+		one := pause.Ticks(ctx, every)
+		time.Sleep(apart)
+		two := pause.Ticks(ctx, every)
+		first := <-one
+		if first.Sub(began) > every {
+			t.Errorf("the first tick came after %v", first.Sub(began))
+		}
+		if first.Sub(began) < apart { // before the second began
+			first = <-one
+		}
+		for i := range 3 {
+			if at := <-two; !at.Equal(first) {
+				t.Errorf("tick %d: the second came %v after the first", i, at.Sub(first))
+			}
+			next := <-one
+			if next.Sub(first) != every {
+				t.Errorf("tick %d came after %v, want %v", i, next.Sub(first), every)
+			}
+			first = next
+		}
+		cancel()
+		time.Sleep(every)
+		for range 2 { // one may have been on its way
+			select {
+			case <-one:
+			default:
+			}
+			time.Sleep(every)
+		}
+		if len(one) > 0 {
+			t.Error("it ticks after the end")
+		}
+	})
+}

@@ -22,6 +22,8 @@ type Cache struct {
 	Names []string
 	// Mask has a bit for each way, from bit 0 on; Shareable those that devices use, too.
 	Mask, Shareable uint64
+	// Devices are the ways that devices fill by io_alloc, of any cache; 0: it is off.
+	Devices uint64
 	// MinBits is the least number of ways of a group.
 	MinBits int
 	// CLOSIDs is how many groups there may be, the default one included.
@@ -38,7 +40,47 @@ type Bandwidth struct {
 	MBps bool
 	// Min and Gran are the least percentage and its steps.
 	Min, Gran float64
-	CLOSIDs   int
+	// Bits is how many of a fraction the CPU keeps (Arm MPAM, Linux 7.1): a percentage is
+	// rounded to the nearest k/2^Bits; 0: steps are whole percents.
+	Bits    int
+	CLOSIDs int
+}
+
+// Kept is what a percentage reads back as:
+//
+//	round(100 · k / 2^Bits) with k = max(1, round(percent · 2^Bits / 100))
+func (b *Bandwidth) Kept(percent float64) float64 {
+	if b.Bits == 0 {
+		return percent
+	}
+	all := math.Exp2(float64(b.Bits))
+	return math.Round(100 * max(1, math.Round(percent*all/100)) / all)
+}
+
+// Asked is what is written for a percentage to be read back: the kernel rounds up to steps
+// of Gran before the CPU does to its own, so that 40, not 41, gives 41 with 6 bits.
+func (b *Bandwidth) Asked(kept float64) float64 {
+	if b.Bits == 0 || kept >= 100 {
+		return kept
+	}
+	best := 100.0
+	for percent := b.Gran; percent < 100; percent += b.Gran {
+		if math.Abs(b.Kept(percent)-kept) < math.Abs(b.Kept(best)-kept) {
+			best = percent
+		}
+	}
+	return best
+}
+
+// bitsOf tells by its steps whether a CPU keeps a fraction of bits: the kernel then says
+// 100/2^bits, rounded up. With fewer than 3 and more than 6 they are whole percents.
+func bitsOf(gran int) int {
+	for bits := 3; bits <= 6; bits++ {
+		if gran == (100+1<<bits-1)>>bits {
+			return bits
+		}
+	}
+	return 0
 }
 
 // Name is the resource of the schemata.
@@ -81,8 +123,43 @@ func CacheOf(f Files) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Devices, err = devices(f, dir); err != nil {
+		return nil, err
+	}
 	c.MinBits = max(1, min(c.MinBits, c.Ways()))
 	return c, nil
+}
+
+// devices reads io_alloc and its masks, "0=ff0;1=ff0". Most CPUs and kernels have none. All
+// ways, as it begins, are shared with everybody.
+func devices(f Files, dir string) (all uint64, err error) {
+	state, err := f.Read(dir + "io_alloc")
+	if errors.Is(err, os.ErrNotExist) || err == nil && strings.TrimSpace(state) != "enabled" {
+		return 0, nil
+	}
+	var text string
+	if err == nil {
+		text, err = f.Read(dir + "io_alloc_cbm")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the ways of io_alloc: %w", err)
+	}
+	full, err := f.Read(dir + "cbm_mask")
+	if err != nil {
+		return 0, fmt.Errorf("read the ways of io_alloc: %w", err)
+	}
+	most, err := ParseMask(full)
+	for part := range strings.SplitSeq(strings.TrimSpace(text), ";") {
+		_, mask, _ := strings.Cut(part, "=")
+		v, bad := ParseMask(mask)
+		if err = errors.Join(err, bad); v != most {
+			all |= v
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read io_alloc_cbm %.60q: %w", text, err)
+	}
+	return all, nil
 }
 
 // BandwidthOf reads how memory bandwidth can be limited. The error is
@@ -106,10 +183,42 @@ func BandwidthOf(f Files) (*Bandwidth, error) {
 	if b.MBps, err = inMBps(f); err != nil {
 		return nil, err
 	}
-	if !b.MBps && (least < 1 || least > 100 || gran > 100) {
+	if !b.MBps {
+		b.Bits = bitsOf(gran)
+	}
+	percents := least <= 100 && gran <= 100
+	if least < 1 && percents { // AMD's, or Arm's with more than 7 bits
+		b.Min = 1
+		if percents, err = atMostAll(f); err != nil {
+			return nil, err
+		}
+	}
+	if !b.MBps && !percents {
 		return nil, fmt.Errorf("memory bandwidth is counted in eighths of GB/s here (AMD), which trimtab does not turn: %w", trimtab.ErrUnsupported)
 	}
 	return b, nil
+}
+
+// atMostAll tells whether what the default group has can be percents.
+func atMostAll(f Files) (bool, error) {
+	text, err := f.Read("schemata")
+	if err != nil {
+		return false, fmt.Errorf("read the default group: %w", err)
+	}
+	s, err := ParseSchemata(text)
+	if err != nil {
+		return false, err
+	}
+	line := s.Line(Name)
+	if line == nil {
+		return false, nil
+	}
+	for _, d := range line.Domains {
+		if d.Value > 100 {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // inMBps tells whether the tree was mounted with mba_MBps: newer kernels have a file of

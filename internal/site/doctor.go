@@ -58,6 +58,8 @@ type visit struct {
 	// here leaves out what is not there: it may be on another host.
 	here  bool
 	found []Finding
+	// counter is the command of the process that counts; nil: this program's own.
+	counter []string
 }
 
 func (v *visit) add(area, subject, level, text, advice string) {
@@ -389,15 +391,22 @@ func (v *visit) capacity(root string) {
 	v.add("host", "pool.cpu", FoundOK, fmt.Sprintf("the pool shares %v cores, this host has %v", v.cfg.Pool.CPU, has), "")
 }
 
-// measured looks whether what is to be measured can be.
+// measured looks whether what is to be measured can be, with the rights of what measures.
 func (v *visit) measured() {
 	if !v.cfg.Measure.Perf {
 		return
 	}
-	a := perf.Probe()
+	command, err := counterCommand(v.counter)
+	var a perf.Ability
+	if err == nil {
+		a, err = perf.Probe(v.ctx, command)
+	}
 	switch {
+	case err != nil:
+		v.failed("measure", "measure.perf", err, "run trimtab perf-counter by hand: it says what stops it")
 	case len(a.Software) == 0:
-		v.add("measure", "measure.perf", FoundBad, "no performance counter can be opened: "+strings.Join(a.Lacks, "; "), "run the agent as root or with CAP_PERFMON")
+		v.add("measure", "measure.perf", FoundBad, "no performance counter can be opened with the rights of the process that counts, CAP_PERFMON at most: "+strings.Join(a.Lacks, "; "),
+			"run the agent as root or with CAP_PERFMON; where kernel.perf_event_paranoid is over 2, as on Debian, set it to 2, too")
 	case len(a.Hardware) == 0:
 		v.add("measure", "measure.perf", FoundNote, "software events only: "+strings.Join(a.Lacks, "; "), "a virtual machine often has no hardware counters")
 	default:

@@ -68,9 +68,12 @@ func (s *Site) monitorPart(cfg *config.Config) ([]part, error) {
 }
 
 // counterCommand is the process that counts performance events.
-func (s *Site) counterCommand() ([]string, error) {
-	if s.options.Counter != nil {
-		return s.options.Counter, nil
+func (s *Site) counterCommand() ([]string, error) { return counterCommand(s.options.Counter) }
+
+// counterCommand is otherwise, or this program as such a process.
+func counterCommand(otherwise []string) ([]string, error) {
+	if otherwise != nil {
+		return otherwise, nil
 	}
 	self, err := os.Executable()
 	if err != nil {

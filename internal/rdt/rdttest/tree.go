@@ -40,6 +40,13 @@ type Spec struct {
 	MBps, Old bool
 	// AMD counts bandwidth in eighths of GB/s.
 	AMD bool
+	// MPAM is how many bits of a fraction an Arm CPU keeps of a percentage, as Linux 7.1
+	// does (arch/arm64, mpam_resctrl.c): Gran and Min follow.
+	MPAM int
+	// IOAlloc is the mask that devices fill, of all caches (Linux 6.19); 0: there is no io_alloc.
+	IOAlloc uint64
+	// RMIDs is how many groups there may be by monitors; 0: as many as CLOSIDs.
+	RMIDs int
 	// CLOSIDs is how many groups there may be, the default one included; 16 if 0.
 	CLOSIDs int
 	// Domains are the ids of the L3 caches; 0 alone if nil.
@@ -85,6 +92,10 @@ func New(s Spec) *Tree {
 	}
 	if s.AMD {
 		s.Gran, s.Min = 1, 0
+	}
+	if s.MPAM > 0 {
+		all := 1 << s.MPAM
+		s.Gran, s.Min = (100+all-1)/all, (200+all)/(2*all)
 	}
 	if s.Domains == nil {
 		s.Domains = []int{0}
@@ -309,6 +320,13 @@ func (t *Tree) info(file string) (string, error) {
 		files["min_cbm_bits"] = fmt.Sprintln(t.spec.MinBits)
 		files["shareable_bits"] = fmt.Sprintf("%x\n", t.spec.Shareable)
 		files["num_closids"] = fmt.Sprintln(t.spec.CLOSIDs)
+		if t.spec.IOAlloc != 0 {
+			files["io_alloc"], files["io_alloc_cbm"] = "enabled\n", ""
+			for i, d := range t.spec.Domains {
+				files["io_alloc_cbm"] += []string{"", ";"}[min(i, 1)] + fmt.Sprintf("%d=%x", d, t.spec.IOAlloc)
+			}
+			files["io_alloc_cbm"] += "\n"
+		}
 	case dir == "MB" && !t.spec.NoBandwidth:
 		files["min_bandwidth"] = fmt.Sprintln(t.spec.Min)
 		files["bandwidth_gran"] = fmt.Sprintln(t.spec.Gran)

@@ -63,6 +63,9 @@ func (t *Tree) Mkdir(name string) error {
 		if closid == 0 {
 			return t.say(syscall.ENOSPC, "Out of CLOSIDs")
 		}
+		if t.spec.RMIDs > 0 && len(t.groups) >= t.spec.RMIDs {
+			return t.say(syscall.ENOSPC, "Out of RMIDs")
+		}
 		g := &group{closid: closid, mode: "shareable", values: map[string]map[int]uint64{}, monitors: map[string]string{}}
 		for _, resource := range t.resources() {
 			g.values[resource] = map[int]uint64{}
@@ -260,7 +263,13 @@ func (t *Tree) validBandwidth(_ *group, _ int, text string) (uint64, error) {
 		return 0, t.say(syscall.EINVAL, "MB value %d out of range [%d,%d]", v, t.spec.Min, t.most("MB"))
 	}
 	gran := uint64(t.spec.Gran)
-	return (v + gran - 1) / gran * gran, nil
+	v = (v + gran - 1) / gran * gran
+	if t.spec.MPAM > 0 {
+		all := uint64(1) << t.spec.MPAM
+		k := min(all, max(1, (v*all+50)/100))
+		v = (200*k + all) / (2 * all)
+	}
+	return v, nil
 }
 
 // validMask checks a mask of ways.

@@ -1,0 +1,64 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// The kernel answers EINVAL to a value that is right by itself, and wrong beside what stands
+// in another file of the group. These name that file.
+
+// burstFile is where the CFS burst of a group stands.
+func burstFile(root *hostfs.Root, group string) string {
+	if root.CgroupVersion(group) == 2 {
+		return path.Join(group, "cpu.max.burst")
+	}
+	return path.Join(group, "cpu.cfs_burst_us")
+}
+
+// overBurst says that a quota is below the burst, which the kernel refuses (kernel/sched/core.c,
+// tg_set_cfs_bandwidth); nil: it is not.
+func overBurst(root *hostfs.Root, group string, q hostfs.Quota) error {
+	name := burstFile(root, group)
+	text, err := root.Read(name)
+	if err != nil || q.Micros < 0 {
+		return nil // a kernel before 5.14 has none; without quota there is no burst
+	}
+	burst, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || burst <= q.Micros {
+		return nil
+	}
+	return fmt.Errorf("a quota of %d us is below the burst of %d us that another program set in %s: write 0, or less than the quota, to that file first: %w",
+		q.Micros, burst, path.Join(root.Path(), name), trimtab.ErrRefused)
+}
+
+// whyQuota adds to the kernel's refusal of a quota what in another file is the cause.
+func whyQuota(root *hostfs.Root, group string, q hostfs.Quota, err error) error {
+	if !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	if why := overBurst(root, group, q); why != nil {
+		return fmt.Errorf("%w: %w", why, err)
+	}
+	return err
+}
+
+// whyWeight is whyQuota of a weight: the kernel takes none while cpu.idle is 1
+// (kernel/sched/fair.c, sched_group_set_shares).
+func whyWeight(root *hostfs.Root, group string, err error) error {
+	if !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	name := path.Join(group, "cpu.idle")
+	if text, bad := root.Read(name); bad != nil || strings.TrimSpace(text) != "1" {
+		return err
+	}
+	return fmt.Errorf("the group is idle, and takes no weight while %s is 1: write 0 to that file first: %w: %w", path.Join(root.Path(), name), trimtab.ErrRefused, err)
+}
