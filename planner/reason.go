@@ -54,7 +54,7 @@ func (r telling) reason(s *seat) trimtab.Reason {
 	utility := clampUnit(s.Utility(expected))
 	why.Utility = &utility
 	why.Alternatives = s.in.Of(s.at, s.now, set, stoppedBy(s).String())
-	if s.need.Mean >= 0 {
+	if s.need.Mean >= 0 && !s.starves() { // what waits is in no curve
 		d := float64(s.need.Mean) * s.of.Unit
 		why.Demand = &d
 	}

@@ -146,6 +146,9 @@ func (x *spoken) contradictions(p *scripted, plan *trimtab.Plan) (wrong []string
 		}
 	}
 	for _, a := range plan.Actions {
+		if e := p.known[a.Workload]; e != nil && e.Starved > 0 && !p.shared && a.Why.Demand != nil {
+			wrong = append(wrong, fmt.Sprintf("%s: it starves, and needs %v", a.Workload, *a.Why.Demand))
+		}
 		wrong = append(wrong, ofMove(&a)...)
 	}
 	return wrong

@@ -128,7 +128,7 @@ func (x *explanation) expected() {
 		x.add("solver's target"+then, "%s %s", view.Optional(x.Target), x.unit)
 	}
 	if x.Demand != nil {
-		x.add("needs for its SLO"+then, "%s %s", view.Optional(x.Demand), x.unit)
+		x.add("needs by its curve"+then, "%s %s", view.Optional(x.Demand), x.unit)
 	}
 	if x.Plan != "" {
 		x.add("limited by"+then, "%s", x.Binding)

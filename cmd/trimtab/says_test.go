@@ -153,7 +153,7 @@ func contradicts(state, decision, text string, e *trimtab.Estimate) (wrong []str
 	// What is said of now, and the row of an earlier change, are told apart.
 	if m := explainsNeed.FindStringSubmatch(newest); m != nil {
 		for _, line := range strings.Split(text, "\n") {
-			if row, ok := strings.CutPrefix(strings.TrimSpace(line), "needs for its SLO "); ok {
+			if row, ok := strings.CutPrefix(strings.TrimSpace(line), "needs by its curve "); ok {
 				if amount, _, _ := strings.Cut(strings.TrimSpace(row), " "); !alike(amount, m[1]) {
 					bad("it needs %s, and %s", m[1], amount)
 				}
