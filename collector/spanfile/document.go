@@ -185,21 +185,13 @@ func (d *decoder) jaegerTrace(v jsonvalue.Value) error {
 			processes = m
 		}
 	}
-	if first := firstOf(spans); first.IsObject() && processes.Absent() && first.Member("traceID").Absent() {
+	if first := spans.First(); first.IsObject() && processes.Absent() && first.Member("traceID").Absent() {
 		return d.alien(0, "a list of spans without Jaeger's ids: "+nameOf(first))
 	}
 	if err := d.is(Jaeger); err != nil {
 		return err
 	}
 	return d.placed(jaegerTraceOf(spans, processes, &d.jaeger, d.packer))
-}
-
-// firstOf returns the first element of a list.
-func firstOf(list jsonvalue.Value) jsonvalue.Value {
-	for e := range list.Elements() {
-		return e
-	}
-	return nil
 }
 
 // placed adds the place to what is wrong with an object.
