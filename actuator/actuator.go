@@ -315,7 +315,7 @@ func (a *Actuator) probe(ctx context.Context, h *held) {
 	case err != nil:
 		a.setProblem(h, err.Error())
 	default:
-		a.setProblem(h, "")
+		a.setProblem(h, notInForce(h.Knob))
 	}
 }
 
@@ -346,6 +346,9 @@ func (a *Actuator) observe(ctx context.Context, h *held) bool {
 	h.observeFloor(ctx)
 	a.observeStanding(ctx, h)
 	a.judge(h, before)
+	if why := notInForce(h.Knob); why != "" && !h.foreign {
+		a.setProblem(h, why)
+	}
 	a.observeBar(ctx, h)
 	return true
 }

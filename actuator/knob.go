@@ -121,6 +121,23 @@ type Stander interface {
 	Standing(ctx context.Context) *trimtab.Standing
 }
 
+// Enforced is a knob that notices that what it is set to reads back and does nothing.
+type Enforced interface {
+	Knob
+	// InForce returns why what was read last is not in force; nil: nothing says so.
+	InForce() error
+}
+
+// notInForce is why what a knob is set to does nothing, "" where nothing says so.
+func notInForce(k Knob) string {
+	if e, ok := k.(Enforced); ok {
+		if err := e.InForce(); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
 // Unified is a knob of a control group that may be a systemd unit's.
 type Unified interface {
 	Knob

@@ -6,12 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gogo/protobuf/proto"
 	"github.com/jaegertracing/jaeger-idl/model/v1"
 	"github.com/jaegertracing/jaeger-idl/proto-gen/api_v2"
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
-	otlpproto "google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector"
@@ -74,7 +73,7 @@ func sampledForms(t *testing.T, notes []note) (live map[string]func(p *collector
 			if err := protojson.Unmarshal([]byte(strings.NewReplacer(trace, "W47/95gDgQPSabYzgT/GDA==", root, "AAAAAAAAAKE=", child, "AAAAAAAAAKI=").Replace(requestJSON)), &r); err != nil {
 				return err
 			}
-			b, err := otlpproto.Marshal(&r)
+			b, err := proto.Marshal(&r)
 			if err != nil {
 				return err
 			}
@@ -84,7 +83,7 @@ func sampledForms(t *testing.T, notes []note) (live map[string]func(p *collector
 			return zipkin.ScanJSON([]byte(zipkinJSON), &collector.ResourceCache{}, p)
 		},
 		"Jaeger": func(p *collector.Packer) error {
-			b, err := proto.Marshal(batch)
+			b, err := batch.Marshal()
 			if err != nil {
 				return err
 			}

@@ -87,6 +87,8 @@ type CPU struct {
 	unit string
 	// quick is what quick moves keep open; nil: nothing.
 	quick *quick
+	// force is what was seen of the quota's effect.
+	force force
 }
 
 var (
@@ -235,6 +237,7 @@ func (k *CPU) Read(ctx context.Context) (trimtab.Amount, error) {
 		return trimtab.Amount{}, err
 	}
 	k.period = q.Period
+	k.watch(q, hostfs.BootTime())
 	return q.Amount(), nil
 }
 

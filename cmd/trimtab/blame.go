@@ -68,7 +68,7 @@ func (c *blameCmd) Run(ctx context.Context, t terminal) error {
 		return fmt.Errorf("incident: %w", err)
 	}
 	answer := newBlameAnswer(contribution.Blame(&before, &after), &before, &after)
-	answer.Notes = append(earlier.notes, later.notes...)
+	answer.Notes = slices.Concat(earlier.notes, later.notes)
 	return printed(t.out, c.Output, &answer, answer.text)
 }
 

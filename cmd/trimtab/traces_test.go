@@ -151,3 +151,81 @@ func TestAFileThatIsNotReadIsCalledByItsName(t *testing.T) {
 		t.Errorf("code %d:\n%s", code, out)
 	}
 }
+
+// sampledFiles are n requests web -> db of which a sampler kept one in four, as stores have
+// them, with what it noted at the root, or at each span.
+func sampledFiles(t *testing.T, n, db int) map[string]string {
+	t.Helper()
+	var resources, jaeger, zipkin [][]string
+	for i := range n {
+		trace, began, took := fmt.Sprintf("%032x", i+1), 1_800_000_000_000_000+int64(i)*50_000, int64(1000*(db+i%3))
+		var byService [2]string
+		var zipkins, jaegers []string
+		for k, s := range []struct {
+			id, parent, service, kind string
+			number                    int
+			from, to                  int64
+		}{{"a", "", "web", "server", 2, 0, took + 4000}, {"b", "a", "web", "client", 3, 1000, took + 3000}, {"c", "b", "db", "server", 2, 2000, took + 2000}} {
+			id, parent, reference := "000000000000000"+s.id, "", ""
+			if s.parent != "" {
+				parent = "000000000000000" + s.parent
+				reference = fmt.Sprintf(`{"refType":"CHILD_OF","traceID":%q,"spanID":%q}`, trace, parent)
+			}
+			tags, texts := "", ""
+			if k == 0 {
+				tags, texts = `,{"key":"sampler.type","type":"string","value":"probabilistic"},{"key":"sampler.param","type":"float64","value":0.25}`, `"sampler.type":"probabilistic","sampler.param":"0.25"`
+			}
+			of := &byService[min(1, k/2)]
+			if *of != "" {
+				*of += ","
+			}
+			*of += fmt.Sprintf(`{"traceId":%q,"spanId":%q,"parentSpanId":%q,"kind":%d,"traceState":"STATE","startTimeUnixNano":"%d000","endTimeUnixNano":"%d000"}`, trace, id, parent, s.number, began+s.from, began+s.to)
+			jaegers = append(jaegers, fmt.Sprintf(`{"traceID":%q,"spanID":%q,"references":[%s],"startTime":%d,"duration":%d,"processID":%q,"tags":[{"key":"span.kind","value":%q}%s]}`, trace, id, reference, began+s.from, s.to-s.from, s.service, s.kind, tags))
+			zipkins = append(zipkins, strings.ReplaceAll(fmt.Sprintf(`{"traceId":%q,"id":%q,"parentId":%q,"kind":%q,"timestamp":%d,"duration":%d,"localEndpoint":{"serviceName":%q},"tags":{%s}}`, trace, id, parent, strings.ToUpper(s.kind), began+s.from, s.to-s.from, s.service, texts), `"parentId":"",`, ""))
+		}
+		resources = append(resources, byService[:])
+		jaeger, zipkin = append(jaeger, jaegers), append(zipkin, zipkins)
+	}
+	files := map[string]*strings.Builder{}
+	line := func(name, text string) {
+		if files[name] == nil {
+			files[name] = &strings.Builder{}
+		}
+		files[name].WriteString(text + "\n")
+	}
+	for i := range n {
+		for name, state := range map[string]string{"OTLP, a threshold": "ot=th:c", "OTLP, an exponent": "ot=p:2;r:9"} {
+			line(name, strings.ReplaceAll(fmt.Sprintf(`{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"web"}}]},"scopeSpans":[{"spans":[%s]}]},{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"db"}}]},"scopeSpans":[{"spans":[%s]}]}]}`,
+				resources[i][0], resources[i][1]), "STATE", state))
+		}
+		line("Jaeger", `{"data":[{"spans":[`+strings.Join(jaeger[i], ",")+`],"processes":{"web":{"serviceName":"web"},"db":{"serviceName":"db"}}}]}`)
+		line("Zipkin", `[`+strings.Join(zipkin[i], ",")+`]`)
+	}
+	out := map[string]string{}
+	for name, text := range files {
+		out[name] = filepath.Join(t.TempDir(), "traces")
+		if err := os.WriteFile(out[name], []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func TestOneSampledPopulationGetsOneAnswerFromFilesOfAnyStore(t *testing.T) {
+	before, after := sampledFiles(t, 120, 10), sampledFiles(t, 120, 40)
+	answers := map[string]string{}
+	for name := range before {
+		code, out := say(t, "contributions", before[name], "-o", "json")
+		if code != exitDone || !strings.Contains(out, `"requests": 480`) || !strings.Contains(out, `"sampled_requests": 120`) {
+			t.Errorf("%s: code %d:\n%s", name, code, out)
+		}
+		code, verdict := say(t, "blame", "--baseline", before[name], "--incident", after[name])
+		if code != exitDone || !strings.Contains(verdict, "changed: 100% of 480 requests (120 sampled)") {
+			t.Errorf("%s: code %d:\n%s", name, code, verdict)
+		}
+		answers[out+verdict] += name + "; "
+	}
+	if len(answers) != 1 {
+		t.Errorf("not one answer: %v", answers)
+	}
+}

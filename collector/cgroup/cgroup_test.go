@@ -409,7 +409,7 @@ func TestOfGroupsThatCameAndWentNothingIsOpen(t *testing.T) {
 	}
 }
 
-// A group is stopped by its own quota, and by that of the nearest group above with one.
+// A group is stopped by its own quota, and by the least of those above.
 func TestAGroupTellsHowOftenItsOwnLimitOrThatAboveWasUsedUp(t *testing.T) {
 	root := t.TempDir()
 	stat := func(group, quota string, used, periods, throttled int) {

@@ -174,9 +174,10 @@ func (c *Collector) round(ctx context.Context) {
 	}
 }
 
-// bounded counts the periods of the nearest group above that has a quota, where there is one.
+// bounded finds the least quota of the groups above, and counts its periods. The root of a
+// whole hierarchy has none.
 func (c *Collector) bounded(r *Reading, of string) {
-	for up := path.Dir(of); up != "."; up = path.Dir(up) {
+	for up := path.Dir(of); up != "." || !c.root.Whole(); up = path.Dir(up) {
 		above, known := c.above[up]
 		if !known {
 			if stat, err := c.root.Read(path.Join(up, "cpu.stat")); err == nil {
@@ -190,8 +191,10 @@ func (c *Collector) bounded(r *Reading, of string) {
 			}
 			c.above[up] = above
 		}
-		if !above.Quota.Amount().Unlimited {
-			r.Above, r.Stopped, r.By = above.Periods, above.Throttled, up
+		if v := above.Quota.Amount(); v.Less(r.Most) {
+			r.Most, r.Above, r.Stopped, r.By = v, above.Periods, above.Throttled, up
+		}
+		if up == "." {
 			return
 		}
 	}

@@ -39,7 +39,11 @@ func Samples(workload string, now time.Time, before, after *Reading, err error) 
 		}
 		return all
 	}
-	if a := after.Quota.Amount(); a.Unlimited {
+	a := after.Quota.Amount()
+	if m := after.Most; m != (trimtab.Amount{}) && m.Less(a) {
+		a = m // what is in force is the least of all
+	}
+	if a.Unlimited {
 		allocation.Missing = unlimited
 	} else {
 		allocation.Value = a.Value
@@ -57,11 +61,26 @@ func Samples(workload string, now time.Time, before, after *Reading, err error) 
 	case after.By != before.By:
 		throttled.Missing = first // of these counters
 	case own == 0 && above == 0:
-		throttled.Missing = idle
+		// By a quota that cannot be seen from here, such as that of a container's group.
+		if throttled.Value = stood(before, after); throttled.Value == 0 {
+			throttled.Missing = idle
+		}
 	default:
 		throttled.Value = max(part(after.Throttled-before.Throttled, own), part(after.Stopped-before.Stopped, above))
 	}
 	return all
+}
+
+// stood is the share of the time in which the group stood still. With D the mean number of
+// CPUs on which it was stopped, and u what it used, it ran on D + u CPUs at a time:
+//
+//	stood = D / (D + u)
+func stood(before, after *Reading) float64 {
+	if before.Local == nil || after.Local == nil || *after.Local <= *before.Local {
+		return 0
+	}
+	stopped, used := (*after.Local - *before.Local).Seconds(), (after.Used - before.Used).Seconds()
+	return stopped / (stopped + used)
 }
 
 // part is n of so many, at most all; 0 of none.

@@ -21,13 +21,17 @@ type Reading struct {
 	// Used is all CPU time so far.
 	Used time.Duration
 	// Periods and Throttled count all periods of the group's own quota, and those in which it
-	// stopped the group; Above and Stopped those of the nearest group above with a quota, which
+	// stopped the group; Above and Stopped those of the group above with the least quota, which
 	// By names.
 	Periods, Throttled uint64
 	Above, Stopped     uint64
 	By                 string
-	// Quota is the group's own quota in force.
+	// Quota is the group's own quota in force, Most the least of those above it.
 	Quota hostfs.Quota
+	Most  trimtab.Amount
+	// Local is how long the group's tasks were stopped, by whichever quota, added up over
+	// CPUs; nil: the kernel does not tell.
+	Local *time.Duration
 }
 
 // ParseStat reads cpu.stat of either version; used is 0 and timed false where
@@ -99,6 +103,7 @@ func read(root, usage *hostfs.Root, group string) (Reading, error) {
 			return Reading{}, err
 		}
 	}
+	r.Most = trimtab.Unlimited()
 	r.Quota, err = root.Quota(group)
 	if errors.Is(err, os.ErrNotExist) {
 		r.Quota, err = hostfs.Quota{Micros: -1, Period: hostfs.DefaultPeriod}, nil
@@ -106,5 +111,20 @@ func read(root, usage *hostfs.Root, group string) (Reading, error) {
 	if err != nil {
 		return Reading{}, fmt.Errorf("quota: %w", err)
 	}
+	if local, err := root.Read(path.Join(group, "cpu.stat.local")); err == nil { // Linux 6.6, version 2
+		r.Local = ParseLocal(local)
+	}
 	return r, nil
+}
+
+// ParseLocal reads cpu.stat.local, "throttled_usec 1234"; nil: it does not tell.
+func ParseLocal(s string) *time.Duration {
+	for line := range strings.Lines(s) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.ParseUint(value, 10, 64); name == "throttled_usec" && err == nil && n <= math.MaxInt64/1000 {
+			d := time.Duration(n) * time.Microsecond
+			return &d
+		}
+	}
+	return nil
 }

@@ -9,7 +9,8 @@
 //	          the share of time in which something waited for it (PSI)    /proc/pressure
 //
 // each with the capacity that it is of. Time that a hypervisor gives to others counts as
-// in use. What a host does not tell is missing. Nothing is published.
+// in use. Of pressure_cpu, what quotas of trimtab's own stop is taken off: the kernel counts
+// it as waiting, and the host may have nothing to do. What a host does not tell is missing. Nothing is published.
 //
 // Source: Linux, Documentation/filesystems/proc.rst, admin-guide/iostats.rst,
 // accounting/psi.rst. The metrics are those of Yang et al., ROSE, IEEE TPDS 2020, 4.

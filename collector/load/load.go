@@ -20,6 +20,8 @@ type Load struct{ Used, Capacity float64 }
 type Reader struct {
 	// Proc and Sys are where the kernel tells; "": /proc and /sys.
 	Proc, Sys string
+	// Groups lists directories of control groups whose quotas are trimtab's; nil: none are.
+	Groups func() []string
 }
 
 // Reading is what the kernel said at one time. What it did not say is nil, or 0.
@@ -33,7 +35,9 @@ type Reading struct {
 	// disks have the ms in which each was busy, waits how long something waited.
 	disks map[string]uint64
 	waits map[string]time.Duration
-	links map[string]link.Reading
+	// stopped is how long each of the groups was stopped by its quota, on all CPUs together.
+	stopped map[string]time.Duration
+	links   map[string]link.Reading
 }
 
 // pressures are the files of PSI.
@@ -60,6 +64,9 @@ func (r Reader) Read() Reading {
 		if p, err := psi.Parse(r.text("pressure/" + name)); err == nil {
 			now.waits[name] = p.Some.Total
 		}
+	}
+	if r.Groups != nil {
+		now.stopped = stops(r.Groups())
 	}
 	dir := filepath.Join(r.Sys, "class", "net")
 	entries, _ := os.ReadDir(dir) // without it no link is told of
@@ -105,8 +112,54 @@ func Between(before, after Reading) map[string]Load {
 			out["pressure_"+name] = Load{min(1, (is-was).Seconds()/window.Seconds()), 1}
 		}
 	}
+	contended(out, before, after, window)
 	if l := sentOver(before.links, after.links); l.Capacity > 0 {
 		out["network"] = l
+	}
+	return out
+}
+
+// contended takes from the pressure of CPUs what is no contention of the host: the kernel
+// counts a task that a quota stops as one that waits. Such stops of trimtab's groups are taken
+// off, and there is no more than CPUs were busy, since a task waits for one that another has:
+//
+//	pressure_cpu = min(pressure − Δ stopped / Δ t, cores in use)
+func contended(out map[string]Load, before, after Reading, window time.Duration) {
+	p, told := out["pressure_cpu"]
+	if !told {
+		return
+	}
+	for name, d := range after.stopped {
+		if was, known := before.stopped[name]; known && d > was {
+			p.Used -= (d - was).Seconds() / window.Seconds()
+		}
+	}
+	if cpu, known := out["cpu"]; known {
+		p.Used = min(p.Used, cpu.Used)
+	}
+	p.Used = max(0, p.Used)
+	out["pressure_cpu"] = p
+}
+
+// stops reads how long groups were stopped, from cpu.stat of either version.
+func stops(groups []string) map[string]time.Duration {
+	out := map[string]time.Duration{}
+	for _, dir := range groups {
+		b, err := os.ReadFile(filepath.Join(dir, "cpu.stat"))
+		if err != nil {
+			continue // it went
+		}
+		for line := range strings.Lines(string(b)) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+			n, err := strconv.ParseInt(value, 10, 62)
+			switch {
+			case err != nil || n < 0:
+			case name == "throttled_usec" && n < 1<<50:
+				out[dir] = time.Duration(n) * time.Microsecond
+			case name == "throttled_time":
+				out[dir] = time.Duration(n)
+			}
+		}
 	}
 	return out
 }

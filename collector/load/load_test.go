@@ -97,3 +97,47 @@ func BenchmarkRead(b *testing.B) {
 		r.Read()
 	}
 }
+
+// Found: pressure of 77% on a host that was 11% used, all of it stops by trimtab's own quotas,
+// which the kernel counts as waiting (kernel/sched/psi.c: what can run and does not).
+func TestStopsByOurOwnQuotasAreNoContentionOfTheHost(t *testing.T) {
+	read := func(busy, waited, stopped string, groups bool) Reader {
+		r := host(t, map[string]string{
+			"proc/stat":         "cpu  " + busy + " 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\n",
+			"proc/pressure/cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=" + waited + "\n",
+		})
+		dir := filepath.Join(r.Proc, "group")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cpu.stat"), []byte(stopped), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if groups {
+			r.Groups = func() []string { return []string{dir} }
+		}
+		return r
+	}
+	for _, c := range []struct {
+		what, busy, stopped string
+		groups              bool
+		want                float64
+	}{
+		{"stops alone", "800 0 0 300", "nr_throttled 9\nthrottled_usec 8700000\n", true, 0},
+		{"stops of version 1 alone", "800 0 0 300", "throttled_time 8700000000\n", true, 0},
+		{"contention beside stops", "800 0 0 300", "throttled_usec 3000000\n", true, 0.57},
+		{"a host that is busy", "800 0 0 300", "throttled_usec 1000000\n", true, 0.77},
+		{"no more than CPUs were busy", "110 0 0 990", "throttled_usec 1000000\n", false, 0.02},
+	} {
+		before, after := at(read("100 0 0 100", "1000000", "throttled_usec 1000000\n", c.groups), 10), at(read(c.busy, "8700000", c.stopped, c.groups), 20)
+		for dir, d := range before.stopped { // each reading has a directory of its own here
+			for other := range after.stopped {
+				delete(before.stopped, dir)
+				before.stopped[other] = d
+			}
+		}
+		if got := Between(before, after)["pressure_cpu"].Used; got < c.want-0.01 || got > c.want+0.01 {
+			t.Errorf("%s: pressure %v, want %v", c.what, got, c.want)
+		}
+	}
+}

@@ -204,7 +204,7 @@ func ScanResourceSpansJSON(rs jsonvalue.Value, cache *collector.ResourceCache, p
 		return err
 	}
 	if others == 0 { // as all write it: the spans need not be found again
-		return each(scopes, "scopeSpans", func(scope jsonvalue.Value) error { return jsonScope(scope, p) })
+		return ScanScopesJSON(scopes, p)
 	}
 	for key, v := range rs.Members() {
 		switch {
@@ -228,6 +228,11 @@ func SetResourceJSON(raw jsonvalue.Value, cache *collector.ResourceCache, p *col
 	}
 	p.SetResource(resource)
 	return nil
+}
+
+// ScanScopesJSON packs the spans of a list of scopes, of the resource that was set last.
+func ScanScopesJSON(scopes jsonvalue.Value, p *collector.Packer) error {
+	return each(scopes, "scopeSpans", func(scope jsonvalue.Value) error { return jsonScope(scope, p) })
 }
 
 func jsonScope(scope jsonvalue.Value, p *collector.Packer) error {

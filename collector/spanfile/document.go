@@ -185,21 +185,13 @@ func (d *decoder) jaegerTrace(v jsonvalue.Value) error {
 			processes = m
 		}
 	}
-	if first := firstOf(spans); first.IsObject() && processes.Absent() && first.Member("traceID").Absent() {
+	if first := spans.First(); first.IsObject() && processes.Absent() && first.Member("traceID").Absent() {
 		return d.alien(0, "a list of spans without Jaeger's ids: "+nameOf(first))
 	}
 	if err := d.is(Jaeger); err != nil {
 		return err
 	}
 	return d.placed(jaegerTraceOf(spans, processes, &d.jaeger, d.packer))
-}
-
-// firstOf returns the first element of a list.
-func firstOf(list jsonvalue.Value) jsonvalue.Value {
-	for e := range list.Elements() {
-		return e
-	}
-	return nil
 }
 
 // placed adds the place to what is wrong with an object.
@@ -318,11 +310,12 @@ func (d *decoder) resourceSpans() error {
 	return d.longResource()
 }
 
-// longResource reads a resource with more spans than are to be in memory at one time. Its
-// attributes must stand before them.
+// longResource reads a resource with more spans than are to be in memory at one time. Where
+// they stand before the resource itself, as in JSON with sorted keys, they have to be.
 func (d *decoder) longResource() error {
 	known := false
-	return d.members(func(key string, first byte) error {
+	var early []jsonvalue.Value // lists of scopes
+	err := d.members(func(key string, first byte) error {
 		switch {
 		case otlp.IsResource(key):
 			v, err := d.value()
@@ -331,18 +324,34 @@ func (d *decoder) longResource() error {
 			}
 			known = true
 			return d.placed(otlp.SetResourceJSON(v, &d.otlp, d.packer))
+		case first == '[' && otlp.HoldsScopes(key) && known:
+			return d.elements(d.longScope)
 		case first == '[' && otlp.HoldsScopes(key):
-			if !known {
-				d.packer.SetResource(collector.NewResource(nil))
-			}
-			return d.elements(func() error {
-				return d.members(func(key string, first byte) error {
-					if key == "spans" && first == '[' {
-						return d.elements(d.otlpSpan)
-					}
-					return d.beside(key, first)
-				})
-			})
+			v, err := d.value()
+			early = append(early, slices.Clone(v))
+			return err
+		}
+		return d.beside(key, first)
+	})
+	if err != nil || len(early) == 0 {
+		return err
+	}
+	if !known {
+		d.packer.SetResource(collector.NewResource(nil))
+	}
+	for _, v := range early {
+		if err := d.placed(otlp.ScanScopesJSON(v, d.packer)); err != nil {
+			return err
+		}
+	}
+	return d.release(true)
+}
+
+// longScope reads the spans of a library, of a long resource.
+func (d *decoder) longScope() error {
+	return d.members(func(key string, first byte) error {
+		if key == "spans" && first == '[' {
+			return d.elements(d.otlpSpan)
 		}
 		return d.beside(key, first)
 	})

@@ -183,23 +183,27 @@ func TestALongListOfOneSendersSpansIsReadBitByBit(t *testing.T) {
 	one := resources(same, "scopeSpans")[1]
 	at := strings.Index(one, `"spans":[`) + len(`"spans":[`)
 	span := one[at : len(one)-len(`]}]}`)]
-	var doc strings.Builder
-	doc.WriteString(`{"resourceSpans":[` + one[:at])
+	var list strings.Builder
 	const n = 9000
 	for i := range n {
 		if i > 0 {
-			doc.WriteString(",")
+			list.WriteString(",")
 		}
-		doc.WriteString(strings.Replace(span, shopID, string(b16(i+1)), 1))
+		list.WriteString(strings.Replace(span, shopID, string(b16(i+1)), 1))
 	}
-	doc.WriteString(`]}]}]}`)
-	spans := read(t, doc.String())
-	if len(spans) != n {
-		t.Fatalf("%d spans, want %d", len(spans), n)
-	}
-	for _, s := range spans {
-		if s.Attrs["service.name"] != "shop" {
-			t.Fatalf("%+v", s)
+	resource := one[1:strings.Index(one, `,"scopeSpans"`)]
+	for name, doc := range map[string]string{
+		"the resource first": `{` + resource + `,"scopeSpans":[{"scope":{},"spans":[` + list.String() + `]}],"schemaUrl":""}`,
+		"the resource last":  `{"instrumentationLibrarySpans":[{"spans":[` + list.String() + `]}],` + resource + `}`,
+	} {
+		spans := read(t, `{"resourceSpans":[`+doc+`]}`)
+		if len(spans) != n {
+			t.Fatalf("%s: %d spans, want %d", name, len(spans), n)
+		}
+		for _, s := range spans {
+			if s.Attrs["service.name"] != "shop" {
+				t.Fatalf("%s: %+v", name, s)
+			}
 		}
 	}
 }

@@ -130,6 +130,16 @@ func zipkinDoc() string {
 	return "[" + strings.ReplaceAll(span(webID, "", "web", "SERVER", 0, 50), `"parentId":"",`, "") + "," + span(callID, webID, "web", "CLIENT", 5, 45) + "," + span(shopID, callID, "shop", "SERVER", 7, 40) + "]"
 }
 
+// zipkinV1Doc is the request in version 1 of that form, where annotations have kind and service.
+func zipkinV1Doc() string {
+	span := func(own, parent, service, from, to string, start, end int) string {
+		endpoint := fmt.Sprintf(`"endpoint":{"serviceName":%q,"ipv4":"10.0.0.1","port":80}`, service)
+		return fmt.Sprintf(`{"traceId":%q,"id":%q,%s"name":"x","annotations":[{"timestamp":%d,"value":%q,%s},{"timestamp":%d,"value":%q,%s}],"binaryAnnotations":[]}`,
+			traceID, own, parent, began+start, from, endpoint, began+end, to, endpoint)
+	}
+	return "[" + span(webID, "", "web", "sr", "ss", 0, 50) + "," + span(callID, `"parentId":"`+webID+`",`, "web", "cs", "cr", 5, 45) + "," + span(shopID, `"parentId":"`+callID+`",`, "shop", "sr", "ss", 7, 40) + "]"
+}
+
 // packedZstd compresses.
 func packedZstd(t testing.TB, text string) string {
 	t.Helper()
@@ -273,6 +283,7 @@ func forms(t testing.TB) map[string]string {
 		"Elasticsearch, the spans alone":      lines(es...),
 		"Elasticsearch, with names":           lines(append(hits(listed), `{"_index":"jaeger-service","_source":{"serviceName":"web","operationName":"x"}}`)...),
 		"Zipkin":                              zipkinDoc(),
+		"Zipkin's version 1":                  zipkinV1Doc(),
 		"Zipkin, a list of traces":            "[" + zipkinDoc() + "]",
 		"Zipkin, a span a line":               strings.ReplaceAll(strings.Trim(zipkinDoc(), "[]"), "},{", "}\n{"),
 		"Jaeger's file and one of OTLP":       lines(jaegerDoc(), separate[0]),

@@ -293,9 +293,8 @@ func complaintOf(v jsonvalue.Value) string {
 	if text, ok := v.Text(); ok {
 		return fmt.Sprintf("%.200q", text)
 	}
-	for e := range v.Elements() {
-		v = e // the first one says enough
-		break
+	if v.IsArray() {
+		v = v.First() // which says enough
 	}
 	for _, key := range []string{"msg", "message", "reason", "error", "type"} {
 		if text, ok := v.Member(key).Text(); ok {

@@ -74,7 +74,7 @@ func (t *text) more() bool {
 	default:
 		t.end = err
 	}
-	return n > 0 && t.end != errTooLong
+	return n > 0 && !errors.Is(t.end, errTooLong)
 }
 
 // errTooLong means that a file has more than may be read of it.

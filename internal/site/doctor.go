@@ -101,6 +101,7 @@ func Examine(ctx context.Context, cfg *config.Config, p Place) []Finding {
 	v.storage()
 	v.listeners()
 	v.knobs()
+	v.scheduler("/sys/kernel/sched_ext")
 	v.fast()
 	v.shares()
 	v.beside()

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
@@ -61,6 +63,18 @@ func (v *visit) shares() {
 	case no.why != "":
 		v.add("knob", subject, FoundNote, "each workload has a quota of its own, and loses what it leaves idle: "+no.why, no.do)
 	}
+}
+
+// scheduler says whether a scheduler of sched_ext runs: which may leave quotas and weights
+// alone, though they read back.
+func (v *visit) scheduler(dir string) {
+	state, err := os.ReadFile(filepath.Join(dir, "state"))
+	if err != nil || strings.TrimSpace(string(state)) != "enabled" {
+		return
+	}
+	name, _ := os.ReadFile(filepath.Join(dir, "root", "ops")) // without it its name is not known
+	v.add("host", "scheduler", FoundNote, fmt.Sprintf("the scheduler %s of sched_ext runs: quotas and weights read back, and may do nothing", strings.TrimSpace(string(name))),
+		"look whether nr_periods in cpu.stat of a group with a quota rises; if not, end that scheduler or use one that knows cpu.max and cpu.weight")
 }
 
 // moves looks whether a quota that is to move between rounds can.

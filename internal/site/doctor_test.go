@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/config"
 )
 
 // Found: a service in a group of the cpu hierarchy alone was never recommended a
@@ -27,6 +28,35 @@ func TestTheDoctorSaysWhenTheUseOfAGroupCannotBeRead(t *testing.T) {
 	}
 	v.accounted(actuator.Location{Root: root, Path: "shop"}, "shop")
 	if len(v.found) != 1 || v.found[0].Level != FoundNote || !strings.Contains(v.found[0].Hint, "make the same group below "+beside) {
+		t.Errorf("%v", v.found)
+	}
+}
+
+// As Linux from 6.12 on has it in /sys/kernel/sched_ext (kernel/sched/ext.c).
+func TestTheDoctorNamesASchedulerThatMayLeaveQuotasAlone(t *testing.T) {
+	dir, v := t.TempDir(), &visit{}
+	v.scheduler(dir)
+	for _, state := range []string{"disabled", "enabled"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "root"), 0o755), os.WriteFile(filepath.Join(dir, "state"), []byte(state+"\n"), 0o600),
+			os.WriteFile(filepath.Join(dir, "root", "ops"), []byte("scx_simple\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		v.scheduler(dir)
+	}
+	if len(v.found) != 1 || v.found[0].Level != FoundNote || !strings.Contains(v.found[0].Text, "scx_simple") {
+		t.Errorf("%v", v.found)
+	}
+}
+
+// The process that counts has fewer rights than the doctor: what it says counts.
+func TestTheDoctorSaysOfCountersWhatTheProcessThatCountsSays(t *testing.T) {
+	cfg := &config.Config{}
+	cfg.Measure.Perf = true
+	v := &visit{ctx: t.Context(), cfg: cfg, counter: []string{"/bin/sh", "-c", `echo '{"lacks":["count task-clock: permission denied"]}'; cat >/dev/null`}}
+	v.measured()
+	v.counter = []string{"/bin/sh", "-c", "exit 1"}
+	v.measured()
+	if len(v.found) != 2 || v.found[0].Level != FoundBad || v.found[1].Level != FoundBad || !strings.Contains(v.found[0].Text, "count task-clock: permission denied") {
 		t.Errorf("%v", v.found)
 	}
 }

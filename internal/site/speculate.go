@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/collector/load"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/pipeline"
@@ -204,6 +205,7 @@ func (s *Site) openTasks(ctx context.Context, cfg *config.Config, c task.Config,
 	}
 	h.dir, h.user, h.group = c.Dir, uid, gid
 	h.metrics, h.logger, h.root = s.metrics, s.logger, c.Root
+	h.reader = load.Reader{Groups: func() []string { return h.signals.groups(c.Root) }}.Read
 	if err := h.signals.restore(c.Dir, h.policy); err != nil {
 		s.logger.Warn("what was learned of speculative tasks is lost, and learned again", "err", err)
 	}

@@ -213,6 +213,17 @@ func (s *signals) observe(now, busy time.Duration) []throttle.LRA {
 	return all
 }
 
+// groups lists the directories of the services' groups beneath a root.
+func (s *signals) groups(root string) (all []string) {
+	for _, of := range s.services {
+		found, err := filepath.Glob(filepath.Join(root, of.Path))
+		if err == nil {
+			all = append(all, found...)
+		}
+	}
+	return all
+}
+
 // coresHere is what it may have; unknown counts as all.
 func (b besideConfig) coresHere() float64 {
 	if b.Cores > 0 {

@@ -95,6 +95,19 @@ func (v Value) Elements() iter.Seq[Value] {
 	}
 }
 
+// First returns the first element of an array; of anything else, or an empty one, it is
+// absent.
+func (v Value) First() Value {
+	if !v.IsArray() {
+		return nil
+	}
+	at := space(v, 1)
+	if v[at] == ']' {
+		return nil
+	}
+	return v[at:skip(v, at)]
+}
+
 // Member returns the last member of that name, or an absent value.
 func (v Value) Member(name string) (found Value) {
 	for key, m := range v.Fields() {
