@@ -49,17 +49,57 @@ func load(path string, objects Objects) (*Config, *decoder, error) {
 		return nil, nil, fmt.Errorf("read configuration: %w", err)
 	}
 	dir := filepath.Dir(path)
-	c, d, err := parse(path, data, sources{objects: objects, file: func(name string) ([]byte, error) {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(dir, name)
-		}
-		return readBounded(name)
-	}})
+	from := sources{objects: objects,
+		file:   func(name string) ([]byte, error) { return readBounded(absolute(dir, name)) },
+		beside: func(name string) []ObjectiveFile { return filesBeside(absolute(dir, name)) },
+	}
+	c, d, err := parse(path, data, from)
 	if err != nil {
 		return nil, nil, err
 	}
 	c.setDirectory(dir)
 	return c, d, nil
+}
+
+// absolute is the name of a file as it is relative to a directory.
+func absolute(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
+const (
+	// maxBeside and maxBesideBytes bound the files beside one that are looked into.
+	maxBeside      = 200
+	maxBesideBytes = 8 << 20
+)
+
+// filesBeside are the other YAML and JSON files in the directory of one, as far as they can
+// be read.
+func filesBeside(name string) (all []ObjectiveFile) {
+	entries, err := os.ReadDir(filepath.Dir(name))
+	if err != nil {
+		return nil
+	}
+	size := 0
+	for _, e := range entries {
+		path := filepath.Join(filepath.Dir(name), e.Name())
+		info, err := os.Stat(path)
+		switch filepath.Ext(path) {
+		case ".yaml", ".yml", ".json":
+		default:
+			continue
+		}
+		if err != nil || !info.Mode().IsRegular() || path == name || info.Size() > MaxBytes || size+int(info.Size()) > maxBesideBytes || len(all) == maxBeside {
+			continue
+		}
+		if data, err := readBounded(path); err == nil {
+			size += len(data)
+			all = append(all, ObjectiveFile{Name: path, Data: data, Beside: true})
+		}
+	}
+	return all
 }
 
 // readBounded reads a file, and a byte more than is accepted of a large one.
@@ -106,6 +146,7 @@ func newDecoder(filename string) *decoder {
 // sources are where what a file names is read; nil: it is not.
 type sources struct {
 	file    func(name string) ([]byte, error)
+	beside  func(name string) []ObjectiveFile
 	objects Objects
 }
 
@@ -294,6 +335,8 @@ func (d *decoder) acceptable(tokens token.Tokens) bool {
 			d.report(at, "directives are not supported", "remove the line")
 		case token.MappingKeyType:
 			d.report(at, "keys that begin with ? are not supported", "write key: value")
+		case token.DocumentHeaderType:
+			keys = siblings{}
 		case token.SequenceStartType, token.MappingStartType:
 			depth++
 			keys.flow = append(keys.flow, 0)

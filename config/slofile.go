@@ -51,6 +51,9 @@ type ObjectiveFile struct {
 	// Any tells that it may be of anything, as in a directory: a document that is of none
 	// of the tools is then passed over.
 	Any bool
+	// Beside tells that only its indicators and sources are read, for objectives of other
+	// files that refer to them.
+	Beside bool
 }
 
 // ReadObjectives reads all objectives of a file of OpenSLO, Sloth or Pyrra; objects of other
@@ -66,10 +69,20 @@ func ReadObjectiveFiles(files []ObjectiveFile, window time.Duration) (found []Ob
 	r := &sloReader{window: window, indicators: map[string]item{}, sources: map[string]item{}, several: len(files) > 1}
 	var all []*manifest
 	for i := range files {
-		m, documents := openManifest(files[i].Name, files[i].Data, "name a file of OpenSLO, Sloth or Pyrra")
+		f := &files[i]
+		m, documents := openManifest(f.Name, f.Data, "name a file of OpenSLO, Sloth or Pyrra")
 		all = append(all, m)
-		if len(m.errs) == 0 {
-			r.file(objects(documents), files[i].Any)
+		switch {
+		case f.Beside:
+			m.errs = nil // whatever else it is
+			r.beside(objects(documents))
+		case len(m.errs) == 0:
+			before := len(r.open)
+			if r.file(objects(documents), f.Any); len(r.open) == before {
+				// Nobody refers to it: its tree may go, of which each text holds all.
+				clear(m.texts)
+				clear(m.anchors)
+			}
 		}
 	}
 	for _, o := range r.open {
@@ -110,6 +123,15 @@ type sloReader struct {
 	// passed names objects that are no objectives; other is the first of them.
 	passed []string
 	other  *object
+}
+
+// beside keeps what objectives of other files may refer to.
+func (r *sloReader) beside(all []object) {
+	for i := range all {
+		if strings.HasPrefix(all[i].version, "openslo") {
+			r.collect(&all[i])
+		}
+	}
 }
 
 // file reads the objects of one file by their kinds.

@@ -148,6 +148,30 @@ func TestObjectivesOfSeveralFilesFindEachOthersIndicators(t *testing.T) {
 	}
 }
 
+func TestTheSLOOfAWorkloadFindsItsIndicatorInAFileBesideIt(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"slo.yaml":     "apiVersion: openslo/v1\nkind: SLO\nmetadata: {name: a}\nspec: {service: s, indicatorRef: good, objectives: [{target: 0.99}]}\n",
+		"sli.yaml":     strings.ReplaceAll(ownSLI, "metricSourceRef: p", "type: Prometheus"),
+		"other.yaml":   "no: [SLO\n",
+		"trimtab.yaml": "prometheus: {url: http://p}\nworkloads:\n- {name: a, mode: off, slo: {file: slo.yaml}}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := config.Load(filepath.Join(dir, "trimtab.yaml"))
+	if err != nil || c.Workloads[0].SLO.Performance != 0.99 || !strings.Contains(c.Workloads[0].Performance, "good_total") {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "sli.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(filepath.Join(dir, "trimtab.yaml")); err == nil || !strings.Contains(err.Error(), `has no SLI "good"`) {
+		t.Error(err)
+	}
+}
+
 func TestListsAreTakenApartAndOtherObjectsPassedOver(t *testing.T) {
 	spec := "spec: {target: '99', indicator: {ratio: {errors: {metric: e}, total: {metric: t}}}}"
 	for _, text := range []string{
@@ -158,6 +182,11 @@ func TestListsAreTakenApartAndOtherObjectsPassedOver(t *testing.T) {
 		if o := oneObjective(t, text); o.Name != "a" || o.Form != "Pyrra" {
 			t.Errorf("%+v", o)
 		}
+	}
+	// A file of many documents has many keys at its left edge.
+	docs := strings.Repeat("---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {}\n", 400) + "---\napiVersion: pyrra.dev/v1alpha1\nkind: ServiceLevelObjective\nmetadata: {name: a}\n" + spec + "\n"
+	if o := oneObjective(t, docs); o.Name != "a" {
+		t.Errorf("%+v", o)
 	}
 	// What kubectl prints as JSON of many objects has many keys in brackets.
 	many := `{"apiVersion":"v1","kind":"List","items":[`

@@ -106,7 +106,14 @@ func (v *validator) objectText(at string, w *Workload) (data []byte, ok bool) {
 // adopt sets what the text of an objective says of a workload.
 func (v *validator) adopt(at string, from elsewhere, data []byte, w *Workload) {
 	where := at + ".slo." + from.key
-	all, err := ReadObjectives(from.source, data, DefaultWindow)
+	files := []ObjectiveFile{{Name: from.source, Data: data}}
+	all, _, err := ReadObjectiveFiles(files, DefaultWindow)
+	if err != nil && from.key == "file" && v.from.beside != nil {
+		// An SLO of OpenSLO may have its indicator in a file beside it.
+		if found, _, again := ReadObjectiveFiles(append(files, v.from.beside(from.source)...), DefaultWindow); again == nil {
+			all, err = found, nil
+		}
+	}
 	if err != nil {
 		v.fail(where, fmt.Sprintf("the %s has mistakes: %s", from.key, clip(firstLine(err.Error()))), from.list+" lists them")
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/promql"
 )
 
 const (
@@ -228,7 +229,7 @@ func (d *draft) loadOf(m *unheard) (metric string, load float64, window string) 
 func (d *draft) sloOf(m *unheard, metric, window string) (drafted bool) {
 	base, isCount := strings.CutSuffix(metric, "_count")
 	bounds := map[float64]string{}
-	if isCount {
+	if unit, _ := promql.UnitOf(base); isCount && unit > 0 {
 		all, _ := d.ask(fmt.Sprintf("count by (le) (%s_bucket{%s})", base, m.selector())) // none: a summary
 		for _, s := range all {
 			if v, err := strconv.ParseFloat(s.Labels["le"], 64); err == nil && v > 0 && !math.IsInf(v, 0) {
@@ -270,10 +271,8 @@ func boundOf(bounds map[float64]string, measured float64) (best float64) {
 
 // latencyOf is a value of a histogram as a time, by the unit in the histogram's name.
 func latencyOf(metric string, v float64) time.Duration {
-	if strings.Contains(metric, "milliseconds") {
-		v /= 1000
-	}
-	return trimtab.Seconds(v).Duration()
+	unit, _ := promql.UnitOf(metric)
+	return trimtab.Seconds(v * unit.Seconds()).Duration()
 }
 
 // yamlQuoted is a query in YAML.

@@ -19,7 +19,8 @@ const (
 	// first is the part of what is left that the next in turn has, and turns how many turns
 	// there are at most: a share has no more than so many steps of that size.
 	first, turns = 0.75, 4
-	// sets is for how long needs must not fit before somebody is given up.
+	// sets is for how long needs must not fit before somebody is given up, or for a quarter of the
+	// time that reports cover.
 	sets = 2 * time.Second
 	// dwell is how long a choice stands at least while the overload lasts: as long as it takes
 	// to work off a backlog.
@@ -146,16 +147,16 @@ func (d *decision) verdict() Verdict {
 // overloaded reports whether the members want more than the pool has and one misses its SLO. An
 // overload ends when they want less than those may who are served. Both must last.
 func (d *decision) overloaded() bool {
-	wants, now, misses := 0.0, 0.0, false
+	wants, now, misses, lasts := 0.0, 0.0, false, sets
 	for i := range d.Members {
 		m := &d.Members[i]
 		if m.Unknown {
 			return false
 		}
-		wants, misses = wants+m.wants(d.Unit), misses || m.Missed > 1
-		now += (m.Turn.now + m.Turn.late) / d.Unit
+		wants, misses, lasts = wants+m.wants(d.Unit), misses || m.Missed > 1, max(lasts, m.Window/4)
+		now += (m.Turn.now + m.Turn.hidden + m.Turn.late) / d.Unit
 	}
-	over, lasts := misses && now > float64(d.Units), sets
+	over := misses && now > float64(d.Units)
 	if d.state.Lasts {
 		over, lasts = wants > full*float64(d.Units), ends
 	}

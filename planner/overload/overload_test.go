@@ -211,6 +211,27 @@ func TestWhereSharesDoNotServeInTimeTheOthersGetALimit(t *testing.T) {
 	}
 }
 
+// What is guessed to arrive beside what is answered tells that there is an overload, and is
+// counts as wanted by nobody: an error of half would keep a second from being served.
+func TestWhatIsGuessedToArriveMakesAnOverloadAndCountsForNobody(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	miss := 0.
+	for s := range 3 {
+		for i := range w.members {
+			w.members[i].Turn.Take(overload.Report{Time: at(s), Performance: &miss, SLO: 0.9, Costs: []float64{0.44, 0.44, 0.1}[i], Hidden: 0.5})
+			w.members[i].Missed++
+		}
+		var turns []overload.Turn
+		w.state, _, turns = overload.Decide(w.state, overload.Round{Now: at(s), Units: 100, Unit: 0.01, Policy: w.policy, Members: w.members})
+		for i := range turns {
+			w.members[i].Turn = turns[i]
+		}
+	}
+	if got := w.members[0].Turn.Wants; !w.state.Lasts || math.Abs(got-0.44) > 1e-9 {
+		t.Errorf("it wants %v, %+v", got, w.state)
+	}
+}
+
 // 1.35 of the pool: no trial is needed for what shares alone cannot do.
 func TestFarBeyondThePoolTheOthersHaveALimitAtOnce(t *testing.T) {
 	w := newWorld(welfare.Social{}, 3)
@@ -390,8 +411,8 @@ func TestReportsThatCoverTheTimeBeforeAChoiceSayNothingOfIt(t *testing.T) {
 	for i := range w.members {
 		w.members[i].Window = 20 * time.Second
 	}
-	for s := range 23 {
-		if w.second(s, []float64{0.39, 0.39, 0.39}, none); w.state.Capping != (s == 22) {
+	for s := range 26 { // needs must not fit for 5 s
+		if w.second(s, []float64{0.39, 0.39, 0.39}, none); w.state.Capping != (s == 25) {
 			t.Fatalf("second %d: capping %v", s, w.state.Capping)
 		}
 	}

@@ -38,9 +38,9 @@ type Turn struct {
 	InTime time.Time `json:"in_time,omitzero"`
 	// Reports is how many came since the last choice.
 	Reports int `json:"reports,omitempty"`
-	// now is what the requests of the latest report cost, late what works off those that
-	// wait, in cores.
-	now, late float64
+	// now is what the requests of the latest report cost, hidden what those cost that are guessed
+	// to have come beside, and late what works off those that wait, in cores.
+	now, hidden, late float64
 }
 
 // Report is what one report tells of a workload.
@@ -91,7 +91,7 @@ func (t *Turn) Take(r Report) {
 		}
 	}
 	t.Wants, t.At = keep*t.Wants+(1-keep)*t.now, r.Time
-	t.now, t.late = t.now*(1+r.Hidden), r.Late
+	t.hidden, t.late = t.now*r.Hidden, r.Late
 }
 
 // Valid reports whether the turn is one that Take and Decide can make.
