@@ -2,7 +2,7 @@
 # Runs tests in the guest of guest.sh, where nothing that needs groups of version
 # 2 or systemd is skipped, and prints how many ran:
 #   deploy/guest-tests.sh short   knobs, collector and files of groups; units of systemd
-#   deploy/guest-tests.sh         these; the actuator with its watchdogs; tasks; the demo
+#   deploy/guest-tests.sh         these; knobs on the newest kernel of Debian; the actuator with its watchdogs; tasks; the demo
 set -euo pipefail
 cd "$(dirname "$0")/.."
 part=${1:-whole}
@@ -34,6 +34,7 @@ inside "cgroups of version 2" 'try actuator-cgroup; try actuator-cpuset; try act
 inside 'hardware threads' --threads 'try actuator-cpuset -test.run Threads'
 inside systemd --systemd 'try actuator-cgroup -test.run Systemd; try actuator-cpuset -test.run Systemd'
 [ "$part" = short ] && exit
+inside 'cgroups of version 2, the newest kernel' --newest 'uname -r; try actuator-cgroup; try actuator-cpuset; try actuator-freezer; try collector-cgroup; try internal-hostfs'
 build actuator actuator/task
 inside watchdogs 'try actuator'
 inside tasks 'try actuator-task -test.run "^Test"'

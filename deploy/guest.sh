@@ -2,10 +2,11 @@
 # Runs a shell command in a virtual machine with Debian's kernel, which has what
 # a container has not: the unified cgroup hierarchy (version 2), PSI, and with
 # --systemd a live systemd. Prints what the command prints, exits as it does:
-#   deploy/guest.sh [--systemd] [--threads] [--dir DIR]... [--limit SECONDS] COMMAND
+#   deploy/guest.sh [--systemd] [--threads] [--newest] [--dir DIR]... [--limit SECONDS] COMMAND
 # The contents of each DIR appear at / of the guest. With --systemd the command is
 # a service with Delegate=yes; with --threads each of its two cores has two hardware
-# threads. After SECONDS (1800) the guest is killed: status 124.
+# threads; with --newest the kernel is the newest that apt's sources have, such as
+# that of backports, in place of the release's own. After SECONDS (1800) the guest is killed: status 124.
 #
 # Where the CPU cannot virtualise, QEMU emulates it, and CPU work takes about ten
 # times as long: the guest shows that things work, never how fast.
@@ -14,11 +15,12 @@
 # for --systemd mmdebstrap are installed (which needs root), kernel and systemd
 # are unpacked under ~/.cache/trimtab/guest and never installed.
 set -euo pipefail
-systemd='' limit=1800 dirs=() smp=2 intel=''
+systemd='' limit=1800 dirs=() smp=2 intel='' newest=''
 while [[ ${1-} == --* ]]; do
   case $1 in
     --systemd) systemd=yes ;;
     --threads) smp=4,sockets=1,cores=2,threads=2 intel=,vendor=GenuineIntel ;; # others tell of threads differently
+    --newest) newest=yes ;;
     --dir) dirs+=("$2"); shift ;;
     --limit) limit=$2; shift ;;
     *) echo "guest.sh: unknown option $1" >&2; exit 2 ;;
@@ -36,13 +38,18 @@ debian() { # debian PROGRAM PACKAGE: installs the package when the program is no
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null
 }
 
-kernel() { # unpacks the newest kernel for virtual machines
-  [ -e "$cache/vmlinuz" ] && return
-  mkdir "$work/kernel"
+kernel() { # unpacks a kernel for virtual machines, and sets image
   local package
-  package=$(apt-cache depends linux-image-cloud-amd64 | awk '$1 == "Depends:" && $2 ~ /^linux-image/ { print $2; exit }')
+  image=$cache/vmlinuz
+  if [ -n "$newest" ]; then
+    package=$(apt-cache pkgnames linux-image- | grep -E '^linux-image-[0-9]+\.[0-9]+\.[0-9].*-cloud-amd64$' | sort -V | tail -n 1)
+    image=$cache/vmlinuz-$package
+  fi
+  [ -e "$image" ] && return
+  mkdir "$work/kernel"
+  package=${package-$(apt-cache depends linux-image-cloud-amd64 | awk '$1 == "Depends:" && $2 ~ /^linux-image/ { print $2; exit }')}
   (cd "$work/kernel" && apt-get download -qq "$package" 2>/dev/null && dpkg -x ./*.deb .)
-  cp "$work"/kernel/boot/vmlinuz-* "$cache/vmlinuz"
+  cp "$work"/kernel/boot/vmlinuz-* "$image"
 }
 
 userland() { # unpacks a Debian with systemd as process 1, which is not configured
@@ -147,7 +154,7 @@ fi
 status=0
 timeout -k 5 "$limit" qemu-system-x86_64 -accel $accel -cpu $cpu -smp $smp -m 2048 \
   -M q35,sata=off,smbus=off,usb=off -nodefaults -no-user-config -no-reboot -display none -nic none -serial stdio \
-  -kernel "$cache/vmlinuz" -initrd "$work/initrd" \
+  -kernel "$image" -initrd "$work/initrd" \
   -append "console=ttyS0 quiet panic=-1 cgroup_no_v1=all psi=1" </dev/null |
   tr -d '\r' | tee "$work/output" | grep --line-buffered -v '^guest: exit ' || status=${PIPESTATUS[0]}
 if [ "$status" = 124 ]; then echo "guest: killed after $limit s" >&2; exit 124; fi

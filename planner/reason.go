@@ -54,7 +54,7 @@ func (r telling) reason(s *seat) trimtab.Reason {
 	utility := clampUnit(s.Utility(expected))
 	why.Utility = &utility
 	why.Alternatives = s.in.Of(s.at, s.now, set, stoppedBy(s).String())
-	if s.need.Mean >= 0 {
+	if s.need.Mean >= 0 && !s.starves() { // what waits is in no curve
 		d := float64(s.need.Mean) * s.of.Unit
 		why.Demand = &d
 	}
@@ -66,19 +66,29 @@ func (r telling) reason(s *seat) trimtab.Reason {
 	case why.Binding.Kind == "":
 		why.Binding.Kind = trimtab.BindingNone
 	}
-	verb := "raised"
+	why.Summary = what + r.moveOf(s, set, target, b)
+	return clusterReason(s, why)
+}
+
+// moveOf says what happens to a workload, what the objective wants, and what is expected of what
+// it gets, b.
+func (r telling) moveOf(s *seat, set, target float64, b trimtab.Band) string {
+	show := func(v float64) string { return trimtab.AmountOf(s.of.Name, trimtab.Units(v)) }
+	verb, where := "raised", "where"
 	if set < s.now {
 		verb = "lowered"
 	}
-	why.Summary = fmt.Sprintf("%s%s from %s to %s: %s wants %s, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
-		what, verbOf(s, verb), show(s.has()), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
-		s.loan.Because(verb == "lowered"))
+	if set != target {
+		where = "and at " + show(set)
+	}
+	text := fmt.Sprintf("%s from %s to %s: %s wants %s, %s performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
+		verbOf(s, verb), trimtab.AmountOf(s.of.Name, s.has()), show(set), r.planner.cfg.Policy.Name(), show(target), where, b.Mean, b.Lower, b.Upper, s.SLO, s.loan.Because(verb == "lowered"))
 	for _, more := range []string{starvationOf(s), takesBackOf(s, set), s.doubted, earlyOf(s, set)} {
 		if more != "" {
-			why.Summary += "; " + more
+			text += "; " + more
 		}
 	}
-	return clusterReason(s, why)
+	return text
 }
 
 // starvationOf says that the workload starves; "": it does not.
@@ -125,6 +135,8 @@ func (r telling) stays(s *seat) {
 		why = "it has no limit, which counts as " + s.amount(s.now)
 	}
 	switch {
+	case s.starves() && s.now > (float64(s.hi)-0.5)*s.of.Unit && s.dial.Max < s.of.Capacity:
+		why += ", uses all of it and waits: it may not have more"
 	case s.starves():
 		why += ", uses all of it and waits: there is no more for it"
 	case s.firing():
@@ -134,8 +146,8 @@ func (r telling) stays(s *seat) {
 			code = trimtab.StayIdle
 		}
 		why += ": " + s.binding.Detail
-		if s.missesNow(s.estimate) {
-			why = "it has " + s.amount(s.now) + " and misses its SLO"
+		if late := s.late(); late != "" {
+			why = "it has " + s.amount(s.now) + " and misses its SLO" + late
 		}
 	case math.Abs(target-s.now) < s.of.Unit/2:
 		code = trimtab.StayThere
@@ -161,20 +173,41 @@ func (r telling) stays(s *seat) {
 	r.unmoved[s.Name] = trimtab.Held{Code: code, Text: why}
 }
 
-// needOf says what a workload that stays needs, by its curve. idle: nobody is said to need more
-// than it has, which the noise of its load allows it to.
+// late says how a workload misses its SLO by what was measured last, behind words that say that it
+// does; "": it does not. Every miss is said, since its state says it: one within the noise, too.
+func (s *seat) late() string {
+	e := s.estimate
+	switch below := e.Performance != nil && *e.Performance < s.SLO; {
+	case s.missesEarly(e) && !below:
+		return fmt.Sprintf(" by what has come since the last report, %.0f of %.0f requests in time", e.Newer.Under, e.Newer.Requests)
+	case below && !s.missesNow(e):
+		return ", by less than the noise of its requests"
+	case below:
+		return " by its last report"
+	}
+	return ""
+}
+
+// needOf says what a workload that stays needs, by its curve. What was measured may tell
+// otherwise: so nobody that misses its SLO is said to need less than it has for it, and nobody
+// that meets it to need more. idle: what is needed beyond what it has is within the noise.
 func needOf(s *seat, idle bool) string {
 	need := s.amount(float64(s.need.Mean) * s.of.Unit)
+	late, measured := s.late() != "", s.estimate.Performance != nil
 	switch more := float64(s.need.Mean)*s.of.Unit > s.now+s.of.Unit/2; {
 	case s.starves():
 		return "" // what waits is in no curve
-	case s.need.Mean < 0 && !idle:
-		return "no amount is expected to meet its SLO"
-	case s.need.Mean < 0 && s.missesNow(s.estimate):
+	case s.need.Mean < 0 && idle && late:
 		return "more is not expected to help it"
+	case s.need.Mean < 0 && !idle && (late || !measured):
+		return "no amount is expected to meet its SLO"
 	case s.need.Mean < 0:
 		return "how much is sure to meet its SLO is not known yet"
-	case idle && more && s.missesNow(s.estimate):
+	case !more && late:
+		return "by its curve it needs only " + need
+	case more && !idle && measured && !late:
+		return "by its curve it needs " + need + ", though it meets its SLO now"
+	case idle && more && late:
 		return "by its curve it needs " + need
 	case idle && more && s.shared():
 		return "by its curve it needs " + need + ", more than its share: what the others leave idle makes up for that"

@@ -30,9 +30,10 @@ import (
 //	rounds [n=1] [every=11s]
 //	    plays rounds, with what is known of each workload; a line for each:
 //	    NAME needs=CORES [met=1] [met-with=CORES] [backlog=0] [cost=0.01] [starved=SECONDS]
-//	         [stopped=SECONDS] [late=M/N] [uses=CORES] [unknown] [stands-in=NAME]
+//	         [stopped=SECONDS] [late=M/N] [uses=CORES] [never] [rates] [unknown] [stands-in=NAME]
 //	    met is the share of requests in time, and 1 once the workload has met-with; the SLO is 0.9.
 //	    late: of the N requests since the last report, M were late. unknown: there is no estimate.
+//	    never: by its curve no amount meets the SLO. rates: what waits is not measured.
 //	    stands-in: its signals stopped, and something else says what it needs.
 //	hears [after=3s]
 //	    the same, without the end of a round: only what is urgent is planned for.
@@ -85,6 +86,9 @@ type scripted struct {
 	// why is what was said last of each, and told what was printed.
 	why  map[string]string
 	told strings.Builder
+	// known is what was told last of each, and heard is given every plan; nil: nobody.
+	known map[string]*trimtab.Estimate
+	heard func(*trimtab.Plan)
 }
 
 func newPools(t *testing.T, d *datadriven.TestData) (all []*scripted) {
@@ -99,7 +103,7 @@ func newPools(t *testing.T, d *datadriven.TestData) (all []*scripted) {
 		cfg.Capacity = number(t, d.CmdArgs, "capacity", cfg.Capacity)
 		cfg.Guard, cfg.Round, cfg.Urgent, cfg.Step = guard.Config{}, 10*time.Second, 2*time.Second, 80
 		p := &scripted{objective: name, shared: d.HasArg("shared"), now: t0, has: map[string]trimtab.Amount{}, capped: map[string]bool{}, why: map[string]string{},
-			host: map[string]string{}, each: number(t, d.CmdArgs, "each", 0)}
+			known: map[string]*trimtab.Estimate{}, host: map[string]string{}, each: number(t, d.CmdArgs, "each", 0)}
 		lines(t, d, func(name string, args []datadriven.CmdArg) {
 			if p.has[name] = trimtab.Unlimited(); !has(args, "nolimit") {
 				p.has[name] = trimtab.Units(number(t, args, "has", 0))
@@ -232,7 +236,7 @@ func (p *scripted) hold() (out []trimtab.Value) {
 
 func (p *scripted) estimate(t *testing.T, name string, args []datadriven.CmdArg) *trimtab.Estimate {
 	t.Helper()
-	if has(args, "unknown") {
+	if p.known[name] = nil; has(args, "unknown") {
 		return uses(name, p.now, number(t, args, "uses", -1))
 	}
 	met := number(t, args, "met", 1)
@@ -260,6 +264,16 @@ func (p *scripted) estimate(t *testing.T, name string, args []datadriven.CmdArg)
 		}
 		e.Backlog, e.Newer = nil, &trimtab.Part{Requests: of, Under: of - late}
 	}
+	if has(args, "never") {
+		for i := range e.Curve.Knots {
+			b := &e.Curve.Knots[i].Band
+			b.Lower, b.Mean, b.Upper = min(b.Lower, 0.8), min(b.Mean, 0.85), min(b.Upper, 0.89)
+		}
+	}
+	if has(args, "rates") {
+		e.Backlog = nil
+	}
+	p.known[name] = e
 	return e
 }
 
@@ -268,6 +282,9 @@ func (p *scripted) carryOut(values []trimtab.Value) {
 	for queue := plansOf(values); len(queue) > 0; queue = queue[1:] {
 		plan := queue[0]
 		p.print(plan)
+		if p.heard != nil {
+			p.heard(plan)
+		}
 		for _, a := range plan.Actions {
 			p.why[a.Workload] = a.Why.Summary
 			if a.Mode == trimtab.Act {

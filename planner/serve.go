@@ -142,7 +142,7 @@ func (r aiming) serve(in func(*seat) bool) bool {
 		}
 		s.solved, s.served, s.aim, s.binding = true, true, answer.Aim[i], trimtab.Binding{Kind: trimtab.BindingNeed}
 		if answer.Stays {
-			s.aim, s.binding = policy.UpUnits(s.now, s.of.Unit), trimtab.Binding{Kind: trimtab.BindingIdle, Detail: "everybody has what it needs"}
+			s.aim, s.binding = policy.UpUnits(s.now, s.of.Unit), trimtab.Binding{Kind: trimtab.BindingIdle, Detail: contentment(asked)}
 			if lent := s.lent(0, s.now); lent > 0 && r.now.Sub(s.returned) >= r.planner.cfg.Guard.Reversals() {
 				back := max(policy.UpUnits(s.now-lent, s.of.Unit), policy.UpUnits(s.safe, s.of.Unit))
 				s.aim, s.binding = min(s.aim, back), trimtab.Binding{Kind: trimtab.BindingReturned, Detail: "what was lent is given back"}
@@ -150,6 +150,17 @@ func (r aiming) serve(in func(*seat) bool) bool {
 		}
 	}
 	return true
+}
+
+// contentment is why nobody is moved where nobody has less than it needs by the curves.
+func contentment(asked []*seat) string {
+	switch { // who lacks something says what
+	case slices.ContainsFunc(asked, (*seat).starves):
+		return "there is no more for who waits"
+	case slices.ContainsFunc(asked, func(s *seat) bool { return s.late() != "" }):
+		return "nobody is expected to gain from more"
+	}
+	return "everybody has what it needs"
 }
 
 // fewReports is how many reports a need must be learnt from before it may move capacity

@@ -163,6 +163,24 @@ func TestAWeightOfASystemdUnitOutlivesDaemonReloadAndIsRestored(t *testing.T) {
 	}
 }
 
+func TestAnIdleSystemdUnitIsRestoredAsIdle(t *testing.T) {
+	systemd(t)
+	groups := startUnits(t, map[string]string{"idle.service": "CPUWeight=idle Delegate=yes"})
+	a, act := unitActuator(t, openWeight(t, v2, groups["idle.service"]), 1, 10_000)
+	if r := act(1, trimtab.Units(0), 42); r.Status != trimtab.Written {
+		t.Fatalf("%+v", r)
+	}
+	if got := strings.TrimSpace(content(t, v2, groups["idle.service"], "cpu.weight")); got != "42" {
+		t.Errorf("its weight is %s", got)
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := strings.TrimSpace(content(t, v2, groups["idle.service"], "cpu.idle")); got != "1" {
+		t.Errorf("cpu.idle is %s", got)
+	}
+}
+
 func TestAMemoryLimitOfASystemdUnitOutlivesDaemonReloadAndIsRestored(t *testing.T) {
 	systemd(t)
 	startUnits(t, map[string]string{"memory.service": "MemoryMax=64M Delegate=yes"})

@@ -120,17 +120,21 @@ func (x *explanation) change() {
 // expected says what the solver wants, what keeps it from more, and what the
 // model expects there.
 func (x *explanation) expected() {
+	then := ""
+	if x.Kept { // what is said of now is in the decision
+		then = ", at that change"
+	}
 	if x.Target != nil {
-		x.add("solver's target", "%s %s", view.Optional(x.Target), x.unit)
+		x.add("solver's target"+then, "%s %s", view.Optional(x.Target), x.unit)
 	}
 	if x.Demand != nil {
-		x.add("needs for its SLO", "%s %s", view.Optional(x.Demand), x.unit)
+		x.add("needs by its curve"+then, "%s %s", view.Optional(x.Demand), x.unit)
 	}
 	if x.Plan != "" {
-		x.add("limited by", "%s", x.Binding)
+		x.add("limited by"+then, "%s", x.Binding)
 	}
 	if len(x.Bounds) == 2 {
-		x.add("expected there", "%s to %s", view.Performance(&x.Bounds[0], x.Share), view.Performance(&x.Bounds[1], x.Share))
+		x.add("expected there"+then, "%s to %s", view.Performance(&x.Bounds[0], x.Share), view.Performance(&x.Bounds[1], x.Share))
 	}
 	if x.Model != "" && x.Model != "none" {
 		x.add("model", "%s, %d reports", x.Model, x.Reports)

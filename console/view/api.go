@@ -188,6 +188,9 @@ type Explanation struct {
 	Pending  *trimtab.Amount `json:"pending,omitempty"`
 	Baseline *trimtab.Amount `json:"baseline,omitempty"`
 	Knob     string          `json:"knob,omitempty"`
+	// Kept tells that the newest round left it as it is, or that it is held: change, target,
+	// demand, binding and bounds are those of the change before that.
+	Kept bool `json:"kept,omitempty"`
 	// Barred is why no plan of it could be applied, in mode recommend.
 	Barred string `json:"barred,omitempty"`
 	Host   string `json:"host,omitempty"`

@@ -89,6 +89,7 @@ func (v *Model) decision(e *Explanation, s *state, row *Row, now time.Time) {
 		e.Decision = "hold: nothing better was found"
 	}
 	if row.Decision != nil && !isHeld && s.stayIn == v.round && s.stayAt.After(row.Decision.Time) {
+		e.Kept = true
 		e.Decision = "not moved in the newest round: " + s.stayWhy + " (last change: " + e.Decision + ")"
 		if s.estimate != nil {
 			e.Inputs = s.inputs(now)
@@ -97,8 +98,17 @@ func (v *Model) decision(e *Explanation, s *state, row *Row, now time.Time) {
 	if !e.NextCheck.IsZero() && e.NextCheck.Before(now) {
 		e.NextCheck = v.roundAt.Add(v.config.Round)
 	}
-	if row.Decision != nil && isHeld && s.heldAt.After(row.Decision.Time) {
-		e.Decision = "hold: " + held.Text + " (before that: " + e.Decision + ")"
+	why := ""
+	switch { // held since that decision: by a plan, or by an estimate that no plan knows yet
+	case row.Decision == nil:
+	case isHeld && s.heldAt.After(row.Decision.Time):
+		why = held.Text
+	case !isHeld && row.Code == codeHeld && !s.holdSince.Before(row.Decision.Time):
+		why = s.estimate.Hold.Text
+	}
+	if why != "" {
+		e.Kept = true
+		e.Decision = "hold: " + why + " (before that: " + e.Decision + ")"
 		if s.estimate != nil {
 			e.Inputs = s.inputs(now)
 		}

@@ -368,7 +368,7 @@ func starvedText(e *trimtab.Estimate) string {
 	if e.Hold != nil {
 		return e.Hold.Text
 	}
-	return "it uses all that it has and waits, and its spans do not tell what waits"
+	return "it uses all that it has and waits, and what is measured of its requests does not tell what waits"
 }
 
 // silentSince reports whether the analyzer said nothing of a workload for so long that its

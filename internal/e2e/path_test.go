@@ -172,8 +172,9 @@ func TestSojournsOfRecordedTracesAddUpToTheirDuration(t *testing.T) {
 	spans := live(t, recording(t, "dsb-socialnetwork-jaeger", "traces-14.json.gz"))
 	c := path.Config{Timeout: time.Minute, Workloads: []path.Match{{Name: "social", Attributes: map[string][]string{"service.name": names(spans)}}}}
 	social := merged(replay(t, newPath(t, c), spans))["social"]
-	if social == nil || social.Requests != 14 || social.Spans != 462 || len(social.Components) != 12 {
-		t.Fatalf("got %+v, want 14 requests, 462 spans, 12 components", social)
+	// The sampler kept each of the 14 traces with a probability of 0.2, and says so.
+	if social == nil || social.Requests != 70 || social.Spans != 462 || len(social.Components) != 12 {
+		t.Fatalf("got %+v, want 70 requests, 462 spans, 12 components", social)
 	}
 	if p50, _ := social.Latency.Quantile(0.5); p50 < 3.4e-3 || p50 > 5e-3 {
 		t.Errorf("median %v s, want about 4.4 ms", p50)
