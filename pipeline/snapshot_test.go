@@ -236,13 +236,25 @@ type parted struct {
 }
 
 func (p *parted) Snapshot() map[string][]byte {
-	p.whole++
+	p.change(func() { p.whole++ })
 	return p.memo.Snapshot()
 }
 
-func (p *parted) States() []string { return slices.Collect(maps.Keys(p.count)) }
+func (p *parted) change(do func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	do()
+}
+
+func (p *parted) States() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.count))
+}
 
 func (p *parted) State(name string) ([]byte, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	delete(p.count, p.vanish)
 	p.taken = append(p.taken, name)
 	n, ok := p.count[name]
@@ -280,13 +292,13 @@ func TestStatesThatCanBeTakenOneByOneAreAndTogetherOnlyAtTheEnd(t *testing.T) {
 		if got := states(); got != "learn/a=1 <nil> learn/b=2 <nil> learn/c=3 <nil> " || step.whole != 0 || fmt.Sprint(step.taken) != "[a b c]" {
 			t.Errorf("kept %s, taken %v, together %d times", got, step.taken, step.whole)
 		}
-		step.vanish = "b"
+		step.change(func() { step.vanish = "b" })
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := states(); got != "learn/a=1 <nil> learn/c=3 <nil> " || step.whole != 0 {
 			t.Errorf("kept %s once a state was gone, together %d times", got, step.whole)
 		}
-		step.count["a"] = 7
+		step.change(func() { step.count["a"] = 7 })
 		stop()
 		if got := states(); got != "learn/a=7 <nil> learn/c=3 <nil> " || step.whole != 1 {
 			t.Errorf("kept %s at the end, together %d times", got, step.whole)

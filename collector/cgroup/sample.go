@@ -40,8 +40,8 @@ func Samples(workload string, now time.Time, before, after *Reading, err error) 
 		return all
 	}
 	a := after.Quota.Amount()
-	if m := after.Most; m != (trimtab.Amount{}) && m.Less(a) {
-		a = m // what is in force is the least of all
+	if m := after.Most; !a.Unlimited && m != (trimtab.Amount{}) && m.Less(a) {
+		a = m // what is in force is the least of all; without a quota of its own it shares that with others
 	}
 	if a.Unlimited {
 		allocation.Missing = unlimited
