@@ -225,7 +225,10 @@ func (w *workload) reportShare(r *report.Report, f report.InForce, from, to time
 		r.NoAlloc = "a share by weight, and no use was measured"
 		return
 	case busy <= hardly:
-		v = math.Max(w.most(), use)
+		if v = w.most(); w.held.Above(w.loads) > 0 {
+			v = math.Min(v, w.held.Above(w.loads))
+		}
+		v = math.Max(v, use)
 		r.AllocFrom = "actuator: a share, nothing waits"
 	case busy < mostly:
 		r.Aside, r.AllocFrom = "shared", "actuator: a share, which waits at times"

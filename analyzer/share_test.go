@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"cmp"
 	"math"
 	"testing"
 	"time"
@@ -56,5 +57,29 @@ func TestAShareWithoutMeasuredUseTeachesNothing(t *testing.T) {
 	w.reportShare(&r, report.InForce{Known: true, Shared: true, Amount: trimtab.Units(1)}, now, now.Add(time.Second))
 	if r.Allocation != nil || r.NoAlloc == "" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A group above lets 1 of its 4 cores through: no more is reached by what nobody waits for.
+func TestAShareBelowALimitAboveIsNoMoreThanThatLimit(t *testing.T) {
+	end := time.Unix(1_700_000_000, 0).UTC()
+	w := &workload{Workload: Workload{Name: "shop", Max: 4}, config: &Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, samples: map[trimtab.Quantity]*trimtab.Sample{}}
+	w.queueing.model = queue.New(0.2)
+	for k := range 10 {
+		w.queueing.take(&trimtab.Sample{Workload: "shop", Quantity: trimtab.Usage, Value: 0.3, Time: end.Add(time.Duration(k-9) * time.Second), Window: 1})
+	}
+	room := 10
+	for at, above := range []float64{0, 1, 0} {
+		told := end.Add(time.Duration(at) * time.Millisecond)
+		state := trimtab.KnobState{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "shop"}, Now: trimtab.Units(2), Since: end.Add(-time.Minute), Max: 4, Shared: true}
+		if above > 0 {
+			state.Standing = &trimtab.Standing{Most: above, By: "the limit of the group above, shop", Caps: true}
+		}
+		w.held.Take(&trimtab.Holding{Pool: "p", Host: "h", Time: told, Targets: []trimtab.KnobState{state}}, "shop", &room)
+		var r report.Report
+		w.reportShare(&r, report.InForce{Known: true, Shared: true, Amount: trimtab.Units(2), Mean: 2}, end.Add(-time.Second), end)
+		if want := cmp.Or(above, 4); r.Allocation == nil || *r.Allocation != want {
+			t.Errorf("a limit of %v above: %+v, want %v", above, r, want)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner"
 )
 
 // Whatever is measured of three workloads, and whatever their curves say, no two sentences that a
@@ -177,4 +178,41 @@ func ofMove(a *trimtab.Action) (wrong []string) {
 		bad("expected %+v", *b)
 	}
 	return wrong
+}
+
+// What a what-if says of a workload fits what was measured of it, and its words fit its numbers.
+func TestWhatAWhatIfSaysNeverContradictsItself(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		needs := map[string]float64{}
+		for _, name := range []string{"a", "b", "c"} {
+			needs[name] = rapid.Float64Range(0.5, 8).Draw(t, name)
+		}
+		q := askedPool(rapid.SampledFrom(objectives()).Draw(t, "objective"), rapid.Float64Range(3, 9).Draw(t, "capacity"), needs)
+		q.After.Capacity = rapid.Float64Range(1, 12).Draw(t, "other")
+		for _, e := range q.Estimates {
+			met := rapid.SampledFrom([]float64{1, 0.95, 0.89, 0.5, 0}).Draw(t, e.Workload+" met")
+			e.Performance = &met
+		}
+		got, err := planner.WhatIf(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range got.Workloads {
+			met := *q.Estimates[i].Performance
+			for _, o := range []trimtab.Outlook{w.Before, w.After} {
+				if o.Meets != trimtab.ProspectOf(o.Performance, o.SLO) {
+					t.Errorf("%s: meets its SLO: %s, by %+v", w.Workload, o.Meets, *o.Performance)
+				}
+				if b := o.Performance; o.Allocation == w.Now && !(b.Lower <= met && met <= b.Upper) {
+					t.Errorf("%s: expected %+v at the %v that it has, measured %v", w.Workload, *b, w.Now, met)
+				}
+			}
+			if same := math.Abs(w.Moved()) <= 0.05; same != (w.Effect == trimtab.Stays) || !same && (w.Moved() > 0) != (w.Effect == trimtab.Gains) {
+				t.Errorf("%s: %s, from %v to %v", w.Workload, w.Effect, w.Before.Allocation, w.After.Allocation)
+			}
+			if w.Before.Allocation == w.After.Allocation && *w.Before.Performance != *w.After.Performance {
+				t.Errorf("%s: it stays, and %+v becomes %+v", w.Workload, *w.Before.Performance, *w.After.Performance)
+			}
+		}
+	})
 }

@@ -169,6 +169,20 @@ func (h *History) Most(loads Loads) float64 {
 	return math.Min(least, math.MaxFloat64)
 }
 
+// Above is what the groups above let the instances have together; 0: one has no such bound.
+func (h *History) Above(loads Loads) float64 {
+	least := math.Inf(1)
+	n := h.part(loads, func(in *instance, parts float64) {
+		if in.above > 0 {
+			least = math.Min(least, in.above*parts)
+		}
+	})
+	if n == 0 || math.IsInf(least, 1) {
+		return 0
+	}
+	return least
+}
+
 // Floor is what is in use, as the effective allocation that it is of; 0: not
 // measured of all instances.
 func (h *History) Floor(loads Loads) float64 {

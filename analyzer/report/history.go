@@ -85,6 +85,8 @@ type instance struct {
 	// in use, with a margin (0: not measured), and the maximum.
 	told        time.Time
 	floor, most float64
+	// above is the most that a group above lets it have; 0: no bound.
+	above float64
 	// shared tells that its amount is a share of what a group above has.
 	shared bool
 	// mark is that of the holding that named it, counted that it was one of those
@@ -278,7 +280,10 @@ func (in *instance) tell(at time.Time, t *trimtab.KnobState) {
 		since = at
 	}
 	if !at.Before(in.told) {
-		in.told, in.floor, in.most, in.shared = at, t.Floor, t.Max, t.Shared
+		in.told, in.floor, in.most, in.shared, in.above = at, t.Floor, t.Max, t.Shared, 0
+		if s := t.Standing; s != nil && s.Caps {
+			in.above = s.Most
+		}
 	}
 	c := change{since: since, told: at, amount: t.InForce(), unknown: t.Problem != ""}
 	if !t.Serves() { // it takes no load, whatever it has
