@@ -186,7 +186,7 @@ func (d *decoder) jaegerTrace(v jsonvalue.Value) error {
 		}
 	}
 	if first := spans.First(); first.IsObject() && processes.Absent() && first.Member("traceID").Absent() {
-		return d.alien("a list of spans without Jaeger's ids: "+nameOf(first))
+		return d.alien("a list of spans without Jaeger's ids: " + nameOf(first))
 	}
 	if err := d.is(Jaeger); err != nil {
 		return err
