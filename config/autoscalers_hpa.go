@@ -11,11 +11,11 @@ import (
 // Kubernetes 1.37 (pkg/apis/autoscaling/validation).
 func (x *object) hpa(a *Autoscaler) {
 	spec, old := x.get("spec"), false
-	switch _, version, _ := strings.Cut(x.version, "/"); {
-	case x.version == "", x.version == "autoscaling/v2":
-	case x.version == "autoscaling/v1":
+	switch _, version, _ := strings.Cut(x.version, "/"); x.version {
+	case "", "autoscaling/v2":
+	case "autoscaling/v1":
 		old = true
-	case x.version == "autoscaling/v2beta1" || x.version == "autoscaling/v2beta2":
+	case "autoscaling/v2beta1", "autoscaling/v2beta2":
 		old = version == "v2beta1"
 		a.Notes = append(a.Notes, "no API server since Kubernetes 1.26 serves "+x.version+": it is read as autoscaling/v2 has it")
 	default:

@@ -168,15 +168,15 @@ func objects(documents []item) (out []object) {
 }
 
 // String names an object: "Service shop/basket".
-func (o *object) String() string {
-	name := strings.Trim(o.get("metadata", "namespace").text()+"/"+o.get("metadata", "name").text(), "/")
+func (x *object) String() string {
+	name := strings.Trim(x.get("metadata", "namespace").text()+"/"+x.get("metadata", "name").text(), "/")
 	switch {
-	case o.kind == "":
+	case x.kind == "":
 		return "a document without a kind"
 	case name == "":
-		return clip(o.kind)
+		return clip(x.kind)
 	}
-	return clip(o.kind) + " " + clip(name)
+	return clip(x.kind) + " " + clip(name)
 }
 
 // item is a value of a manifest, or the place where one is missing.

@@ -199,7 +199,7 @@ func TestListsAreTakenApartAndOtherObjectsPassedOver(t *testing.T) {
 }
 
 func TestRatioTimeslicesAskForTheirTarget(t *testing.T) {
-	o := oneObjective(t, strings.ReplaceAll(strings.ReplaceAll(ownSLI, "metricSourceRef: p", "type: Prometheus"), "\n", "\n")+
+	o := oneObjective(t, strings.ReplaceAll(ownSLI, "metricSourceRef: p", "type: Prometheus")+
 		"---\napiVersion: openslo.com/v1\nkind: SLO\nmetadata: {name: a}\nspec: {service: s, indicatorRef: good, budgetingMethod: RatioTimeslices, objectives: [{target: 0.99, timeSliceWindow: 1m}]}\n")
 	if o.SLO.Performance != 0.99 || len(o.Notes) != 1 {
 		t.Errorf("%+v", o)

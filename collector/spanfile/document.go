@@ -44,8 +44,8 @@ type errAlien struct{ error }
 func (e errAlien) Unwrap() error { return e.error }
 
 // alien says what the file has at a place, that is no span.
-func (d *decoder) alien(ahead int, what string) error {
-	return errAlien{d.place(ahead, "this is "+what)}
+func (d *decoder) alien(what string) error {
+	return errAlien{d.place(0, "this is "+what)}
 }
 
 // is notes the format of what is read next: what the ids of spans mean depends on it.
@@ -111,10 +111,10 @@ func (d *decoder) document() error {
 		return d.elements(d.document)
 	}
 	if what := strange(d.buf[d.at:]); what != "" {
-		return d.alien(0, what)
+		return d.alien(what)
 	}
 	if c == '"' && d.level > 1 {
-		return d.alien(0, "a list of names, which has no spans")
+		return d.alien("a list of names, which has no spans")
 	}
 	return d.place(0, fmt.Sprintf("neither an object nor a list of JSON begins with %.40q", d.buf[d.at:min(len(d.buf), d.at+40)]))
 }
@@ -171,7 +171,7 @@ func (d *decoder) leaf(k kind, v jsonvalue.Value) error {
 	case packed:
 		return d.unwrap(v)
 	}
-	return d.alien(0, nameOf(v))
+	return d.alien(nameOf(v))
 }
 
 // jaegerTrace reads a trace in Jaeger's form.
@@ -186,7 +186,7 @@ func (d *decoder) jaegerTrace(v jsonvalue.Value) error {
 		}
 	}
 	if first := spans.First(); first.IsObject() && processes.Absent() && first.Member("traceID").Absent() {
-		return d.alien(0, "a list of spans without Jaeger's ids: "+nameOf(first))
+		return d.alien("a list of spans without Jaeger's ids: " + nameOf(first))
 	}
 	if err := d.is(Jaeger); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (d *decoder) unwrap(v jsonvalue.Value) error {
 	if source := v.Member("_source"); source.IsObject() {
 		switch k := kindIn(source); {
 		case k == packed:
-			return d.alien(0, "a document of a search engine that holds no span")
+			return d.alien("a document of a search engine that holds no span")
 		case k == unknown && !source.Member("serviceName").Absent() && !source.Member("operationName").Absent():
 			return nil // Jaeger's list of services, in an index of its own
 		default:
@@ -227,7 +227,7 @@ func (d *decoder) unwrap(v jsonvalue.Value) error {
 			}
 		}
 	}
-	return d.alien(0, nameOf(v))
+	return d.alien(nameOf(v))
 }
 
 // inner reads a document that stands within a text.

@@ -80,13 +80,17 @@ func TestWhatIsNotReadIsCalledByItsNameWithPlaceAndCause(t *testing.T) {
 func TestWholeLinesAreReadWhereOthersAreCut(t *testing.T) {
 	whole := forms(t)["file exporter"]
 	cut := otlpRequest("resourceSpans")
+	scopes, ends := strings.Index(cut, `,"scopeSpans"`), strings.Index(whole, "\n")
+	if scopes < 0 || ends < 0 {
+		t.Fatal("the form is another")
+	}
 	for name, c := range map[string]struct{ doc, note string }{
 		"the last":               {whole + cut[:len(cut)-7], "a line is cut and is passed over: line 3, byte"},
 		"the last, a word":       {whole + `{"resour`, "ends within a value"},
 		"the first":              {cut[40:] + "\n" + whole, "a line is cut and is passed over: line 1, byte 0"},
 		"the first, with braces": {cut[strings.Index(cut, `{"key"`):] + "\n" + whole, "line 1, byte"},
 		"the first, torn":        {cut[:len(cut)/2] + "\n" + whole, "line 1, byte"},
-		"the first, at a comma":  {cut[:strings.Index(cut, `,"scopeSpans"`)+1] + "\n" + whole, "line 1, byte"},
+		"the first, at a comma":  {cut[:scopes+1] + "\n" + whole, "line 1, byte"},
 		"one between":            {whole + cut[:50] + "\n" + whole, "line 3, byte"},
 		"the end of an archive":  {packedGzip(t, whole+strings.Repeat(whole, 50))[:len(packedGzip(t, whole+strings.Repeat(whole, 50)))-9], "the gzip file is cut"},
 		"the last message":       {sized(whole) + sized(cut)[:80], "message 2 is cut"},
@@ -94,7 +98,7 @@ func TestWholeLinesAreReadWhereOthersAreCut(t *testing.T) {
 		"the last of a log":      {"2024-06-10T06:13:20Z stdout F " + strings.Replace(strings.TrimSpace(whole), "\n", "\n2024-06-10T06:13:20Z stdout F ", 1) + "\n2024-06-10T06:13:20Z stdout P {\"resour\n", "a line is cut"},
 		"metrics between":        {whole + `{"resourceMetrics":[]}` + "\n" + whole, "a line has no spans and is passed over: line 3, byte"},
 		"words between":          {"starting\n" + whole + "stopped\n", "2 lines are no JSON and are passed over, the first of them: line 1, byte 0"},
-		"the last document":      {whole[:strings.Index(whole, "\n")] + strings.TrimSpace(strings.SplitAfter(whole, "\n")[1]) + cut[:99], "the last of 3 documents is passed over"},
+		"the last document":      {whole[:ends] + strings.TrimSpace(strings.SplitAfter(whole, "\n")[1]) + cut[:99], "the last of 3 documents is passed over"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := readAll(Options{}, c.doc)

@@ -157,9 +157,9 @@ func (d *decoder) lines() error {
 
 // report notes that lines were passed over.
 func (d *decoder) report(p *passed, one, several string) {
-	switch {
-	case p.n == 0:
-	case p.n == 1:
+	switch p.n {
+	case 0:
+	case 1:
 		d.notes = append(d.notes, fmt.Sprintf("a line %s and is passed over: %s", one, reasonOf(p.why)))
 	default:
 		d.notes = append(d.notes, fmt.Sprintf("%d lines %s and are passed over, the first of them: %s", p.n, several, reasonOf(p.why)))

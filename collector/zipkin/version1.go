@@ -84,7 +84,8 @@ func (s *version1) annotate(a jsonvalue.Value) {
 	if s.local == nil {
 		s.local = service
 	}
-	which, end := halves, false
+	var which int
+	end := false
 	switch string(a.Member("value").Raw()) {
 	case "cs":
 		which = clientHalf

@@ -172,11 +172,11 @@ func (r *reader) peek() (byte, error) {
 // text reads a string.
 func (r *reader) text() error {
 	for at := special(r.b, r.at+1); at < len(r.b); at = special(r.b, at+1) {
-		switch c := r.b[at]; {
-		case c == '"':
+		switch c := r.b[at]; c {
+		case '"':
 			r.at = at + 1
 			return nil
-		case c == '\\':
+		case '\\':
 			n, err := escape(r.b[at:])
 			if err != nil {
 				r.at = at
