@@ -145,8 +145,10 @@ func (p *pack) close() {
 const actuatorFirst = 100 * time.Millisecond
 
 // guardPartner starts the other watchdog again whenever it dies: as long as the
-// actuator lives, and after that as long as there is something to wait for.
-func (p *pack) guardPartner(ended <-chan struct{}, waits func() bool) {
+// actuator lives, and after that as long as there is something to wait for. Not while an
+// actuator is there then: it may be another one, for which the partner left. The two would
+// start each other for ever, each with its own time that an actuator may take to die.
+func (p *pack) guardPartner(ended <-chan struct{}, waits, there func() bool) {
 	over := func() bool {
 		select {
 		case <-ended:
@@ -174,6 +176,10 @@ func (p *pack) guardPartner(ended <-chan struct{}, waits func() bool) {
 		case over() && !waits():
 			lock.Close()
 			return
+		case over() && there():
+			lock.Close()
+			time.Sleep(lookAgain)
+			continue
 		}
 		time.Sleep(pause.next())
 		_, _ = p.start(1-p.slot, lock)

@@ -45,14 +45,13 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	ended := make(chan struct{})
 	var at time.Duration // when it ended, before ended is closed
 	// The pipe of a process that dies may end before its locks do.
-	successor := func() bool {
-		return hostfs.BootTime()-at > dying && hostfs.Taken(ctx, presencePath(dir))
-	}
+	there := func() bool { return hostfs.Taken(ctx, presencePath(dir)) }
+	successor := func() bool { return hostfs.BootTime()-at > dying && there() }
 	if p := inheritedPack(parent); p != nil {
 		go p.guardPartner(ended, func() bool {
 			held, left, _, err := w.leaseLeft()
 			return err == nil && held && left > 0 && !successor()
-		})
+		}, there)
 	}
 	due := hostfs.BootTime()
 	err = watch(ctx, dir, parent, func() {
