@@ -80,15 +80,15 @@ func TestWhatIsNotReadIsCalledByItsNameWithPlaceAndCause(t *testing.T) {
 func TestWholeLinesAreReadWhereOthersAreCut(t *testing.T) {
 	whole := forms(t)["file exporter"]
 	cut := otlpRequest("resourceSpans")
-	scopes, ends := strings.Index(cut, `,"scopeSpans"`), strings.Index(whole, "\n")
-	if scopes < 0 || ends < 0 {
+	key, scopes, ends := strings.Index(cut, `{"key"`), strings.Index(cut, `,"scopeSpans"`), strings.Index(whole, "\n")
+	if key < 0 || scopes < 0 || ends < 0 {
 		t.Fatal("the form is another")
 	}
 	for name, c := range map[string]struct{ doc, note string }{
 		"the last":               {whole + cut[:len(cut)-7], "a line is cut and is passed over: line 3, byte"},
 		"the last, a word":       {whole + `{"resour`, "ends within a value"},
 		"the first":              {cut[40:] + "\n" + whole, "a line is cut and is passed over: line 1, byte 0"},
-		"the first, with braces": {cut[strings.Index(cut, `{"key"`):] + "\n" + whole, "line 1, byte"},
+		"the first, with braces": {cut[key:] + "\n" + whole, "line 1, byte"},
 		"the first, torn":        {cut[:len(cut)/2] + "\n" + whole, "line 1, byte"},
 		"the first, at a comma":  {cut[:scopes+1] + "\n" + whole, "line 1, byte"},
 		"one between":            {whole + cut[:50] + "\n" + whole, "line 3, byte"},
