@@ -47,14 +47,15 @@ func fastProgram(t *testing.T) *program {
 	return p
 }
 
-// burn keeps a CPU busy in the group of a workload.
-func (p *program) burn(name string) {
+// burn runs a script of a shell in the group of a workload.
+func (p *program) burn(name, script string) {
 	p.Helper()
-	c := exec.Command("sh", "-c", "while :; do :; done")
+	c := exec.Command("sh", "-c", script)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it starts ends with it
 	if err := c.Start(); err != nil {
 		p.Fatal(err)
 	}
-	p.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	p.Cleanup(func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL); _ = c.Wait() })
 	dirs := []string{filepath.Join(p.q.root, name)}
 	if twin := hostfs.Accounting(filepath.Dir(p.q.root)); twin != "" {
 		dirs = append(dirs, filepath.Join(twin, filepath.Base(p.q.root), name))
@@ -68,9 +69,10 @@ func (p *program) burn(name string) {
 
 func TestTheFastLoopMovesRealGroupsBetweenRoundsAndItsPanelsHaveTheirMetrics(t *testing.T) {
 	p := fastProgram(t)
-	// Both want more than there is: somebody lacks room, which asks for a round.
-	p.burn("hungry")
-	p.burn("modest")
+	// At times both want more than there is: somebody lacks room, which asks for a round. At
+	// others one has some to lend: two that never have lend nothing.
+	p.burn("hungry", "while :; do :; done")
+	p.burn("modest", "while :; do sleep 1; n=0; while [ $n -lt 400000 ]; do n=$((n+1)); done; done")
 	p.start()
 	p.serve()
 	var low, high = math.Inf(1), 0.0
