@@ -172,8 +172,8 @@ func (d *decision) ranks() (all []int) {
 const breaks = 0.01
 
 // before is how many members are served rather than m where not all can be: those who are
-// already and in time, then those who are, then those who want clearly less, then those whose requests are short, which wait least
-// for others.
+// already and in time, then the others who are, then those who want clearly less, then those
+// whose requests are short, which wait least for others.
 func (d *decision) before(m *Member) (n int) {
 	for i := range d.Members {
 		o := &d.Members[i]

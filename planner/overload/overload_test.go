@@ -115,6 +115,18 @@ func TestOfThreeThatDoNotFitTwoAreServedInTurnAndTheThirdHasACrumb(t *testing.T)
 	}
 }
 
+// A restart keeps the turns and not the state: the overload goes on, without 2 s to be seen again.
+func TestAnOverloadOutlivesARestart(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for s := range 3 {
+		w.second(s, []float64{0.4, 0.4, 0.4}, none)
+	}
+	w.state = overload.State{}
+	if got := w.second(3, []float64{0.4, 0.4, 0.4}, none); got != overload.Chosen || !w.state.Lasts {
+		t.Errorf("%v, %+v", got, w.state)
+	}
+}
+
 func TestAnObjectiveAboutEntitlementsChoosesNobody(t *testing.T) {
 	w := newWorld(nil, 3)
 	for s := range 10 {
