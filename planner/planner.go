@@ -11,10 +11,21 @@ import (
 	"github.com/trimtab/trimtab/planner/loan"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/pool"
 	"github.com/trimtab/trimtab/planner/shift"
 	"github.com/trimtab/trimtab/planner/stall"
 	"github.com/trimtab/trimtab/planner/usage"
 	"github.com/trimtab/trimtab/planner/verdict"
+)
+
+// What a planner plans for is declared in package pool.
+type (
+	Config         = pool.Config
+	WorkloadConfig = pool.Workload
+	GroupConfig    = pool.Group
+	Resource       = pool.Resource
+	Bounds         = pool.Bounds
+	Count          = pool.Count
 )
 
 // Planner is the planning step of one pool. It is not safe for concurrent use.
@@ -98,18 +109,10 @@ type dial struct {
 // newDials returns the dials of a workload.
 func newDials(c *WorkloadConfig, resources []Resource) []*dial {
 	dials := make([]*dial, len(resources))
-	for i, r := range resources {
-		b, ok := c.Others[r.Name]
-		if i == 0 {
-			b, ok = Bounds{c.Min, c.Max, c.Default, c.Guarantee}, true
+	for i := range resources {
+		if b, ok := c.BoundsOf(&resources[i], i == 0); ok {
+			dials[i] = &dial{Bounds: b}
 		}
-		if !ok {
-			continue
-		}
-		if b.Max == 0 || b.Max > r.Capacity {
-			b.Max = r.Capacity
-		}
-		dials[i] = &dial{Bounds: b}
 	}
 	return dials
 }
@@ -120,9 +123,9 @@ func New(cfg Config) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Planner{cfg: cfg.withDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, byComponent: map[string][]*workload{}, groups: map[string]time.Time{}, overload: map[string]overload.State{}}
+	p := &Planner{cfg: cfg.WithDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, byComponent: map[string][]*workload{}, groups: map[string]time.Time{}, overload: map[string]overload.State{}}
 	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Steady: max(0, p.cfg.Guard.Reversals()), Shared: p.cfg.Shared, Most: p.most, Coming: p.coming})
-	p.resources = p.cfg.resources()
+	p.resources = p.cfg.AllResources()
 	for _, c := range p.cfg.Workloads {
 		w := &workload{WorkloadConfig: c, dials: newDials(&c, p.resources)}
 		if c.Count != nil {
@@ -141,7 +144,7 @@ func New(cfg Config) (*Planner, error) {
 		return 1
 	})
 	p.issue = p.issuer()
-	p.ends = !slices.ContainsFunc(p.workloads, func(w *workload) bool { return !w.ends() })
+	p.ends = !slices.ContainsFunc(p.workloads, func(w *workload) bool { return !w.Ends() })
 	p.counts = newCounts()
 	return p, nil
 }

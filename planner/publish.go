@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/issue"
+	"github.com/trimtab/trimtab/planner/pool"
 )
 
 // issuer returns the one that issues the plans of the pool.
@@ -15,11 +16,11 @@ func (p *Planner) issuer() *issue.Issuer {
 		Turns: func(workload string) bool { w := p.byName[workload]; return w != nil && !w.released }}
 	if slices.ContainsFunc(p.workloads, (*workload).counted) {
 		// Before the others: what instances that come begin with is then counted there.
-		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Replicas, Capacity: mostReplicas, Unit: 1, Quantum: 1})
+		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Replicas, Capacity: pool.MostReplicas, Unit: 1, Quantum: 1})
 	}
 	for i := range p.resources {
 		r := &p.resources[i]
-		c.Resources = append(c.Resources, issue.Resource{Name: r.Name, Capacity: r.Capacity, Unit: r.Unit, Quantum: r.quantum()})
+		c.Resources = append(c.Resources, issue.Resource{Name: r.Name, Capacity: r.Capacity, Unit: r.Unit, Quantum: r.Quantum()})
 	}
 	return issue.New(c)
 }

@@ -56,20 +56,6 @@ func (p *Planner) serves() bool {
 	return p.traits.Serves && p.ends && !p.cfg.Guard.Disabled && len(p.resources) == 1
 }
 
-// ends reports whether neither the utility nor the operator's own worth rises
-// beyond the SLO.
-func (w *workload) ends() bool {
-	if w.Mode == trimtab.Off {
-		return true
-	}
-	for _, of := range []func(float64) float64{w.Utility, w.Worth} {
-		if of != nil && of(16*w.SLO) > of(w.SLO)+1e-6 {
-			return false
-		}
-	}
-	return true
-}
-
 // asks is what is known of what the seat needs.
 func (s *seat) asks() need.Workload {
 	floor, _ := s.judge.Floor()
