@@ -351,7 +351,7 @@ func (r *decision) amounts(moving []*seat, left []float64) {
 	}
 	amounts, err := pool.Amounts()
 	if err != nil {
-		p.counts.unsolved++ // no seat makes such a problem
+		p.counts.Unsolved++ // no seat makes such a problem
 		return
 	}
 	for j, s := range moving {

@@ -65,7 +65,6 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 	var w *workload
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
-		p.counts.actions[action{a.Mode, a.Expect.Less(a.Set)}]++
 		if w == nil || w.Name != a.Workload {
 			w = p.byName[a.Workload]
 		}
@@ -83,7 +82,7 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			w.judge.Expect(id, a, w.estimate, w.SLO)
 		}
 	}
-	p.counts.plan(plan)
+	p.counts.Plan(plan)
 	return []trimtab.Value{plan}
 }
 
@@ -121,7 +120,7 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 // again, releases nothing: the next tick does.
 func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 	if o.Pool != p.cfg.Pool {
-		p.counts.ignored["outcome"]++
+		p.counts.Ignored["outcome"]++
 		return nil
 	}
 	news := p.issue.Answer(o)

@@ -15,7 +15,8 @@ import (
 // round makes one decision and publishes its first step.
 func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	p.next, p.last, p.came = now.Add(p.cfg.Round), now, ""
-	p.wanted, p.asks = nil, nil // this one sees what all others would
+	p.wanted = nil // this one sees what all others would
+	p.gaps.Began()
 	p.ledger.Prune(now, p.cfg.Lease)
 	p.ledger.Watch(now)
 	r := &decision{planner: p, now: now, cause: cause, heldBack: map[string]trimtab.Held{}}
@@ -29,7 +30,7 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	} else {
 		r.decide()
 	}
-	p.counts.rounds++
+	p.counts.Rounds++
 	if len(r.shrinks)+len(r.grows) > 0 {
 		p.patience = 0
 	}

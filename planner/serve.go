@@ -20,7 +20,7 @@ import (
 // load. The first early round comes at once; as long as such rounds change nothing, the
 // wait for the next is Urgent, then doubles, up to a whole round.
 func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
-	if w == nil || w.estimate == nil || !p.counts.leading || p.issue.Waits() || !p.serves() || w.Mode != trimtab.Act {
+	if w == nil || w.estimate == nil || !p.leading || p.issue.Waits() || !p.serves() || w.Mode != trimtab.Act {
 		return nil
 	}
 	if p.cfg.Urgent <= 0 || now.Sub(p.last) < max(p.patience, p.cfg.Urgent) || p.issue.Paused() {

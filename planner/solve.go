@@ -108,7 +108,7 @@ func (r *decision) asked(in func(*seat) bool) (asked []*seat, fresh bool) {
 
 // unsolved holds those that wait for an aim.
 func (r aiming) unsolved(asked []*seat, err error) {
-	r.planner.counts.unsolved++
+	r.planner.counts.Unsolved++
 	why := err.Error()
 	for i := range r.planner.resources {
 		if short := r.shortOf(asked, i); short != "" {
