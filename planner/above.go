@@ -1,10 +1,6 @@
 package planner
 
-import (
-	"fmt"
-
-	"github.com/trimtab/trimtab"
-)
+import "fmt"
 
 // boundBy names what of the cluster, or which group above, bounds size or number of its
 // instances where they are at their most; "": nothing does.
@@ -17,24 +13,7 @@ func boundBy(s *seat) string {
 			return st.By + " leaves no more instances"
 		}
 	}
-	for i := range s.knobs {
-		st := s.knobs[i].Held.Standing
-		switch {
-		case st == nil:
-		case st.Most > 0 && st.Most <= s.knobs[i].now+grain:
-			return st.By + allows(st)
-		case st.Left != nil && *st.Left < s.of.Unit:
-			return st.LeftBy + " leaves no more"
-		}
-	}
-	return ""
-}
-
-func allows(st *trimtab.Standing) string {
-	if st.Caps { // its name is within commas
-		return ", allows no more"
-	}
-	return " allows no more"
+	return s.knobs.BoundBy(s.of.Unit)
 }
 
 // aboveOf names what lets an instance have less than is declared, for a list of reasons.

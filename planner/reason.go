@@ -131,7 +131,7 @@ func (r telling) stays(s *seat) {
 	}
 	target := float64(s.aim) * s.of.Unit
 	code, why := trimtab.StayBound, "it has "+s.amount(s.now)
-	if s.unlimited() {
+	if s.knobs.Unlimited() {
 		why = "it has no limit, which counts as " + s.amount(s.now)
 	}
 	switch {
