@@ -46,9 +46,7 @@ type found struct {
 	// free tells that the policy plans for it; held says why not.
 	free bool
 	held trimtab.Held
-	// doubted says why its curve proves nothing; "": it does.
-	doubted string
-	need    policy.Demand
+	need policy.Demand
 	// open: it has no limit, and gets none in this round; see open.go.
 	open bool
 	// barred is why the size is only recommended in mode act; "": it is written.

@@ -13,7 +13,6 @@ import (
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/replicas"
-	"github.com/trimtab/trimtab/planner/verdict"
 )
 
 // memory is what of a workload outlives the process: it makes a new planner as
@@ -29,8 +28,6 @@ type memory struct {
 	// gave back.
 	Loan     *loan.Loan `json:"loan,omitempty"`
 	Returned time.Time  `json:"returned,omitzero"`
-	// Trust is how the bands of its learner did on live moves.
-	Trust verdict.Trust `json:"trust,omitzero"`
 	// Number is what is known of the number of its instances: changes and
 	// recommendations of the past, and how long starts took.
 	Number *replicas.State `json:"number,omitempty"`
@@ -43,12 +40,12 @@ type memory struct {
 // snapshotName is the one state of a planner, snapshotKind the form of it.
 const snapshotName, snapshotKind = "planner", "planner/2"
 
-// Snapshot returns the demands, the last moves, the loans and the trust; see [trimtab.Snapshotter].
+// Snapshot returns the demands, the last moves and the loans; see [trimtab.Snapshotter].
 func (p *Planner) Snapshot() map[string][]byte {
 	state := make(map[string]memory, len(p.workloads))
 	for _, w := range p.workloads {
 		m := w.dials[0].memory(p.resources[0].Unit)
-		m.Loan, m.Returned, m.Trust, m.Turn = w.loan, w.returned, w.judge.Trust, w.turn
+		m.Loan, m.Returned, m.Turn = w.loan, w.returned, w.turn
 		if w.number != nil {
 			m.Number = &w.number.state
 			if !w.number.idle.Since.IsZero() {
@@ -122,9 +119,6 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if !m.Turn.Valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has a turn out of range", n)
 		}
-		if !m.Trust.Valid() {
-			return trimtab.Invalidf("restore planner: workload %.40q has verdicts out of range", n)
-		}
 		if !m.Loan.Valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has a loan without an end, or too many alerts", n)
 		}
@@ -134,7 +128,7 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if w == nil {
 			continue
 		}
-		w.loan, w.returned, w.judge.Trust, w.turn = m.Loan, m.Returned, m.Trust, m.Turn
+		w.loan, w.returned, w.turn = m.Loan, m.Returned, m.Turn
 		if w.number != nil && m.Number != nil {
 			declared := w.number.state.Startup.Declared
 			w.number.state = *m.Number
