@@ -225,7 +225,7 @@ func (r *decision) guard(resource int) {
 			Missing: s.free && (s.short || s.misses() || s.curve.Eval(s.now).Mean < s.SLO),
 			Meets:   s.free && (s.served || s.curve.Eval(s.target).Mean >= s.SLO),
 			Harms:   s.free && !s.served && s.curve.Eval(s.target).Mean < s.SLO && worst[s.side()] >= s.utility(s.now),
-			Noise:   s.noise(), Weighed: !s.served, Safe: s.safe, Changed: s.changed(), Lack: s.lack, Firing: s.firing(),
+			Weighed: !s.served, Safe: s.safe, Changed: s.changed(), Lack: s.lack, Firing: s.firing(),
 			Advice: !s.acts(), Last: s.dial.move, Lent: s.lent(resource, s.now), Returned: s.returned,
 		}))
 	}

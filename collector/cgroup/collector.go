@@ -30,6 +30,8 @@ type Config struct {
 	Targets    []Target
 	// Interval is the window of usage; 0: [DefaultInterval].
 	Interval time.Duration
+	// Remark is said of each group for people; "": nothing.
+	Remark string
 	// Bus gets the samples.
 	Bus publisher
 	// Metrics and Logger may be nil.
@@ -63,8 +65,12 @@ type group struct {
 	failing string
 	// seen is the round in which it was found last.
 	seen uint64
-	// threads is what was read of its threads last; nil: it did not wait.
+	// suspect is for how many rounds it is read what waits of it; threads is what was read of its
+	// threads last.
+	suspect int
 	threads *threads
+	// remarked tells that there was something remarkable of it.
+	remarked bool
 }
 
 // Collector reads groups.
@@ -81,8 +87,9 @@ type Collector struct {
 	rounds  uint64
 	// above is what was read of groups above in this round.
 	above map[string]Reading
-	// waiter reads what waits.
-	waiter waiter
+	// waiter reads what waits; censusAt is when groups were looked at last for what is remarkable.
+	waiter   waiter
+	censusAt time.Duration
 }
 
 // Open opens the hierarchy. A group that is not there is no error: it may come.
@@ -179,6 +186,7 @@ func (c *Collector) round(ctx context.Context) {
 			}
 		}
 	}
+	c.takeCensus(ctx)
 }
 
 // bounded finds the least quota of the groups above, and counts its periods. The root of a

@@ -26,6 +26,9 @@ const (
 	// mayWait is the share of the periods in which a group is stopped, nearAll that of what it
 	// has which it uses, from which on it may wait.
 	mayWait, nearAll = 0.1, 0.8
+	// suspectFor is for how many rounds one is read that may wait: what waits is known by two
+	// readings, and a thread's time is counted when it runs again, in the next period of a quota.
+	suspectFor = 6
 	// idleNone is the part of the host's CPUs which is idle at most while they are used up.
 	idleNone = 0.05
 )
@@ -94,8 +97,11 @@ func suspects(usage, throttled, allocation *trimtab.Sample, full bool) bool {
 // its use, which come after it: they are joined with it.
 func (c *Collector) wait(i int, g *group, samples []*trimtab.Sample) []*trimtab.Sample {
 	w := &c.waiter
-	if !suspects(samples[0], samples[1], samples[2], w.full) {
-		g.threads = nil
+	if g.suspect--; suspects(samples[0], samples[1], samples[2], w.full) {
+		g.suspect = suspectFor
+	}
+	if g.suspect <= 0 || samples[0].Missing != "" {
+		g.suspect, g.threads = 0, nil
 		return nil
 	}
 	waited, queued := *samples[0], *samples[0]

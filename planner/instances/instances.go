@@ -299,6 +299,17 @@ func (all All) Room(left []float64) float64 {
 	return most
 }
 
+// Caps is the limit of a group above one on a host, or on any, "", that lets it have less than is
+// declared; nil: there is none.
+func (all All) Caps(host string) *trimtab.Standing {
+	for i := range all {
+		if st := all[i].Held.Standing; st != nil && st.Caps && (host == "" || all[i].Host == host) {
+			return st
+		}
+	}
+	return nil
+}
+
 // BoundBy names what of the cluster, or which group above, lets none of them have a unit more; "":
 // nothing does.
 func (all All) BoundBy(unit float64) string {
