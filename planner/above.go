@@ -46,3 +46,30 @@ func aboveOf(s *seat) string {
 	}
 	return ""
 }
+
+// promised says that a group above allows less than what those below it were guaranteed; "": it
+// allows that.
+func (r *decision) promised(s *seat) string {
+	above := func(s *seat, host string) *trimtab.Standing {
+		for i := range s.knobs {
+			if st := s.knobs[i].Held.Standing; st != nil && st.Caps && (host == "" || s.knobs[i].Held.Host == host) {
+				return st
+			}
+		}
+		return nil
+	}
+	st := above(s, "")
+	if st == nil || !(s.dial.Guarantee > 0) || len(s.knobs) != 1 {
+		return ""
+	}
+	sum := 0.0
+	for _, o := range r.seats {
+		if with := above(o, s.knobs[0].Held.Host); o.resource == s.resource && len(o.knobs) == 1 && with != nil && with.By == st.By {
+			sum += o.dial.Guarantee
+		}
+	}
+	if sum <= st.Most+grain {
+		return ""
+	}
+	return fmt.Sprintf("what those below it are guaranteed adds up to %s, and %s, gives %s", s.amount(sum), st.By, s.amount(st.Most))
+}

@@ -12,6 +12,9 @@ import (
 // contributionRounds is for how many rounds contributions count that are not told again.
 const contributionRounds = 20
 
+// maxHeard bounds how many knobs are remembered for which a fast loop asked for a round.
+const maxHeard = 1024
+
 // hear starts the rounds that fast loops ask for: once per knob and ask, and once per gap
 // and workload, as alerts do.
 func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) {
@@ -23,12 +26,12 @@ func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) 
 		if t.Fast == nil || t.Fast.Ask == nil || p.byName[t.Workload] == nil || p.heard[t.KnobID] == t.Fast.Ask.Number {
 			continue
 		}
-		if p.heard == nil || len(p.heard) > maxGroups {
+		if p.heard == nil || len(p.heard) > maxHeard {
 			p.heard = map[trimtab.KnobID]int{}
 		}
 		a := t.Fast.Ask
 		p.heard[t.KnobID] = a.Number
-		if !p.counts.leading {
+		if !p.leading {
 			continue
 		}
 		out = append(out, p.ask(now, "fast loop "+t.Workload, trimtab.Cause{Kind: trimtab.CauseLoan, Ref: a.Cause, Workload: t.Workload,

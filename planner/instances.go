@@ -26,6 +26,9 @@ import (
 //
 // With one host, and one instance of each workload, none of this does anything.
 
+// grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
+const grain = 1e-9
+
 // instance is the knob of one running copy of a workload.
 type instance struct {
 	*ledger.Knob
@@ -303,15 +306,6 @@ func (r *decision) spread(resource int) {
 	}
 }
 
-// quantum is what the amounts of several instances are whole numbers of: as fine
-// as knobs can be turned, so that a small step reaches each of them.
-func (of *Resource) quantum() float64 {
-	if step := trimtab.ResourceOf(of.Name).Step; step > 0 {
-		return math.Min(step, of.Unit)
-	}
-	return of.Unit
-}
-
 // upQuanta and downQuanta are policy.UpUnits and DownUnits of what may be very fine.
 func upQuanta(v, quantum float64) int {
 	return int(math.Min(math.Ceil(v/quantum-grain), unbounded))
@@ -331,7 +325,7 @@ func (r *decision) amounts(moving []*seat, left []float64) {
 	pool := spread.Pool{Quanta: unbounded, Workloads: make([]spread.Workload, 0, len(moving))}
 	at := make([]int, p.ledger.Sites()) // by site: the place in pool.Hosts, after 1
 	for _, s := range moving {
-		u, w := s.of.quantum(), spread.Workload{Instances: make([]spread.Instance, 0, len(s.knobs))}
+		u, w := s.of.Quantum(), spread.Workload{Instances: make([]spread.Instance, 0, len(s.knobs))}
 		for i := range s.knobs {
 			k := &s.knobs[i]
 			if k.stuck {
@@ -357,11 +351,11 @@ func (r *decision) amounts(moving []*seat, left []float64) {
 	}
 	amounts, err := pool.Amounts()
 	if err != nil {
-		p.counts.unsolved++ // no seat makes such a problem
+		p.counts.Unsolved++ // no seat makes such a problem
 		return
 	}
 	for j, s := range moving {
-		next, u := 0, s.of.quantum()
+		next, u := 0, s.of.Quantum()
 		for i := range s.knobs {
 			if k := &s.knobs[i]; !k.stuck {
 				k.set, k.Fresh = float64(amounts[j][next])*u, false
@@ -409,7 +403,7 @@ func levelsOf(s *seat, resource string) string {
 // level keeps instances from being raised beyond their parts of a target, which is all
 // that a host lets another one have: more would serve nothing.
 func (s *seat) level(target float64) {
-	u := s.of.quantum()
+	u := s.of.Quantum()
 	for i := range s.knobs {
 		k := &s.knobs[i]
 		part := math.Max(float64(upQuanta(k.share*target, u))*u, math.Max(s.dial.Min, k.Held.Min))
@@ -454,7 +448,7 @@ func (r *decision) place(s *seat, rest *ledger.Rest) {
 		if bounded(rest.Room, k) {
 			set = math.Min(set, rest.Room[k.site])
 		}
-		set = math.Max(math.Floor(set/s.of.quantum()+grain)*s.of.quantum(), math.Max(s.dial.Min, k.min))
+		set = math.Max(math.Floor(set/s.of.Quantum()+grain)*s.of.Quantum(), math.Max(s.dial.Min, k.min))
 		rest.Take(k.site, set)
 		k.set, k.Fresh, k.placed = set, false, true
 	}

@@ -1,35 +1,12 @@
 package planner
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/audit"
 	"github.com/trimtab/trimtab/planner/ledger"
-	"github.com/trimtab/trimtab/planner/policy"
 )
-
-// groupsOf returns the declared groups in order of path.
-func groupsOf(p *Planner) []policy.Group {
-	out := make([]policy.Group, 0, len(p.cfg.Groups))
-	for _, g := range p.cfg.Groups {
-		weight := g.Weight
-		if weight == 0 {
-			weight = 1
-		}
-		group := policy.Group{Path: g.Path, Weight: weight, Guarantee: policy.DownUnits(g.Guarantee, p.cfg.Unit)}
-		if len(g.Others) > 0 {
-			for _, r := range p.resources[1:] {
-				group.Others = append(group.Others, policy.DownUnits(g.Others[r.Name], r.Unit))
-			}
-		}
-		out = append(out, group)
-	}
-	slices.SortFunc(out, func(a, b policy.Group) int { return cmp.Compare(a.Path, b.Path) })
-	return out
-}
 
 // fairness audits what the workloads have, and what the solver wants for them.
 func fairness(r *decision) *trimtab.Audit {
@@ -69,7 +46,7 @@ func fairness(r *decision) *trimtab.Audit {
 		return nil
 	}
 	weights := map[string]float64{}
-	for _, g := range groupsOf(p) {
+	for _, g := range p.cfg.PolicyGroups() {
 		weights[g.Path] = g.Weight
 	}
 	for i, e := range audit.Entitlements(members, weights) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner/behavior"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/replicas"
@@ -23,50 +22,9 @@ import (
 // instances that come begin with is taken from the pool before they are asked for, and
 // until they have a knob of their own (coming).
 
-// Count says how the number of a workload's instances may be planned.
-type Count struct {
-	// Min and Max bound it, >= 1. Spare is how many may be lost at once while the others
-	// can still serve.
-	Min, Max, Spare int
-	// Behavior limits changes of the number, Size those of the size, in percent; nil:
-	// the defaults of a HorizontalPodAutoscaler without the block, and nothing.
-	Behavior, Size *behavior.Behavior
-	// Fallback is what to have while nothing is known; nil: what is there.
-	Fallback *replicas.Fallback
-	// AllowZero lets the number go to 0 once a source outside the instances has said for
-	// the Cooldown that there is no load.
-	AllowZero bool
-	Cooldown  time.Duration
-	// Startup is how long a start is taken to last until some were seen; 0: a minute.
-	Startup time.Duration
-}
-
-// mostReplicas is more than any pool has instances.
-const mostReplicas = 1 << 20
-
 // afterCame is how long after a round the next one may be for an instance that came to
 // serve.
 const afterCame = 2 * time.Second
-
-func (w *WorkloadConfig) validateCount() error {
-	c := w.Count
-	switch {
-	case c == nil:
-		return nil
-	case c.Min < 1 || c.Max < c.Min || c.Max > mostReplicas || c.Spare < 0 || c.Spare >= c.Max || c.Startup < 0 || c.Cooldown < 0:
-		return trimtab.Invalidf("planner: workload %s: replicas from %d to %d, %d spare, start in %v: want 1 <= min <= max, and fewer to spare", w.Name, c.Min, c.Max, c.Spare, c.Startup)
-	}
-	if err := c.Behavior.Validate(); err != nil {
-		return fmt.Errorf("planner: workload %s: %w", w.Name, err)
-	}
-	if err := c.Size.ForSize(); err != nil {
-		return fmt.Errorf("planner: workload %s: %w", w.Name, err)
-	}
-	if err := c.Fallback.Accept(0); err != nil {
-		return fmt.Errorf("planner: workload %s: %w", w.Name, err)
-	}
-	return nil
-}
 
 // number is what the planner keeps of the number of a workload's instances.
 type number struct {
@@ -374,7 +332,7 @@ func (r counting) asWorkload(s *seat) (*replicas.Workload, []int) {
 	scale, c := s.scale, s.Count
 	need := neededBy(s)
 	w := &replicas.Workload{Name: s.Name, Need: need, Work: workOf(s), Granted: s.grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
-		Size:  replicas.Size{Min: math.Max(s.dial.Min, s.of.quantum()), Max: math.Max(mostSizeOf(s), s.of.quantum()), Step: math.Max(s.of.quantum(), 0.01*s.of.Unit), Behavior: c.Size},
+		Size:  replicas.Size{Min: math.Max(s.dial.Min, s.of.Quantum()), Max: math.Max(mostSizeOf(s), s.of.Quantum()), Step: math.Max(s.of.Quantum(), 0.01*s.of.Unit), Behavior: c.Size},
 		Count: replicas.Count{Min: c.Min, Max: c.Max, Spare: c.Spare, Behavior: c.Behavior}}
 	if s.of.Name == trimtab.CPU {
 		w.Size.Step = 0.01 // what a kubelet rounds to

@@ -159,7 +159,7 @@ func (r telling) stays(s *seat) {
 	if s.firing() {
 		because = "" // said
 	}
-	for _, more := range []string{needOf(s, code == trimtab.StayIdle), because, s.grant.Binding.String(), s.doubted, boundBy(s), s.count.note, s.without} {
+	for _, more := range []string{needOf(s, code == trimtab.StayIdle), because, s.grant.Binding.String(), s.doubted, boundBy(s), r.promised(s), s.count.note, s.without} {
 		if more != "" {
 			why += "; " + more
 		}

@@ -15,7 +15,8 @@ import (
 // round makes one decision and publishes its first step.
 func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	p.next, p.last, p.came = now.Add(p.cfg.Round), now, ""
-	p.wanted, p.asks = nil, nil // this one sees what all others would
+	p.wanted = nil // this one sees what all others would
+	p.gaps.Began()
 	p.ledger.Prune(now, p.cfg.Lease)
 	p.ledger.Watch(now)
 	r := &decision{planner: p, now: now, cause: cause, heldBack: map[string]trimtab.Held{}}
@@ -29,7 +30,7 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	} else {
 		r.decide()
 	}
-	p.counts.rounds++
+	p.counts.Rounds++
 	if len(r.shrinks)+len(r.grows) > 0 {
 		p.patience = 0
 	}
@@ -205,10 +206,10 @@ func (r *decision) guard(resource int) {
 		case s.open && s.Mode == trimtab.Recommend: // a limit is advised by what it uses: see use.go
 		case s.free:
 			s.target = float64(s.aim) * of.Unit
-			s.want = of.stepTo(s.now, s.aim)
+			s.want = of.StepTo(s.now, s.aim)
 		default:
 			if raised := r.fallback(s); raised > s.now {
-				s.target, s.want = raised, of.stepTo(s.now, policy.DownUnits(raised, of.Unit))
+				s.target, s.want = raised, of.StepTo(s.now, policy.DownUnits(raised, of.Unit))
 			}
 		}
 		if s.free && s.want > s.now {
@@ -240,18 +241,6 @@ func (s *seat) side() int {
 		return 0
 	}
 	return 1
-}
-
-// stepTo returns the value at most B units from now towards aim units.
-func (of *Resource) stepTo(now float64, aim int) float64 {
-	at := now / of.Unit
-	switch {
-	case float64(aim) > at:
-		aim = min(aim, int(math.Floor(at+float64(of.Step)+grain)))
-	case float64(aim) < at:
-		aim = max(aim, int(math.Ceil(at-float64(of.Step)-grain)))
-	}
-	return float64(aim) * of.Unit
 }
 
 // fallback returns what a workload that nothing is known of may be raised to:
@@ -287,7 +276,7 @@ func (r *decision) actions() {
 func (r *decision) list(s *seat, k *instance) *[]trimtab.Action {
 	least := s.of.Unit
 	if len(s.knobs) > 1 {
-		least = s.of.quantum()
+		least = s.of.Quantum()
 	}
 	stays := math.Abs(k.set-k.now) < least/2 // a quantised knob is where it can be
 	switch {

@@ -39,7 +39,7 @@ func (r aiming) weigh(in func(*seat) bool) bool {
 // each is entitled to there, by name. "": the only host.
 func (r aiming) takeTurns(host string, units int, asked []*seat, entitled map[string]float64) {
 	p := r.planner
-	round := overload.Round{Now: r.now, Units: units, Unit: p.cfg.Unit, Groups: groupsOf(p), Stop: p.cfg.Stop}
+	round := overload.Round{Now: r.now, Units: units, Unit: p.cfg.Unit, Groups: p.cfg.PolicyGroups(), Stop: p.cfg.Stop}
 	if p.traits.Sums {
 		round.Policy = p.cfg.Policy
 	}
@@ -106,16 +106,7 @@ func (r *decision) entitlements() map[string]float64 {
 			members = append(members, entitlement.Member{Name: w.Name, Group: w.Group, Part: entitlement.Part{Weight: w.Weight, Least: math.Max(d.Guarantee, least[w.Name])}})
 		}
 	}
-	return entitlement.Divide(p.resources[0].Capacity, members, entitledGroups(p))
-}
-
-// entitledGroups are the groups that have a weight or a guarantee of their own, by path.
-func entitledGroups(p *Planner) map[string]entitlement.Part {
-	groups := make(map[string]entitlement.Part, len(p.cfg.Groups))
-	for _, g := range p.cfg.Groups {
-		groups[g.Path] = entitlement.Part{Weight: g.Weight, Least: g.Guarantee}
-	}
-	return groups
+	return entitlement.Divide(p.resources[0].Capacity, members, p.cfg.Entitled())
 }
 
 // rest has a seat keep its entitlement e, or go back to it.

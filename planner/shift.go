@@ -60,7 +60,7 @@ func (r hosting) shares(all []*berth) {
 				round.Workloads = append(round.Workloads, shift.Workload{Cost: m.cores(), Instances: len(m.knobs), Late: m.missed > 1, Unknown: m.estimate.Cost == nil && m.unserved()})
 			}
 			m.in.hosted = hosted{aim: entitled[k]}
-			host.Instances = append(host.Instances, shift.Instance{ID: m.in.KnobID, Workload: at, Load: m.in.share, Entitled: entitled[k], Least: math.Max(m.dial.Min, m.in.min), Quantum: m.of.quantum()})
+			host.Instances = append(host.Instances, shift.Instance{ID: m.in.KnobID, Workload: at, Load: m.in.share, Entitled: entitled[k], Least: math.Max(m.dial.Min, m.in.min), Quantum: m.of.Quantum()})
 		}
 		round.Hosts = append(round.Hosts, host)
 	}
@@ -182,11 +182,11 @@ func (r hosting) entitledOn(b *berth) []float64 {
 		}
 		members = append(members, entitlement.Member{Name: m.seat.Name, Group: m.Group, Part: entitlement.Part{Weight: m.Weight, Least: math.Max(m.dial.Guarantee*part, least)}})
 	}
-	entitled := entitlement.Divide(b.has, members, entitledGroups(r.planner))
+	entitled := entitlement.Divide(b.has, members, r.planner.cfg.Entitled())
 	out := make([]float64, len(b.members))
 	for k, m := range b.members {
 		out[k] = entitled[m.seat.Name] / float64(b.count(m.seat))
-		if u := m.of.quantum(); math.Abs(out[k]-m.in.now) < m.of.Unit {
+		if u := m.of.Quantum(); math.Abs(out[k]-m.in.now) < m.of.Unit {
 			out[k] = m.in.now
 		} else {
 			out[k] = math.Floor(out[k]/u+grain) * u

@@ -61,8 +61,8 @@ func (r *decision) starting(resource int) {
 			if bounded(rest.Room, &i) {
 				goal = math.Min(goal, i.now+math.Max(0, rest.Room[i.site]))
 			}
-			goal = math.Floor(goal/s.of.quantum()+grain) * s.of.quantum()
-			if goal <= i.now+s.of.quantum()/2 {
+			goal = math.Floor(goal/s.of.Quantum()+grain) * s.of.Quantum()
+			if goal <= i.now+s.of.Quantum()/2 {
 				continue
 			}
 			rest.Take(i.site, goal-i.now)

@@ -266,3 +266,35 @@ func TestAShareIsContendedWhileAGroupAboveIsStoppedInMostPeriods(t *testing.T) {
 		}
 	}
 }
+
+func TestAQuotaThatAnotherProgramSetsOnAShareIsNamedAndLeftAlone(t *testing.T) {
+	root := tree(t, map[string]string{"a/cpu.weight": "100\n", "a/cpu.max": "50000 100000\n"})
+	k := openShare(t, root, "a", 0.3)
+	above, ctx := trimtab.Units(1), t.Context()
+	if done, err := k.Adopted(ctx, above); done || err != nil {
+		t.Fatalf("%v, %v: the site's own quota is to be lifted", done, err)
+	}
+	if err := errors.Join(k.Adopt(ctx, above), k.InForce()); err != nil || strings.TrimSpace(content(t, root, "a", "cpu.max")) != "max 100000" {
+		t.Fatalf("%v: %s", err, strings.TrimSpace(content(t, root, "a", "cpu.max")))
+	}
+	k.Cap(true) // another quota by trimtab's own will
+	if err := errors.Join(k.Write(ctx, trimtab.Units(0.3)), k.Adopt(ctx, above), k.InForce()); err != nil || strings.TrimSpace(content(t, root, "a", "cpu.max")) != "30000 100000" {
+		t.Fatalf("%v: %s", err, strings.TrimSpace(content(t, root, "a", "cpu.max")))
+	}
+	k.Cap(false)
+	setContent(t, root, "a/cpu.max", "20000 100000\n")
+	done, err := k.Adopted(ctx, above)
+	if why := k.InForce(); !done || err != nil || why == nil || !strings.Contains(why.Error(), "another program set its quota from 0.3 to 0.2") {
+		t.Errorf("%v, %v, %v: want that it is left alone and named", done, err, why)
+	}
+	if err := k.Adopt(ctx, above); err != nil || strings.TrimSpace(content(t, root, "a", "cpu.max")) != "20000 100000" {
+		t.Errorf("%v: it became %s", err, strings.TrimSpace(content(t, root, "a", "cpu.max")))
+	}
+	setContent(t, root, "a/cpu.max", "30000 100000\n")
+	if done, err := k.Adopted(ctx, above); done || err != nil || k.InForce() != nil {
+		t.Errorf("%v, %v, %v: it was set back", done, err, k.InForce())
+	}
+	if err := k.Adopt(ctx, above); err != nil || strings.TrimSpace(content(t, root, "a", "cpu.max")) != "max 100000" {
+		t.Errorf("%v: %s", err, strings.TrimSpace(content(t, root, "a", "cpu.max")))
+	}
+}
