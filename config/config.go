@@ -187,7 +187,7 @@ type Actuator struct {
 	MaxLease time.Duration `yaml:"max_lease"`
 	// How far ahead of this host's clock a plan may be dated, 1s to 1h.
 	ClockSkew time.Duration `yaml:"clock_skew"`
-	// Largest share of its allocation that a workload may lose within fall_window, by all plans together, (0, 1]. It applies in addition to guard.max_fall; guard.off switches it off.
+	// Largest share of its allocation that a workload may lose within fall_window, by all plans together, (0, 1]. It applies in addition to guard.max_fall; guard.off switches it off. A share by weight may lose more while the kernel counts that the limit of the group above is used up.
 	MaxFall float64 `yaml:"max_fall"`
 	// Time that max_fall looks back, 100ms to 1h.
 	FallWindow time.Duration `yaml:"fall_window"`

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
@@ -35,6 +36,8 @@ type Share struct {
 	bounds
 	// was is what the group had before the first write.
 	was *shareBefore
+	// above is what the kernel had counted of the groups above when Contended was asked last.
+	above map[string]rawForce
 }
 
 var (
@@ -175,6 +178,29 @@ func (k *Share) Cap(on bool) { k.capped = on }
 
 // Capped reports whether it is.
 func (k *Share) Capped() bool { return k.capped }
+
+// leastPeriods and mostPeriods are of how many periods of a quota Contended tells.
+const leastPeriods, mostPeriods = 5, 100
+
+// Contended reports whether the quota of a group above stopped it in most of its periods since
+// the last call.
+func (k *Share) Contended() (so bool) {
+	was := k.above
+	k.above = map[string]rawForce{}
+	for _, group := range ancestors(k.root, k.config.Path) {
+		text, err := k.root.Read(path.Join(group, "cpu.stat"))
+		if err != nil {
+			continue
+		}
+		now := parseForce(text)
+		k.above[group] = now
+		if before, ok := was[group]; ok && now.periods >= before.periods && now.stopped >= before.stopped {
+			periods := now.periods - before.periods
+			so = so || periods >= leastPeriods && periods <= mostPeriods && 2*(now.stopped-before.stopped) > periods
+		}
+	}
+	return so
+}
 
 // leastCap is the least quota of a capped group, in cores: the kernel takes no less than 1 ms
 // in a period of 100 ms.

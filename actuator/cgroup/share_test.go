@@ -242,6 +242,31 @@ func TestAShareOfASystemdUnitIsRefused(t *testing.T) {
 	}
 }
 
+func TestAShareIsContendedWhileAGroupAboveIsStoppedInMostPeriods(t *testing.T) {
+	root := tree(t, map[string]string{"pool/cpu.stat": "", "pool/a/cpu.weight": "100\n", "pool/a/cpu.max": "max 100000\n"})
+	k := openShare(t, root, "pool/a", 1)
+	for _, look := range []struct {
+		periods, stopped int
+		want             bool
+	}{
+		{1000, 900, false}, // what was before the first look is nobody's news
+		{1010, 909, true},
+		{1012, 911, false}, // too few to tell
+		{1032, 915, false},
+		{1142, 1025, false}, // too long ago
+		{1162, 1045, true},
+		{20, 20, false}, // the group is another
+	} {
+		stat := fmt.Sprintf("nr_periods %d\nnr_throttled %d\n", look.periods, look.stopped)
+		if err := os.WriteFile(filepath.Join(root, "pool/cpu.stat"), []byte(stat), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := k.Contended(); got != look.want {
+			t.Errorf("%+v: %v", look, got)
+		}
+	}
+}
+
 func TestAQuotaThatAnotherProgramSetsOnAShareIsNamedAndLeftAlone(t *testing.T) {
 	root := tree(t, map[string]string{"a/cpu.weight": "100\n", "a/cpu.max": "50000 100000\n"})
 	k := openShare(t, root, "a", 0.3)

@@ -77,6 +77,9 @@ type group struct {
 type Collector struct {
 	config      Config
 	root, usage *hostfs.Root
+	// members is root once more, for the lists of processes and threads: they would take the room
+	// of what root keeps open for every round.
+	members *hostfs.Root
 	// groups are those of each target, by the name of the instance: "" of one
 	// that is no pattern.
 	groups []map[string]*group
@@ -129,8 +132,13 @@ func Open(c Config) (*Collector, error) {
 		root.Close()
 		return nil, fmt.Errorf("collect from cgroups: %w", err)
 	}
+	members, err := hostfs.OpenRoot(c.Root)
+	if err != nil {
+		return nil, fmt.Errorf("collect from cgroups: %w", errors.Join(err, root.Close(), usage.Close()))
+	}
 	root.KeepOpen()
 	usage.KeepOpen()
+	members.KeepOpen()
 	groups := make([]map[string]*group, len(c.Targets))
 	for i, t := range c.Targets {
 		groups[i] = map[string]*group{}
@@ -138,11 +146,13 @@ func Open(c Config) (*Collector, error) {
 			groups[i][""] = &group{Instance: hostfs.Instance{Path: t.Path}}
 		}
 	}
-	return &Collector{above: map[string]Reading{}, config: c, root: root, usage: usage, groups: groups, failing: make([]string, len(c.Targets)), again: make([]time.Duration, len(c.Targets))}, nil
+	return &Collector{above: map[string]Reading{}, config: c, root: root, usage: usage, members: members, groups: groups, failing: make([]string, len(c.Targets)), again: make([]time.Duration, len(c.Targets))}, nil
 }
 
 // Close releases the hierarchy.
-func (c *Collector) Close() error { return errors.Join(c.root.Close(), c.usage.Close()) }
+func (c *Collector) Close() error {
+	return errors.Join(c.root.Close(), c.usage.Close(), c.members.Close())
+}
 
 // Run reads and publishes at every interval until ctx ends; it then returns
 // nil.
@@ -252,6 +262,7 @@ func (c *Collector) find(ctx context.Context, i int) {
 			delete(groups, name)
 			c.root.Forget(g.Path)
 			c.usage.Forget(g.Path)
+			c.members.Forget(g.Path)
 		}
 	}
 }

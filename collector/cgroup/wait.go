@@ -16,7 +16,7 @@ import (
 
 // What waits is read of groups that may wait alone, since it takes several reads for each
 // thread and process: of one that its limit, or that of a group above, stopped, that uses
-// nearly all that it has, and of all while the CPUs of the host are used up.
+// nearly all that it has, and of all that run while the CPUs of the host are used up.
 
 const (
 	// readThreads and readFiles are how many threads, and descriptors of processes, are read
@@ -29,6 +29,8 @@ const (
 	// suspectFor is for how many rounds one is read that may wait: what waits is known by two
 	// readings, and a thread's time is counted when it runs again, in the next period of a quota.
 	suspectFor = 6
+	// leastUse is what one uses, in cores, that is looked at for no more than that the host is full.
+	leastUse = 0.02
 	// idleNone is the part of the host's CPUs which is idle at most while they are used up.
 	idleNone = 0.05
 )
@@ -90,7 +92,7 @@ func suspects(usage, throttled, allocation *trimtab.Sample, full bool) bool {
 	if usage.Missing != "" {
 		return false
 	}
-	return full || throttled.Missing == "" && throttled.Value >= mayWait || allocation.Missing == "" && usage.Value >= nearAll*allocation.Value
+	return full && usage.Value >= leastUse || throttled.Missing == "" && throttled.Value >= mayWait || allocation.Missing == "" && usage.Value >= nearAll*allocation.Value
 }
 
 // wait reads what waits of the group of target i, if it may wait, at the time of the samples of
@@ -109,7 +111,7 @@ func (c *Collector) wait(i int, g *group, samples []*trimtab.Sample) []*trimtab.
 	queued.Quantity, queued.Source, queued.Value = trimtab.Queued, sourceSockets, 0
 	after := &threads{at: hostfs.BootTime()}
 	var err error
-	after.of, err = w.threads.Read(c.root, g.Path)
+	after.of, err = w.threads.Read(c.members, g.Path)
 	switch {
 	case err != nil && w.threads.Left < 0: // over a longer window, when it has its turn
 		waited.Missing = many
@@ -125,7 +127,7 @@ func (c *Collector) wait(i int, g *group, samples []*trimtab.Sample) []*trimtab.
 		waited.Window = trimtab.SecondsOf(after.at - g.threads.at)
 		g.threads = after
 	}
-	n, err := w.sockets.Queued(c.root, g.Path)
+	n, err := w.sockets.Queued(c.members, g.Path)
 	if queued.Value = float64(n); err != nil {
 		queued.Value, queued.Missing = 0, whyNot(err)
 	}
