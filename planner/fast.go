@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/envelope"
+	"github.com/trimtab/trimtab/planner/instances"
 )
 
 // contributionRounds is for how many rounds contributions count that are not told again.
@@ -97,9 +98,9 @@ func (r *lending) envelopes() {
 			}
 			a.Envelope = r.envelope(s, k, a.Set.Value)
 			if a.Set.Less(a.Expect) {
-				p.cfg.Fast.Back(a.Envelope, k.now, k.most)
+				p.cfg.Fast.Back(a.Envelope, k.Has, k.High)
 			}
-			left -= math.Max(0, k.set-k.now)
+			left -= math.Max(0, k.Set-k.Has)
 		}
 	}
 	// Several hosts lend only what their own workloads do not use: what a host may have
@@ -115,14 +116,14 @@ func (r *lending) noEnvelopes(free func(trimtab.KnobID) bool) {
 	for _, s := range r.seats {
 		for i := range s.knobs {
 			if k := &s.knobs[i]; s.resource == 0 && inForce(k) != nil && free(k.KnobID) {
-				r.within = append(r.within, trimtab.Enveloped{KnobID: k.KnobID, At: k.found})
+				r.within = append(r.within, trimtab.Enveloped{KnobID: k.KnobID, At: k.Found})
 			}
 		}
 	}
 }
 
 // inForce is the envelope that a host says it follows; nil: none.
-func inForce(k *instance) *trimtab.Envelope {
+func inForce(k *instances.Instance) *trimtab.Envelope {
 	f := k.Held.Fast
 	if f == nil || f.Envelope.Floor == f.Envelope.Ceiling && f.Off != "" {
 		return nil
@@ -131,22 +132,22 @@ func inForce(k *instance) *trimtab.Envelope {
 }
 
 // keep gives a knob that stays its envelope, where it has another or none.
-func (r *lending) keep(s *seat, k *instance) {
-	if k.found.Unlimited || k.stuck || k.Held.Problem != "" || k.found.Value <= 0 {
+func (r *lending) keep(s *seat, k *instances.Instance) {
+	if k.Found.Unlimited || k.Stuck || k.Held.Problem != "" || k.Found.Value <= 0 {
 		return
 	}
 	if f := k.Held.Fast; f != nil && inForce(k) == nil {
 		return // the host said why it takes none
 	}
-	want := r.envelope(s, k, k.found.Value)
+	want := r.envelope(s, k, k.Found.Value)
 	if has := inForce(k); has == nil || !envelope.Alike(has, want) {
-		r.within = append(r.within, trimtab.Enveloped{KnobID: k.KnobID, At: k.found, Envelope: want})
+		r.within = append(r.within, trimtab.Enveloped{KnobID: k.KnobID, At: k.Found, Envelope: want})
 	}
 }
 
 // envelope is what one instance may be moved within, at a target.
-func (r *lending) envelope(s *seat, k *instance, target float64) *trimtab.Envelope {
-	return r.planner.cfg.Fast.Of(envelope.Instance{Target: target, Least: math.Max(k.Held.Min, k.Held.Floor), Most: k.most, Stall: s.stall.Seconds, SLO: s.SLO})
+func (r *lending) envelope(s *seat, k *instances.Instance, target float64) *trimtab.Envelope {
+	return r.planner.cfg.Fast.Of(envelope.Instance{Target: target, Least: math.Max(k.Held.Min, k.Held.Floor), Most: k.High, Stall: s.stall.Seconds, SLO: s.SLO})
 }
 
 // correct moves how long a workload may stand still by what contributions leave it and by what

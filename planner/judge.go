@@ -1,8 +1,6 @@
 package planner
 
 import (
-	"math"
-
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/audit"
 	"github.com/trimtab/trimtab/planner/ledger"
@@ -60,7 +58,7 @@ func fairness(r *decision) *trimtab.Audit {
 	}
 	for _, s := range r.seats {
 		for i := range s.knobs {
-			rest[s.resource].LeaveOut(s.knobs[i].place)
+			rest[s.resource].LeaveOut(s.knobs[i].Place())
 		}
 	}
 	for i := range rest {
@@ -89,10 +87,10 @@ func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tena
 		}
 		seats = append(seats, s)
 		for i := range s.knobs {
-			if k := &s.knobs[i]; s.free && !k.stuck {
-				wanted[k.site] -= k.share * float64(s.aim) * s.of.Unit
+			if k := &s.knobs[i]; s.free && !k.Stuck {
+				wanted[k.Site()] -= k.Share * float64(s.aim) * s.of.Unit
 			} else {
-				wanted[k.site] -= r.believed(resource).Of(k.place)
+				wanted[k.Site()] -= r.believed(resource).Of(k.Place())
 			}
 		}
 	}
@@ -106,23 +104,6 @@ func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tena
 				tenant.Room = make([]float64, len(r.planner.resources))
 			}
 		}
-		now[at].Room[resource], target[at].Room[resource] = s.room(left), s.room(wanted)
+		now[at].Room[resource], target[at].Room[resource] = s.knobs.Room(left), s.knobs.Room(wanted)
 	}
-}
-
-// room is how much more a seat can have with so much left on each host.
-func (s *seat) room(left []float64) float64 {
-	most := math.Inf(1)
-	for i := 0; i < len(s.knobs); {
-		site, share := s.knobs[i].site, 0.0
-		for ; i < len(s.knobs) && s.knobs[i].site == site; i++ {
-			if !s.knobs[i].stuck {
-				share += s.knobs[i].share
-			}
-		}
-		if share > 0 {
-			most = math.Min(most, math.Max(0, left[site])/share)
-		}
-	}
-	return most
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/replicas"
@@ -31,7 +32,7 @@ func (r counting) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision,
 		c.to = d.Advised.Replicas
 		held = append(held[:0:0], "only recommended: "+w.Count.Barred)
 	}
-	switch grows := slices.ContainsFunc(s.knobs, func(i instance) bool { return i.set > i.now+s.of.Quantum()/2 }); {
+	switch grows := slices.ContainsFunc(s.knobs, func(i instances.Instance) bool { return i.Set > i.Has+s.of.Quantum()/2 }); {
 	case c.to < c.from && c.mode == trimtab.Act && grows && s.barred == "":
 		// What stays has more before others go.
 		c.to, c.note = c.from, fmt.Sprintf("%d instances are enough, once they are larger", c.to)

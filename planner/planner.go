@@ -333,8 +333,8 @@ func (r *decision) others(seats []*seat, resource int) *ledger.Counts {
 			continue
 		}
 		for i := range s.knobs {
-			if k := &s.knobs[i]; !k.stuck {
-				c.LeaveOut(k.place)
+			if k := &s.knobs[i]; !k.Stuck {
+				c.LeaveOut(k.Place())
 			}
 		}
 	}

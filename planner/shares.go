@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/entitlement"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
 )
@@ -137,12 +138,14 @@ func (s *seat) serveInTurn() {
 
 // capped reports whether a share is to be a limit, too: of who is not served, while others are.
 // By its weight alone it would use the limit of all up on CPUs on which those do not work.
-func (s *seat) capped(k *instance) bool {
-	return s.shared() && s.free && (s.turn.Capped || k.capped)
+func (s *seat) capped(k *instances.Instance) bool {
+	return s.shared() && s.free && (s.turn.Capped || k.Capped)
 }
 
 // recaps reports whether a knob is to be capped that is not, or the other way round.
-func (s *seat) recaps(k *instance) bool { return k.Held.Shared && k.Held.Capped != s.capped(k) }
+func (s *seat) recaps(k *instances.Instance) bool {
+	return k.Held.Shared && k.Held.Capped != s.capped(k)
+}
 
 // bounded takes out of a wish to the guard what is meant for quotas, where the seat has a share
 // by weight: a lower share takes away only what somebody else wants.

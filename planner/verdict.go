@@ -58,12 +58,3 @@ func (p *Planner) takeVerdicts() []trimtab.Verdict {
 	})
 	return v[:min(len(v), maxVerdicts)]
 }
-
-// distrusted says why the workload's curve proves nothing; "": it does.
-func (w *workload) distrusted() string {
-	level := 0.9
-	if e := w.estimate; e != nil && e.Curve != nil {
-		level = e.Curve.Level
-	}
-	return w.judge.Distrusts(level)
-}

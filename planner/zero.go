@@ -127,7 +127,7 @@ func (r counting) unasked() float64 {
 			continue
 		}
 		for i := range s.knobs {
-			left -= math.Max(0, s.knobs[i].set-s.knobs[i].now)
+			left -= math.Max(0, s.knobs[i].Set-s.knobs[i].Has)
 		}
 		if more := s.count.to - s.count.from; more > 0 && s.scale != nil {
 			left -= float64(more) * r.planner.starts(s.workload, s.scale, s.of.Name)
