@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/loan"
+	"github.com/trimtab/trimtab/planner/measured"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/pool"
@@ -267,7 +268,7 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	if w.estimate = e; again {
 		return false
 	}
-	if w.missed++; !w.missesNow(e) {
+	if w.missed++; !measured.Misses(e, w.SLO) {
 		w.missed = 0
 	}
 	w.use.Take(now, e)
