@@ -227,6 +227,11 @@ const (
 	Usage Quantity = "usage"
 	// Throttled is the share of periods in which a quota stopped it, [0, 1].
 	Throttled Quantity = "throttled"
+	// Waited is for how many seconds of each second its threads waited for a CPU, all together,
+	// and Queued how many connections waited to be accepted: both of what may wait alone, at
+	// the times of its Usage.
+	Waited Quantity = "waited"
+	Queued Quantity = "queued"
 	// Proxy stands for Performance, in its unit, where that is missing.
 	Proxy Quantity = "proxy"
 	// Latency is a latency in seconds at the quantile that the source names.
@@ -264,6 +269,9 @@ const (
 	// RunDelay is the share of the time that its threads could have run in which they
 	// waited for a CPU, [0, 1].
 	RunDelay Quantity = "run_delay"
+	// Remarks is how many things of its group make weight and quota mean something else than
+	// they say; the sample's Note says which.
+	Remarks Quantity = "remarks"
 	// Granted is what a fast loop set on average, in cores, and Stalled the share of the
 	// time that the quota stopped the workload. The analyzer makes them of what holdings say.
 	Granted Quantity = "granted"
@@ -283,7 +291,7 @@ func (q Quantity) Monitored() bool {
 	switch q {
 	case LLCOccupancy, MemBWTotal, MemBWLocal,
 		PressureCPUSome, PressureCPUFull, PressureMemorySome, PressureMemoryFull, PressureIOSome, PressureIOFull,
-		CPI, MPKI, RPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay,
+		CPI, MPKI, RPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay, Remarks,
 		Power, PowerLimit, Clock, Sent, Bandwidth:
 		return true
 	}
@@ -337,6 +345,8 @@ type Sample struct {
 	Sigma float64 `json:"sigma,omitempty"`
 	// Missing is empty, or the reason why there is no value.
 	Missing string `json:"missing,omitempty"`
+	// Note says for people what the value is of, where its number alone does not.
+	Note string `json:"note,omitempty"`
 }
 
 // Kind returns KindSample.
@@ -356,7 +366,7 @@ func (s *Sample) Validate() error {
 	if err := named("quantity", string(s.Quantity)); err != nil {
 		return err
 	}
-	if err := told("sample of "+s.Workload, s.Host, s.Instance); err != nil {
+	if err := told("sample of "+s.Workload, s.Host, s.Instance, s.Note); err != nil {
 		return err
 	}
 	if s.Workload == HostItself && s.Host == "" {

@@ -45,6 +45,7 @@ type workload struct {
 	join     report.Join
 	arrival  arrival
 	counters counters
+	remarks  remarks
 	grants   grants
 	fixed    fixed
 	wholes   map[trimtab.Quantity]time.Time
@@ -191,7 +192,7 @@ func (w *workload) takeWhole(s *trimtab.Sample, c *counts) {
 	if newer(s, w.samples[s.Quantity]) {
 		w.samples[s.Quantity] = s
 	}
-	if s.Quantity == trimtab.Usage || s.Quantity == trimtab.Throttled {
+	if s.Quantity == trimtab.Usage || kind(s.Quantity) >= 0 {
 		w.queueing.take(s)
 	}
 	report := s.Quantity == trimtab.Performance && w.PerformanceFrom == FromPrometheus ||
