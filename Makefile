@@ -91,6 +91,11 @@ kube: kube-tools ## the tests against a real API server, controller manager and 
 kubelet: kube-tools ## what only a real node shows: a kubelet and containerd on this host, as root, below a cgroup of their own
 	go test $(PLAIN) -count=1 -tags integration -timeout 10m -v -run 'ARealKubelet' ./actuator/kubernetes
 
+.PHONY: controllers
+controllers: ## the autoscalers of Kubernetes themselves, on the tables that tests hold trimtab's replay against (the first time 5 minutes of two cores; CONTROLLERS=-update writes the tables)
+	go -C internal/tools/kube test -count=1 ./hpa $(CONTROLLERS)
+	go -C internal/tools/vpa test -count=1 . $(CONTROLLERS)
+
 .PHONY: guest
 guest: ## the tests of cgroups and systemd, and the demo, in a virtual machine with Debian's kernel
 	./deploy/guest-tests.sh
