@@ -67,7 +67,7 @@ type Planner struct {
 	seen     seen.Values
 	gaps     gaps.Gaps              // between rounds that alerts and fast loops ask for
 	heard    map[trimtab.KnobID]int // the last round that a fast loop asked for, by knob
-	verdicts []trimtab.Verdict
+	verdicts verdict.List
 	leading  bool
 	counts   tally.Counts
 }
