@@ -220,6 +220,9 @@ type Shared interface {
 	// said.
 	Cap(on bool)
 	Capped() bool
+	// Reserves reports whether the amount is room on a machine, too, that nobody else is placed
+	// in, as a request of Kubernetes is: see [trimtab.KnobState].
+	Reserves() bool
 }
 
 // Settler is a knob that sets more than an amount: Settle takes back the rest, once the

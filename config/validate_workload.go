@@ -288,8 +288,10 @@ func (v *validator) cap(where string, k *Knob) {
 	switch {
 	case !contains(known, k.CPU.Cap):
 		v.fail(where, fmt.Sprintf("unknown cap %q", clip(k.CPU.Cap)), suggest(k.CPU.Cap, known))
-	case k.Cgroup == "":
-		v.fail(where, "only control groups share CPU time by weight", "remove cap: the limit itself is set")
+	case k.Cgroup == "" && k.Kubernetes == nil:
+		v.fail(where, "only control groups and pods share CPU time by weight", "remove cap: the limit itself is set")
+	case k.CPU.Cap == CapNever && k.Kubernetes != nil && k.Kubernetes.AddLimits:
+		v.fail(where, "cap: never sets no limits, and kubernetes.add_limits adds some", "remove one of the two")
 	}
 }
 

@@ -211,6 +211,9 @@ func (r *decision) guard(resource int) {
 				s.target, s.want = raised, of.stepTo(s.now, policy.DownUnits(raised, of.Unit))
 			}
 		}
+		if reserves(s) {
+			s.want = s.target // few steps, and large ones
+		}
 		if s.free && s.want > s.now {
 			side, level := &worst[s.side()], s.utility(s.now)
 			if !p.traits.Weighs {
@@ -290,6 +293,7 @@ func (r *decision) list(s *seat, k *instance) *[]trimtab.Action {
 		least = s.of.quantum()
 	}
 	stays := math.Abs(k.set-k.now) < least/2 // a quantised knob is where it can be
+	stays = stays || k.Held.Reserves && small(k.now, k.set)
 	switch {
 	case stays && !s.recaps(k):
 		return nil

@@ -175,6 +175,9 @@ func (k *Share) Cap(on bool) { k.capped = on }
 // Capped reports whether it is.
 func (k *Share) Capped() bool { return k.capped }
 
+// Reserves is false: what a group does not use is the others'.
+func (k *Share) Reserves() bool { return false }
+
 // leastCap is the least quota of a capped group, in cores: the kernel takes no less than 1 ms
 // in a period of 100 ms.
 const leastCap = 0.01
