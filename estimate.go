@@ -30,6 +30,28 @@ func (e *Estimate) LoadMissing() bool {
 		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == string(Load) && in.Missing != "" })
 }
 
+// Waits says in a sentence what the kernel saw waiting last; "": nothing that it was asked for.
+func (e *Estimate) Waits() string {
+	var queued, waited float64
+	for _, in := range e.Inputs {
+		switch Quantity(in.Name) {
+		case Queued:
+			queued = in.Value
+		case Waited:
+			waited = in.Value
+		}
+	}
+	switch {
+	case queued == 1:
+		return "1 connection waits to be accepted"
+	case queued > 0:
+		return fmt.Sprintf("%.0f connections wait to be accepted", queued)
+	case waited >= 0.1:
+		return fmt.Sprintf("its threads waited %.2g s for a CPU in each second", waited)
+	}
+	return ""
+}
+
 // LoadShare is the part of its workload's load that one instance serves.
 type LoadShare struct {
 	Host string `json:"host"`
@@ -97,10 +119,11 @@ type Estimate struct {
 	// Stopped is for how many seconds in a row, up to the newest sample, the limit
 	// has stopped the workload, where Backlog is not known.
 	Stopped Seconds `json:"stopped_s,omitempty"`
-	// Starved is for how many seconds in a row, up to the newest sample, the workload used all
-	// that it had while its limit, or that of the group above, stopped it in nearly all
-	// periods: more is asked of it than it can do, whatever its spans tell. Performance and
-	// Load are then of those requests that were answered; 0: it was not, for long enough.
+	// Starved is for how many seconds, up to the newest sample, the workload used all that it
+	// had and waited: its limit, or that of the group above, stopped it in nearly all periods,
+	// its threads waited for a CPU, or connections to be accepted ([Estimate.Waits]). More is
+	// asked of it than it can do, whatever its spans tell. Performance and Load are then of
+	// those requests that were answered; 0: it was not, for long enough.
 	Starved Seconds `json:"starved_s,omitempty"`
 	// Cost is the work of one request, in the same unit; nil: not known.
 	Cost *float64 `json:"cost,omitempty"`

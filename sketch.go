@@ -227,6 +227,11 @@ const (
 	Usage Quantity = "usage"
 	// Throttled is the share of periods in which a quota stopped it, [0, 1].
 	Throttled Quantity = "throttled"
+	// Waited is for how many seconds of each second its threads waited for a CPU, all together,
+	// and Queued how many connections waited to be accepted: both of what may wait alone, at
+	// the times of its Usage.
+	Waited Quantity = "waited"
+	Queued Quantity = "queued"
 	// Proxy stands for Performance, in its unit, where that is missing.
 	Proxy Quantity = "proxy"
 	// Latency is a latency in seconds at the quantile that the source names.

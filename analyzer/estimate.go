@@ -125,6 +125,7 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 	if w.learner != nil {
 		w.starves(e, now)
 	}
+	w.noteWaits(e)
 	if err := e.Validate(); err != nil {
 		// A learner or forecaster broke its contract: say so and hold.
 		return invalid(e, err)
@@ -211,9 +212,14 @@ func (w *workload) inputs(now time.Time) []trimtab.Input {
 		}
 		in = append(in, a)
 	}
-	for _, q := range []trimtab.Quantity{trimtab.Usage, trimtab.Throttled, trimtab.Latency, trimtab.Proxy} {
+	for _, q := range []trimtab.Quantity{trimtab.Usage, trimtab.Throttled, trimtab.Waited, trimtab.Queued, trimtab.Latency, trimtab.Proxy} {
 		s, m := w.samples[q], w.missing[q]
+		if q == trimtab.Waited || q == trimtab.Queued { // it is told while it may wait alone
+			s, m = w.newest(s), w.newest(m)
+		}
 		switch {
+		case m != nil && (q == trimtab.Waited || q == trimtab.Queued) && s == nil:
+			in = append(in, trimtab.Input{Name: string(q), Age: age(now, m.Time), Source: m.Source, Missing: m.Missing})
 		case m != nil && m.Host != "" && (s == nil || m.Time.After(s.Time)):
 			in = append(in, trimtab.Input{Name: string(q), Age: age(now, m.Time), Source: m.Source, Missing: m.Missing})
 		case s != nil:
@@ -227,6 +233,14 @@ func (w *workload) inputs(now time.Time) []trimtab.Input {
 		in = append(in, trimtab.Input{Name: "report", Age: age(now, r.At), Missing: "not learnt from: " + r.Aside})
 	}
 	return in
+}
+
+// newest returns a sample unless the use of a later time is known; nil: it is, or there is none.
+func (w *workload) newest(s *trimtab.Sample) *trimtab.Sample {
+	if u := w.samples[trimtab.Usage]; s == nil || u != nil && s.Time.Before(u.Time) {
+		return nil
+	}
+	return s
 }
 
 func (w *workload) input(now time.Time, name string, v *float64, at time.Time, source, from string) trimtab.Input {

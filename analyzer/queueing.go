@@ -35,8 +35,8 @@ const (
 type queueing struct {
 	model *queue.Model // nil: it is not seen as a queue
 	used  []used       // in order of time
-	// throttled came before the use in its window.
-	throttled trimtab.Sample
+	// early came before the use in its window, by what it is of.
+	early [kinds]trimtab.Sample
 	// open are stretches whose cost is not yet counted; until is the end of the
 	// last one.
 	open  []stretch
@@ -54,13 +54,6 @@ type queueing struct {
 	// course is that of the load while nothing waits, up to the latest report, and
 	// lately with what the use tells since.
 	course, lately course
-}
-
-// used is the mean use over a window that ends at to, and the share of the
-// quota's periods in it that were throttled.
-type used struct {
-	from, to         time.Time
-	cores, throttled float64
 }
 
 // stretch is a time in which so many requests were answered.
@@ -92,86 +85,6 @@ func (w *workload) headroom() float64 {
 		return 0
 	}
 	return 1 / w.queueing.latency
-}
-
-// take enters a window of use, or what of it was throttled.
-func (q *queueing) take(s *trimtab.Sample) {
-	if q.model == nil || !(s.Window > 0) {
-		return
-	}
-	i, found := slices.BinarySearchFunc(q.used, s.Time, func(u used, t time.Time) int { return u.to.Compare(t) })
-	if s.Quantity == trimtab.Throttled {
-		if found {
-			q.used[i].throttled = s.Value
-		} else {
-			q.throttled = *s
-		}
-		return
-	}
-	if found {
-		q.used[i].cores = math.Max(q.used[i].cores, s.Value)
-		return
-	}
-	u := used{s.Time.Add(-s.Window.Duration()), s.Time, s.Value, 0}
-	if q.throttled.Time.Equal(s.Time) {
-		u.throttled = q.throttled.Value
-	}
-	q.used = slices.Insert(q.used, i, u)
-	if len(q.used) > maxUsed {
-		q.used = slices.Delete(q.used, 0, 1)
-	}
-}
-
-// use returns the mean use over [from, to); false when too little of it was
-// measured.
-func (q *queueing) use(from, to time.Time) (cores float64, ok bool) {
-	sum, measured := 0.0, 0.0
-	for _, u := range q.used {
-		begin, end := u.from, u.to
-		if begin.Before(from) {
-			begin = from
-		}
-		if end.After(to) {
-			end = to
-		}
-		if d := end.Sub(begin).Seconds(); d > 0 {
-			sum, measured = sum+d*u.cores, measured+d
-		}
-	}
-	if whole := to.Sub(from).Seconds(); !(measured >= covered*whole) || measured == 0 {
-		return 0, false
-	}
-	return sum / measured, true
-}
-
-// contended is the share of the periods in [from, to) in which a quota was used up, its own
-// or that of a group above, as far as it was measured.
-func (q *queueing) contended(from, to time.Time) float64 {
-	sum, measured := 0.0, 0.0
-	for _, u := range q.used {
-		if d := min(u.to.Sub(from), to.Sub(u.from), u.to.Sub(u.from)).Seconds(); d > 0 {
-			sum, measured = sum+d*u.throttled, measured+d
-		}
-	}
-	if measured == 0 {
-		return 0
-	}
-	return sum / measured
-}
-
-// uneven reports whether the use in [from, to) was not all alike: the mean of a
-// quarter of that time is half as much again as that of another.
-func (q *queueing) uneven(from, to time.Time) bool {
-	if q.model == nil {
-		return false
-	}
-	least, most, quarter := math.Inf(1), 0.0, to.Sub(from)/4
-	for k := range time.Duration(4) {
-		if cores, ok := q.use(from.Add(k*quarter), from.Add((k+1)*quarter)); ok {
-			least, most = math.Min(least, cores), math.Max(most, cores)
-		}
-	}
-	return most > 1.5*least
 }
 
 // full reports whether the workload used nearly all that it had in some part of

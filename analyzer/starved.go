@@ -12,16 +12,30 @@ import (
 // What the kernel tells of a workload counts where its requests tell nothing, or less than all:
 // the wait before a span begins, in an accept queue or an event loop, is in nobody's span, and a
 // service that answers nothing any more sends none. It is starved while it uses all that it has
-// and is stopped in nearly all periods of its limit, and idle where nobody asks anything of it:
+// and waits, and idle where nobody asks anything of it:
 //
-//	starved    throttled >= 0.9 and use >= 0.9 of what it has, for 3 s and longer
+//	waits      throttled >= 0.9, or waited >= 4 use and waited >= load · latency,
+//	           or queued >= 5, and throttled >= 0.5 or waited >= use
+//	starved    use >= 0.9 of what it has and it waits, for 3 s and longer; until it did not for
+//	           3 s, or surely does not: throttled < 0.1, and nothing else tells of a wait
 //	idle       load is measured as 0, and use <= 0.02 cores over the last minute
+//
+// where waited is for how many seconds of each second its threads waited for a CPU, all together,
+// and queued how many connections wait to be accepted. A CPU that is used at 0.9 makes a thread
+// wait for several times as long as it runs, and that may be in time: so all requests together must
+// have waited longer than the latency of the SLO. Connections also wait for a service that has all
+// the CPU time that it can use, with one thread: they count where something kept it from a CPU.
 
 const (
-	// stoppedNearly is the share of the periods of a limit that are nearly all.
-	stoppedNearly = 0.9
-	// starvedLeast is the least time in which a workload is starved, maxStarved the longest
-	// that is counted: a few windows of use, and more than anybody waits.
+	// stoppedNearly is the share of the periods of a limit that are nearly all, stoppedOften half,
+	// stoppedSeldom next to none.
+	stoppedNearly, stoppedOften, stoppedSeldom = 0.9, 0.5, 0.1
+	// fewQueued are more connections than wait by chance while a service looks elsewhere, and
+	// waitsLonger is how much longer than they run threads wait that are kept from a CPU.
+	fewQueued, waitsLonger = 5, 4
+	// starvedLeast is the least time in which a workload is starved, and after which it is no
+	// more; maxStarved the longest that is counted: a few windows of use, and more than anybody
+	// waits.
 	starvedLeast, maxStarved = 3 * time.Second, 10 * time.Minute
 	// idleFor is how long a workload has been idle at least, with at most idleCores: what a
 	// runtime uses that waits.
@@ -38,19 +52,56 @@ const (
 	ByIdleness   = "no load"
 )
 
+// waits reports whether work waited in a window, whatever the workload has.
+func (w *workload) waits(u *used) bool {
+	return u.throttled >= stoppedNearly || w.kept(u) ||
+		u.queued >= fewQueued && (u.throttled >= stoppedOften || u.waited > 0 && u.waited >= u.cores)
+}
+
+// kept reports whether threads waited for a CPU in a window for much longer than they ran, and for
+// longer than all requests that come may take.
+func (w *workload) kept(u *used) bool {
+	requests := 0.0
+	if l := w.last.Load; l != nil {
+		requests = *l
+	}
+	return u.waited > 0 && u.waited >= waitsLonger*u.cores && u.waited >= requests*w.SLO.Latency.Seconds()
+}
+
+// starving reports whether the workload used all that it has in a window, and waited; had is what
+// it had.
+func (w *workload) starving(u *used) (had float64, yes bool) {
+	if !w.waits(u) {
+		return 0, false
+	}
+	f := w.during(u.from, u.to, 0)
+	return f.Mean, f.Known && !f.Amount.Unlimited && u.cores >= 0.9*f.Mean
+}
+
 // starved is for how long the workload has been starved, up to the newest sample, and what it
 // had in that; 0: it is not.
 func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
-	q := &w.queueing
-	n := len(q.used)
-	if n == 0 || now.Sub(q.used[n-1].to) > w.staleAfter(trimtab.Usage) {
+	all := w.queueing.used
+	n := len(all)
+	if n == 0 || now.Sub(all[n-1].to) > w.staleAfter(trimtab.Usage) {
 		return 0, 0
 	}
-	for k := n - 1; k >= 0 && q.used[k].throttled >= stoppedNearly && w.stopped(q.used[k]); k-- {
-		long += q.used[k].to.Sub(q.used[k].from)
-		had = math.Max(had, w.during(q.used[k].from, q.used[k].to, 0).Mean)
+	// row is how long it starved without a break, in the order from the newest window back.
+	var row, rest time.Duration
+	begun := false
+	for k := n - 1; k >= 0; k-- {
+		u := &all[k]
+		length := u.to.Sub(u.from)
+		if amount, yes := w.starving(u); yes {
+			long, row, rest, had = long+length, row+length, 0, math.Max(had, amount)
+			begun = begun || row >= starvedLeast
+			continue
+		}
+		if rest, row = rest+length, 0; rest >= starvedLeast || u.throttled < stoppedSeldom && !w.waits(u) {
+			break
+		}
 	}
-	if long < starvedLeast {
+	if !begun {
 		return 0, 0
 	}
 	return min(long, maxStarved), had
@@ -117,5 +168,33 @@ func (w *workload) starves(e *trimtab.Estimate, now time.Time) {
 	}
 	hold := *e.Hold
 	hold.Text += fmt.Sprintf("; it uses all of its %.3g cores and waits", had)
+	if wait := e.Waits(); wait != "" {
+		hold.Text += ": " + wait
+	}
 	e.Hold = &hold
+}
+
+// noteWaits says of a workload that does not starve what waits all the same, and whether others
+// keep it from what it has.
+func (w *workload) noteWaits(e *trimtab.Estimate) {
+	if e.Starved > 0 || len(e.Notes) >= trimtab.MaxNotes {
+		return
+	}
+	all := w.queueing.used
+	var long time.Duration
+	for k := len(all) - 1; k >= 0 && long < starvedLeast && all[k].throttled < stoppedSeldom && w.kept(&all[k]); k-- {
+		long += all[k].to.Sub(all[k].from)
+	}
+	if long >= starvedLeast {
+		u := &all[len(all)-1]
+		text := fmt.Sprintf("it waits for a CPU and gets %.3g cores, and no limit stops it: others of this host take the rest", u.cores)
+		if f := w.during(u.from, u.to, 0); f.Known && !f.Amount.Unlimited {
+			text = fmt.Sprintf("it waits for a CPU and gets %.3g of its %.3g cores, and no limit stops it: others of this host take the rest", u.cores, f.Mean)
+		}
+		e.Notes = append(e.Notes, text)
+		return
+	}
+	if wait := e.Waits(); wait != "" && len(all) > 0 && all[len(all)-1].queued >= fewQueued {
+		e.Notes = append(e.Notes, wait)
+	}
 }

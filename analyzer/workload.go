@@ -191,7 +191,7 @@ func (w *workload) takeWhole(s *trimtab.Sample, c *counts) {
 	if newer(s, w.samples[s.Quantity]) {
 		w.samples[s.Quantity] = s
 	}
-	if s.Quantity == trimtab.Usage || s.Quantity == trimtab.Throttled {
+	if s.Quantity == trimtab.Usage || kind(s.Quantity) >= 0 {
 		w.queueing.take(s)
 	}
 	report := s.Quantity == trimtab.Performance && w.PerformanceFrom == FromPrometheus ||

@@ -42,6 +42,7 @@ func workload() *board {
 		{`sum by (workload) (rate(trimtab_fast_lent_core_seconds_total{@1}[$__rate_interval]))`, "lent"},
 		{`sum by (workload) (rate(trimtab_fast_stalled_seconds_total{@1}[$__rate_interval]))`, "stalled"},
 	}, from0)
+	whatWaits(g)
 	fastLoop(g)
 	g.graph(12, "Allocation by host", "What its instances on each host have together; on more than 64 hosts, the sum over all.", "short",
 		[]query{{`max by (host, resource) (trimtab_workload_allocation{@1})`, "{{host}} {{resource}}"}}, from0, stairs)
@@ -69,6 +70,14 @@ func workload() *board {
 		decisions("Recommendations", "recommend", "blue", false),
 	}
 	return b
+}
+
+// whatWaits is what the kernel sees waiting.
+func whatWaits(g *grid) {
+	g.graph(12, "What waits", "Connections that wait to be accepted, and for how many seconds of each second its threads waited for a CPU, all together. Read while the workload is near its limit, stopped by it, or the host is full.", "short", []query{
+		{`max by (workload) (trimtab_workload_accept_queue{@1})`, "connections to be accepted"},
+		{`max by (workload) (trimtab_workload_cpu_wait_ratio{@1})`, "threads waiting for a CPU"},
+	}, from0)
 }
 
 // fastLoop is what the fast loops of hosts do, over all workloads.

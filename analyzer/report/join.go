@@ -19,6 +19,7 @@ import (
 //	performance, proxy    Σ n_i v_i / Σ n_i       by requests n_i, else by load
 //	allocation            min v_i / f_i           as from holdings
 //	throttled             max v_i                 of the same times as the usage
+//	waited, queued        Σ v_i                   of the same times, of those that may wait
 //
 // Throttled tells whether the limit stopped the workload, which it does when it stops
 // the instance that binds; that the others work to their limits beside it, the sum of
@@ -114,7 +115,7 @@ func (j *Join) Tick(now time.Time, h *History, stale func(trimtab.Quantity) time
 	}
 	maps.DeleteFunc(j.loads, func(id instanceID, _ *meanLoad) bool { return !j.mayTell(id) })
 	slices.SortFunc(j.pending, func(a, b *trimtab.Sample) int {
-		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Quantity, b.Quantity), idOf(a).compare(idOf(b)), cmp.Compare(a.Missing, b.Missing),
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(order(a.Quantity), order(b.Quantity)), idOf(a).compare(idOf(b)), cmp.Compare(a.Missing, b.Missing),
 			cmp.Compare(a.Source, b.Source), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Requests, b.Requests))
 	})
 	for _, s := range j.pending {
@@ -124,6 +125,14 @@ func (j *Join) Tick(now time.Time, h *History, stale func(trimtab.Quantity) time
 	}
 	clear(j.pending)
 	j.pending = j.pending[:0]
+}
+
+// order is that in which samples of one time are taken: the usage after what is joined with it.
+func order(q trimtab.Quantity) string {
+	if q == trimtab.Usage {
+		return "~"
+	}
+	return string(q)
 }
 
 // look finds the instances that are there.
@@ -210,7 +219,7 @@ func (j *Join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
 	if s.Quantity == trimtab.Load {
 		weigh(j.loads, id, s.Time, s.Value)
 	}
-	if s.Quantity != trimtab.Throttled && v.fresh >= j.readable+v.extra {
+	if !slices.Contains(besideUsage(), s.Quantity) && v.fresh >= j.readable+v.extra {
 		j.give(s.Quantity, v, give)
 	}
 }
@@ -220,7 +229,7 @@ func (j *Join) quantity(s *trimtab.Sample) *joined {
 	if v := j.of[s.Quantity]; v != nil {
 		return v
 	}
-	if s.Quantity != trimtab.Throttled && !slices.Contains(summed(), s.Quantity) {
+	if !slices.Contains(besideUsage(), s.Quantity) && !slices.Contains(summed(), s.Quantity) {
 		return nil
 	}
 	if j.of == nil {
@@ -237,6 +246,11 @@ func (j *Join) quantity(s *trimtab.Sample) *joined {
 // summed are the quantities that are joined by themselves.
 func summed() []trimtab.Quantity {
 	return []trimtab.Quantity{trimtab.Load, trimtab.Usage, trimtab.Performance, trimtab.Proxy, trimtab.Latency, trimtab.Allocation}
+}
+
+// besideUsage are those that are joined with the usage of the same times.
+func besideUsage() []trimtab.Quantity {
+	return []trimtab.Quantity{trimtab.Throttled, trimtab.Waited, trimtab.Queued}
 }
 
 // weigh enters a load of an instance.
@@ -266,19 +280,37 @@ func (j *Join) give(q trimtab.Quantity, v *joined, give func(*trimtab.Sample)) {
 		return // the sum is beyond all numbers
 	}
 	give(whole)
-	throttled := j.of[trimtab.Throttled]
-	if q != trimtab.Usage || throttled == nil {
+	if q != trimtab.Usage {
 		return
 	}
-	var most *trimtab.Sample
-	for _, s := range parts {
-		if t := throttled.told[idOf(s)]; t != nil && t.sample != nil && t.sample.Time.Equal(s.Time) && (most == nil || t.sample.Value > most.Value) {
-			most = t.sample
+	for _, q := range besideUsage() {
+		if with := j.beside(q, parts); with != nil {
+			with.Time, with.Window = whole.Time, whole.Window
+			give(with)
 		}
 	}
-	if most != nil {
-		give(&trimtab.Sample{Workload: most.Workload, Quantity: trimtab.Throttled, Source: most.Source, Time: whole.Time, Window: whole.Window, Value: most.Value})
+}
+
+// beside makes a sample of a quantity of those that were told of at the times of the usage;
+// nil: none was.
+func (j *Join) beside(q trimtab.Quantity, usage []*trimtab.Sample) (out *trimtab.Sample) {
+	v := j.of[q]
+	if v == nil {
+		return nil
 	}
+	for _, s := range usage {
+		t := v.told[idOf(s)]
+		switch {
+		case t == nil || t.sample == nil || !t.sample.Time.Equal(s.Time):
+		case out == nil:
+			out = &trimtab.Sample{Workload: s.Workload, Quantity: q, Source: t.sample.Source, Value: t.sample.Value}
+		case q == trimtab.Throttled:
+			out.Value = max(out.Value, t.sample.Value)
+		default:
+			out.Value = min(out.Value+t.sample.Value, math.MaxFloat64)
+		}
+	}
+	return out
 }
 
 // sum makes one sample of one or more, in order of instance.

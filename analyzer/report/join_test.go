@@ -118,6 +118,15 @@ func TestThrottledIsThatOfTheInstanceThatIsStoppedMostInTheSameTime(t *testing.T
 	}
 }
 
+func TestWhatWaitsIsTheSumOverTheInstancesThatMayWait(t *testing.T) {
+	j, h := &Join{}, three(t)
+	got := joining(j, h, 1000, of(h1, trimtab.Usage, 900, 1), of(h2a, trimtab.Usage, 900, 1), of(h2b, trimtab.Usage, 900, 1),
+		of(h1, trimtab.Waited, 900, 2), of(h2b, trimtab.Waited, 900, 3), of(h1, trimtab.Queued, 900, 7), of(h2a, trimtab.Queued, 800, 9))
+	if len(got) != 3 || got[1].Quantity != trimtab.Waited || got[1].Value != 5 || got[2].Quantity != trimtab.Queued || got[2].Value != 7 || !got[2].Time.Equal(got[0].Time) {
+		t.Errorf("%+v, want 5 s that threads waited, and 7 connections: those of another time are left out", got)
+	}
+}
+
 func TestAnInstanceThatStopsTellingIsNamedAndNoSumIsTooLow(t *testing.T) {
 	j, h := &Join{}, three(t)
 	joining(j, h, 1000, of(h1, trimtab.Usage, 900, 1), of(h2a, trimtab.Usage, 900, 1), of(h2b, trimtab.Usage, 900, 1))

@@ -194,7 +194,8 @@ func TestSamplesOfAPatternNameHostAndInstanceAndFollowWhatComesAndGoes(t *testin
 	of := func(instance string, fits func(s *trimtab.Sample) bool) {
 		t.Helper()
 		o.until(t, func(s *trimtab.Sample) bool {
-			if s.Workload != "w" || s.Host != "h1" || s.Source != cgroup.Source {
+			waits := s.Quantity == trimtab.Waited || s.Quantity == trimtab.Queued // while this host is full
+			if s.Workload != "w" || s.Host != "h1" || s.Source != cgroup.Source && !waits {
 				t.Fatalf("%+v", s)
 			}
 			return s.Instance == instance && s.Quantity == trimtab.Usage && fits(s)
@@ -404,7 +405,7 @@ func TestOfGroupsThatCameAndWentNothingIsOpen(t *testing.T) {
 	}
 	o.until(t, func(s *trimtab.Sample) bool { return s.Instance == "9" && s.Missing == "absent" })
 	round()
-	if after := open(); after > before {
+	if after := open(); after > before+2 { // lists of threads and processes, once the host is full
 		t.Errorf("%d descriptors are open, %d with 30 groups more, %d before", after, most, before)
 	}
 }

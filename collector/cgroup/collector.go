@@ -63,6 +63,8 @@ type group struct {
 	failing string
 	// seen is the round in which it was found last.
 	seen uint64
+	// threads is what was read of its threads last; nil: it did not wait.
+	threads *threads
 }
 
 // Collector reads groups.
@@ -79,6 +81,8 @@ type Collector struct {
 	rounds  uint64
 	// above is what was read of groups above in this round.
 	above map[string]Reading
+	// waiter reads what waits.
+	waiter waiter
 }
 
 // Open opens the hierarchy. A group that is not there is no error: it may come.
@@ -152,7 +156,9 @@ func (c *Collector) Run(ctx context.Context) error {
 func (c *Collector) round(ctx context.Context) {
 	c.rounds++
 	clear(c.above)
-	for i := range c.config.Targets {
+	c.waiter.begin()
+	for k := range c.config.Targets {
+		i := (k + c.waiter.first) % len(c.config.Targets)
 		t := &c.config.Targets[i]
 		if t.several() {
 			c.find(ctx, i)
@@ -165,7 +171,8 @@ func (c *Collector) round(ctx context.Context) {
 				c.bounded(&after, g.Path)
 			}
 			c.note(t, g, err)
-			c.tell(ctx, t, g, &after, err)
+			samples := Samples(t.Workload, time.Now().Round(0).UTC(), g.before, &after, err)
+			c.tell(ctx, t, g, append(c.wait(i, g, samples), samples...))
 			g.before = &after
 			if err != nil {
 				g.before = nil
@@ -233,7 +240,7 @@ func (c *Collector) find(ctx context.Context, i int) {
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		if g := groups[name]; g.seen != c.rounds {
 			c.note(t, g, os.ErrNotExist)
-			c.tell(ctx, t, g, nil, os.ErrNotExist)
+			c.tell(ctx, t, g, Samples(t.Workload, time.Now().Round(0).UTC(), g.before, nil, os.ErrNotExist))
 			delete(groups, name)
 			c.root.Forget(g.Path)
 			c.usage.Forget(g.Path)
@@ -242,8 +249,8 @@ func (c *Collector) find(ctx context.Context, i int) {
 }
 
 // tell publishes what was read of a group.
-func (c *Collector) tell(ctx context.Context, t *Target, g *group, after *Reading, err error) {
-	for _, s := range Samples(t.Workload, time.Now().Round(0).UTC(), g.before, after, err) {
+func (c *Collector) tell(ctx context.Context, t *Target, g *group, samples []*trimtab.Sample) {
+	for _, s := range samples {
 		s.Host, s.Instance = t.Host, g.Name
 		c.publish(ctx, s)
 	}

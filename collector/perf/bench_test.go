@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/waits"
 )
 
 // nowhere drops what it gets.
@@ -132,14 +133,14 @@ func usedBy(b *testing.B, pid int) (sum time.Duration) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := threadReader{proc: dir}
+	r := waits.Threads{Proc: dir}
 	for _, e := range all {
 		tid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
-		if v, ok := r.one(tid); ok {
-			sum += time.Duration(v.ran)
+		if v, ok := r.One(tid); ok {
+			sum += time.Duration(v.Ran)
 		}
 	}
 	return sum

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/waits"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
 )
@@ -75,10 +76,13 @@ type place struct {
 	id       uint64
 }
 
+// maxAllThreads is how many threads of all groups are read in a round.
+const maxAllThreads = 10_000
+
 // seen is what is known of a place.
 type seen struct {
 	path    string
-	threads map[int]thread
+	threads map[int]waits.Thread
 	at      time.Duration
 }
 
@@ -204,7 +208,7 @@ func (c *Collector) round(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	threads := &threadReader{proc: c.proc, left: maxAllThreads}
+	threads := &waits.Threads{Proc: c.proc, Left: maxAllThreads}
 	for _, p := range places {
 		waits, window := c.waits(threads, p, now[p])
 		i := intervals[p]
@@ -274,15 +278,15 @@ func (c *Collector) groupOf(p place, path string) (group, string) {
 }
 
 // waits reads the threads of a place.
-func (c *Collector) waits(threads *threadReader, p place, now *seen) (value, time.Duration) {
+func (c *Collector) waits(threads *waits.Threads, p place, now *seen) (value, time.Duration) {
 	if p.target < 0 {
 		return value{missing: notCounted}, 0
 	}
 	var err error
 	now.at = hostfs.BootTime()
-	now.threads, err = threads.read(c.root, now.path)
+	now.threads, err = threads.Read(c.root, now.path)
 	switch {
-	case errors.Is(err, errTooMany), errors.Is(err, trimtab.ErrRefused):
+	case errors.Is(err, waits.ErrTooMany), errors.Is(err, trimtab.ErrRefused):
 		return value{missing: tooMany}, 0
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENODEV):
 		return value{missing: absent}, 0
@@ -307,7 +311,7 @@ func outside(i interval, before, now *seen) bool {
 	if before == nil || i.Software.Missing != "" || len(i.Software.Counts) <= taskClock {
 		return false
 	}
-	ran, _ := waiting(before.threads, now.threads)
+	ran, _ := waits.Between(before.threads, now.threads)
 	return ran > 2*i.Software.Counts[taskClock]+float64(slack)
 }
 

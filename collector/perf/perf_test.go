@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/waits"
 )
 
 // The hardware part runs on readings that are made up in the form of perf_event_open(2):
@@ -180,8 +178,8 @@ func TestAMessageOfAnyLengthIsReadOrRefused(t *testing.T) {
 }
 
 func TestRunDelayIsTheShareOfWaitingOfThreadsThatStayed(t *testing.T) {
-	before := map[int]thread{1: {100, 10}, 2: {100, 10}, 3: {1000, 1000}, 4: {1, 1}}
-	after := map[int]thread{1: {400, 110}, 2: {100, 10}, 3: {5, 5}, 5: {1e9, 1e9}}
+	before := map[int]waits.Thread{1: {100, 10}, 2: {100, 10}, 3: {1000, 1000}, 4: {1, 1}}
+	after := map[int]waits.Thread{1: {400, 110}, 2: {100, 10}, 3: {5, 5}, 5: {1e9, 1e9}}
 	if got := delay(before, after); got != (value{v: 0.25}) {
 		t.Errorf("%+v", got)
 	}
@@ -190,32 +188,6 @@ func TestRunDelayIsTheShareOfWaitingOfThreadsThatStayed(t *testing.T) {
 	}
 	if got := delay(after, after); got.missing != Idle {
 		t.Errorf("nothing ran: %+v", got)
-	}
-}
-
-func TestThreadsOfAGroupAndThoseBeneathItAreRead(t *testing.T) {
-	root, proc := t.TempDir(), t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(filepath.Join(root, "a/cgroup.threads"), "1\n2\n99\nx\n")
-	write(filepath.Join(root, "a/b/cgroup.threads"), "3\n")
-	for tid := 1; tid <= 3; tid++ {
-		write(filepath.Join(proc, fmt.Sprint(tid), "schedstat"), fmt.Sprintf("%d %d 7\n", 10*tid, tid))
-	}
-	r := openRoot(t, root)
-	got, err := (&threadReader{proc: proc, left: 10}).read(r, "a")
-	if diff := cmp.Diff(map[int]thread{1: {10, 1}, 2: {20, 2}, 3: {30, 3}}, got, cmp.AllowUnexported(thread{})); err != nil || diff != "" {
-		t.Errorf("%v: %s", err, diff)
-	}
-	if _, err := (&threadReader{proc: proc, left: 3}).read(r, "a"); !errors.Is(err, errTooMany) {
-		t.Errorf("more than may be read: %v", err)
-	}
-	if _, err := (&threadReader{proc: proc, left: 3}).read(r, "gone"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("gone: %v", err)
 	}
 }
 
@@ -234,14 +206,11 @@ func FuzzParseReadingIsTotal(f *testing.F) {
 	})
 }
 
-func FuzzParseThreadAndCPUsAreTotal(f *testing.F) {
-	for _, s := range []string{"744035 119897 3\n", "1 2", "-1 2 3", "0-3,7", "0", "3-1", "0-99999999", "18446744073709551615 1 1"} {
+func FuzzParseCPUsIsTotal(f *testing.F) {
+	for _, s := range []string{"0-3,7", "0", "3-1", "0-99999999"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if v, err := parseThread(text); err == nil && (v.ran > math.MaxInt64 || v.waited > math.MaxInt64) {
-			t.Errorf("%q: %+v", text, v)
-		}
 		if all, err := parseCPUs(text); err == nil && (len(all) == 0 || len(all) > maxCPUs) {
 			t.Errorf("%q: %d CPUs", text, len(all))
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/waits"
 )
 
 // Source is the source of the samples of counters, SourceDelay of those of run queues.
@@ -92,11 +93,11 @@ func ratio(i interval, event int, times float64) value {
 }
 
 // delay is the share of the time that threads could have run in which they waited.
-func delay(before, after map[int]thread) value {
+func delay(before, after map[int]waits.Thread) value {
 	if before == nil {
 		return value{missing: first}
 	}
-	ran, waited := waiting(before, after)
+	ran, waited := waits.Between(before, after)
 	if ran+waited <= 0 {
 		return value{missing: Idle}
 	}

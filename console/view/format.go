@@ -195,6 +195,10 @@ func Quantity(in trimtab.Input, resource string, share bool) string {
 		return Performance(&in.Value, share)
 	case "throttled":
 		return Percent(in.Value) + " of periods"
+	case string(trimtab.Queued):
+		return Number(in.Value) + " connections to be accepted"
+	case string(trimtab.Waited):
+		return Number(in.Value) + " s of its threads in each second"
 	case string(trimtab.RunDelay):
 		return Percent(in.Value) + " of the time that threads could run"
 	case "allocation", "usage":

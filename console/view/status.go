@@ -373,7 +373,11 @@ func starvedText(e *trimtab.Estimate) string {
 	if e.Hold != nil {
 		return e.Hold.Text
 	}
-	return "it uses all that it has and waits, and what is measured of its requests does not tell what waits"
+	text := "it uses all that it has and waits, and what is measured of its requests does not tell what waits"
+	if wait := e.Waits(); wait != "" {
+		text += ": " + wait
+	}
+	return text
 }
 
 // silentSince reports whether the analyzer said nothing of a workload for so long that its

@@ -259,6 +259,14 @@ func (e *Exporter) measured(v *trimtab.Estimate, utility *float64) {
 	e.set("trimtab_workload_load_upper", upper, v.Workload)
 	e.set("trimtab_workload_performance", v.Performance, v.Workload)
 	e.set("trimtab_workload_utility", utility, v.Workload)
+	for name, q := range map[string]trimtab.Quantity{"trimtab_workload_accept_queue": trimtab.Queued, "trimtab_workload_cpu_wait_ratio": trimtab.Waited} {
+		i := slices.IndexFunc(v.Inputs, func(in trimtab.Input) bool { return in.Name == string(q) && in.Missing == "" })
+		var waits *float64
+		if i >= 0 {
+			waits = &v.Inputs[i].Value
+		}
+		e.set(name, waits, v.Workload)
+	}
 	for name, percentile := range map[string]string{"p50": "50", "p95": "95", "p99": "99"} {
 		var latency *float64
 		if l, ok := v.Latency[name]; ok {

@@ -56,6 +56,8 @@ func exporterRows() []Row {
 		{Name: "trimtab_workload_demand", Type: Gauge, Labels: w, Help: "Least allocation that meets the SLO, in the unit of the resource"},
 		{Name: "trimtab_workload_reports", Type: Gauge, Labels: w, Help: "Observations that its model holds"},
 		{Name: "trimtab_workload_held", Type: Gauge, Labels: w, Help: "1 while its input is missing or stale, so that it is not lowered"},
+		{Name: "trimtab_workload_accept_queue", Type: Gauge, Labels: w, Help: "Connections that wait to be accepted by the workload, all instances together (/proc/PID/net/tcp); absent while it is not near its limit and does not wait"},
+		{Name: "trimtab_workload_cpu_wait_ratio", Type: Gauge, Labels: w, Help: "Seconds of each second for which the workload's threads waited for a CPU, all together (schedstat); absent while it is not near its limit and does not wait"},
 		{Name: "trimtab_workload_estimate_timestamp_seconds", Type: Gauge, Labels: w, Help: "Unix time in seconds of its newest estimate"},
 		{Name: "trimtab_pool_capacity", Type: Gauge, Labels: []string{"pool"}, Help: "What the pool shares, in the unit of its resource"},
 		{Name: "trimtab_pool_further_capacity", Type: Gauge, Labels: []string{"pool", "resource"}, Help: "What the pool shares of a resource beside its first, in the unit of that resource"},

@@ -24,7 +24,7 @@ func (d *decision) choose() {
 	case stuck != nil:
 		d.bar(stuck)
 		d.elect()
-	case d.Now.Sub(d.state.ChoseAt) >= dwell && d.Now.Sub(d.state.AskedAt) >= dwell, d.proven():
+	case d.Now.Sub(d.state.ChoseAt) >= Dwell && d.Now.Sub(d.state.AskedAt) >= Dwell, d.proven():
 		d.elect()
 	case d.state.Capping && d.recaps():
 		d.divide()
@@ -97,10 +97,10 @@ func (d *decision) works(m *Member) bool {
 // bar keeps one that could not be served from being chosen again for some time, and, where it
 // was not alone, all who want as much: what was left for it is not enough for them either.
 func (d *decision) bar(out *Member) {
-	out.Turn.Barred = d.Now.Add(barred)
+	out.Turn.Barred = d.Now.Add(Barred)
 	for i := range d.Members {
 		if m := &d.Members[i]; out.Turn.Rank > 1 && m.Turn.Rank == 0 && m.wants(d.Unit) > similar*out.wants(d.Unit) {
-			m.Turn.Barred = d.Now.Add(barred)
+			m.Turn.Barred = d.Now.Add(Barred)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func (d *decision) divide() {
 	share, rest := make([]int, len(d.Members)), d.Units
 	for i := range d.Members {
 		m := &d.Members[i]
-		share[i] = max(m.Min, 1, int(math.Max(crumb*m.Entitled, m.Guaranteed)/d.Unit))
+		share[i] = max(m.Min, 1, int(math.Max(Crumb*m.Entitled, m.Guaranteed)/d.Unit))
 		switch {
 		case len(served) == 0: // nobody can be: all are as if there were nothing to decide
 			share[i] = min(max(int(m.Entitled/d.Unit), m.Min, 1), m.Max)

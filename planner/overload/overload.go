@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// crumb is the part of its entitlement that a workload keeps which is not served: enough
+	// Crumb is the part of its entitlement that a workload keeps which is not served: enough
 	// for its probes.
-	crumb = 0.01
+	Crumb = 0.01
 	// full and fuller are the parts of the pool that those who are served may want when one
 	// more is to be, and before one is given up: while long queues are worked off, what is
 	// wanted is known to about 15%.
@@ -19,19 +19,19 @@ const (
 	// first is the part of what is left that the next in turn has, and turns how many turns
 	// there are at most: a share has no more than so many steps of that size.
 	first, turns = 0.75, 4
-	// sets is for how long needs must not fit before somebody is given up, or for a quarter of the
+	// Sets is for how long needs must not fit before somebody is given up, or for a quarter of the
 	// time that reports cover.
-	sets = 2 * time.Second
-	// dwell is how long a choice stands at least while the overload lasts: as long as it takes
+	Sets = 2 * time.Second
+	// Dwell is how long a choice stands at least while the overload lasts: as long as it takes
 	// to work off a backlog.
-	dwell = time.Minute
+	Dwell = time.Minute
 	// fails is how long after a choice those who are served may be late before the others get a
 	// limit: their first reports tell of the queue that they had. Where far times what the pool
 	// has is wanted, they have it at once.
 	fails, far = 10 * time.Second, 1.3
 	// proves is how long the first in turn has to show that it can use its share, the second
-	// twice as long, and barred for how long one that cannot is not served.
-	proves, barred = time.Minute, 10 * time.Minute
+	// twice as long, and Barred for how long one that cannot is not served.
+	proves, Barred = time.Minute, 10 * time.Minute
 	// similar is the part of what one wants that could not be served from which another is
 	// taken to want as much.
 	similar = 0.8
@@ -147,7 +147,7 @@ func (d *decision) verdict() Verdict {
 // overloaded reports whether the members want more than the pool has and one misses its SLO. An
 // overload ends when they want less than those may who are served. Both must last.
 func (d *decision) overloaded() bool {
-	wants, now, misses, lasts := 0.0, 0.0, false, sets
+	wants, now, misses, lasts := 0.0, 0.0, false, Sets
 	for i := range d.Members {
 		m := &d.Members[i]
 		if m.Unknown {

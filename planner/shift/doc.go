@@ -13,7 +13,8 @@
 // of the cost n_i of the requests of workload i. Weights alone do not do where the others have
 // CPUs of their own to use up the limit of the host: if requests are still late after weighs,
 // what makes room has a limit, too. It is tried for helps; if requests are late even then, all go
-// back to their entitlements. Where the needs do not fit (t < 1), they have these anyway.
+// back to their entitlements. How long something must last, and stands, is as in package overload.
+// Where the needs do not fit (t < 1), they have these anyway.
 //
 // Source: the linear program is that of package spread; the times are ours, from trials on real
 // services (internal/bench/real, two-hosts).

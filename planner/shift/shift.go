@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/spread"
 )
 
@@ -14,12 +15,6 @@ const (
 	// crowded is the part of what a host has that is wanted there where it is full, roomy the
 	// part below which nobody need make room any more.
 	crowded, roomy = 0.9, 0.8
-	// crumb is the part of its entitlement that an instance keeps whose work is to be elsewhere:
-	// enough for its probes.
-	crumb = 0.01
-	// sets is for how long requests must be late before somebody makes room, dwell how long a
-	// choice stands at least, and barred for how long none is made after one that did not help.
-	sets, dwell, barred = 2 * time.Second, time.Minute, 10 * time.Minute
 	// worth is the least part of its work on a full host that an instance goes on with.
 	worth = 0.5
 	// weighs is for how long weights alone are tried, and helps for how long limits are: as
@@ -140,7 +135,7 @@ func (d *decision) decide() (fits bool) {
 	lasts := func(t time.Duration) bool { return late && d.Now.Sub(d.Since) >= t }
 	switch {
 	case len(d.Shares) == 0:
-		if !lasts(sets) || d.Now.Before(d.Barred) {
+		if !lasts(overload.Sets) || d.Now.Before(d.Barred) {
 			return true
 		}
 		if fits = d.choose(); fits {
@@ -150,13 +145,13 @@ func (d *decision) decide() (fits bool) {
 	case d.roomy(), !d.same():
 		d.Shares = nil
 	case lasts(helps): // they did not help
-		d.Shares, d.Barred = nil, d.Now.Add(barred)
-	case lasts(dwell) && d.Now.Sub(d.ChoseAt) >= dwell:
+		d.Shares, d.Barred = nil, d.Now.Add(overload.Barred)
+	case lasts(overload.Dwell) && d.Now.Sub(d.ChoseAt) >= overload.Dwell:
 		if !d.choose() {
 			d.Shares = nil
 			return false
 		}
-	case !d.Capping && d.Now.Sub(d.ChoseAt) >= weighs && lasts(sets):
+	case !d.Capping && d.Now.Sub(d.ChoseAt) >= weighs && lasts(overload.Sets):
 		d.Capping = true
 	}
 	return true
@@ -263,7 +258,7 @@ func (d *decision) divide(host int, work func(workload int) float64) {
 	least, wants := make([]float64, len(h.Instances)), make([]float64, len(h.Instances))
 	low, sum, all := 0.0, 0.0, 0.0
 	for k, in := range h.Instances {
-		least[k] = math.Max(crumb*in.Entitled, in.Least)
+		least[k] = math.Max(overload.Crumb*in.Entitled, in.Least)
 		wants[k] = math.Max(work(in.Workload)/count[in.Workload], least[k])
 		low, sum, all = low+least[k], sum+wants[k], all+in.Entitled
 	}
@@ -300,7 +295,7 @@ func (d *decision) same() bool {
 	return n == len(d.Shares)
 }
 
-// roomy reports whether nobody needs to make room any more: for dwell each host would have room
+// roomy reports whether nobody needs to make room any more: for [overload.Dwell] each host would have room
 // if every workload's load were spread evenly.
 func (d *decision) roomy() bool {
 	for _, h := range d.Hosts {
@@ -317,5 +312,5 @@ func (d *decision) roomy() bool {
 	if d.Room.IsZero() {
 		d.Room = d.Now
 	}
-	return d.Now.Sub(d.Room) >= dwell
+	return d.Now.Sub(d.Room) >= overload.Dwell
 }

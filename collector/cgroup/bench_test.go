@@ -1,0 +1,92 @@
+package cgroup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// nowhere drops what it gets.
+type nowhere struct{}
+
+func (nowhere) Publish(context.Context, trimtab.Value) error { return nil }
+
+// BenchmarkRound reads 100 groups with a process each once: none of them may wait, and all do.
+func BenchmarkRound(b *testing.B) {
+	root, err := hostfs.CPUHierarchy()
+	if err != nil {
+		b.Skip(err)
+	}
+	var c Config
+	for i := range 100 {
+		name := fmt.Sprintf("trimtab-bench-%d-%d", os.Getpid(), i)
+		sleep := exec.Command("sleep", "1000")
+		if err := sleep.Start(); err != nil {
+			b.Fatal(err)
+		}
+		var dirs []string
+		for _, root := range []string{root, hostfs.Accounting(root)} {
+			if root == "" {
+				continue
+			}
+			dir := filepath.Join(root, name)
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				b.Skip(err)
+			}
+			dirs = append(dirs, dir)
+			if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(fmt.Sprint(sleep.Process.Pid)), 0); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Cleanup(func() {
+			sleep.Process.Kill()
+			sleep.Wait()
+			for _, dir := range dirs {
+				for range 1000 {
+					if os.Remove(dir) == nil {
+						break
+					}
+				}
+			}
+		})
+		c.Targets = append(c.Targets, Target{Workload: fmt.Sprint(i), Path: strings.TrimPrefix(name, "/")})
+	}
+	c.Root, c.Bus = root, nowhere{}
+	for _, full := range []bool{false, true} {
+		b.Run(fmt.Sprintf("all wait: %v", full), func(b *testing.B) {
+			k, err := Open(c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer k.Close()
+			k.round(b.Context())
+			var before, after unix.Rusage
+			_ = unix.Getrusage(unix.RUSAGE_SELF, &before)
+			for b.Loop() {
+				if k.waiter.idle, k.waiter.at = 0, 0; full { // up to now no CPU was ever idle
+					k.waiter.idle, k.waiter.at = idleNow(), 1
+				}
+				k.round(b.Context())
+			}
+			_ = unix.Getrusage(unix.RUSAGE_SELF, &after)
+			used := unix.TimevalToNsec(after.Utime) + unix.TimevalToNsec(after.Stime) - unix.TimevalToNsec(before.Utime) - unix.TimevalToNsec(before.Stime)
+			b.ReportMetric(float64(used)/float64(b.N)/1e6, "cpu-ms/round")
+		})
+	}
+}
+
+// idleNow is what the kernel tells of idle CPUs.
+func idleNow() time.Duration {
+	text, _ := os.ReadFile("/proc/uptime")
+	return idleOf(string(text))
+}

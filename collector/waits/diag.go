@@ -1,0 +1,95 @@
+package waits
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab"
+)
+
+const (
+	// byFamily asks for sockets by family (linux/sock_diag.h), listens is the state of those
+	// that listen (net/tcp_states.h).
+	byFamily, listens = 20, 10
+	// sizeRequest and sizeSocket are the sizes of inet_diag_req_v2 and inet_diag_msg
+	// (linux/inet_diag.h), queueAt and inodeAt where idiag_rqueue and idiag_inode stand in it.
+	sizeRequest, sizeSocket = 56, 72
+	queueAt, inodeAt        = 56, 68
+	// maxAnswers bounds the messages of one answer.
+	maxAnswers = 1000
+)
+
+// listeningHere reads the accept queues of this process's namespace that are not empty, by
+// netlink.
+func listeningHere() (map[uint64]int, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink socket: %w", err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
+		return nil, fmt.Errorf("set time of netlink socket: %w", err)
+	}
+	out, buffer := map[uint64]int{}, make([]byte, 32<<10)
+	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+		if err := ask(fd, family, buffer, out); err != nil && !(family == unix.AF_INET6 && errors.Is(err, unix.ENOENT)) {
+			return nil, fmt.Errorf("ask for sockets that listen: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// ask asks for the sockets of one family.
+func ask(fd int, family byte, buffer []byte, out map[uint64]int) error {
+	request := make([]byte, unix.SizeofNlMsghdr+sizeRequest)
+	binary.NativeEndian.PutUint32(request, uint32(len(request)))
+	binary.NativeEndian.PutUint16(request[4:], byFamily)
+	binary.NativeEndian.PutUint16(request[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
+	request[unix.SizeofNlMsghdr], request[unix.SizeofNlMsghdr+1] = family, unix.IPPROTO_TCP
+	binary.NativeEndian.PutUint32(request[unix.SizeofNlMsghdr+4:], 1<<listens)
+	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	for range maxAnswers {
+		n, _, err := unix.Recvfrom(fd, buffer, 0)
+		if err != nil {
+			return err
+		}
+		if done, err := ParseDiag(buffer[:n], out); done || err != nil {
+			return err
+		}
+	}
+	return ErrTooMany
+}
+
+// ParseDiag reads the accept queues that are not empty out of a part of an answer; done tells
+// that it was the last one.
+func ParseDiag(b []byte, out map[uint64]int) (done bool, err error) {
+	messages, err := syscall.ParseNetlinkMessage(b)
+	if err != nil {
+		return false, fmt.Errorf("read an answer of %d bytes: %w", len(b), err)
+	}
+	for i := range messages {
+		m := &messages[i]
+		switch {
+		case m.Header.Type == unix.NLMSG_DONE:
+			return true, nil
+		case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4:
+			if code := int32(binary.NativeEndian.Uint32(m.Data)); code < 0 {
+				return true, syscall.Errno(-code)
+			}
+			return true, nil
+		case m.Header.Type != byFamily || len(m.Data) < sizeSocket:
+			return false, trimtab.Invalidf("a message of kind %d and %d bytes: want a socket", m.Header.Type, len(m.Data))
+		}
+		queue, inode := binary.NativeEndian.Uint32(m.Data[queueAt:]), binary.NativeEndian.Uint32(m.Data[inodeAt:])
+		if m.Data[1] == listens && queue > 0 && queue < 1<<31 {
+			out[uint64(inode)] = int(queue)
+		}
+	}
+	return false, nil
+}
