@@ -214,20 +214,22 @@ const hardly, mostly = 0.05, 0.5
 // reportShare tells what a workload really had that shares by weight. Where the limit of all
 // was not used up, nothing bound it: what it reached is what its maximum reaches. Where it was
 // most of the time, it had what it used, and at least its share, as far as nothing waits from
-// before. In between, the time in which it waited is not known, and the report teaches nothing; nor
-// does one that is late on a node of which nobody tells whether it was full.
+// before. In between, the time in which it waited is not known, and the report teaches nothing. Of a
+// node nobody tells whether it was full: who is late would be no less so with the least that it had,
+// and who is in time no less with its maximum.
 func (w *workload) reportShare(r *report.Report, f report.InForce, from, to time.Time) {
 	use, known := w.queueing.use(from, to)
 	if u := w.fresh(trimtab.Usage, to); !known && u != nil {
 		use, known = u.Value, true
 	}
 	v := math.Max(f.Amount.Value, use)
+	late := f.Open && r.Performance != nil && *r.Performance < cmp.Or(w.Target, w.SLO.Fraction)
 	switch busy := w.queueing.contended(from, to); {
-	case !known:
+	case late:
+		r.AllocFrom = "actuator: a request, which is the least that it had"
+	case !known && !f.Open:
 		r.NoAlloc = "a share by weight, and no use was measured"
 		return
-	case busy <= hardly && f.Open && r.Performance != nil && *r.Performance < cmp.Or(w.Target, w.SLO.Fraction):
-		r.Aside, r.AllocFrom = "shared", "actuator: a request, and whether its node was full is not told"
 	case busy <= hardly:
 		if v = w.most(); w.held.Above(w.loads) > 0 {
 			v = math.Min(v, w.held.Above(w.loads))

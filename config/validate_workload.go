@@ -198,7 +198,7 @@ func (v *validator) match(at string, w *Workload) {
 
 func (v *validator) queries(at string, w *Workload) {
 	for _, q := range []struct{ key, text string }{
-		{"load", w.Load}, {"performance", w.Performance}, {"requests", w.Requests}, {"allocation", w.Allocation}, {"fallback.proxy", w.Fallback.Proxy},
+		{"load", w.Load}, {"performance", w.Performance}, {"requests", w.Requests}, {"allocation", w.Allocation}, {"usage", w.Usage}, {"fallback.proxy", w.Fallback.Proxy},
 	} {
 		where := at + "." + q.key
 		if !v.has(where) {

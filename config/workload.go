@@ -37,6 +37,8 @@ type Workload struct {
 	Requests string `yaml:"requests"`
 	// PromQL for what it has, in the pool's resource. Left out: read from the knob.
 	Allocation string `yaml:"allocation"`
+	// PromQL for the CPU time that all its instances use together, in cores, such as sum(rate(container_cpu_usage_seconds_total{$match, container="app"}[1m])). Left out: read from its control groups, and not known of pods.
+	Usage string `yaml:"usage"`
 	// What trimtab uses instead once the performance was missing for three rounds. It may then raise the workload, never lower it.
 	Fallback Fallback `yaml:"fallback"`
 	// The highest load that it can carry, in requests per second: loadlimit is a share of it. Left out: the highest load seen so far. For a workload that is new to trimtab that is the present load, so no best-effort job runs beside it until its load has been higher.

@@ -195,6 +195,9 @@ func (c *clusterCheck) cpu(w *config.Workload, container *kube.Container, ref ku
 		return false
 	default:
 		fmt.Fprintf(c.out, "%s: the CPU request of container %s, %s in its template, is set, as its weight\n", w.Name, container.Name, kube.Text(trimtab.CPU, float64(request)))
+		if w.Usage == "" {
+			fmt.Fprintf(c.out, "%s: usage is not written, so that nobody knows what its requests cost, and when the needs do not fit: docs/kubernetes.md\n", w.Name)
+		}
 	}
 	return true
 }

@@ -348,6 +348,7 @@ func TestTheCheckOfAClusterSaysWhatOfTheCPUIsSet(t *testing.T) {
 	}{
 		"a limit":                 {both, "auto", "checkout is shop/Deployment/checkout", "request", true},
 		"a limit, never":          {both, "never", set("100m"), "", true},
+		"no usage":                {request, "auto", "checkout: usage is not written", "", true},
 		"no limit":                {request, "auto", set("250m"), "", true},
 		"no limit, always":        {request, "always", "has no CPU limit in its template: a limit that is not there is not added", "", false},
 		"no limit and no request": {none, "auto", "no CPU limit and no CPU request in its template: give it a request", "", false},
@@ -368,7 +369,9 @@ func TestTheCheckOfAClusterSaysWhatOfTheCPUIsSet(t *testing.T) {
 		}
 		level := map[bool]string{true: FoundOK, false: FoundBad}[test.works]
 		for _, found := range [][]Finding{Servers(t.Context(), cfg, Place{Host: "h"}), Examine(t.Context(), cfg, Place{Host: "h"})} {
-			if !slices.ContainsFunc(found, func(f Finding) bool { return f.Area == "kubernetes" && f.Level == level && strings.Contains(f.Text, test.says) }) {
+			if !slices.ContainsFunc(found, func(f Finding) bool {
+				return f.Area == "kubernetes" && f.Level == level && strings.Contains(f.Text, test.says)
+			}) {
 				t.Errorf("%s: nothing of it in %+v", name, found)
 			}
 			if slices.ContainsFunc(found, func(f Finding) bool { return f.Area == "knob" && f.Level == FoundBad }) {
