@@ -15,11 +15,10 @@ import (
 	"github.com/trimtab/trimtab/internal/kube/kubetest"
 )
 
-// open-ended is a container without a CPU limit.
+// openEnded is a container without a CPU limit.
 const openEnded = `{"requests":{"cpu":"500m","memory":"64Mi"},"limits":{"memory":"128Mi"}}`
 
-// The anchors of shared/spec, which were read in the sources named in weight.go; the others were
-// computed by these.
+// 100m, one core and ten were read in the sources named in weight.go; the others were computed by these.
 func TestARequestIsAWeightOfThePodByTheLineAndOfTheContainerByTheCurve(t *testing.T) {
 	for cores, want := range map[float64][3]uint64{
 		0.001: {2, 1, 1}, 0.01: {10, 1, 4}, 0.1: {102, 4, 17}, 0.5: {512, 20, 59}, 1: {1024, 39, 100}, 10: {10240, 391, 639},
