@@ -1,6 +1,7 @@
 package trimtab
 
 import (
+	"math"
 	"slices"
 	"sort"
 )
@@ -128,20 +129,29 @@ func (c *Curve) Validate() error {
 	if !(c.Level > 0 && c.Level < 1) {
 		return Invalidf("curve level %v: want a number in (0, 1)", c.Level)
 	}
-	before := -1.0
-	for _, k := range c.Knots {
-		for _, v := range []float64{k.Allocation, k.Lower, k.Mean, k.Upper} {
-			if err := nonNegative("curve knot", v); err != nil {
-				return err
-			}
-		}
-		if k.Allocation <= before {
-			return Invalidf("curve: knot at %v after %v", k.Allocation, before)
-		}
-		if k.Lower > k.Mean || k.Mean > k.Upper {
-			return Invalidf("curve: bounds cross at %v: %v, %v, %v", k.Allocation, k.Lower, k.Mean, k.Upper)
+	before := -math.SmallestNonzeroFloat64
+	for i := range c.Knots {
+		// In one look, since each curve is looked at where it is made, sent and used: what is
+		// not a number compares with none, and what is infinite is beyond the greatest.
+		k := &c.Knots[i]
+		if !(k.Allocation > before && k.Allocation <= math.MaxFloat64 &&
+			k.Lower >= 0 && k.Mean >= k.Lower && k.Upper >= k.Mean && k.Upper <= math.MaxFloat64) {
+			return k.wrong(before)
 		}
 		before = k.Allocation
 	}
 	return nil
+}
+
+// wrong says what is wrong with a knot after one at the allocation before.
+func (k *Knot) wrong(before float64) error {
+	for _, v := range []float64{k.Allocation, k.Lower, k.Mean, k.Upper} {
+		if err := nonNegative("curve knot", v); err != nil {
+			return err
+		}
+	}
+	if k.Allocation <= before {
+		return Invalidf("curve: knot at %v after %v", k.Allocation, before)
+	}
+	return Invalidf("curve: bounds cross at %v: %v, %v, %v", k.Allocation, k.Lower, k.Mean, k.Upper)
 }

@@ -269,6 +269,9 @@ const (
 	// RunDelay is the share of the time that its threads could have run in which they
 	// waited for a CPU, [0, 1].
 	RunDelay Quantity = "run_delay"
+	// Remarks is how many things of its group make weight and quota mean something else than
+	// they say; the sample's Note says which.
+	Remarks Quantity = "remarks"
 	// Granted is what a fast loop set on average, in cores, and Stalled the share of the
 	// time that the quota stopped the workload. The analyzer makes them of what holdings say.
 	Granted Quantity = "granted"
@@ -288,7 +291,7 @@ func (q Quantity) Monitored() bool {
 	switch q {
 	case LLCOccupancy, MemBWTotal, MemBWLocal,
 		PressureCPUSome, PressureCPUFull, PressureMemorySome, PressureMemoryFull, PressureIOSome, PressureIOFull,
-		CPI, MPKI, RPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay,
+		CPI, MPKI, RPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay, Remarks,
 		Power, PowerLimit, Clock, Sent, Bandwidth:
 		return true
 	}
@@ -342,6 +345,8 @@ type Sample struct {
 	Sigma float64 `json:"sigma,omitempty"`
 	// Missing is empty, or the reason why there is no value.
 	Missing string `json:"missing,omitempty"`
+	// Note says for people what the value is of, where its number alone does not.
+	Note string `json:"note,omitempty"`
 }
 
 // Kind returns KindSample.
@@ -361,7 +366,7 @@ func (s *Sample) Validate() error {
 	if err := named("quantity", string(s.Quantity)); err != nil {
 		return err
 	}
-	if err := told("sample of "+s.Workload, s.Host, s.Instance); err != nil {
+	if err := told("sample of "+s.Workload, s.Host, s.Instance, s.Note); err != nil {
 		return err
 	}
 	if s.Workload == HostItself && s.Host == "" {

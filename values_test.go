@@ -213,3 +213,33 @@ func TestASketchNamesEachInstanceOnceAndNoMoreRequestsThanThereAre(t *testing.T)
 		}
 	}
 }
+
+func TestACurveHasKnotsInOrderWithBoundsInOrderThatAreFinite(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	for _, x := range []struct {
+		what  string
+		knots []Knot
+		valid bool
+	}{
+		{"zeros", []Knot{{0, Band{}}}, true},
+		{"the greatest number", []Knot{{0, Band{0, 0, math.MaxFloat64}}, {math.MaxFloat64, Band{}}}, true},
+		{"none", nil, false},
+		{"one place twice", []Knot{{1, Band{}}, {1, Band{}}}, false},
+		{"backwards", []Knot{{2, Band{}}, {1, Band{}}}, false},
+		{"less than nothing", []Knot{{-1, Band{}}}, false},
+		{"lower over mean", []Knot{{1, Band{.2, .1, .3}}}, false},
+		{"mean over upper", []Knot{{1, Band{.1, .4, .3}}}, false},
+		{"negative bound", []Knot{{1, Band{-.1, .1, .3}}}, false},
+		{"no number", []Knot{{nan, Band{}}}, false},
+		{"no lower bound", []Knot{{1, Band{nan, 0, 0}}}, false},
+		{"no mean", []Knot{{1, Band{0, nan, 0}}}, false},
+		{"no upper bound", []Knot{{1, Band{0, 0, nan}}}, false},
+		{"infinite allocation", []Knot{{inf, Band{}}}, false},
+		{"infinite bound", []Knot{{1, Band{0, 0, inf}}}, false},
+	} {
+		err := (&Curve{Level: .9, Knots: x.knots}).Validate()
+		if (err == nil) != x.valid {
+			t.Errorf("%s: %v, want valid %v", x.what, err, x.valid)
+		}
+	}
+}

@@ -223,6 +223,10 @@ type Shared interface {
 	// Reserves reports whether the amount is room on a machine, too, that nobody else is placed
 	// in, as a request of Kubernetes is: see [trimtab.KnobState].
 	Reserves() bool
+	// Contended reports whether, since it was asked last, some seconds ago at most, a limit
+	// above was used up most of the time, by the kernel's count: then what one target has
+	// there another lacks. False: nothing says so.
+	Contended() bool
 }
 
 // Settler is a knob that sets more than an amount: Settle takes back the rest, once the

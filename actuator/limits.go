@@ -28,7 +28,9 @@ type Limits struct {
 	//	(1 − Fall)^⌈T/FallWindow⌉
 	//
 	// of what it had. Of a number of instances one may go in a window, also where that is a
-	// larger part: the last one is no part of itself.
+	// larger part: the last one is no part of itself. A share by weight may fall at once while
+	// the kernel counts that what all share is used up: somebody waits in any case, and what is
+	// lowered slowly serves nobody.
 	Fall float64
 	// FallWindow is the window of Fall; 0: DefaultFallWindow.
 	FallWindow time.Duration
@@ -187,6 +189,9 @@ func (a *Actuator) soften(m *move, now time.Duration) bool {
 		least.Value = max(0, min(least.Value, had-1))
 	}
 	if !m.goal.Less(least) {
+		return true
+	}
+	if k, ok := m.held.Knob.(Shared); ok && k.Contended() {
 		return true
 	}
 	m.goal = m.held.Knob.Nearest(least)

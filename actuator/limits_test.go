@@ -1,6 +1,7 @@
 package actuator_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -284,5 +285,29 @@ func TestOverTheBusAnAppliedPlanWaitsForItsCommand(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Fatal("no outcome")
+	}
+}
+
+// weighed is a knob whose amount is a share by weight below a limit that is used up, or not.
+type weighed struct {
+	*fileKnob
+	contended bool
+}
+
+func (weighed) Fit(context.Context, trimtab.Amount) error             { return nil }
+func (weighed) Adopted(context.Context, trimtab.Amount) (bool, error) { return true, nil }
+func (weighed) Adopt(context.Context, trimtab.Amount) error           { return nil }
+func (weighed) Cap(bool)                                              {}
+func (weighed) Capped() bool                                          { return false }
+func (k weighed) Contended() bool                                     { return k.contended }
+
+func TestAShareMayFallAtOnceWhileWhatAllShareIsUsedUp(t *testing.T) {
+	for contended, want := range map[bool]float64{false: 4, true: 0.5} {
+		h := newHost(t, units(8))
+		h.config.Limits.Fall = 0.5
+		h.config.Targets[0].Knob = weighed{h.knobs[0], contended}
+		h.open()
+		h.statuses(h.plan(1, 1, set(0, units(8), units(0.5))))
+		h.want(units(want))
 	}
 }

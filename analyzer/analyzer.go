@@ -121,10 +121,15 @@ func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 	}
 }
 
-// counter keeps a sample of a performance counter for those who ask.
+// counter keeps a sample of a performance counter, or a remark, for those who ask.
 func (a *Analyzer) counter(now time.Time, s *trimtab.Sample) {
 	w := a.find(s.Workload)
-	if w != nil && s.Quantity.Counted() && !w.elsewhere(s.Host) && a.believed(now, s.Time) && !w.counters.take(s) {
+	if w == nil || w.elsewhere(s.Host) || !a.believed(now, s.Time) {
+		return
+	}
+	if s.Quantity == trimtab.Remarks {
+		w.remarks.take(s)
+	} else if s.Quantity.Counted() && !w.counters.take(s) {
 		a.counts.overflow++
 	}
 }

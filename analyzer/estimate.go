@@ -126,6 +126,9 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 		w.starves(e, now)
 	}
 	w.noteWaits(e)
+	if text := w.remarks.note(now); text != "" && len(e.Notes) < trimtab.MaxNotes {
+		e.Notes = append(e.Notes, text)
+	}
 	if err := e.Validate(); err != nil {
 		// A learner or forecaster broke its contract: say so and hold.
 		return invalid(e, err)

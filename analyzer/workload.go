@@ -45,6 +45,7 @@ type workload struct {
 	join     report.Join
 	arrival  arrival
 	counters counters
+	remarks  remarks
 	grants   grants
 	fixed    fixed
 	wholes   map[trimtab.Quantity]time.Time

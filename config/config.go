@@ -148,7 +148,7 @@ type Guard struct {
 	MaxLowered float64 `yaml:"max_lowered"`
 	// Largest share of the capacity taken away in one round, (0, 1].
 	MaxMoved float64 `yaml:"max_moved"`
-	// trimtab makes no change smaller than this share of the allocation, [0, 1). If the noise of the load is less, that counts instead, but at least 0.03. While the pool is too small for all workloads, it is 0.005 at most.
+	// trimtab makes no change smaller than this share of the allocation, [0, 1). While the pool is too small for all workloads, it is 0.005 at most.
 	DeadBand float64 `yaml:"dead_band"`
 	// A workload changes direction (up, then down, or the reverse) at most once in this time, while its load stays within the forecast of its last move, and no workload newly misses its SLO or has clearly less than it needs; 0s: no limit.
 	ReversalWindow time.Duration `yaml:"reversal_window"`
@@ -187,7 +187,7 @@ type Actuator struct {
 	MaxLease time.Duration `yaml:"max_lease"`
 	// How far ahead of this host's clock a plan may be dated, 1s to 1h.
 	ClockSkew time.Duration `yaml:"clock_skew"`
-	// Largest share of its allocation that a workload may lose within fall_window, by all plans together, (0, 1]. It applies in addition to guard.max_fall; guard.off switches it off.
+	// Largest share of its allocation that a workload may lose within fall_window, by all plans together, (0, 1]. It applies in addition to guard.max_fall; guard.off switches it off. A share by weight may lose more while the kernel counts that the limit of the group above is used up.
 	MaxFall float64 `yaml:"max_fall"`
 	// Time that max_fall looks back, 100ms to 1h.
 	FallWindow time.Duration `yaml:"fall_window"`

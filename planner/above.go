@@ -1,10 +1,6 @@
 package planner
 
-import (
-	"fmt"
-
-	"github.com/trimtab/trimtab"
-)
+import "fmt"
 
 // boundBy names what of the cluster, or which group above, bounds size or number of its
 // instances where they are at their most; "": nothing does.
@@ -17,32 +13,32 @@ func boundBy(s *seat) string {
 			return st.By + " leaves no more instances"
 		}
 	}
-	for i := range s.knobs {
-		st := s.knobs[i].Held.Standing
-		switch {
-		case st == nil:
-		case st.Most > 0 && st.Most <= s.knobs[i].now+grain:
-			return st.By + allows(st)
-		case st.Left != nil && *st.Left < s.of.Unit:
-			return st.LeftBy + " leaves no more"
-		}
-	}
-	return ""
-}
-
-func allows(st *trimtab.Standing) string {
-	if st.Caps { // its name is within commas
-		return ", allows no more"
-	}
-	return " allows no more"
+	return s.knobs.BoundBy(s.of.Unit)
 }
 
 // aboveOf names what lets an instance have less than is declared, for a list of reasons.
 func aboveOf(s *seat) string {
-	for i := range s.knobs {
-		if st := s.knobs[i].Held.Standing; st != nil && st.Caps {
-			return fmt.Sprintf(": %s gives %s", st.By, s.amount(st.Most))
-		}
+	if st := s.knobs.Caps(""); st != nil {
+		return fmt.Sprintf(": %s gives %s", st.By, s.amount(st.Most))
 	}
 	return ""
+}
+
+// promised says that a group above allows less than what those below it were guaranteed; "": it
+// allows that.
+func (r *decision) promised(s *seat) string {
+	st := s.knobs.Caps("")
+	if st == nil || !(s.dial.Guarantee > 0) || len(s.knobs) != 1 {
+		return ""
+	}
+	sum := 0.0
+	for _, o := range r.seats {
+		if with := o.knobs.Caps(s.knobs[0].Host); o.resource == s.resource && len(o.knobs) == 1 && with != nil && with.By == st.By {
+			sum += o.dial.Guarantee
+		}
+	}
+	if sum <= st.Most+grain {
+		return ""
+	}
+	return fmt.Sprintf("what those below it are guaranteed adds up to %s, and %s, gives %s", s.amount(sum), st.By, s.amount(st.Most))
 }

@@ -33,3 +33,24 @@ func TestNoMoreIsPlannedThanTheGroupAboveLetsThrough(t *testing.T) {
 		})
 	}
 }
+
+func TestALimitAboveThatIsLessThanWhatIsGuaranteedIsNamed(t *testing.T) {
+	a, b, c := at("h", "a", ""), at("h", "b", ""), at("h", "c", "")
+	slice := &trimtab.Standing{Most: 2, By: "the limit of the group above, shop", Caps: true}
+	for guarantee, want := range map[float64]bool{0: false, 1: false, 1.5: true} {
+		f := newFleet(map[trimtab.KnobID]trimtab.Amount{a: trimtab.Units(1), b: trimtab.Units(1), c: trimtab.Units(2)}, nil)
+		f.above = map[trimtab.KnobID]*trimtab.Standing{a: slice, b: slice}
+		cfg := pool(fair.NJCPolicy{}, trimtab.Act)
+		for i := range cfg.Workloads {
+			if cfg.Workloads[i].Name != "c" {
+				cfg.Workloads[i].Guarantee = guarantee
+			}
+		}
+		p := leads(t, cfg)
+		last := f.settle(p, t0, 20, map[string]float64{"a": 1, "b": 1, "c": 1})
+		why := last.Unmoved["a"].Text
+		if got := strings.Contains(why, "what those below it are guaranteed adds up to 3 cores, and the limit of the group above, shop, gives 2 cores"); got != want || len(last.Actions) > 0 {
+			t.Errorf("guarantees of %v: %d actions, a stays since %q", guarantee, len(last.Actions), why)
+		}
+	}
+}

@@ -2,21 +2,10 @@ package planner
 
 import (
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/trimtab/trimtab"
 )
-
-// maxGroups bounds how many groups of alerts may start rounds in one gap.
-const maxGroups = 1024
-
-// asked is a round that has to wait for the end of its group's gap.
-type asked struct {
-	at    time.Time
-	group string
-	cause trimtab.Cause
-}
 
 // alert keeps account of what fires, and starts a round when an alert fires or
 // when the last one on a workload is over: once per gap and group. What comes
@@ -25,11 +14,11 @@ type asked struct {
 func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 	w := p.byName[a.Workload]
 	news := false
-	if w != nil && !p.recent.again(a) {
+	if w != nil && !p.seen.Again(a) {
 		w.loan, news = w.loan.Note(now, a, p.cfg.AlertHold)
 	}
-	if !news || !p.counts.leading || lateFor(p, now, a.Time) {
-		p.counts.ignored["alert"]++
+	if !news || !p.leading || lateFor(p, now, a.Time) {
+		p.counts.Ignored["alert"]++
 		return nil
 	}
 	cause := trimtab.Cause{Kind: trimtab.CauseAlert, Ref: a.Name, Workload: a.Workload, Text: fmt.Sprintf("group %s, fingerprint %s", a.Group, a.Fingerprint)}
@@ -42,7 +31,7 @@ func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 // lapses ends alerts of all workloads, and asks for a round for each that has none left.
 func (p *Planner) lapses(now time.Time) (out []trimtab.Value) {
 	for _, w := range p.workloads {
-		if w.loan.Lapse(now, p.cfg.AlertHold) && p.counts.leading {
+		if w.loan.Lapse(now, p.cfg.AlertHold) && p.leading {
 			cause := trimtab.Cause{Kind: trimtab.CauseAlertOver, Ref: w.loan.Name, Workload: w.Name, Text: "it was not heard of in time"}
 			out = append(out, p.ask(now, "alerts that were not heard of", cause)...)
 		}
@@ -68,30 +57,11 @@ func alarmsOf(p *Planner) map[string]trimtab.Alarm {
 
 // ask starts a round for a group of alerts, now or when its gap is over.
 func (p *Planner) ask(now time.Time, group string, cause trimtab.Cause) []trimtab.Value {
-	maps.DeleteFunc(p.groups, func(_ string, t time.Time) bool { return now.Sub(t) >= p.cfg.AlertGap })
-	last, waits := p.groups[group]
-	switch {
-	case waits:
-	case len(p.groups) >= maxGroups:
-		last = now
-	default:
-		p.groups[group] = now
+	if p.gaps.Ask(now, group, cause) {
 		return p.start(now, cause)
 	}
-	p.counts.ignored["alert"]++
-	if at := last.Add(p.cfg.AlertGap); p.asks == nil || at.Before(p.asks.at) {
-		p.asks = &asked{at, group, cause}
-	}
+	p.counts.Ignored["alert"]++
 	return nil
-}
-
-// asksNow returns the cause of the round that waited for the end of a gap.
-func (p *Planner) asksNow(now time.Time) (cause trimtab.Cause, ok bool) {
-	if p.asks == nil || now.Before(p.asks.at) {
-		return cause, false
-	}
-	p.groups[p.asks.group] = now
-	return p.asks.cause, true
 }
 
 // lent returns the part of what the workload has of a resource that may be given back

@@ -13,8 +13,8 @@ func lateFor(p *Planner, now, asked time.Time) bool { return now.Sub(asked) > p.
 // command does what a person asks. Repeated commands change nothing, and late
 // ones change only what lasts: a pause holds until it is ended.
 func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
-	if c.Pool != p.cfg.Pool || p.recent.again(c) {
-		p.counts.ignored["command"]++
+	if c.Pool != p.cfg.Pool || p.seen.Again(c) {
+		p.counts.Ignored["command"]++
 		return nil
 	}
 	switch c.Verb {
@@ -22,7 +22,7 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 		heard, changed := p.issue.Pause(now, c.Time, c.Verb == trimtab.Pause)
 		switch {
 		case !heard:
-			p.counts.ignored["command"]++
+			p.counts.Ignored["command"]++
 			return nil
 		case c.Verb == trimtab.Pause:
 			p.wanted = nil
@@ -47,7 +47,7 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 			return nil
 		}
 	}
-	p.counts.ignored["command"]++
+	p.counts.Ignored["command"]++
 	return nil
 }
 
@@ -68,7 +68,7 @@ func takeBack(p *Planner) {
 // apply carries out the recommended actions of an earlier plan, as a plan of its
 // own, after the one that is under way.
 func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
-	if !p.counts.leading {
+	if !p.leading {
 		return nil
 	}
 	if p.issue.Waits() {
@@ -77,7 +77,7 @@ func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
 	}
 	d := p.issue.Apply(now, c)
 	if d.Applies == "" {
-		p.counts.refused++
+		p.counts.Refused++
 	}
 	return p.publish(now, d)
 }

@@ -384,32 +384,6 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-func TestAWrongConfigNamesItsField(t *testing.T) {
-	for field, spoil := range map[string]func(*planner.Config){
-		"pool":       func(c *planner.Config) { c.Pool = "" },
-		"capacity":   func(c *planner.Config) { c.Capacity = math.NaN() },
-		"unit":       func(c *planner.Config) { c.Unit = 1e-9 },
-		"policy":     func(c *planner.Config) { c.Policy = nil },
-		"beta":       func(c *planner.Config) { c.Beta = 2 },
-		"lease":      func(c *planner.Config) { c.Lease = c.Round },
-		"round":      func(c *planner.Config) { c.Round = -1 },
-		"guard":      func(c *planner.Config) { c.Guard.Fall = 2 },
-		"name":       func(c *planner.Config) { c.Workloads[0].Name = "a" },
-		"mode":       func(c *planner.Config) { c.Workloads[0].Mode = "acr" },
-		"slo":        func(c *planner.Config) { c.Workloads[0].SLO = 0 },
-		"min":        func(c *planner.Config) { c.Workloads[0].Min = 9 },
-		"weight":     func(c *planner.Config) { c.Workloads[0].Weight = -1 },
-		"max -1":     func(c *planner.Config) { c.Workloads[0].Max = -1 },
-		"default +I": func(c *planner.Config) { c.Workloads[0].Default = math.Inf(1) },
-	} {
-		c := pool(fair.NJCPolicy{}, trimtab.Act)
-		spoil(&c)
-		if _, err := planner.New(c); err == nil || !strings.Contains(err.Error(), strings.Fields(field)[0]) {
-			t.Errorf("%s: %v", field, err)
-		}
-	}
-}
-
 func TestEveryCountIsInTheTableOfMetrics(t *testing.T) {
 	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
 	p.Step(t0, nil)

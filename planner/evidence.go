@@ -66,23 +66,6 @@ func (w *workload) below(performance, requests float64) bool {
 	return performance < w.SLO-margin
 }
 
-// proven returns down to where a fall is proven; 0: nowhere.
-func (s *seat) proven() float64 {
-	if s.doubted != "" {
-		return 0
-	}
-	return s.safe
-}
-
-// noise returns the relative standard error of a rate of as many requests as the
-// latest report has; 0: unknown.
-func (s *seat) noise() float64 {
-	if s.estimate == nil || !(s.estimate.Requests > 0) {
-		return 0
-	}
-	return 1 / math.Sqrt(s.estimate.Requests)
-}
-
 // firing reports whether an alert on the workload fires that keeps what it has. In an overload whose
 // turns are decided all have their alerts: none decides.
 func (s *seat) firing() bool { return s.loan.Fires() && !(s.turn.Slice > 0 && s.shared()) }

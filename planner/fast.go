@@ -7,10 +7,14 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/envelope"
+	"github.com/trimtab/trimtab/planner/instances"
 )
 
 // contributionRounds is for how many rounds contributions count that are not told again.
 const contributionRounds = 20
+
+// maxHeard bounds how many knobs are remembered for which a fast loop asked for a round.
+const maxHeard = 1024
 
 // hear starts the rounds that fast loops ask for: once per knob and ask, and once per gap
 // and workload, as alerts do.
@@ -23,12 +27,12 @@ func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) 
 		if t.Fast == nil || t.Fast.Ask == nil || p.byName[t.Workload] == nil || p.heard[t.KnobID] == t.Fast.Ask.Number {
 			continue
 		}
-		if p.heard == nil || len(p.heard) > maxGroups {
+		if p.heard == nil || len(p.heard) > maxHeard {
 			p.heard = map[trimtab.KnobID]int{}
 		}
 		a := t.Fast.Ask
 		p.heard[t.KnobID] = a.Number
-		if !p.counts.leading {
+		if !p.leading {
 			continue
 		}
 		out = append(out, p.ask(now, "fast loop "+t.Workload, trimtab.Cause{Kind: trimtab.CauseLoan, Ref: a.Cause, Workload: t.Workload,
@@ -94,9 +98,9 @@ func (r *lending) envelopes() {
 			}
 			a.Envelope = r.envelope(s, k, a.Set.Value)
 			if a.Set.Less(a.Expect) {
-				p.cfg.Fast.Back(a.Envelope, k.now, k.most)
+				p.cfg.Fast.Back(a.Envelope, k.Has, k.High)
 			}
-			left -= math.Max(0, k.set-k.now)
+			left -= math.Max(0, k.Set-k.Has)
 		}
 	}
 	// Several hosts lend only what their own workloads do not use: what a host may have
@@ -112,14 +116,14 @@ func (r *lending) noEnvelopes(free func(trimtab.KnobID) bool) {
 	for _, s := range r.seats {
 		for i := range s.knobs {
 			if k := &s.knobs[i]; s.resource == 0 && inForce(k) != nil && free(k.KnobID) {
-				r.within = append(r.within, trimtab.Enveloped{KnobID: k.KnobID, At: k.found})
+				r.within = append(r.within, trimtab.Enveloped{KnobID: k.KnobID, At: k.Found})
 			}
 		}
 	}
 }
 
 // inForce is the envelope that a host says it follows; nil: none.
-func inForce(k *instance) *trimtab.Envelope {
+func inForce(k *instances.Instance) *trimtab.Envelope {
 	f := k.Held.Fast
 	if f == nil || f.Envelope.Floor == f.Envelope.Ceiling && f.Off != "" {
 		return nil
@@ -128,22 +132,22 @@ func inForce(k *instance) *trimtab.Envelope {
 }
 
 // keep gives a knob that stays its envelope, where it has another or none.
-func (r *lending) keep(s *seat, k *instance) {
-	if k.found.Unlimited || k.stuck || k.Held.Problem != "" || k.found.Value <= 0 {
+func (r *lending) keep(s *seat, k *instances.Instance) {
+	if k.Found.Unlimited || k.Stuck || k.Held.Problem != "" || k.Found.Value <= 0 {
 		return
 	}
 	if f := k.Held.Fast; f != nil && inForce(k) == nil {
 		return // the host said why it takes none
 	}
-	want := r.envelope(s, k, k.found.Value)
+	want := r.envelope(s, k, k.Found.Value)
 	if has := inForce(k); has == nil || !envelope.Alike(has, want) {
-		r.within = append(r.within, trimtab.Enveloped{KnobID: k.KnobID, At: k.found, Envelope: want})
+		r.within = append(r.within, trimtab.Enveloped{KnobID: k.KnobID, At: k.Found, Envelope: want})
 	}
 }
 
 // envelope is what one instance may be moved within, at a target.
-func (r *lending) envelope(s *seat, k *instance, target float64) *trimtab.Envelope {
-	return r.planner.cfg.Fast.Of(envelope.Instance{Target: target, Least: math.Max(k.Held.Min, k.Held.Floor), Most: k.most, Stall: s.stall.Seconds, SLO: s.SLO})
+func (r *lending) envelope(s *seat, k *instances.Instance, target float64) *trimtab.Envelope {
+	return r.planner.cfg.Fast.Of(envelope.Instance{Target: target, Least: math.Max(k.Held.Min, k.Held.Floor), Most: k.High, Stall: s.stall.Seconds, SLO: s.SLO})
 }
 
 // correct moves how long a workload may stand still by what contributions leave it and by what

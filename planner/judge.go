@@ -1,35 +1,10 @@
 package planner
 
 import (
-	"cmp"
-	"math"
-	"slices"
-
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/audit"
 	"github.com/trimtab/trimtab/planner/ledger"
-	"github.com/trimtab/trimtab/planner/policy"
 )
-
-// groupsOf returns the declared groups in order of path.
-func groupsOf(p *Planner) []policy.Group {
-	out := make([]policy.Group, 0, len(p.cfg.Groups))
-	for _, g := range p.cfg.Groups {
-		weight := g.Weight
-		if weight == 0 {
-			weight = 1
-		}
-		group := policy.Group{Path: g.Path, Weight: weight, Guarantee: policy.DownUnits(g.Guarantee, p.cfg.Unit)}
-		if len(g.Others) > 0 {
-			for _, r := range p.resources[1:] {
-				group.Others = append(group.Others, policy.DownUnits(g.Others[r.Name], r.Unit))
-			}
-		}
-		out = append(out, group)
-	}
-	slices.SortFunc(out, func(a, b policy.Group) int { return cmp.Compare(a.Path, b.Path) })
-	return out
-}
 
 // fairness audits what the workloads have, and what the solver wants for them.
 func fairness(r *decision) *trimtab.Audit {
@@ -69,7 +44,7 @@ func fairness(r *decision) *trimtab.Audit {
 		return nil
 	}
 	weights := map[string]float64{}
-	for _, g := range groupsOf(p) {
+	for _, g := range p.cfg.PolicyGroups() {
 		weights[g.Path] = g.Weight
 	}
 	for i, e := range audit.Entitlements(members, weights) {
@@ -83,7 +58,7 @@ func fairness(r *decision) *trimtab.Audit {
 	}
 	for _, s := range r.seats {
 		for i := range s.knobs {
-			rest[s.resource].LeaveOut(s.knobs[i].place)
+			rest[s.resource].LeaveOut(s.knobs[i].Place())
 		}
 	}
 	for i := range rest {
@@ -112,10 +87,10 @@ func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tena
 		}
 		seats = append(seats, s)
 		for i := range s.knobs {
-			if k := &s.knobs[i]; s.free && !k.stuck {
-				wanted[k.site] -= k.share * float64(s.aim) * s.of.Unit
+			if k := &s.knobs[i]; s.free && !k.Stuck {
+				wanted[k.Site()] -= k.Share * float64(s.aim) * s.of.Unit
 			} else {
-				wanted[k.site] -= r.believed(resource).Of(k.place)
+				wanted[k.Site()] -= r.believed(resource).Of(k.Place())
 			}
 		}
 	}
@@ -129,23 +104,6 @@ func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tena
 				tenant.Room = make([]float64, len(r.planner.resources))
 			}
 		}
-		now[at].Room[resource], target[at].Room[resource] = s.room(left), s.room(wanted)
+		now[at].Room[resource], target[at].Room[resource] = s.knobs.Room(left), s.knobs.Room(wanted)
 	}
-}
-
-// room is how much more a seat can have with so much left on each host.
-func (s *seat) room(left []float64) float64 {
-	most := math.Inf(1)
-	for i := 0; i < len(s.knobs); {
-		site, share := s.knobs[i].site, 0.0
-		for ; i < len(s.knobs) && s.knobs[i].site == site; i++ {
-			if !s.knobs[i].stuck {
-				share += s.knobs[i].share
-			}
-		}
-		if share > 0 {
-			most = math.Min(most, math.Max(0, left[site])/share)
-		}
-	}
-	return most
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner/behavior"
+	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/replicas"
@@ -23,50 +23,9 @@ import (
 // instances that come begin with is taken from the pool before they are asked for, and
 // until they have a knob of their own (coming).
 
-// Count says how the number of a workload's instances may be planned.
-type Count struct {
-	// Min and Max bound it, >= 1. Spare is how many may be lost at once while the others
-	// can still serve.
-	Min, Max, Spare int
-	// Behavior limits changes of the number, Size those of the size, in percent; nil:
-	// the defaults of a HorizontalPodAutoscaler without the block, and nothing.
-	Behavior, Size *behavior.Behavior
-	// Fallback is what to have while nothing is known; nil: what is there.
-	Fallback *replicas.Fallback
-	// AllowZero lets the number go to 0 once a source outside the instances has said for
-	// the Cooldown that there is no load.
-	AllowZero bool
-	Cooldown  time.Duration
-	// Startup is how long a start is taken to last until some were seen; 0: a minute.
-	Startup time.Duration
-}
-
-// mostReplicas is more than any pool has instances.
-const mostReplicas = 1 << 20
-
 // afterCame is how long after a round the next one may be for an instance that came to
 // serve.
 const afterCame = 2 * time.Second
-
-func (w *WorkloadConfig) validateCount() error {
-	c := w.Count
-	switch {
-	case c == nil:
-		return nil
-	case c.Min < 1 || c.Max < c.Min || c.Max > mostReplicas || c.Spare < 0 || c.Spare >= c.Max || c.Startup < 0 || c.Cooldown < 0:
-		return trimtab.Invalidf("planner: workload %s: replicas from %d to %d, %d spare, start in %v: want 1 <= min <= max, and fewer to spare", w.Name, c.Min, c.Max, c.Spare, c.Startup)
-	}
-	if err := c.Behavior.Validate(); err != nil {
-		return fmt.Errorf("planner: workload %s: %w", w.Name, err)
-	}
-	if err := c.Size.ForSize(); err != nil {
-		return fmt.Errorf("planner: workload %s: %w", w.Name, err)
-	}
-	if err := c.Fallback.Accept(0); err != nil {
-		return fmt.Errorf("planner: workload %s: %w", w.Name, err)
-	}
-	return nil
-}
 
 // number is what the planner keeps of the number of a workload's instances.
 type number struct {
@@ -209,21 +168,10 @@ func (s *seat) bar() {
 	}
 }
 
-// left is what a quota leaves to all instances together beside what they have.
-func (s *seat) left() float64 {
-	least := math.Inf(1)
-	for i := range s.knobs {
-		if st := s.knobs[i].Held.Standing; st != nil && st.Left != nil {
-			least = math.Min(least, *st.Left)
-		}
-	}
-	return least
-}
-
 // countable finds the knob of the number, and widens the bounds to what it can give.
 func (r *decision) countable(s *seat) {
 	k := r.planner.scaleKnob(s.workload)
-	if k == nil || s.resource != 0 || s.held.Code != "" || s.unlimited() {
+	if k == nil || s.resource != 0 || s.held.Code != "" || s.knobs.Unlimited() {
 		return
 	}
 	s.scale = k
@@ -242,15 +190,7 @@ func (r *decision) countable(s *seat) {
 
 // mostSizeOf is the largest size of an instance that is declared and that the cluster
 // allows.
-func mostSizeOf(s *seat) float64 {
-	most := s.Max
-	for i := range s.knobs {
-		if st := s.knobs[i].Held.Standing; st != nil && st.Most > 0 {
-			most = math.Min(most, st.Most)
-		}
-	}
-	return math.Max(most, s.dial.Min)
-}
+func mostSizeOf(s *seat) float64 { return math.Max(s.knobs.Largest(s.Max), s.dial.Min) }
 
 // countsUp reports whether the number may be planned: where nothing is written of the
 // workload, also if somebody else sets it.
@@ -295,7 +235,7 @@ func (r counting) numbers() {
 			left -= math.Max(0, s.grant.Set-s.now)
 		case s.acts():
 			for i := range s.knobs {
-				left += s.knobs[i].now - s.knobs[i].set
+				left += s.knobs[i].Has - s.knobs[i].Set
 			}
 		}
 	}
@@ -337,15 +277,15 @@ func (r counting) numberOf(s *seat, left, free float64, hosts []float64) float64
 		for at, i := range index {
 			if i >= 0 {
 				k := &s.knobs[i]
-				k.set = math.Min(math.Max(d.Sizes[at], math.Min(math.Max(s.dial.Min, k.min), k.now)), math.Max(k.most, k.now))
+				k.Set = math.Min(math.Max(d.Sizes[at], math.Min(math.Max(s.dial.Min, k.Low), k.Has)), math.Max(k.High, k.Has))
 				k.Fresh = false
 			}
 		}
-		s.grant.Set = effective(s.knobs, func(i *instance) float64 { return i.set })
+		s.grant.Set = s.knobs.Set()
 	}
 	r.setNumber(s, w, &d, free)
 	for i := range s.knobs {
-		left -= math.Max(0, s.knobs[i].set-s.knobs[i].now)
+		left -= math.Max(0, s.knobs[i].Set-s.knobs[i].Has)
 	}
 	if more := s.count.to - s.count.from; more > 0 {
 		left -= float64(more) * r.planner.starts(s.workload, s.scale, s.of.Name)
@@ -363,7 +303,7 @@ func roomOf(s *seat, hosts []float64) map[string]float64 {
 	}
 	out := make(map[string]float64, len(s.knobs))
 	for i := range s.knobs {
-		out[nodeName(s.knobs[i].site)] = hosts[s.knobs[i].site]
+		out[nodeName(s.knobs[i].Site())] = hosts[s.knobs[i].Site()]
 	}
 	return out
 }
@@ -374,7 +314,7 @@ func (r counting) asWorkload(s *seat) (*replicas.Workload, []int) {
 	scale, c := s.scale, s.Count
 	need := neededBy(s)
 	w := &replicas.Workload{Name: s.Name, Need: need, Work: workOf(s), Granted: s.grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
-		Size:  replicas.Size{Min: math.Max(s.dial.Min, s.of.quantum()), Max: math.Max(mostSizeOf(s), s.of.quantum()), Step: math.Max(s.of.quantum(), 0.01*s.of.Unit), Behavior: c.Size},
+		Size:  replicas.Size{Min: math.Max(s.dial.Min, s.of.Quantum()), Max: math.Max(mostSizeOf(s), s.of.Quantum()), Step: math.Max(s.of.Quantum(), 0.01*s.of.Unit), Behavior: c.Size},
 		Count: replicas.Count{Min: c.Min, Max: c.Max, Spare: c.Spare, Behavior: c.Behavior}}
 	if s.of.Name == trimtab.CPU {
 		w.Size.Step = 0.01 // what a kubelet rounds to
@@ -396,7 +336,7 @@ func (r counting) asWorkload(s *seat) (*replicas.Workload, []int) {
 		may := max(0, w.Replicas-int(math.Ceil(scale.Held.Floor-grain)))
 		w.Limits.Budgets = append(w.Limits.Budgets, replicas.Budget{Allowed: &may})
 	}
-	if q := s.left(); !math.IsInf(q, 1) {
+	if q := s.knobs.Left(); !math.IsInf(q, 1) {
 		w.Limits.Amount = &q
 	}
 	var index []int
@@ -415,7 +355,7 @@ func (r counting) asWorkload(s *seat) (*replicas.Workload, []int) {
 			in.Age = r.now.Sub(l.since)
 		}
 		w.Instances = append(w.Instances, in)
-		index = append(index, slices.IndexFunc(s.knobs, func(i instance) bool { return i.Knob == k && !i.stuck }))
+		index = append(index, slices.IndexFunc(s.knobs, func(i instances.Instance) bool { return i.Knob == k && !i.Stuck }))
 	}
 	return w, index
 }

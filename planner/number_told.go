@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/replicas"
@@ -31,7 +32,7 @@ func (r counting) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision,
 		c.to = d.Advised.Replicas
 		held = append(held[:0:0], "only recommended: "+w.Count.Barred)
 	}
-	switch grows := slices.ContainsFunc(s.knobs, func(i instance) bool { return i.set > i.now+s.of.quantum()/2 }); {
+	switch grows := slices.ContainsFunc(s.knobs, func(i instances.Instance) bool { return i.Set > i.Has+s.of.Quantum()/2 }); {
 	case c.to < c.from && c.mode == trimtab.Act && grows && s.barred == "":
 		// What stays has more before others go.
 		c.to, c.note = c.from, fmt.Sprintf("%d instances are enough, once they are larger", c.to)
@@ -45,7 +46,7 @@ func (r counting) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision,
 		}
 	case c.to > c.from && c.mode == trimtab.Act:
 		each := r.planner.starts(s.workload, s.scale, s.of.Name)
-		if most := c.from + int(free/math.Max(each, s.of.quantum())+grain); c.to > most {
+		if most := c.from + int(free/math.Max(each, s.of.Quantum())+grain); c.to > most {
 			c.to, held = max(most, c.from), append(held, fmt.Sprintf("the pool has %s left, and one more begins with %s",
 				trimtab.AmountOf(s.of.Name, trimtab.Units(free)), trimtab.AmountOf(s.of.Name, trimtab.Units(each))))
 			c.why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: "what one more instance begins with"}

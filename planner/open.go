@@ -55,7 +55,7 @@ func (r *decision) opens() {
 
 // keepsOpen reports whether a seat has no limit and gets none in this round.
 func (r *decision) keepsOpen(s *seat) bool {
-	return s.unlimited() && (!s.free || !s.acts() || s.firing() && !r.planner.cfg.Guard.Disabled)
+	return s.knobs.Unlimited() && (!s.free || !s.acts() || s.firing() && !r.planner.cfg.Guard.Disabled)
 }
 
 // justLowered reports whether a plan that may still be carried out gave it a limit.

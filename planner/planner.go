@@ -5,16 +5,30 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/gaps"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/loan"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/pool"
+	"github.com/trimtab/trimtab/planner/seen"
 	"github.com/trimtab/trimtab/planner/shift"
 	"github.com/trimtab/trimtab/planner/stall"
+	"github.com/trimtab/trimtab/planner/tally"
 	"github.com/trimtab/trimtab/planner/usage"
 	"github.com/trimtab/trimtab/planner/verdict"
+)
+
+// What a planner plans for is declared in package pool.
+type (
+	Config         = pool.Config
+	WorkloadConfig = pool.Workload
+	GroupConfig    = pool.Group
+	Resource       = pool.Resource
+	Bounds         = pool.Bounds
+	Count          = pool.Count
 )
 
 // Planner is the planning step of one pool. It is not safe for concurrent use.
@@ -49,12 +63,12 @@ type Planner struct {
 	// it grows while such rounds change nothing.
 	patience time.Duration
 	asked    time.Time // the time of the last Round command
-	recent   recent
-	groups   map[string]time.Time
+	seen     seen.Values
+	gaps     gaps.Gaps              // between rounds that alerts and fast loops ask for
 	heard    map[trimtab.KnobID]int // the last round that a fast loop asked for, by knob
-	asks     *asked                 // a round for a group of alerts whose gap is not over
 	verdicts []trimtab.Verdict
-	counts   counts
+	leading  bool
+	counts   tally.Counts
 }
 
 // workload is what the planner keeps of one workload.
@@ -98,18 +112,10 @@ type dial struct {
 // newDials returns the dials of a workload.
 func newDials(c *WorkloadConfig, resources []Resource) []*dial {
 	dials := make([]*dial, len(resources))
-	for i, r := range resources {
-		b, ok := c.Others[r.Name]
-		if i == 0 {
-			b, ok = Bounds{c.Min, c.Max, c.Default, c.Guarantee}, true
+	for i := range resources {
+		if b, ok := c.BoundsOf(&resources[i], i == 0); ok {
+			dials[i] = &dial{Bounds: b}
 		}
-		if !ok {
-			continue
-		}
-		if b.Max == 0 || b.Max > r.Capacity {
-			b.Max = r.Capacity
-		}
-		dials[i] = &dial{Bounds: b}
 	}
 	return dials
 }
@@ -120,9 +126,9 @@ func New(cfg Config) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Planner{cfg: cfg.withDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, byComponent: map[string][]*workload{}, groups: map[string]time.Time{}, overload: map[string]overload.State{}}
+	p := &Planner{cfg: cfg.WithDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, byComponent: map[string][]*workload{}, gaps: gaps.Gaps{Least: cfg.WithDefaults().AlertGap}, overload: map[string]overload.State{}}
 	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Steady: max(0, p.cfg.Guard.Reversals()), Shared: p.cfg.Shared, Most: p.most, Coming: p.coming})
-	p.resources = p.cfg.resources()
+	p.resources = p.cfg.AllResources()
 	for _, c := range p.cfg.Workloads {
 		w := &workload{WorkloadConfig: c, dials: newDials(&c, p.resources)}
 		if c.Count != nil {
@@ -141,8 +147,8 @@ func New(cfg Config) (*Planner, error) {
 		return 1
 	})
 	p.issue = p.issuer()
-	p.ends = !slices.ContainsFunc(p.workloads, func(w *workload) bool { return !w.ends() })
-	p.counts = newCounts()
+	p.ends = !slices.ContainsFunc(p.workloads, func(w *workload) bool { return !w.Ends() })
+	p.counts = tally.New()
 	return p, nil
 }
 
@@ -169,7 +175,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	case *trimtab.Contributions:
 		p.contribute(now, v)
 	default:
-		p.counts.ignored["other"]++
+		p.counts.Ignored["other"]++
 	}
 	return nil
 }
@@ -177,7 +183,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 // hold takes in what a host says of its knobs.
 func (p *Planner) hold(now time.Time, h *trimtab.Holding) []trimtab.Value {
 	if !h.Of(p.cfg.Pool) || !p.ledger.Hold(now, p.own(h)) {
-		p.counts.ignored["holding"]++
+		p.counts.Ignored["holding"]++
 		return nil
 	}
 	p.observe(now, h)
@@ -198,7 +204,7 @@ func (p *Planner) own(h *trimtab.Holding) *trimtab.Holding {
 	}
 	own := *h
 	own.Targets = slices.DeleteFunc(slices.Clone(h.Targets), elsewhere)
-	p.counts.ignored["foreign_knob"] += uint64(len(h.Targets) - len(own.Targets))
+	p.counts.Ignored["foreign_knob"] += uint64(len(h.Targets) - len(own.Targets))
 	return &own
 }
 
@@ -207,16 +213,16 @@ func (p *Planner) own(h *trimtab.Holding) *trimtab.Holding {
 func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 	switch {
 	case v.Pool != p.cfg.Pool || v.Epoch != 0 && v.Epoch < p.issue.Epoch():
-		p.counts.ignored["leader"]++
+		p.counts.Ignored["leader"]++
 	case v.Epoch == 0:
 		p.wanted, p.applies = nil, nil
 		p.issue.Drop()
-		p.counts.leading = false
+		p.leading = false
 	case v.Epoch == p.issue.Epoch():
-		p.counts.leading = true
+		p.leading = true
 	default:
 		p.wanted, p.applies, p.next = nil, nil, now
-		p.counts.leading = true
+		p.leading = true
 		p.issue.Begin(v.Epoch, now)
 	}
 }
@@ -254,7 +260,7 @@ func (p *Planner) dial(target, resource string) *dial {
 func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	w := p.byName[e.Workload]
 	if w == nil || w.estimate != nil && e.Time.Before(w.estimate.Time) && w.estimate.Time.Sub(now) <= p.cfg.StaleAfter {
-		p.counts.ignored["estimate"]++
+		p.counts.Ignored["estimate"]++
 		return false
 	}
 	again := w.estimate != nil && e.Time.Equal(w.estimate.Time)
@@ -273,10 +279,10 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 // tick releases what is due and starts the round that is.
 func (p *Planner) tick(now time.Time) []trimtab.Value {
 	out := append(p.release(now), p.lapses(now)...)
-	if !p.counts.leading || p.issue.Waits() {
+	if !p.leading || p.issue.Waits() {
 		return out
 	}
-	if cause, ok := p.asksNow(now); ok {
+	if cause, ok := p.gaps.Due(now); ok {
 		return append(out, p.round(now, cause)...)
 	}
 	if p.came != "" && now.Sub(p.last) >= afterCame {
@@ -293,7 +299,7 @@ func (p *Planner) tick(now time.Time) []trimtab.Value {
 
 // start starts a round now, or as soon as the plan under way is finished.
 func (p *Planner) start(now time.Time, cause trimtab.Cause) []trimtab.Value {
-	if !p.counts.leading {
+	if !p.leading {
 		return nil
 	}
 	if p.issue.Waits() {
@@ -327,8 +333,8 @@ func (r *decision) others(seats []*seat, resource int) *ledger.Counts {
 			continue
 		}
 		for i := range s.knobs {
-			if k := &s.knobs[i]; !k.stuck {
-				c.LeaveOut(k.place)
+			if k := &s.knobs[i]; !k.Stuck {
+				c.LeaveOut(k.Place())
 			}
 		}
 	}
@@ -345,4 +351,9 @@ func (r *decision) idle(resource int, knobs *ledger.Counts) float64 {
 func (p *Planner) capacity(resource int) float64 {
 	of := &p.resources[resource]
 	return p.ledger.Capacity(of.Name, of.Capacity)
+}
+
+// Counts yields the totals; see [trimtab.Counted].
+func (p *Planner) Counts(yield func(name string, value float64, labels ...string)) {
+	p.counts.Yield(p.cfg.Pool, p.issue, p.ledger, yield)
 }

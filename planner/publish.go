@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/issue"
+	"github.com/trimtab/trimtab/planner/pool"
 )
 
 // issuer returns the one that issues the plans of the pool.
@@ -15,11 +16,11 @@ func (p *Planner) issuer() *issue.Issuer {
 		Turns: func(workload string) bool { w := p.byName[workload]; return w != nil && !w.released }}
 	if slices.ContainsFunc(p.workloads, (*workload).counted) {
 		// Before the others: what instances that come begin with is then counted there.
-		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Replicas, Capacity: mostReplicas, Unit: 1, Quantum: 1})
+		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Replicas, Capacity: pool.MostReplicas, Unit: 1, Quantum: 1})
 	}
 	for i := range p.resources {
 		r := &p.resources[i]
-		c.Resources = append(c.Resources, issue.Resource{Name: r.Name, Capacity: r.Capacity, Unit: r.Unit, Quantum: r.quantum()})
+		c.Resources = append(c.Resources, issue.Resource{Name: r.Name, Capacity: r.Capacity, Unit: r.Unit, Quantum: r.Quantum()})
 	}
 	return issue.New(c)
 }
@@ -64,7 +65,6 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 	var w *workload
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
-		p.counts.actions[action{a.Mode, a.Expect.Less(a.Set)}]++
 		if w == nil || w.Name != a.Workload {
 			w = p.byName[a.Workload]
 		}
@@ -82,7 +82,7 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			w.judge.Expect(id, a, w.estimate, w.SLO)
 		}
 	}
-	p.counts.plan(plan)
+	p.counts.Plan(plan)
 	return []trimtab.Value{plan}
 }
 
@@ -120,7 +120,7 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 // again, releases nothing: the next tick does.
 func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 	if o.Pool != p.cfg.Pool {
-		p.counts.ignored["outcome"]++
+		p.counts.Ignored["outcome"]++
 		return nil
 	}
 	news := p.issue.Answer(o)

@@ -83,7 +83,7 @@ func (r telling) moveOf(s *seat, set, target float64, b trimtab.Band) string {
 	}
 	text := fmt.Sprintf("%s from %s to %s: %s wants %s, %s performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
 		verbOf(s, verb), trimtab.AmountOf(s.of.Name, s.has()), show(set), r.planner.cfg.Policy.Name(), show(target), where, b.Mean, b.Lower, b.Upper, s.SLO, s.loan.Because(verb == "lowered"))
-	for _, more := range []string{starvationOf(s), takesBackOf(s, set), s.doubted, earlyOf(s, set)} {
+	for _, more := range []string{starvationOf(s), takesBackOf(s, set), earlyOf(s, set)} {
 		if more != "" {
 			text += "; " + more
 		}
@@ -131,7 +131,7 @@ func (r telling) stays(s *seat) {
 	}
 	target := float64(s.aim) * s.of.Unit
 	code, why := trimtab.StayBound, "it has "+s.amount(s.now)
-	if s.unlimited() {
+	if s.knobs.Unlimited() {
 		why = "it has no limit, which counts as " + s.amount(s.now)
 	}
 	switch {
@@ -159,7 +159,7 @@ func (r telling) stays(s *seat) {
 	if s.firing() {
 		because = "" // said
 	}
-	for _, more := range []string{needOf(s, code == trimtab.StayIdle), because, s.grant.Binding.String(), s.doubted, boundBy(s), s.count.note, s.without} {
+	for _, more := range []string{needOf(s, code == trimtab.StayIdle), because, s.grant.Binding.String(), boundBy(s), r.promised(s), s.count.note, s.without} {
 		if more != "" {
 			why += "; " + more
 		}

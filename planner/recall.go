@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/trimtab/trimtab/planner/instances"
 )
 
 // recall takes back what hosts that are lost have lent. A knob below its baseline
@@ -41,11 +43,11 @@ func (r *decision) recall(resource int) {
 		}
 		for i := range s.knobs {
 			k := &s.knobs[i]
-			if k.Held.Problem != "" || k.stuck {
+			if k.Held.Problem != "" || k.Stuck {
 				continue
 			}
-			over -= math.Max(0, k.now-k.set)
-			if v := k.above(); v > 0 {
+			over -= math.Max(0, k.Has-k.Set)
+			if v := k.Above(); v > 0 {
 				borrowed += v
 				from = append(from, lender{s, k})
 			}
@@ -58,12 +60,12 @@ func (r *decision) recall(resource int) {
 	slices.Sort(lost)
 	part := math.Min(1, over/borrowed)
 	for _, f := range from {
-		s, k := f.seat, f.instance
+		s, k := f.seat, f.Instance
 		baseline := k.Baseline()
-		set := math.Max(baseline, math.Floor((baseline+k.above()*(1-part))/u+grain)*u)
-		if set < k.set {
-			k.set = set
-			s.grant.Set = effective(s.knobs, func(i *instance) float64 { return i.set })
+		set := math.Max(baseline, math.Floor((baseline+k.Above()*(1-part))/u+grain)*u)
+		if set < k.Set {
+			k.Set = set
+			s.grant.Set = s.knobs.Set()
 			s.recalled = fmt.Sprintf("what it has above its baseline is lent by host %s, which is lost: its lease ends", strings.Join(slices.Compact(lost), ", "))
 		}
 	}
@@ -72,8 +74,5 @@ func (r *decision) recall(resource int) {
 // lender is one that may have to give back.
 type lender struct {
 	*seat
-	*instance
+	*instances.Instance
 }
-
-// above is what an instance is to have above its baseline.
-func (k *instance) above() float64 { return math.Min(k.now, k.set) - k.Baseline() }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
@@ -15,7 +16,8 @@ import (
 // round makes one decision and publishes its first step.
 func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	p.next, p.last, p.came = now.Add(p.cfg.Round), now, ""
-	p.wanted, p.asks = nil, nil // this one sees what all others would
+	p.wanted = nil // this one sees what all others would
+	p.gaps.Began()
 	p.ledger.Prune(now, p.cfg.Lease)
 	p.ledger.Watch(now)
 	r := &decision{planner: p, now: now, cause: cause, heldBack: map[string]trimtab.Held{}}
@@ -29,7 +31,7 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	} else {
 		r.decide()
 	}
-	p.counts.rounds++
+	p.counts.Rounds++
 	if len(r.shrinks)+len(r.grows) > 0 {
 		p.patience = 0
 	}
@@ -175,9 +177,7 @@ func (r *decision) seat(w *workload) []*seat {
 	} else if standsIn(w.estimate) {
 		r.heldBack[w.Name] = byEstimate(w.estimate, "")
 	}
-	distrusted := w.distrusted()
 	for _, s := range seats {
-		s.doubted = distrusted
 		if s.free, s.held = held.Code == "", held; s.free {
 			r.demand(s)
 		}
@@ -205,10 +205,10 @@ func (r *decision) guard(resource int) {
 		case s.open && s.Mode == trimtab.Recommend: // a limit is advised by what it uses: see use.go
 		case s.free:
 			s.target = float64(s.aim) * of.Unit
-			s.want = of.stepTo(s.now, s.aim)
+			s.want = of.StepTo(s.now, s.aim)
 		default:
 			if raised := r.fallback(s); raised > s.now {
-				s.target, s.want = raised, of.stepTo(s.now, policy.DownUnits(raised, of.Unit))
+				s.target, s.want = raised, of.StepTo(s.now, policy.DownUnits(raised, of.Unit))
 			}
 		}
 		if reserves(s) {
@@ -224,11 +224,11 @@ func (r *decision) guard(resource int) {
 	}
 	for _, s := range seats {
 		g.Workloads = append(g.Workloads, s.bounded(guard.Workload{
-			Name: s.Name, Now: s.now, Target: s.target, Want: s.want, Own: ownOf(s), Fresh: s.free,
+			Name: s.Name, Now: s.now, Target: s.target, Want: s.want, Own: s.knobs.Own(s.now), Fresh: s.free,
 			Missing: s.free && (s.short || s.misses() || s.curve.Eval(s.now).Mean < s.SLO),
 			Meets:   s.free && (s.served || s.curve.Eval(s.target).Mean >= s.SLO),
 			Harms:   s.free && !s.served && s.curve.Eval(s.target).Mean < s.SLO && worst[s.side()] >= s.utility(s.now),
-			Noise:   s.noise(), Weighed: !s.served, Safe: s.proven(), Changed: s.changed(), Lack: s.lack, Firing: s.firing(),
+			Weighed: !s.served, Safe: s.safe, Changed: s.changed(), Lack: s.lack, Firing: s.firing(),
 			Advice: !s.acts(), Last: s.dial.move, Lent: s.lent(resource, s.now), Returned: s.returned,
 		}))
 	}
@@ -245,25 +245,13 @@ func (s *seat) side() int {
 	return 1
 }
 
-// stepTo returns the value at most B units from now towards aim units.
-func (of *Resource) stepTo(now float64, aim int) float64 {
-	at := now / of.Unit
-	switch {
-	case float64(aim) > at:
-		aim = min(aim, int(math.Floor(at+float64(of.Step)+grain)))
-	case float64(aim) < at:
-		aim = max(aim, int(math.Ceil(at-float64(of.Step)-grain)))
-	}
-	return float64(aim) * of.Unit
-}
-
 // fallback returns what a workload that nothing is known of may be raised to:
 // its declared default, after three rounds.
 func (r *decision) fallback(s *seat) float64 {
-	if s.knobs[0].Held.Problem != "" || r.now.Sub(s.fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.unlimited() {
+	if s.knobs[0].Held.Problem != "" || r.now.Sub(s.fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.knobs.Unlimited() {
 		return 0
 	}
-	return effective(s.knobs, func(i *instance) float64 { return min(s.dial.Default, i.most) })
+	return s.knobs.Effective(func(i *instances.Instance) float64 { return min(s.dial.Default, i.High) })
 }
 
 // actions turns what the instances are to have into actions.
@@ -287,19 +275,19 @@ func (r *decision) actions() {
 }
 
 // list returns the list that an instance's action goes on; nil: it stays.
-func (r *decision) list(s *seat, k *instance) *[]trimtab.Action {
+func (r *decision) list(s *seat, k *instances.Instance) *[]trimtab.Action {
 	least := s.of.Unit
 	if len(s.knobs) > 1 {
-		least = s.of.quantum()
+		least = s.of.Quantum()
 	}
-	stays := math.Abs(k.set-k.now) < least/2 // a quantised knob is where it can be
-	stays = stays || k.Held.Reserves && small(k.now, k.set)
+	stays := math.Abs(k.Set-k.Has) < least/2 // a quantised knob is where it can be
+	stays = stays || k.Held.Reserves && small(k.Has, k.Set)
 	switch {
 	case stays && !s.recaps(k):
 		return nil
 	case !s.writes():
 		return &r.advice
-	case trimtab.Units(k.set).Less(k.found) || s.recaps(k) && (stays || s.capped(k)): // a cap alone asks for nothing
+	case trimtab.Units(k.Set).Less(k.Found) || s.recaps(k) && (stays || s.capped(k)): // a cap alone asks for nothing
 		return &r.shrinks
 	}
 	return &r.grows
@@ -310,7 +298,7 @@ func (r *decision) list(s *seat, k *instance) *[]trimtab.Action {
 func (r *decision) act(s *seat) {
 	var why trimtab.Reason
 	var whole *trimtab.Whole
-	var last *instance
+	var last *instances.Instance
 	text := ""
 	for i := range s.knobs {
 		k := &s.knobs[i]
@@ -318,7 +306,7 @@ func (r *decision) act(s *seat) {
 		if to == nil {
 			continue
 		}
-		a := trimtab.Action{KnobID: k.KnobID, Expect: k.found, Set: trimtab.Units(k.set), Capped: s.capped(k), Mode: s.mode()}
+		a := trimtab.Action{KnobID: k.KnobID, Expect: k.Found, Set: trimtab.Units(k.Set), Capped: s.capped(k), Mode: s.mode()}
 		if last == nil {
 			why = telling{r}.reason(s)
 			a.Why = why
@@ -327,9 +315,9 @@ func (r *decision) act(s *seat) {
 		}
 		if n := len(s.knobs); n > 1 {
 			if whole == nil {
-				whole = &trimtab.Whole{Instances: n, From: s.now, To: effective(s.knobs, func(i *instance) float64 { return i.set })}
+				whole = &trimtab.Whole{Instances: n, From: s.now, To: s.knobs.Set()}
 			}
-			if text == "" || last.found != k.found || last.set != k.set || last.placed != k.placed {
+			if text == "" || last.Found != k.Found || last.Set != k.Set || last.Placed != k.Placed {
 				text = partWhy(s, k, a.Why.Summary)
 			}
 			a.Of, a.Why.Summary = whole, text

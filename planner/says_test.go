@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/whatif"
 )
 
 // Whatever is measured of three workloads, and whatever their curves say, no two sentences that a
@@ -193,7 +193,7 @@ func TestWhatAWhatIfSaysNeverContradictsItself(t *testing.T) {
 			met := rapid.SampledFrom([]float64{1, 0.95, 0.89, 0.5, 0}).Draw(t, e.Workload+" met")
 			e.Performance = &met
 		}
-		got, err := planner.WhatIf(q)
+		got, err := whatif.Answer(q)
 		if err != nil {
 			t.Fatal(err)
 		}

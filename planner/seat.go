@@ -2,12 +2,12 @@ package planner
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/alternative"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/need"
 	"github.com/trimtab/trimtab/planner/policy"
@@ -31,7 +31,7 @@ type seat struct {
 type found struct {
 	dial *dial
 	// knobs are those of its instances; none: it has no knob to turn.
-	knobs []instance
+	knobs instances.All
 	// resource is its index and of the resource itself; curve is the
 	// performance over it.
 	resource int
@@ -46,9 +46,7 @@ type found struct {
 	// free tells that the policy plans for it; held says why not.
 	free bool
 	held trimtab.Held
-	// doubted says why its curve proves nothing; "": it does.
-	doubted string
-	need    policy.Demand
+	need policy.Demand
 	// open: it has no limit, and gets none in this round; see open.go.
 	open bool
 	// barred is why the size is only recommended in mode act; "": it is written.
@@ -111,7 +109,7 @@ func (s *seat) mode() trimtab.Mode {
 // shared reports whether what it has is a share by weight: the least that it has at every
 // instant, while it has what others leave idle, too.
 func (s *seat) shared() bool {
-	return len(s.knobs) > 0 && !slices.ContainsFunc(s.knobs, func(i instance) bool { return !i.Held.Shared })
+	return s.knobs.Shared()
 }
 
 // about names a resource in a reason, where there is more than one.
@@ -151,24 +149,24 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 		return s
 	}
 	u := s.of.Unit
-	s.now = effective(s.knobs, func(i *instance) float64 { return i.now })
+	s.now = s.knobs.Effective(func(i *instances.Instance) float64 { return i.Has })
 	if resource == 0 {
 		w.loan.Begins(s.now)
 	}
-	most := effective(s.knobs, func(i *instance) float64 { return i.most })
+	most := s.knobs.Effective(func(i *instances.Instance) float64 { return i.High })
 	least := 0.0
 	for i := range s.knobs {
-		least = max(least, max(d.Min, s.knobs[i].min)/s.knobs[i].share)
+		least = max(least, max(d.Min, s.knobs[i].Low)/s.knobs[i].Share)
 	}
 	if s.shared() && len(s.knobs) > 1 { // load goes where it is served
 		s.now, least = 0, 0
 		for i := range s.knobs {
-			s.now, least = s.now+s.knobs[i].now, least+max(d.Min, s.knobs[i].min)
+			s.now, least = s.now+s.knobs[i].Has, least+max(d.Min, s.knobs[i].Low)
 		}
 	}
-	if left := s.left(); len(s.knobs) > 1 {
+	if left := s.knobs.Left(); len(s.knobs) > 1 {
 		most = min(most, s.of.Capacity, s.now+left)
-	} else if !s.unlimited() {
+	} else if !s.knobs.Unlimited() {
 		most = min(most, s.now+left)
 	}
 	s.lo, s.hi = policy.UpUnits(least, u), policy.DownUnits(most, u)
@@ -176,7 +174,7 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	s.bar()
 	r.countable(s)
 	s.least = s.lo
-	if s.firing() && !p.cfg.Guard.Disabled && !s.unlimited() {
+	if s.firing() && !p.cfg.Guard.Disabled && !s.knobs.Unlimited() {
 		// The guard would not lower it: what others get is planned without that.
 		s.lo = min(max(s.lo, policy.DownUnits(s.now, u)), s.hi)
 	}
@@ -228,7 +226,7 @@ func standsIn(e *trimtab.Estimate) bool { return e.Hold != nil && e.Fallback != 
 // raise, not lower.
 func (s *seat) keep() {
 	floor := policy.UpUnits(s.now, s.of.Unit)
-	if s.held.Code == "" && (floor > s.hi || s.unlimited()) {
+	if s.held.Code == "" && (floor > s.hi || s.knobs.Unlimited()) {
 		s.held = byEstimate(s.estimate, ": it has its maximum")
 	}
 	s.lo = max(s.lo, min(s.hi, floor))

@@ -20,7 +20,7 @@ import (
 // load. The first early round comes at once; as long as such rounds change nothing, the
 // wait for the next is Urgent, then doubles, up to a whole round.
 func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
-	if w == nil || w.estimate == nil || !p.counts.leading || p.issue.Waits() || !p.serves() || w.Mode != trimtab.Act {
+	if w == nil || w.estimate == nil || !p.leading || p.issue.Waits() || !p.serves() || w.Mode != trimtab.Act {
 		return nil
 	}
 	if p.cfg.Urgent <= 0 || now.Sub(p.last) < max(p.patience, p.cfg.Urgent) || p.issue.Paused() {
@@ -54,20 +54,6 @@ const drain = 10.0
 // serves reports whether the pool is planned for by need.
 func (p *Planner) serves() bool {
 	return p.traits.Serves && p.ends && !p.cfg.Guard.Disabled && len(p.resources) == 1
-}
-
-// ends reports whether neither the utility nor the operator's own worth rises
-// beyond the SLO.
-func (w *workload) ends() bool {
-	if w.Mode == trimtab.Off {
-		return true
-	}
-	for _, of := range []func(float64) float64{w.Utility, w.Worth} {
-		if of != nil && of(16*w.SLO) > of(w.SLO)+1e-6 {
-			return false
-		}
-	}
-	return true
 }
 
 // asks is what is known of what the seat needs.

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/entitlement"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
 )
@@ -40,7 +41,7 @@ func (r aiming) weigh(in func(*seat) bool) bool {
 // each is entitled to there, by name. "": the only host.
 func (r aiming) takeTurns(host string, units int, asked []*seat, entitled map[string]float64) {
 	p := r.planner
-	round := overload.Round{Now: r.now, Units: units, Unit: p.cfg.Unit, Groups: groupsOf(p), Stop: p.cfg.Stop}
+	round := overload.Round{Now: r.now, Units: units, Unit: p.cfg.Unit, Groups: p.cfg.PolicyGroups(), Stop: p.cfg.Stop}
 	if p.traits.Sums {
 		round.Policy = p.cfg.Policy
 	}
@@ -110,16 +111,7 @@ func (r *decision) entitlements() map[string]float64 {
 			members = append(members, entitlement.Member{Name: w.Name, Group: w.Group, Part: entitlement.Part{Weight: w.Weight, Least: math.Max(d.Guarantee, least[w.Name])}})
 		}
 	}
-	return entitlement.Divide(p.resources[0].Capacity, members, entitledGroups(p))
-}
-
-// entitledGroups are the groups that have a weight or a guarantee of their own, by path.
-func entitledGroups(p *Planner) map[string]entitlement.Part {
-	groups := make(map[string]entitlement.Part, len(p.cfg.Groups))
-	for _, g := range p.cfg.Groups {
-		groups[g.Path] = entitlement.Part{Weight: g.Weight, Least: g.Guarantee}
-	}
-	return groups
+	return entitlement.Divide(p.resources[0].Capacity, members, p.cfg.Entitled())
 }
 
 // rest has a seat keep its entitlement e, or go back to it.
@@ -150,13 +142,13 @@ func (s *seat) serveInTurn() {
 
 // capped reports whether a share is to be a limit, too: of who is not served, while others are.
 // By its weight alone it would use the limit of all up on CPUs on which those do not work.
-func (s *seat) capped(k *instance) bool {
-	return s.shared() && s.free && !k.Held.Reserves && (s.turn.Capped || k.capped)
+func (s *seat) capped(k *instances.Instance) bool {
+	return s.shared() && s.free && !k.Held.Reserves && (s.turn.Capped || k.Capped)
 }
 
 // reserves reports whether what it has is room on machines, too.
 func reserves(s *seat) bool {
-	return slices.ContainsFunc(s.knobs, func(i instance) bool { return i.Held.Reserves })
+	return slices.ContainsFunc(s.knobs, func(i instances.Instance) bool { return i.Held.Reserves })
 }
 
 // largeStep is the least step of what reserves room, as a part of the larger of both amounts:
@@ -190,7 +182,9 @@ func rested(seats []*seat, entitled map[string]float64, has float64) {
 }
 
 // recaps reports whether a knob is to be capped that is not, or the other way round.
-func (s *seat) recaps(k *instance) bool { return k.Held.Shared && k.Held.Capped != s.capped(k) }
+func (s *seat) recaps(k *instances.Instance) bool {
+	return k.Held.Shared && k.Held.Capped != s.capped(k)
+}
 
 // bounded takes out of a wish to the guard what is meant for quotas, where the seat has a share
 // by weight: a lower share takes away only what somebody else wants.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/entitlement"
+	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/shift"
 )
@@ -18,13 +19,6 @@ import (
 // hosting is the pass that sets what the instances on each host have.
 type hosting struct{ *decision }
 
-// hosted is what was decided for an instance on its host: its share, and whether that is a limit,
-// too.
-type hosted struct {
-	aim    float64
-	capped bool
-}
-
 // berth is a host, or a node of a cluster, and the instances there that share it.
 type berth struct {
 	name    string
@@ -35,7 +29,7 @@ type berth struct {
 // berthed is an instance of a seat.
 type berthed struct {
 	*seat
-	in *instance
+	in *instances.Instance
 }
 
 // shares sets what the instances of seats that share by weight are to have, where they are on
@@ -59,8 +53,8 @@ func (r hosting) shares(all []*berth) {
 				of[m.seat], asked = at, append(asked, m.seat)
 				round.Workloads = append(round.Workloads, shift.Workload{Cost: m.cores(), Instances: len(m.knobs), Late: m.missed > 1, Unknown: m.estimate.Cost == nil && m.unserved()})
 			}
-			m.in.hosted = hosted{aim: entitled[k]}
-			host.Instances = append(host.Instances, shift.Instance{ID: m.in.KnobID, Workload: at, Load: m.in.share, Entitled: entitled[k], Least: math.Max(m.dial.Min, m.in.min), Quantum: m.of.quantum()})
+			m.in.Hosted = instances.Hosted{Aim: entitled[k]}
+			host.Instances = append(host.Instances, shift.Instance{ID: m.in.KnobID, Workload: at, Load: m.in.Share, Entitled: entitled[k], Least: math.Max(m.dial.Min, m.in.Low), Quantum: m.of.Quantum()})
 		}
 		round.Hosts = append(round.Hosts, host)
 	}
@@ -77,7 +71,7 @@ func (r hosting) shares(all []*berth) {
 	for _, b := range joined {
 		for _, m := range b.members {
 			if share, capped, ok := state.Of(m.in.KnobID); ok {
-				m.in.hosted = hosted{share, capped}
+				m.in.Hosted = instances.Hosted{Aim: share, Capped: capped}
 			}
 		}
 	}
@@ -107,7 +101,7 @@ func (b *berth) rest() {
 	}
 	for _, m := range b.members {
 		if m.in.Held.Reserves && sum <= b.has+grain {
-			m.in.aim = m.in.Held.Baseline.Value
+			m.in.Aim = m.in.Held.Baseline.Value
 		}
 	}
 }
@@ -138,19 +132,19 @@ func (r hosting) berths(asked []*seat) []*berth {
 	for _, s := range asked {
 		for i := range s.knobs {
 			k := &s.knobs[i]
-			if k.stuck {
+			if k.Stuck {
 				continue
 			}
-			b := by[k.site]
+			b := by[k.Site()]
 			if b == nil {
 				b = &berth{name: k.Node()}
-				if by[k.site] = b; bounded(room, k) {
-					b.has = math.Max(0, room[k.site])
+				if by[k.Site()] = b; k.Bounded(room) {
+					b.has = math.Max(0, room[k.Site()])
 				}
 				out = append(out, b)
 			}
-			if b.members = append(b.members, berthed{s, k}); !bounded(room, k) {
-				b.has += k.now // nobody says what there is
+			if b.members = append(b.members, berthed{s, k}); !k.Bounded(room) {
+				b.has += k.Has // nobody says what there is
 			}
 		}
 	}
@@ -196,17 +190,17 @@ func (r hosting) entitledOn(b *berth) []float64 {
 		least := 0.0
 		for _, o := range b.members {
 			if o.seat == m.seat {
-				least += math.Max(m.dial.Min, o.in.min)
+				least += math.Max(m.dial.Min, o.in.Low)
 			}
 		}
 		members = append(members, entitlement.Member{Name: m.seat.Name, Group: m.Group, Part: entitlement.Part{Weight: m.Weight, Least: math.Max(m.dial.Guarantee*part, least)}})
 	}
-	entitled := entitlement.Divide(b.has, members, entitledGroups(r.planner))
+	entitled := entitlement.Divide(b.has, members, r.planner.cfg.Entitled())
 	out := make([]float64, len(b.members))
 	for k, m := range b.members {
 		out[k] = entitled[m.seat.Name] / float64(b.count(m.seat))
-		if u := m.of.quantum(); math.Abs(out[k]-m.in.now) < m.of.Unit {
-			out[k] = m.in.now
+		if u := m.of.Quantum(); math.Abs(out[k]-m.in.Has) < m.of.Unit {
+			out[k] = m.in.Has
 		} else {
 			out[k] = math.Floor(out[k]/u+grain) * u
 		}
@@ -215,15 +209,10 @@ func (r hosting) entitledOn(b *berth) []float64 {
 }
 
 // settle sets what the instances of a seat whose shares were decided are to have.
-func settle(s *seat) {
+func (s *seat) settle() {
 	s.evens = false
-	for i := range s.knobs {
-		if k := &s.knobs[i]; !k.stuck {
-			k.set, k.Fresh = math.Min(k.aim, k.most), false
-		}
-	}
-	if len(s.knobs) == 1 {
-		s.grant.Set = s.knobs[0].set
+	if s.knobs.Settle(); len(s.knobs) == 1 {
+		s.grant.Set = s.knobs[0].Set
 	}
 }
 

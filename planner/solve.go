@@ -27,7 +27,7 @@ func (r *decision) demand(s *seat) {
 // problem is what the policy is asked about the seats, without hosts.
 func (r aiming) problem(asked []*seat) *policy.Problem {
 	p := r.planner
-	prob := &policy.Problem{Units: r.left(asked), Unit: p.cfg.Unit, Groups: groupsOf(p), Stop: p.cfg.Stop}
+	prob := &policy.Problem{Units: r.left(asked), Unit: p.cfg.Unit, Groups: p.cfg.PolicyGroups(), Stop: p.cfg.Stop}
 	for _, s := range asked {
 		w := s.claim()
 		w.Demand = r.demanded(s)
@@ -108,7 +108,7 @@ func (r *decision) asked(in func(*seat) bool) (asked []*seat, fresh bool) {
 
 // unsolved holds those that wait for an aim.
 func (r aiming) unsolved(asked []*seat, err error) {
-	r.planner.counts.unsolved++
+	r.planner.counts.Unsolved++
 	why := err.Error()
 	for i := range r.planner.resources {
 		if short := r.shortOf(asked, i); short != "" {
@@ -131,7 +131,7 @@ func (r aiming) share(in func(*seat) bool) {
 	if !fresh {
 		return
 	}
-	q := &policy.Question{Stop: p.cfg.Stop, Groups: groupsOf(p)}
+	q := &policy.Question{Stop: p.cfg.Stop, Groups: p.cfg.PolicyGroups()}
 	at := make([]int, len(asked)) // the place of each seat's workload in q
 	for i, s := range asked {
 		if n := len(q.Workloads); n == 0 || q.Workloads[n-1].Name != s.Name {

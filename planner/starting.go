@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
@@ -45,7 +46,7 @@ func (r *decision) starting(resource int) {
 		if s.resource != resource || !s.writes() || !s.free && s.held.Code == trimtab.HeldKnob {
 			continue
 		}
-		usual, ok := s.median()
+		usual, ok := s.knobs.Median()
 		if !ok {
 			continue
 		}
@@ -56,19 +57,19 @@ func (r *decision) starting(resource int) {
 			if rest == nil {
 				rest = r.leftover(resource)
 			}
-			i := r.instance(k)
-			goal := math.Min(math.Min(usual, i.most), i.now+math.Max(0, rest.Idle))
-			if bounded(rest.Room, &i) {
-				goal = math.Min(goal, i.now+math.Max(0, rest.Room[i.site]))
+			i := instances.Of(k, false)
+			goal := math.Min(math.Min(usual, i.High), i.Has+math.Max(0, rest.Idle))
+			if i.Bounded(rest.Room) {
+				goal = math.Min(goal, i.Has+math.Max(0, rest.Room[i.Site()]))
 			}
-			goal = math.Floor(goal/s.of.quantum()+grain) * s.of.quantum()
-			if goal <= i.now+s.of.quantum()/2 {
+			goal = math.Floor(goal/s.of.Quantum()+grain) * s.of.Quantum()
+			if goal <= i.Has+s.of.Quantum()/2 {
 				continue
 			}
-			rest.Take(i.site, goal-i.now)
+			rest.Take(i.Site(), goal-i.Has)
 			show := func(v float64) string { return trimtab.AmountOf(s.of.Name, trimtab.Units(v)) }
-			r.begun = append(r.begun, trimtab.Action{KnobID: k.KnobID, Expect: i.found, Set: trimtab.Units(goal), Mode: s.mode(), Why: trimtab.Reason{
-				Summary:   fmt.Sprintf("raised from %s to %s: it starts, and gets the median of what the other instances have", show(i.now), show(goal)),
+			r.begun = append(r.begun, trimtab.Action{KnobID: k.KnobID, Expect: i.Found, Set: trimtab.Units(goal), Mode: s.mode(), Why: trimtab.Reason{
+				Summary:   fmt.Sprintf("raised from %s to %s: it starts, and gets the median of what the other instances have", show(i.Has), show(goal)),
 				NextCheck: r.planner.next, Binding: s.binding,
 			}})
 		}
@@ -99,8 +100,8 @@ func (r *decision) leftover(resource int) *ledger.Rest {
 			continue
 		}
 		for i := range s.knobs {
-			if k := &s.knobs[i]; k.set > k.now {
-				rest.Take(k.site, k.set-k.now)
+			if k := &s.knobs[i]; k.Set > k.Has {
+				rest.Take(k.Site(), k.Set-k.Has)
 			}
 		}
 		if more := s.count.to - s.count.from; more > 0 && s.scale != nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/whatif"
 )
 
 // starves is an estimate of a workload that uses all that it has and waits, while the spans of the
@@ -112,7 +112,7 @@ func TestAWhatIfExpectsWhatWasMeasuredOfWhatAWorkloadHas(t *testing.T) {
 	for _, e := range q.Estimates {
 		e.Performance = &all
 	}
-	got, err := planner.WhatIf(q)
+	got, err := whatif.Answer(q)
 	if err != nil {
 		t.Fatal(err)
 	}

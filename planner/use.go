@@ -15,7 +15,7 @@ func (r *decision) advise() {
 		if s.resource != 0 || s.of.Name != trimtab.CPU || s.Mode != trimtab.Recommend || !s.free {
 			continue
 		}
-		none := s.unlimited()
+		none := s.knobs.Unlimited()
 		if none {
 			s.grant.Set = s.now // how it does with less was never seen
 		}

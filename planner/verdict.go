@@ -25,7 +25,7 @@ func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 func (p *Planner) report(w *workload, e *trimtab.Estimate) {
 	v, taken := w.judge.Report(e, w.SLO, verdict.Rules{Unit: p.cfg.Unit, Round: p.cfg.Round, Urgent: p.cfg.Urgent, Reversals: p.cfg.Guard.Reversals()})
 	if p.judged(w, v); taken {
-		p.counts.takenBack++
+		p.counts.TakenBack++
 	}
 }
 
@@ -33,7 +33,7 @@ func (p *Planner) report(w *workload, e *trimtab.Estimate) {
 func (p *Planner) judged(w *workload, v *trimtab.Verdict) {
 	if v != nil {
 		v.Workload = w.Name
-		p.counts.verdicts[v.Verdict]++
+		p.counts.Verdict(v.Verdict)
 		p.verdicts = append(p.verdicts, *v)
 	}
 }
@@ -57,13 +57,4 @@ func (p *Planner) takeVerdicts() []trimtab.Verdict {
 		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.Workload, b.Workload))
 	})
 	return v[:min(len(v), maxVerdicts)]
-}
-
-// distrusted says why the workload's curve proves nothing; "": it does.
-func (w *workload) distrusted() string {
-	level := 0.9
-	if e := w.estimate; e != nil && e.Curve != nil {
-		level = e.Curve.Level
-	}
-	return w.judge.Distrusts(level)
 }

@@ -1,7 +1,6 @@
 package planner_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -156,30 +155,6 @@ func TestRequestsOfOverlappingWindowsJudgeAMoveOnce(t *testing.T) {
 	// 20 a second for the round of 10 s.
 	if back != 0 || verdict.Verdict != "as expected" || verdict.Requests < 195 || verdict.Requests > 205 {
 		t.Errorf("taken back after %v, %+v: want 200 requests", back, verdict)
-	}
-}
-
-func TestALearnerWhoseBandsFailedIsDistrustedAfterARestartToo(t *testing.T) {
-	for state, want := range map[string]bool{`{"judged":20,"failed":15}`: true, `{"judged":20,"failed":1}`: false} {
-		p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
-		if err := p.Restore("planner", []byte(`{"a":{"unit":0.1,"trust":`+state+`}}`)); err != nil {
-			t.Fatal(err)
-		}
-		if got := string(p.Snapshot()["planner"]); !strings.Contains(got, state) {
-			t.Errorf("%s is not in the state: %s", state, got)
-		}
-		told(p, t0, skewed)
-		plan := one(t, p.Step(t0, nil))
-		said := fmt.Sprint(plan.Actions, plan.Unmoved, plan.Held)
-		if got := strings.Contains(said, "distrusted"); got != want {
-			t.Errorf("%s: says that its bands failed: %v, want %v: %s", state, got, want, said)
-		}
-	}
-	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
-	for _, bad := range []string{`{"judged":-1}`, `{"judged":2,"failed":3}`, `{"judged":1e9}`} {
-		if p.Restore("planner", []byte(`{"a":{"unit":0.1,"trust":`+bad+`}}`)) == nil {
-			t.Errorf("accepts %s", bad)
-		}
 	}
 }
 

@@ -15,13 +15,14 @@ import (
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
+	"github.com/trimtab/trimtab/planner/whatif"
 )
 
 // askedPool is a pool of services with curves, what they have and what is known.
-func askedPool(objective policy.Policy, capacity float64, needs map[string]float64) planner.Question {
+func askedPool(objective policy.Policy, capacity float64, needs map[string]float64) whatif.Question {
 	c := planner.Config{Pool: "p", Resource: "cpu", Capacity: capacity, Unit: 0.1, Round: time.Minute, Policy: objective}
 	h := &trimtab.Holding{Pool: "p", Host: "h", Time: t0, LeaseLeft: 60}
-	q := planner.Question{Now: t0.Add(time.Second)}
+	q := whatif.Question{Now: t0.Add(time.Second)}
 	for _, name := range []string{"a", "b", "c"} {
 		need, ok := needs[name]
 		if !ok {
@@ -44,7 +45,7 @@ func TestAWhatIfWantsWhatAPlannerThatStartsNowWants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := askedPool(rapid.SampledFrom(objectives()).Draw(t, "objective"), rapid.Float64Range(3, 9).Draw(t, "capacity"), map[string]float64{
 			"a": rapid.Float64Range(0.5, 5).Draw(t, "a"), "b": rapid.Float64Range(0.5, 5).Draw(t, "b"), "c": rapid.Float64Range(0.5, 5).Draw(t, "c")})
-		got, err := planner.WhatIf(q)
+		got, err := whatif.Answer(q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +83,7 @@ func TestAWhatIfKeepsTheCapacityAndCountsItsEffects(t *testing.T) {
 		q.After.Workloads = append([]planner.WorkloadConfig{}, q.After.Workloads...)
 		q.After.Workloads[1].Weight = rapid.Float64Range(0.1, 10).Draw(t, "weight")
 		q.After.Workloads[2].SLO = rapid.Float64Range(0.5, 0.99).Draw(t, "slo")
-		got, err := planner.WhatIf(q)
+		got, err := whatif.Answer(q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestAWhatIfKeepsTheCapacityAndCountsItsEffects(t *testing.T) {
 func TestWithLessCapacitySomebodyPaysAndABandSaysHowSure(t *testing.T) {
 	q := askedPool(welfare.Social{}, 6, map[string]float64{"a": 3, "b": 3})
 	q.After.Capacity = 3
-	got, err := planner.WhatIf(q)
+	got, err := whatif.Answer(q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestMoreWeightIsPaidForByTheOthers(t *testing.T) {
 	q := askedPool(fair.ResourceFair{}, 4, map[string]float64{"a": 4, "b": 4})
 	q.After.Workloads = append([]planner.WorkloadConfig{}, q.After.Workloads...)
 	q.After.Workloads[0].Weight = 3
-	got, err := planner.WhatIf(q)
+	got, err := whatif.Answer(q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,10 +142,10 @@ func TestMoreWeightIsPaidForByTheOthers(t *testing.T) {
 }
 
 func TestAWhatIfChangesNothingThatItIsGiven(t *testing.T) {
-	build := func() planner.Question {
+	build := func() whatif.Question {
 		q := askedPool(welfare.Social{}, 4, map[string]float64{"a": 4, "b": 2})
 		q.Before.Policy, q.After.Policy = nil, nil
-		q.Latency = map[string]planner.Threshold{"a": {Before: 200 * time.Millisecond, After: 100 * time.Millisecond}}
+		q.Latency = map[string]whatif.Threshold{"a": {Before: 200 * time.Millisecond, After: 100 * time.Millisecond}}
 		q.Estimates[0].Latency = map[string]trimtab.Seconds{"p50": .05, "p99": .3}
 		q.Holdings[0].Capacity = map[string]float64{"cpu": 4}
 		q.After.Capacity = 8
@@ -152,7 +153,7 @@ func TestAWhatIfChangesNothingThatItIsGiven(t *testing.T) {
 	}
 	q := build()
 	q.Before.Policy, q.After.Policy = welfare.Social{}, welfare.Social{}
-	if _, err := planner.WhatIf(q); err != nil {
+	if _, err := whatif.Answer(q); err != nil {
 		t.Fatal(err)
 	}
 	q.Before.Policy, q.After.Policy = nil, nil
@@ -167,7 +168,7 @@ func TestAWorkloadOfWhichNothingIsKnownHoldsInAWhatIf(t *testing.T) {
 	q.Before.Workloads = append(q.Before.Workloads, planner.WorkloadConfig{Name: "z", Mode: trimtab.Recommend, SLO: 1, Max: 6})
 	q.After = q.Before
 	q.After.Capacity = 5
-	got, err := planner.WhatIf(q)
+	got, err := whatif.Answer(q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestAWorkloadOfWhichNothingIsKnownHoldsInAWhatIf(t *testing.T) {
 func TestACapacityThatDoesNotHoldTheMinimumsIsSaid(t *testing.T) {
 	q := askedPool(fair.NJCPolicy{}, 6, map[string]float64{"a": 9, "b": 9})
 	q.After.Capacity = 0.1
-	if got, err := planner.WhatIf(q); !errors.Is(err, trimtab.ErrInfeasible) {
+	if got, err := whatif.Answer(q); !errors.Is(err, trimtab.ErrInfeasible) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -192,12 +193,12 @@ func TestAStricterLatencyNeedsMoreAndItsBandIsWider(t *testing.T) {
 	q := askedPool(fair.NJCPolicy{}, 12, map[string]float64{"a": 3, "b": 3})
 	q.Before.Workloads[0].SLO, q.Estimates[0].Performance = 0.9, new(float64)
 	*q.Estimates[0].Performance = 0.99
-	q.Latency = map[string]planner.Threshold{"a": {Before: 200 * time.Millisecond, After: 100 * time.Millisecond}}
-	if got, err := planner.WhatIf(q); !errors.Is(err, trimtab.ErrUnsupported) {
+	q.Latency = map[string]whatif.Threshold{"a": {Before: 200 * time.Millisecond, After: 100 * time.Millisecond}}
+	if got, err := whatif.Answer(q); !errors.Is(err, trimtab.ErrUnsupported) {
 		t.Errorf("without quantiles: %+v, %v", got, err)
 	}
 	q.Estimates[0].Latency = map[string]trimtab.Seconds{"p50": .05, "p95": .12, "p99": .3}
-	got, err := planner.WhatIf(q)
+	got, err := whatif.Answer(q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,8 +206,8 @@ func TestAStricterLatencyNeedsMoreAndItsBandIsWider(t *testing.T) {
 	if len(got.Assumes) != 1 || a.After.Performance.Lower >= a.Before.Performance.Lower || a.After.Performance.Upper < a.After.Performance.Mean {
 		t.Errorf("assumes %q, before %+v, after %+v", got.Assumes, a.Before.Performance, a.After.Performance)
 	}
-	q.Latency = map[string]planner.Threshold{"a": {Before: 200 * time.Millisecond, After: 400 * time.Millisecond}}
-	easier, err := planner.WhatIf(q)
+	q.Latency = map[string]whatif.Threshold{"a": {Before: 200 * time.Millisecond, After: 400 * time.Millisecond}}
+	easier, err := whatif.Answer(q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,8 +229,8 @@ func TestTheOddsOfALatencyAreThoseOfLogLogisticLatencies(t *testing.T) {
 		q.Estimates[0].Requests = 1e12
 		q.Estimates[0].Latency = map[string]trimtab.Seconds{"p50": at(.5), "p95": at(.95), "p99": at(.99)}
 		to := rapid.Float64Range(0.02, 1).Draw(t, "to")
-		q.Latency = map[string]planner.Threshold{"a": {Before: 200 * time.Millisecond, After: time.Duration(to * float64(time.Second))}}
-		got, err := planner.WhatIf(q)
+		q.Latency = map[string]whatif.Threshold{"a": {Before: 200 * time.Millisecond, After: time.Duration(to * float64(time.Second))}}
+		got, err := whatif.Answer(q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +248,7 @@ func BenchmarkWhatIf(b *testing.B) {
 				prob := large("learnt", n, 100*n, 150)
 				c := planner.Config{Pool: "p", Resource: "cpu", Capacity: float64(100 * n), Unit: 1, Round: time.Minute, Policy: objective}
 				h := &trimtab.Holding{Pool: "p", Host: "h", Time: t0, LeaseLeft: 60}
-				q := planner.Question{Now: t0.Add(time.Second)}
+				q := whatif.Question{Now: t0.Add(time.Second)}
 				for _, w := range prob.Workloads {
 					c.Workloads = append(c.Workloads, planner.WorkloadConfig{Name: w.Name, Mode: trimtab.Act, SLO: 0.9, Min: 1})
 					h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: w.Name, Resource: "cpu"}, Knob: "test",
@@ -257,7 +258,7 @@ func BenchmarkWhatIf(b *testing.B) {
 				q.Before, q.After, q.Holdings = c, c, []*trimtab.Holding{h}
 				q.After.Capacity *= 0.4
 				for b.Loop() {
-					if _, err := planner.WhatIf(q); err != nil {
+					if _, err := whatif.Answer(q); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/pool"
 	"github.com/trimtab/trimtab/planner/replicas"
 )
 
@@ -88,7 +89,7 @@ func (r counting) wakes() {
 		}
 		why := trimtab.Reason{NextCheck: r.planner.next, Binding: trimtab.Binding{Kind: trimtab.BindingNeed}}
 		each := r.planner.starts(w, k, r.planner.cfg.Resource)
-		if most := int(left/math.Max(each, r.planner.resources[0].quantum()) + grain); n > most {
+		if most := int(left/math.Max(each, r.planner.resources[0].Quantum()) + grain); n > most {
 			n, why.Binding = most, trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: "what one more instance begins with"}
 		}
 		if n < 1 {
@@ -110,7 +111,7 @@ func (r counting) wakes() {
 func (w *workload) wanted(k *ledger.Knob, load float64) int {
 	n := max(1, w.Count.Min)
 	if need, ok := replicas.NeedOf(w.estimate.Curve, w.SLO, load, 0); ok {
-		n = max(n, int(math.Min(math.Ceil(need.Round/w.Max-grain), mostReplicas)))
+		n = max(n, int(math.Min(math.Ceil(need.Round/w.Max-grain), pool.MostReplicas)))
 	}
 	if st := k.Held.Standing; st != nil && st.Most > 0 {
 		n = min(n, int(st.Most))
@@ -126,7 +127,7 @@ func (r counting) unasked() float64 {
 			continue
 		}
 		for i := range s.knobs {
-			left -= math.Max(0, s.knobs[i].set-s.knobs[i].now)
+			left -= math.Max(0, s.knobs[i].Set-s.knobs[i].Has)
 		}
 		if more := s.count.to - s.count.from; more > 0 && s.scale != nil {
 			left -= float64(more) * r.planner.starts(s.workload, s.scale, s.of.Name)

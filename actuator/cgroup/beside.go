@@ -62,3 +62,30 @@ func whyWeight(root *hostfs.Root, group string, err error) error {
 	}
 	return fmt.Errorf("the group is idle, and takes no weight while %s is 1: write 0 to that file first: %w: %w", path.Join(root.Path(), name), trimtab.ErrRefused, err)
 }
+
+// Beside lists the groups that share with those of a pool the group above, and are not of it:
+// ours says which are. It fails with trimtab.ErrRefused where the group above has processes
+// of its own.
+func Beside(root, above string, ours func(group string) bool) (strangers []string, err error) {
+	r, err := hostfs.OpenRoot(root)
+	if err != nil {
+		return nil, fmt.Errorf("list groups of %s: %w", above, err)
+	}
+	defer r.Close()
+	names, err := r.Dirs(above)
+	if err != nil {
+		return nil, fmt.Errorf("list groups of %s: %w", above, err)
+	}
+	for _, name := range names {
+		if group := path.Join(above, name); !ours(group) {
+			strangers = append(strangers, group)
+		}
+	}
+	text, err := r.Read(path.Join(above, "cgroup.procs"))
+	if err == nil && text != "" {
+		if _, bad := strconv.Atoi(text[:1]); bad == nil {
+			err = fmt.Errorf("group %s has processes of its own: %w", above, trimtab.ErrRefused)
+		}
+	}
+	return strangers, err
+}

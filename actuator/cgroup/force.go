@@ -34,10 +34,11 @@ type force struct {
 	why   error
 }
 
-// rawForce is what cpu.stat says: CPU time used, in seconds, and periods of the quota.
+// rawForce is what cpu.stat says: CPU time used, in seconds, periods of the quota, and in how many
+// of them it stopped the group.
 type rawForce struct {
-	used    float64
-	periods uint64
+	used             float64
+	periods, stopped uint64
 }
 
 // InForce returns an error where the quota reads back and does nothing, as under a scheduler
@@ -88,6 +89,8 @@ func parseForce(text string) (r rawForce) {
 			r.used = float64(n) / 1e6
 		case name == "nr_periods":
 			r.periods = n
+		case name == "nr_throttled":
+			r.stopped = n
 		}
 	}
 	return r

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"strconv"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
@@ -33,8 +32,12 @@ type Share struct {
 	// most is the quota that it has meanwhile; where it is capped, its amount is, if less.
 	most, amount trimtab.Amount
 	capped       bool
+	// bounds tells of the group's own quota.
+	bounds
 	// was is what the group had before the first write.
 	was *shareBefore
+	// above is what the kernel had counted of the groups above when Contended was asked last.
+	above map[string]rawForce
 }
 
 var (
@@ -42,6 +45,7 @@ var (
 	_ actuator.Restorer = (*Share)(nil)
 	_ actuator.Recaller = (*Share)(nil)
 	_ actuator.Scaled   = (*Share)(nil)
+	_ actuator.Enforced = (*Share)(nil)
 )
 
 // shareBefore is what a group has before trimtab sets anything of it: the weight as
@@ -178,6 +182,29 @@ func (k *Share) Capped() bool { return k.capped }
 // Reserves is false: what a group does not use is the others'.
 func (k *Share) Reserves() bool { return false }
 
+// leastPeriods and mostPeriods are of how many periods of a quota Contended tells.
+const leastPeriods, mostPeriods = 5, 100
+
+// Contended reports whether the quota of a group above stopped it in most of its periods since
+// the last call.
+func (k *Share) Contended() (so bool) {
+	was := k.above
+	k.above = map[string]rawForce{}
+	for _, group := range ancestors(k.root, k.config.Path) {
+		text, err := k.root.Read(path.Join(group, "cpu.stat"))
+		if err != nil {
+			continue
+		}
+		now := parseForce(text)
+		k.above[group] = now
+		if before, ok := was[group]; ok && now.periods >= before.periods && now.stopped >= before.stopped {
+			periods := now.periods - before.periods
+			so = so || periods >= leastPeriods && periods <= mostPeriods && 2*(now.stopped-before.stopped) > periods
+		}
+	}
+	return so
+}
+
 // leastCap is the least quota of a capped group, in cores: the kernel takes no less than 1 ms
 // in a period of 100 ms.
 const leastCap = 0.01
@@ -201,7 +228,15 @@ func (k *Share) Adopted(ctx context.Context, above trimtab.Amount) (bool, error)
 		return false, fmt.Errorf("read quota of cgroup %s: %w", k.config.Path, err)
 	}
 	q, err := k.quota()
-	return q.Amount().Equal(q.With(k.own(above)).Amount(), quantum), err
+	if err != nil {
+		return false, err
+	}
+	own := q.With(k.own(above)).Amount()
+	if !q.Amount().Equal(own, quantum) {
+		return k.another(q.Amount()), nil
+	}
+	k.ours(own)
+	return true, nil
 }
 
 // Fit lowers the group's own quota to what the group above is about to have.
@@ -222,7 +257,14 @@ func (k *Share) bound(ctx context.Context, to trimtab.Amount) error {
 	if err := k.Owned(); err != nil {
 		return fmt.Errorf("set quota of cgroup %s: %w", k.config.Path, err)
 	}
-	return k.setQuota(ctx, to)
+	q, err := k.quota()
+	if err != nil || k.another(q.Amount()) {
+		return err
+	}
+	if err = k.setQuota(ctx, to); err == nil {
+		k.ours(q.With(to).Amount())
+	}
+	return err
 }
 
 // Restore puts back weight and quota.
@@ -231,7 +273,7 @@ func (k *Share) Restore(ctx context.Context, b []byte) error {
 	if err == nil && u.Was == nil {
 		err = trimtab.Invalidf("undo %.60q has no weight", b)
 	}
-	if err == nil {
+	if k.bounds = (bounds{}); err == nil {
 		err = k.Weight.Write(ctx, u.Was.Weight)
 	}
 	if err == nil {
@@ -281,31 +323,4 @@ func (k *Share) Standing(ctx context.Context) *trimtab.Standing {
 		q, err := k.root.QuotaIn(ctx, group)
 		return q.Amount(), err
 	})
-}
-
-// Beside lists the groups that share with those of a pool the group above, and are not of it:
-// ours says which are. It fails with trimtab.ErrRefused where the group above has processes
-// of its own.
-func Beside(root, above string, ours func(group string) bool) (strangers []string, err error) {
-	r, err := hostfs.OpenRoot(root)
-	if err != nil {
-		return nil, fmt.Errorf("list groups of %s: %w", above, err)
-	}
-	defer r.Close()
-	names, err := r.Dirs(above)
-	if err != nil {
-		return nil, fmt.Errorf("list groups of %s: %w", above, err)
-	}
-	for _, name := range names {
-		if group := path.Join(above, name); !ours(group) {
-			strangers = append(strangers, group)
-		}
-	}
-	text, err := r.Read(path.Join(above, "cgroup.procs"))
-	if err == nil && text != "" {
-		if _, bad := strconv.Atoi(text[:1]); bad == nil {
-			err = fmt.Errorf("group %s has processes of its own: %w", above, trimtab.ErrRefused)
-		}
-	}
-	return strangers, err
 }

@@ -241,3 +241,60 @@ func TestAShareOfASystemdUnitIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestAShareIsContendedWhileAGroupAboveIsStoppedInMostPeriods(t *testing.T) {
+	root := tree(t, map[string]string{"pool/cpu.stat": "", "pool/a/cpu.weight": "100\n", "pool/a/cpu.max": "max 100000\n"})
+	k := openShare(t, root, "pool/a", 1)
+	for _, look := range []struct {
+		periods, stopped int
+		want             bool
+	}{
+		{1000, 900, false}, // what was before the first look is nobody's news
+		{1010, 909, true},
+		{1012, 911, false}, // too few to tell
+		{1032, 915, false},
+		{1142, 1025, false}, // too long ago
+		{1162, 1045, true},
+		{20, 20, false}, // the group is another
+	} {
+		stat := fmt.Sprintf("nr_periods %d\nnr_throttled %d\n", look.periods, look.stopped)
+		if err := os.WriteFile(filepath.Join(root, "pool/cpu.stat"), []byte(stat), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := k.Contended(); got != look.want {
+			t.Errorf("%+v: %v", look, got)
+		}
+	}
+}
+
+func TestAQuotaThatAnotherProgramSetsOnAShareIsNamedAndLeftAlone(t *testing.T) {
+	root := tree(t, map[string]string{"a/cpu.weight": "100\n", "a/cpu.max": "50000 100000\n"})
+	k := openShare(t, root, "a", 0.3)
+	above, ctx := trimtab.Units(1), t.Context()
+	if done, err := k.Adopted(ctx, above); done || err != nil {
+		t.Fatalf("%v, %v: the site's own quota is to be lifted", done, err)
+	}
+	if err := errors.Join(k.Adopt(ctx, above), k.InForce()); err != nil || strings.TrimSpace(content(t, root, "a", "cpu.max")) != "max 100000" {
+		t.Fatalf("%v: %s", err, strings.TrimSpace(content(t, root, "a", "cpu.max")))
+	}
+	k.Cap(true) // another quota by trimtab's own will
+	if err := errors.Join(k.Write(ctx, trimtab.Units(0.3)), k.Adopt(ctx, above), k.InForce()); err != nil || strings.TrimSpace(content(t, root, "a", "cpu.max")) != "30000 100000" {
+		t.Fatalf("%v: %s", err, strings.TrimSpace(content(t, root, "a", "cpu.max")))
+	}
+	k.Cap(false)
+	setContent(t, root, "a/cpu.max", "20000 100000\n")
+	done, err := k.Adopted(ctx, above)
+	if why := k.InForce(); !done || err != nil || why == nil || !strings.Contains(why.Error(), "another program set its quota from 0.3 to 0.2") {
+		t.Errorf("%v, %v, %v: want that it is left alone and named", done, err, why)
+	}
+	if err := k.Adopt(ctx, above); err != nil || strings.TrimSpace(content(t, root, "a", "cpu.max")) != "20000 100000" {
+		t.Errorf("%v: it became %s", err, strings.TrimSpace(content(t, root, "a", "cpu.max")))
+	}
+	setContent(t, root, "a/cpu.max", "30000 100000\n")
+	if done, err := k.Adopted(ctx, above); done || err != nil || k.InForce() != nil {
+		t.Errorf("%v, %v, %v: it was set back", done, err, k.InForce())
+	}
+	if err := k.Adopt(ctx, above); err != nil || strings.TrimSpace(content(t, root, "a", "cpu.max")) != "max 100000" {
+		t.Errorf("%v: %s", err, strings.TrimSpace(content(t, root, "a", "cpu.max")))
+	}
+}

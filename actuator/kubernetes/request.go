@@ -40,6 +40,9 @@ func (r *Request) Cap(bool) {}
 // Capped is false.
 func (r *Request) Capped() bool { return false }
 
+// Contended is false: no limit above is set.
+func (r *Request) Contended() bool { return false }
+
 // Reserves is true: the scheduler keeps a request free.
 func (r *Request) Reserves() bool { return true }
 

@@ -30,6 +30,8 @@ type Config struct {
 	Targets    []Target
 	// Interval is the window of usage; 0: [DefaultInterval].
 	Interval time.Duration
+	// Remark is said of each group for people; "": nothing.
+	Remark string
 	// Bus gets the samples.
 	Bus publisher
 	// Metrics and Logger may be nil.
@@ -63,14 +65,21 @@ type group struct {
 	failing string
 	// seen is the round in which it was found last.
 	seen uint64
-	// threads is what was read of its threads last; nil: it did not wait.
+	// suspect is for how many rounds it is read what waits of it; threads is what was read of its
+	// threads last.
+	suspect int
 	threads *threads
+	// remarked tells that there was something remarkable of it.
+	remarked bool
 }
 
 // Collector reads groups.
 type Collector struct {
 	config      Config
 	root, usage *hostfs.Root
+	// members is root once more, for the lists of processes and threads: they would take the room
+	// of what root keeps open for every round.
+	members *hostfs.Root
 	// groups are those of each target, by the name of the instance: "" of one
 	// that is no pattern.
 	groups []map[string]*group
@@ -81,8 +90,9 @@ type Collector struct {
 	rounds  uint64
 	// above is what was read of groups above in this round.
 	above map[string]Reading
-	// waiter reads what waits.
-	waiter waiter
+	// waiter reads what waits; censusAt is when groups were looked at last for what is remarkable.
+	waiter   waiter
+	censusAt time.Duration
 }
 
 // Open opens the hierarchy. A group that is not there is no error: it may come.
@@ -122,8 +132,13 @@ func Open(c Config) (*Collector, error) {
 		root.Close()
 		return nil, fmt.Errorf("collect from cgroups: %w", err)
 	}
+	members, err := hostfs.OpenRoot(c.Root)
+	if err != nil {
+		return nil, fmt.Errorf("collect from cgroups: %w", errors.Join(err, root.Close(), usage.Close()))
+	}
 	root.KeepOpen()
 	usage.KeepOpen()
+	members.KeepOpen()
 	groups := make([]map[string]*group, len(c.Targets))
 	for i, t := range c.Targets {
 		groups[i] = map[string]*group{}
@@ -131,11 +146,13 @@ func Open(c Config) (*Collector, error) {
 			groups[i][""] = &group{Instance: hostfs.Instance{Path: t.Path}}
 		}
 	}
-	return &Collector{above: map[string]Reading{}, config: c, root: root, usage: usage, groups: groups, failing: make([]string, len(c.Targets)), again: make([]time.Duration, len(c.Targets))}, nil
+	return &Collector{above: map[string]Reading{}, config: c, root: root, usage: usage, members: members, groups: groups, failing: make([]string, len(c.Targets)), again: make([]time.Duration, len(c.Targets))}, nil
 }
 
 // Close releases the hierarchy.
-func (c *Collector) Close() error { return errors.Join(c.root.Close(), c.usage.Close()) }
+func (c *Collector) Close() error {
+	return errors.Join(c.root.Close(), c.usage.Close(), c.members.Close())
+}
 
 // Run reads and publishes at every interval until ctx ends; it then returns
 // nil.
@@ -179,6 +196,7 @@ func (c *Collector) round(ctx context.Context) {
 			}
 		}
 	}
+	c.takeCensus(ctx)
 }
 
 // bounded finds the least quota of the groups above, and counts its periods. The root of a
@@ -244,6 +262,7 @@ func (c *Collector) find(ctx context.Context, i int) {
 			delete(groups, name)
 			c.root.Forget(g.Path)
 			c.usage.Forget(g.Path)
+			c.members.Forget(g.Path)
 		}
 	}
 }

@@ -20,6 +20,7 @@ func TestWhatWaitsIsReadOfGroupsThatMayWaitAlone(t *testing.T) {
 		"it uses nearly all that it has":        {of(0.45, ""), of(0, ""), of(0.5, ""), false, true},
 		"it has no limit":                       {of(3, ""), of(0, "no period elapsed"), of(0, "unlimited"), false, false},
 		"it has no limit, and the host is full": {of(3, ""), of(0, "no period elapsed"), of(0, "unlimited"), true, true},
+		"it hardly runs, and the host is full":  {of(0.01, ""), of(0, "no period elapsed"), of(0, "unlimited"), true, false},
 		"its use is not known":                  {of(0, "first reading"), of(1, ""), of(0.5, ""), true, false},
 	} {
 		if got := suspects(c.usage, c.throttled, c.allocation, c.full); got != c.want {

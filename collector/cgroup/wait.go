@@ -16,7 +16,7 @@ import (
 
 // What waits is read of groups that may wait alone, since it takes several reads for each
 // thread and process: of one that its limit, or that of a group above, stopped, that uses
-// nearly all that it has, and of all while the CPUs of the host are used up.
+// nearly all that it has, and of all that run while the CPUs of the host are used up.
 
 const (
 	// readThreads and readFiles are how many threads, and descriptors of processes, are read
@@ -26,6 +26,11 @@ const (
 	// mayWait is the share of the periods in which a group is stopped, nearAll that of what it
 	// has which it uses, from which on it may wait.
 	mayWait, nearAll = 0.1, 0.8
+	// suspectFor is for how many rounds one is read that may wait: what waits is known by two
+	// readings, and a thread's time is counted when it runs again, in the next period of a quota.
+	suspectFor = 6
+	// leastUse is what one uses, in cores, that is looked at for no more than that the host is full.
+	leastUse = 0.02
 	// idleNone is the part of the host's CPUs which is idle at most while they are used up.
 	idleNone = 0.05
 )
@@ -87,15 +92,18 @@ func suspects(usage, throttled, allocation *trimtab.Sample, full bool) bool {
 	if usage.Missing != "" {
 		return false
 	}
-	return full || throttled.Missing == "" && throttled.Value >= mayWait || allocation.Missing == "" && usage.Value >= nearAll*allocation.Value
+	return full && usage.Value >= leastUse || throttled.Missing == "" && throttled.Value >= mayWait || allocation.Missing == "" && usage.Value >= nearAll*allocation.Value
 }
 
 // wait reads what waits of the group of target i, if it may wait, at the time of the samples of
 // its use, which come after it: they are joined with it.
 func (c *Collector) wait(i int, g *group, samples []*trimtab.Sample) []*trimtab.Sample {
 	w := &c.waiter
-	if !suspects(samples[0], samples[1], samples[2], w.full) {
-		g.threads = nil
+	if g.suspect--; suspects(samples[0], samples[1], samples[2], w.full) {
+		g.suspect = suspectFor
+	}
+	if g.suspect <= 0 || samples[0].Missing != "" {
+		g.suspect, g.threads = 0, nil
 		return nil
 	}
 	waited, queued := *samples[0], *samples[0]
@@ -103,7 +111,7 @@ func (c *Collector) wait(i int, g *group, samples []*trimtab.Sample) []*trimtab.
 	queued.Quantity, queued.Source, queued.Value = trimtab.Queued, sourceSockets, 0
 	after := &threads{at: hostfs.BootTime()}
 	var err error
-	after.of, err = w.threads.Read(c.root, g.Path)
+	after.of, err = w.threads.Read(c.members, g.Path)
 	switch {
 	case err != nil && w.threads.Left < 0: // over a longer window, when it has its turn
 		waited.Missing = many
@@ -119,7 +127,7 @@ func (c *Collector) wait(i int, g *group, samples []*trimtab.Sample) []*trimtab.
 		waited.Window = trimtab.SecondsOf(after.at - g.threads.at)
 		g.threads = after
 	}
-	n, err := w.sockets.Queued(c.root, g.Path)
+	n, err := w.sockets.Queued(c.members, g.Path)
 	if queued.Value = float64(n); err != nil {
 		queued.Value, queued.Missing = 0, whyNot(err)
 	}

@@ -178,8 +178,8 @@ func TestAMessageOfAnyLengthIsReadOrRefused(t *testing.T) {
 }
 
 func TestRunDelayIsTheShareOfWaitingOfThreadsThatStayed(t *testing.T) {
-	before := map[int]waits.Thread{1: {100, 10}, 2: {100, 10}, 3: {1000, 1000}, 4: {1, 1}}
-	after := map[int]waits.Thread{1: {400, 110}, 2: {100, 10}, 3: {5, 5}, 5: {1e9, 1e9}}
+	before := map[int]waits.Thread{1: {Ran: 100, Waited: 10}, 2: {Ran: 100, Waited: 10}, 3: {Ran: 1000, Waited: 1000}, 4: {Ran: 1, Waited: 1}}
+	after := map[int]waits.Thread{1: {Ran: 400, Waited: 110}, 2: {Ran: 100, Waited: 10}, 3: {Ran: 5, Waited: 5}, 5: {Ran: 1e9, Waited: 1e9}}
 	if got := delay(before, after); got != (value{v: 0.25}) {
 		t.Errorf("%+v", got)
 	}

@@ -74,7 +74,7 @@ func (s *Sockets) Begin(files int) {
 // groups beneath it.
 func (s *Sockets) Queued(root *hostfs.Root, group string) (n int, err error) {
 	var processes []int
-	err = numbers(root, group, "cgroup.procs", func(pid int) error {
+	err = Numbers(root, group, "cgroup.procs", func(pid int) error {
 		if processes = append(processes, pid); len(processes) > maxProcesses {
 			return ErrTooMany
 		}

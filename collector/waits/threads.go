@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -60,7 +61,7 @@ func (t *Threads) Read(root *hostfs.Root, group string) (map[int]Thread, error) 
 	if root.CgroupVersion(group) == 1 {
 		file = "tasks"
 	}
-	err := numbers(root, group, file, func(tid int) error {
+	err := Numbers(root, group, file, func(tid int) error {
 		if t.Left--; t.Left < 0 || len(out) == MaxThreads {
 			return ErrTooMany
 		}
@@ -75,8 +76,8 @@ func (t *Threads) Read(root *hostfs.Root, group string) (map[int]Thread, error) 
 	return out, nil
 }
 
-// numbers calls f with each number in a file of a group and of the groups beneath it.
-func numbers(root *hostfs.Root, group, file string, f func(n int) error) error {
+// Numbers calls f with each number in a file of a group and of the groups beneath it.
+func Numbers(root *hostfs.Root, group, file string, f func(n int) error) error {
 	each := func(dir string) error {
 		text, err := root.Read(path.Join(dir, file))
 		if dir != group && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)) {
@@ -124,6 +125,13 @@ func (t *Threads) One(tid int) (v Thread, ok bool) {
 	}
 	v, err = ParseThread(string(t.buffer[:n]))
 	return v, err == nil
+}
+
+// RealTime reports whether a thread has a real-time class, which waits for no weight and, but on
+// kernels that group it, for no quota.
+func RealTime(tid int) bool {
+	a, err := unix.SchedGetAttr(tid, 0)
+	return err == nil && slices.Contains([]uint32{unix.SCHED_FIFO, unix.SCHED_RR, unix.SCHED_DEADLINE}, a.Policy)
 }
 
 // Between compares two readings of the threads of one group: the time that those which

@@ -47,7 +47,7 @@ func TestThreadsOfAGroupAndThoseBeneathItAreRead(t *testing.T) {
 	}
 	r := openRoot(t, root)
 	got, err := (&waits.Threads{Proc: proc, Left: 10}).Read(r, "a")
-	if diff := cmp.Diff(map[int]waits.Thread{1: {10, 1}, 2: {20, 2}, 3: {30, 3}}, got); err != nil || diff != "" {
+	if diff := cmp.Diff(map[int]waits.Thread{1: {Ran: 10, Waited: 1}, 2: {Ran: 20, Waited: 2}, 3: {Ran: 30, Waited: 3}}, got); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)
 	}
 	if _, err := (&waits.Threads{Proc: proc, Left: 3}).Read(r, "a"); !errors.Is(err, waits.ErrTooMany) {
@@ -165,7 +165,7 @@ func TestOfTheSocketsOfANamespaceThoseOfTheGroupCount(t *testing.T) {
 			if errors.Is(err, waits.ErrTooMany) && round == 0 {
 				continue
 			}
-			if got != c.want || (err != nil) != (c.err != nil) || c.err == os.ErrNotExist && !errors.Is(err, c.err) {
+			if got != c.want || (err != nil) != (c.err != nil) || errors.Is(c.err, os.ErrNotExist) && !errors.Is(err, c.err) {
 				t.Errorf("%s, round %d: %d, %v; want %d, %v", name, round, got, err, c.want, c.err)
 			}
 		}

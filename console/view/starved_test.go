@@ -28,6 +28,10 @@ func TestAWorkloadThatStarvesIsNeverCalledOk(t *testing.T) {
 			t.Errorf("%d: %s, %s: %q", at, r.Code, r.Kind, r.State)
 		}
 	}
+	v.Observe(&trimtab.Estimate{Workload: "shop", Time: noon.Add(4 * time.Second), Performance: &within, Curve: curve, Starved: 8, Inputs: []trimtab.Input{{Name: "queued", Value: 17, Source: "sockets"}}})
+	if r := v.Status(noon.Add(4 * time.Second)).Workloads[0]; !strings.HasSuffix(r.State, ": 17 connections wait to be accepted") {
+		t.Errorf("state %q: want what waits", r.State)
+	}
 	now := noon.Add(5 * time.Second)
 	v.Observe(&trimtab.Estimate{Workload: "shop", Time: now, Performance: &within, Curve: curve})
 	if r := v.Status(now).Workloads[0]; r.Code != "ok" {

@@ -40,6 +40,24 @@ trimtab_perf_run_delay_ratio{workload="shop"} 0.25
 	}
 }
 
+func TestWhatWaitsIsExportedWhileItIsRead(t *testing.T) {
+	set := metric.NewSet()
+	e := New(set)
+	e.Configure([]Workload{{Name: "shop"}})
+	series := func(name string, want int) {
+		t.Helper()
+		if n, err := testutil.GatherAndCount(set, name); n != want || err != nil {
+			t.Errorf("%s: %d series, %v; want %d", name, n, err, want)
+		}
+	}
+	e.Observe(&trimtab.Estimate{Workload: "shop", Time: time.Unix(1, 0), Model: "none", Inputs: []trimtab.Input{{Name: "queued", Value: 17}, {Name: "waited", Missing: "first reading"}}})
+	series("trimtab_workload_accept_queue", 1)
+	series("trimtab_workload_cpu_wait_ratio", 0)
+	e.Observe(&trimtab.Estimate{Workload: "shop", Time: time.Unix(2, 0), Model: "none", Inputs: []trimtab.Input{{Name: "waited", Value: 2.5}}})
+	series("trimtab_workload_accept_queue", 0)
+	series("trimtab_workload_cpu_wait_ratio", 1)
+}
+
 func TestCountersOfManyWorkloadsStayWithinTheirRoom(t *testing.T) {
 	set := metric.NewSet()
 	e := New(set)

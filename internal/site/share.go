@@ -35,13 +35,30 @@ func (a above) open(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, e
 
 // obstacle says why the CPU time of a pool is not shared by weight on this host, and what to do
 // about it; the zero obstacle: nothing stands in the way, or nobody asks for it.
-type obstacle struct{ why, do string }
+type obstacle struct {
+	why, do string
+	// groups: it is how the control groups lie, and not what the file asks for.
+	groups bool
+}
 
 // say logs it, where there is one.
 func (o obstacle) say(to *slog.Logger) {
 	if o.why != "" {
 		to.Info("each workload has a CPU quota of its own", "why", o.why, "do", o.do)
 	}
+}
+
+// quotaRemark says of each workload that it has a quota of its own where the pool could share by
+// weight if its groups were others; "": it does, or nobody can change that.
+func quotaRemark(cfg *config.Config, kinds []actuator.Kind, host string) string {
+	all, err := knobsOf(kinds, cfg, host)
+	if err != nil {
+		return "" // said of the knob
+	}
+	if _, no := share(cfg, kinds, all, host); no.groups {
+		return "it has a CPU quota of its own, and loses what it leaves idle: " + no.why
+	}
+	return ""
 }
 
 // share has the CPU time of the pool shared by weight on this host where that can be done
@@ -110,15 +127,15 @@ func sharing(cfg *config.Config, all []knobConfig, host string) (members []*knob
 	many := manyHosts(cfg, host)
 	switch {
 	case len(cfg.Pool.Shares()) > 1 || cfg.Objective == config.EndToEnd:
-		no = obstacle{"the objective " + cfg.Objective + " decides amounts", "nothing, or choose another objective: docs/objectives.md"}
+		no = obstacle{"the objective " + cfg.Objective + " decides amounts", "nothing, or choose another objective: docs/objectives.md", false}
 	case many != "" && !neverCaps(members):
-		no = obstacle{"the pool may have other hosts (" + many + ")", "nothing, or cap: never, and each host shares by weight: docs/operations.md"}
+		no = obstacle{"the pool may have other hosts (" + many + ")", "nothing, or cap: never, and each host shares by weight: docs/operations.md", false}
 	case cfg.Colocate != nil:
-		no = obstacle{"best-effort jobs run in what the quotas leave (colocate)", "nothing, or take colocate out"}
+		no = obstacle{"best-effort jobs run in what the quotas leave (colocate)", "nothing, or take colocate out", false}
 	case foreign != "":
-		no = obstacle{foreign + " has a limit of another kind out of the same pool", "give it a pool of its own"}
+		no = obstacle{foreign + " has a limit of another kind out of the same pool", "give it a pool of its own", false}
 	case watched != "":
-		no = obstacle{watched + " is not in mode act, and a limit above would bound it, too", "mode: act for all of the pool, or a pool of its own"}
+		no = obstacle{watched + " is not in mode act, and a limit above would bound it, too", "mode: act for all of the pool, or a pool of its own", false}
 	}
 	if no.why != "" {
 		return nil, at, no
@@ -130,7 +147,7 @@ func sharing(cfg *config.Config, all []knobConfig, host string) (members []*knob
 		}
 	}
 	if at.group == "." {
-		no = obstacle{"the groups of the workloads have no group of their own in common", view.MakeGroup}
+		no = obstacle{"the groups of the workloads have no group of their own in common", view.MakeGroup, true}
 	}
 	return members, at, no
 }
@@ -152,16 +169,16 @@ func shareable(kinds []actuator.Kind, at above, members []*knobConfig, write boo
 	switch {
 	case errors.Is(err, os.ErrNotExist): // it may come
 	case err != nil:
-		return obstacle{err.Error(), view.MakeGroup}
+		return obstacle{err.Error(), view.MakeGroup, true}
 	case len(strangers) > 0:
-		return obstacle{"the group above them has others, such as " + strangers[0], view.MakeGroup}
+		return obstacle{"the group above them has others, such as " + strangers[0], view.MakeGroup, true}
 	case write:
 		k, err := openGroup(kinds, at)
 		if err == nil {
 			err = errors.Join(k.MayWrite(context.Background()), k.Close())
 		}
 		if err != nil {
-			return obstacle{"the group above them cannot be set: " + err.Error(), "mend that; in a unit of systemd: force: true in each knob, or a group below a service with Delegate=yes"}
+			return obstacle{"the group above them cannot be set: " + err.Error(), "mend that; in a unit of systemd: force: true in each knob, or a group below a service with Delegate=yes", true}
 		}
 	}
 	return obstacle{}

@@ -111,6 +111,9 @@ func TestAPoolSharesByWeightWhereItsGroupsHaveAGroupOfTheirOwnInCommon(t *testin
 		if at.group != c.above || c.why == "" != (no.why == "") || no.do == "" != (no.why == "") || !strings.Contains(no.why, c.why) {
 			t.Errorf("%s: %+v, %+v", name, at, no)
 		}
+		if said := quotaRemark(cfg, kinds, "h"); said != "" != no.groups || no.groups && !strings.Contains(said, c.why) {
+			t.Errorf("%s: each is said to have a quota: %q", name, said)
+		}
 		for _, d := range all {
 			if math.Abs(d.at.ShareUnit-c.unit) > 1e-12 {
 				t.Errorf("%s: the usual weight is %v cores, want %v", name, d.at.ShareUnit, c.unit)

@@ -345,6 +345,9 @@ func (s *Site) groupPart(cfg *config.Config) ([]part, error) {
 		return nil, err
 	}
 	c := cgroup.Config{Root: root, Targets: groups, Interval: cfg.Analyzer.ReportInterval}
+	if len(groups) > 1 {
+		c.Remark = quotaRemark(cfg, kindsOn(rdtOf(cfg.Actuator.LockDir)), s.host)
+	}
 	return []part{s.reading(nil, "cgroup", c, groupWork(c), func(b bus.Bus) (reader, error) {
 		c := c
 		c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger

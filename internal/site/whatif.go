@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/whatif"
 )
 
 // solveWithin bounds how long one of the two solutions of a what-if may take; what
@@ -30,7 +30,7 @@ func WhatIf(cfg *config.Config, v *view.Model, change trimtab.Change, now time.T
 	if err != nil {
 		return nil, err
 	}
-	q := planner.Question{Now: now, Latency: latency}
+	q := whatif.Question{Now: now, Latency: latency}
 	if q.Before, err = PlannerConfig(cfg); err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func WhatIf(cfg *config.Config, v *view.Model, change trimtab.Change, now time.T
 	q.Estimates, q.Holdings = v.Newest(now)
 	// The policy gives up by the clock, which is not the planner's to read.
 	q.Before.Stop, q.After.Stop = late(time.Now().Add(solveWithin)), late(time.Now().Add(2*solveWithin))
-	out, err := planner.WhatIf(q)
+	out, err := whatif.Answer(q)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func late(deadline time.Time) func() bool { return func() bool { return time.Now
 
 // withChange returns the configuration with a change, and whose latency is another. The
 // error is trimtab.ErrInvalid and names what is wrong.
-func withChange(cfg *config.Config, change trimtab.Change) (*config.Config, map[string]planner.Threshold, error) {
+func withChange(cfg *config.Config, change trimtab.Change) (*config.Config, map[string]whatif.Threshold, error) {
 	out := *cfg
 	out.Workloads, out.Groups, out.Pool.Resources = slices.Clone(cfg.Workloads), slices.Clone(cfg.Groups), maps.Clone(cfg.Pool.Resources)
 	for resource, v := range change.Capacity {
@@ -82,7 +82,7 @@ func withChange(cfg *config.Config, change trimtab.Change) (*config.Config, map[
 			return nil, nil, hint.Add(trimtab.Invalidf("change weight of %.253q: no workload and no group has that name", name), "trimtab status lists the workloads")
 		}
 	}
-	latency := map[string]planner.Threshold{}
+	latency := map[string]whatif.Threshold{}
 	for name, text := range change.SLO {
 		w := workloadOf(&out, name)
 		if w == nil {
@@ -93,7 +93,7 @@ func withChange(cfg *config.Config, change trimtab.Change) (*config.Config, map[
 			return nil, nil, err
 		}
 		if w.SLO.Latency != before {
-			latency[name] = planner.Threshold{Before: before, After: w.SLO.Latency}
+			latency[name] = whatif.Threshold{Before: before, After: w.SLO.Latency}
 		}
 	}
 	return &out, latency, nil

@@ -4,7 +4,7 @@
 //	fall       a_now − set <= Fall · a_now, but down to Safe at once
 //	lowered    |{j lowered}| <= max(1, ⌊Lowered · n⌋)      per round
 //	moved      Σ (a_now − set)+ <= Moved · capacity        per round
-//	dead band  |target − a_now| <= min(Band, noise) · a_now: no action; at most
+//	dead band  |target − a_now| <= Band · a_now: no action; at most
 //	           0.5% where an objective weighed the move
 //	reversal   a workload changes direction at most once in a Window, unless
 //	           there is evidence

@@ -99,11 +99,7 @@ type Workload struct {
 	// the highest load that is expected, in the resource's unit: a fall down to
 	// there is proven. 0: not known.
 	Safe float64
-	// Noise is the relative standard error of what Target rests on, > 0; 0: not
-	// known. The dead band is no wider than it, but for thinnest.
-	Noise float64
-	// Weighed tells that an objective weighed Target against what it has: Noise
-	// does not count, and the dead band is the thinnest.
+	// Weighed tells that an objective weighed Target against what it has: the dead band is thin.
 	Weighed bool
 	// Changed tells that its load, or whether it meets its SLO, is not what it
 	// was expected to be when it last moved.
@@ -273,24 +269,17 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 	a.falls = append(a.falls, f)
 }
 
-const (
-	// thinnest is the least dead band.
-	thinnest = 0.03
-	// weighed is the widest dead band of a target that an objective weighed against
-	// what the workload has: it moves nobody for nothing itself, and small moves
-	// are all it has once it is close. By `trimtab sim cilantro --data DIR --seeds 2
-	// --step 10`, where 20 jobs share a pool too small for them, egalitarian welfare
-	// is .830 without the guard, .818 with 3% and .827 with 0.5%, a unit of 200.
-	weighed = 0.005
-)
+// weighed is the widest dead band of a target that an objective weighed against
+// what the workload has: it moves nobody for nothing itself, and small moves
+// are all it has once it is close. By `trimtab sim cilantro --data DIR --seeds 2
+// --step 10`, where 20 jobs share a pool too small for them, egalitarian welfare
+// is .830 without the guard, .818 with 3% and .827 with 0.5%, a unit of 200.
+const weighed = 0.005
 
 // band returns the dead band of a workload.
 func (c Config) band(w *Workload) float64 {
-	switch {
-	case w.Weighed:
+	if w.Weighed {
 		return math.Min(c.Band, weighed)
-	case w.Noise > 0:
-		return math.Min(c.Band, math.Max(thinnest, w.Noise))
 	}
 	return c.Band
 }

@@ -9,8 +9,7 @@
 // apart, N Δ/W each. A report counts when all of its window lies behind the move. The band
 // is that of all loads between the least and the highest that the forecast leaves room for.
 //
-// A fall that came out worse and broke the SLO is to be taken back ([Judge.Floor]). A curve
-// whose bands fail more often than their level proves nothing ([Judge.Distrusts]).
+// A fall that came out worse and broke the SLO is to be taken back ([Judge.Floor]).
 //
 // The package moves nothing and reads no clock.
 package verdict
@@ -45,8 +44,6 @@ type Rules struct {
 
 // Judge judges the moves of one workload. The zero Judge has seen none.
 type Judge struct {
-	// Trust is how the bands of its learner did on live moves.
-	Trust Trust
 	// asked is a move that went out, written one that was carried out and waits for its
 	// verdict, back a fall that is taken back. nil: there is none.
 	asked, written *move
@@ -167,9 +164,6 @@ func (j *Judge) conclude(verdict trimtab.Judgement, why string) *trimtab.Verdict
 		got := x.met / x.requests
 		v.Performance = &got
 	}
-	if verdict != trimtab.Unjudged {
-		j.Trust = j.Trust.After(verdict != trimtab.AsExpected)
-	}
 	return v
 }
 
@@ -180,14 +174,6 @@ func (j *Judge) Floor() (least float64, why string) {
 		return 0, ""
 	}
 	return j.back.to, j.back.why
-}
-
-// Distrusts says why a curve of a level proves nothing; "": it does.
-func (j *Judge) Distrusts(level float64) string {
-	if !j.Trust.lost(level) {
-		return ""
-	}
-	return fmt.Sprintf("its curve is distrusted: of the last %.0f moves that were judged %.0f came out outside the %.0f%% band", j.Trust.Judged, j.Trust.Failed, 100*level)
 }
 
 // Within reports whether a load is where a forecast had it.

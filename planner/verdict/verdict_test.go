@@ -103,23 +103,3 @@ func TestAMoveThatIsMovedAgainIsNotJudged(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
-
-// Ten moves fade to 8.6. At a level of 90% a share of 0.1 + 1.645 √(0.09/8.6) = 0.27 of them may
-// fail by chance; the first three of ten fade to 0.265, the first four to 0.36.
-func TestABandThatFailsMoreOftenThanItsLevelIsDistrusted(t *testing.T) {
-	for failed, want := range map[int]bool{0: false, 3: false, 4: true, 10: true} {
-		var j verdict.Judge
-		for k := range 10 {
-			j.Trust = j.Trust.After(k < failed)
-		}
-		if got := j.Distrusts(0.9) != ""; got != want {
-			t.Errorf("%d of 10 failed, decayed %.2f of %.2f: distrusted %v", failed, j.Trust.Failed, j.Trust.Judged, got)
-		}
-		if !j.Trust.Valid() {
-			t.Errorf("%+v is not valid", j.Trust)
-		}
-	}
-	if (verdict.Trust{Judged: 1, Failed: 2}).Valid() || (verdict.Trust{Judged: 40}).Valid() {
-		t.Error("a trust that no verdicts lead to is valid")
-	}
-}

@@ -1,4 +1,7 @@
-package planner
+// Package whatif answers what-if questions: the targets of a pool's objective over the same
+// estimates and holdings under two configurations, or for another latency, side by side
+// ([planner.TargetOf]). It changes nothing and reads no clock.
+package whatif
 
 import (
 	"fmt"
@@ -8,8 +11,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/latency"
-	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // Question is a what-if question: two configurations of one pool over the same
@@ -18,7 +21,7 @@ type Question struct {
 	Now time.Time
 	// Before is the configuration in force, After the one with the change. They name
 	// the same pool, resource and workloads.
-	Before, After Config
+	Before, After planner.Config
 	// Estimates and Holdings are the newest. They are not changed.
 	Estimates []*trimtab.Estimate
 	Holdings  []*trimtab.Holding
@@ -30,15 +33,15 @@ type Question struct {
 // Threshold is a change of the latency that an SLO asks for.
 type Threshold struct{ Before, After time.Duration }
 
-// WhatIf answers with the target of the objective under both configurations. It is
+// Answer answers with the target of the objective under both configurations. It is
 // a round of the planner without its end: the same seats, curves, needs and policy,
 // and neither bounded step, guard nor plan. A planner that starts now would want the
 // same; one that runs also knows what it saw before and which alerts fire.
 //
-// The error is trimtab.ErrInvalid for a configuration that [New] refuses,
+// The error is trimtab.ErrInvalid for a configuration that [planner.New] refuses,
 // trimtab.ErrUnsupported for a pool of several resources, and trimtab.ErrInfeasible
 // where the capacity does not hold the minimums.
-func WhatIf(q Question) (*trimtab.WhatIf, error) {
+func Answer(q Question) (*trimtab.WhatIf, error) {
 	if len(q.Before.Others) > 0 || len(q.After.Others) > 0 {
 		return nil, fmt.Errorf("answer what-if: the pool shares several resources: %w", trimtab.ErrUnsupported)
 	}
@@ -56,10 +59,10 @@ func WhatIf(q Question) (*trimtab.WhatIf, error) {
 		return nil, err
 	}
 	out := &trimtab.WhatIf{Time: q.Now, Pool: q.Before.Pool, Objective: q.Before.Policy.Name(), Resource: q.Before.Resource,
-		CapacityBefore: was.planner.capacity(0), CapacityAfter: is.planner.capacity(0),
-		ValueBefore: was.value, ValueAfter: is.value, Cut: was.cut || is.cut, Assumes: assumes, Workloads: []trimtab.WhatIfWorkload{}}
-	for i, s := range was.seats {
-		w := compare(s, is.seats[i])
+		CapacityBefore: was.Capacity, CapacityAfter: is.Capacity,
+		ValueBefore: was.Value, ValueAfter: is.Value, Cut: was.Cut || is.Cut, Assumes: assumes, Workloads: []trimtab.WhatIfWorkload{}}
+	for i := range was.Workloads {
+		w := compare(&was.Workloads[i], &is.Workloads[i])
 		switch w.Effect {
 		case trimtab.Gains:
 			out.Gain++
@@ -70,8 +73,8 @@ func WhatIf(q Question) (*trimtab.WhatIf, error) {
 		}
 		out.Workloads = append(out.Workloads, w)
 	}
-	for name, why := range was.heldBack {
-		if !slices.ContainsFunc(was.seats, func(s *seat) bool { return s.Name == name }) {
+	for name, why := range was.Held {
+		if !slices.ContainsFunc(was.Workloads, func(w planner.Wanted) bool { return w.Name == name }) {
 			if out.Absent == nil {
 				out.Absent = map[string]string{}
 			}
@@ -81,69 +84,50 @@ func WhatIf(q Question) (*trimtab.WhatIf, error) {
 	return out, nil
 }
 
-// target runs a round up to the policy's target.
-func (q *Question) target(cfg Config, estimates []*trimtab.Estimate, holdings []*trimtab.Holding) (*decision, error) {
-	cfg.Step = policy.MaxUnits // where the pool ends up, not how far it gets in one round
-	p, err := New(cfg)
+// target is what the objective wants.
+func (q *Question) target(cfg planner.Config, estimates []*trimtab.Estimate, holdings []*trimtab.Holding) (*planner.Target, error) {
+	t, err := planner.TargetOf(cfg, q.Now, estimates, holdings)
 	if err != nil {
 		return nil, fmt.Errorf("answer what-if: %w", err)
 	}
-	for _, h := range holdings {
-		if h.Of(cfg.Pool) {
-			p.ledger.Hold(q.Now, p.own(h))
-		}
-	}
-	for _, e := range estimates {
-		p.learn(q.Now, e)
-	}
-	r := &decision{planner: p, now: q.Now, heldBack: map[string]trimtab.Held{}}
-	r.believe()
-	r.aim()
-	for _, s := range r.seats {
-		if s.held.Code == trimtab.HeldUnsolved {
-			return nil, fmt.Errorf("answer what-if: %s (a unit is %v of %s): %w", s.held.Text, cfg.Unit, cfg.Resource, trimtab.ErrInfeasible)
-		}
-	}
-	return r, nil
+	return t, nil
 }
 
 // compare puts what a workload would have before and after side by side.
-func compare(was, is *seat) trimtab.WhatIfWorkload {
-	w := trimtab.WhatIfWorkload{Workload: was.Name, Now: was.now, Before: outlookOf(was), After: outlookOf(is), Effect: trimtab.Stays}
+func compare(was, is *planner.Wanted) trimtab.WhatIfWorkload {
+	w := trimtab.WhatIfWorkload{Workload: was.Name, Now: was.Now, Before: outlookOf(was), After: outlookOf(is), Effect: trimtab.Stays}
 	switch moved := w.Moved(); {
-	case !was.free || !is.free:
-		w.Effect, w.Held = trimtab.Holds, was.held.Text
-		if was.free {
-			w.Held = is.held.Text
+	case !was.Free || !is.Free:
+		w.Effect, w.Held = trimtab.Holds, was.Held.Text
+		if was.Free {
+			w.Held = is.Held.Text
 		}
-	case moved > was.of.Unit/2:
+	case moved > was.Unit/2:
 		w.Effect = trimtab.Gains
-	case moved < -was.of.Unit/2:
+	case moved < -was.Unit/2:
 		w.Effect = trimtab.Pays
 	}
 	return w
 }
 
-// outlookOf is what the seat would have at its target.
-func outlookOf(s *seat) trimtab.Outlook {
-	o := trimtab.Outlook{Allocation: s.now, SLO: s.SLO, Weight: s.Weight, Binding: s.binding}
-	if s.free {
-		o.Allocation = float64(s.aim) * s.of.Unit
-	}
-	if s.curve != nil && len(s.curve.Knots) > 0 {
-		b := measuredOf(s, s.curve.Eval(o.Allocation), o.Allocation)
+// outlookOf is what a workload would have at its target.
+func outlookOf(w *planner.Wanted) trimtab.Outlook {
+	o := trimtab.Outlook{Allocation: w.Aim, SLO: w.SLO, Weight: w.Weight, Binding: w.Binding}
+	if c := w.Curve; c != nil && len(c.Knots) > 0 {
+		b := measuredOf(w, c.Eval(o.Allocation))
+		utility := func(v float64) float64 { return math.Min(math.Max(0, w.Utility(v)), 1) }
 		o.Performance = &b
-		o.Utility = &trimtab.Band{Lower: clampUnit(s.Utility(b.Lower)), Mean: clampUnit(s.Utility(b.Mean)), Upper: clampUnit(s.Utility(b.Upper))}
+		o.Utility = &trimtab.Band{Lower: utility(b.Lower), Mean: utility(b.Mean), Upper: utility(b.Upper)}
 	}
-	o.Meets = trimtab.ProspectOf(o.Performance, s.SLO)
+	o.Meets = trimtab.ProspectOf(o.Performance, w.SLO)
 	return o
 }
 
-// measuredOf is a band of what is expected at an allocation, or, at what the workload has, of what
-// was measured, where that lies outside.
-func measuredOf(s *seat, b trimtab.Band, allocation float64) trimtab.Band {
-	p := s.estimate.Performance
-	if p == nil || s.estimate.Hold != nil || math.Abs(allocation-s.now) > s.of.Unit/2 || *p >= b.Lower && *p <= b.Upper {
+// measuredOf is a band of what is expected at the target, or, where that is what the workload has,
+// of what was measured, where that lies outside.
+func measuredOf(w *planner.Wanted, b trimtab.Band) trimtab.Band {
+	p := w.Estimate.Performance
+	if p == nil || w.Estimate.Hold != nil || math.Abs(w.Aim-w.Now) > w.Unit/2 || *p >= b.Lower && *p <= b.Upper {
 		return b
 	}
 	return trimtab.Band{Lower: math.Min(b.Lower, *p), Mean: *p, Upper: math.Max(b.Upper, *p)}
@@ -152,7 +136,7 @@ func measuredOf(s *seat, b trimtab.Band, allocation float64) trimtab.Band {
 // grown returns the configuration after the change and the holdings that go with it.
 // Where the pool would have more than it has, each host has as much more in
 // proportion, and a maximum that is the whole pool stays the whole pool.
-func (q *Question) grown(assumes *[]string) (Config, []*trimtab.Holding) {
+func (q *Question) grown(assumes *[]string) (planner.Config, []*trimtab.Holding) {
 	cfg, before := q.After, q.Before.Capacity
 	factor := cfg.Capacity / before
 	if !(factor > 1) {

@@ -1,4 +1,9 @@
-package planner
+// Package pool has what one planner plans for: what a pool shares, among whom, and within what
+// bounds. [Config.Validate] refuses what no planner can plan for, and [Config.WithDefaults] fills
+// what was left out.
+//
+// The package plans nothing and reads no file.
+package pool
 
 import (
 	"math"
@@ -12,7 +17,7 @@ import (
 )
 
 // Config says what one planner plans for. Zero fields take the default named
-// with them; [New] refuses what Validate refuses.
+// with them; A planner refuses what Validate refuses.
 type Config struct {
 	// Pool names the pool; Resource is the one its knobs turn: "cpu", "workers".
 	Pool, Resource string
@@ -61,11 +66,11 @@ type Config struct {
 	// that shares several: [policy.Traits].Share.
 	Others []Resource
 	// Workloads may come in any order. Their names are unique.
-	Workloads []WorkloadConfig
+	Workloads []Workload
 	// Groups give weights and guarantees to groups that workloads name. In any
 	// order, their paths are unique.
-	Groups []GroupConfig
-	// Stop, when not nil, is handed to the policy: see [Problem].
+	Groups []Group
+	// Stop, when not nil, is handed to the policy: see [policy.Problem].
 	Stop func() bool
 }
 
@@ -81,13 +86,13 @@ type Resource struct {
 }
 
 // Bounds are those of one workload on one further resource, in its unit, with
-// the meaning that they have in [WorkloadConfig].
+// the meaning that they have in [Workload].
 type Bounds struct {
 	Min, Max, Default, Guarantee float64
 }
 
-// GroupConfig declares one group of workloads; see [Group].
-type GroupConfig struct {
+// Group declares one group of workloads; see [policy.Group].
+type Group struct {
 	// Path names it from the root down, parts joined by "/": "shop/web".
 	Path string
 	// Weight is the weight of its entitlement among its siblings. Default 1.
@@ -99,8 +104,8 @@ type GroupConfig struct {
 	Others map[string]float64
 }
 
-// WorkloadConfig declares one workload.
-type WorkloadConfig struct {
+// Workload declares one workload.
+type Workload struct {
 	Name string
 	// Components are the names under which its spans tell of it (service.name).
 	Components []string
@@ -131,12 +136,12 @@ type WorkloadConfig struct {
 	SLO float64
 	// Utility maps a performance >= 0 to [0, 1], not decreasing; nil: Linear.
 	Utility func(performance float64) float64
-	// Worth is what the operator's own objective counts; see [Workload].
+	// Worth is what the operator's own objective counts; see [policy.Workload].
 	Worth func(performance float64) float64
 }
 
-// withDefaults fills zero fields.
-func (c Config) withDefaults() Config {
+// WithDefaults fills zero fields.
+func (c Config) WithDefaults() Config {
 	c.Step = orInt(c.Step, 10)
 	c.Round = orTime(c.Round, 30*time.Second)
 	c.Lease = orTime(c.Lease, 3*c.Round)
@@ -152,7 +157,7 @@ func (c Config) withDefaults() Config {
 	for i := range c.Others {
 		c.Others[i].Step = orInt(c.Others[i].Step, 10)
 	}
-	c.Workloads = append([]WorkloadConfig(nil), c.Workloads...)
+	c.Workloads = append([]Workload(nil), c.Workloads...)
 	for i := range c.Workloads {
 		w := &c.Workloads[i]
 		if w.Weight == 0 {
@@ -191,7 +196,7 @@ func (c Config) Validate() error {
 	if err := c.validateGroups(); err != nil {
 		return err
 	}
-	if d := c.withDefaults(); d.Lease <= d.Round {
+	if d := c.WithDefaults(); d.Lease <= d.Round {
 		return trimtab.Invalidf("planner: lease %v must exceed the round of %v", d.Lease, d.Round)
 	}
 	if err := c.Guard.Validate(); err != nil {
@@ -203,8 +208,8 @@ func (c Config) Validate() error {
 	return c.validateWorkloads()
 }
 
-// resources returns all resources of the pool, the first one first.
-func (c Config) resources() []Resource {
+// AllResources returns all resources of the pool, the first one first.
+func (c Config) AllResources() []Resource {
 	return append([]Resource{{c.Resource, c.Capacity, c.Unit, c.Step}}, c.Others...)
 }
 
@@ -231,7 +236,7 @@ func (c Config) validateOthers() error {
 }
 
 // validateBounds checks the bounds of a workload on further resources.
-func (c Config) validateBounds(w *WorkloadConfig) error {
+func (c Config) validateBounds(w *Workload) error {
 	for name, b := range w.Others {
 		at := slices.IndexFunc(c.Others, func(r Resource) bool { return r.Name == name })
 		if at < 0 {
@@ -300,9 +305,6 @@ func (c Config) validateWorkloads() error {
 	}
 	return nil
 }
-
-// grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
-const grain = 1e-9
 
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
 

@@ -1,0 +1,48 @@
+package cgroup
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// boundsEvery is how often is looked whether another program set a quota on a group that shares.
+const boundsEvery = 10 * time.Second
+
+// bounds tells of the own quota of a group that shares by weight.
+type bounds struct {
+	// last is what this process set there, or found as it should be; nil: nothing yet, and what
+	// stands there is the site's, which is lifted.
+	last *trimtab.Amount
+	// found is what another program set since; nil: nothing.
+	found *trimtab.Amount
+	at    time.Duration
+}
+
+// ours notes what stands there by this process's will.
+func (b *bounds) ours(a trimtab.Amount) { b.last, b.found = &a, nil }
+
+// another notes a quota that is not as it should be, and reports whether another program set it.
+func (b *bounds) another(a trimtab.Amount) bool {
+	if b.found = nil; b.last != nil && !a.Equal(*b.last, quantum) {
+		b.found = &a
+	}
+	return b.found != nil
+}
+
+// InForce returns an error where another program set a quota on the group: that bounds what its
+// weight gives it, and is left alone. It looks now and then.
+func (k *Share) InForce() error {
+	if now := hostfs.BootTime(); k.last != nil && now-k.at >= boundsEvery {
+		k.at = now
+		if q, err := k.quota(); err == nil {
+			k.another(q.Amount())
+		}
+	}
+	if k.found == nil {
+		return nil
+	}
+	return fmt.Errorf("another program set its quota from %v to %v, which bounds what its weight gives it: it is left alone; set it back, or restart trimtab to lift it: %w", k.last, k.found, trimtab.ErrRefused)
+}

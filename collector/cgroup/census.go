@@ -1,0 +1,310 @@
+package cgroup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/waits"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// A census looks at each group, once a minute, for what makes its weight and quota mean something
+// else than they say. It changes nothing: each is a remark, for people.
+
+const (
+	// censusEvery is how often groups are looked at.
+	censusEvery = time.Minute
+	// maxMembers are how many processes, or threads, of a group are looked at, maxHost how many
+	// processes of the host, maxGroups how many groups below one above.
+	maxMembers, maxHost, maxGroups = 500, 4000, 500
+)
+
+// census is one look at all groups.
+type census struct {
+	root *hostfs.Root
+	proc string
+	// ours tells which groups are those of workloads.
+	ours func(group string) bool
+	// members are the processes of groups, by the group; of tells the group of each.
+	members map[string][]int
+	of      map[int]string
+	// strays are processes outside of a group that one of it started, by that group.
+	strays map[string][]string
+	// beside are remarks on groups above, alone that on processes without a group.
+	beside map[string]string
+	alone  string
+}
+
+// takeCensus looks at all groups, and tells what is remarkable of each.
+func (c *Collector) takeCensus(ctx context.Context) {
+	now := hostfs.BootTime()
+	if c.rounds < 2 || c.censusAt > 0 && now-c.censusAt < censusEvery {
+		return
+	}
+	c.censusAt = now
+	root, err := hostfs.OpenRoot(c.config.Root) // which keeps nothing open
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	s := census{root: root, proc: "/proc", ours: c.ours, members: map[string][]int{}, of: map[int]string{}, beside: map[string]string{}}
+	c.each(func(_ *Target, g *group) { s.enter(g.Path) })
+	s.findStrays()
+	if c.waiter.full {
+		s.alone = s.groupless()
+	}
+	c.each(func(t *Target, g *group) {
+		above := ""
+		if g.before != nil && g.before.By == path.Dir(g.Path) {
+			above = g.before.By
+		}
+		remarks := s.remarks(g.Path, above)
+		if c.config.Remark != "" {
+			remarks = append(remarks, c.config.Remark)
+		}
+		if len(remarks) == 0 && !g.remarked {
+			return
+		}
+		g.remarked = len(remarks) > 0
+		c.publish(ctx, &trimtab.Sample{Workload: t.Workload, Host: t.Host, Instance: g.Name, Quantity: trimtab.Remarks, Source: Source,
+			Time: time.Now().Round(0).UTC(), Value: float64(len(remarks)), Note: strings.Join(remarks, "; ")})
+	})
+}
+
+// each calls f with each group, in order.
+func (c *Collector) each(f func(t *Target, g *group)) {
+	for i := range c.config.Targets {
+		for _, name := range slices.Sorted(maps.Keys(c.groups[i])) {
+			f(&c.config.Targets[i], c.groups[i][name])
+		}
+	}
+}
+
+// ours reports whether a group is that of a workload.
+func (c *Collector) ours(group string) bool {
+	return slices.ContainsFunc(c.config.Targets, func(t Target) bool {
+		ok, err := path.Match(hostfs.PlainPattern(t.Path), group)
+		return ok && err == nil
+	})
+}
+
+// enter notes the processes of a group.
+func (s *census) enter(group string) {
+	all := []int{}
+	err := waits.Numbers(s.root, group, "cgroup.procs", func(pid int) error {
+		if len(all) == maxMembers {
+			return waits.ErrTooMany
+		}
+		all = append(all, pid)
+		return nil
+	})
+	if err != nil {
+		return // what is not seen whole is not judged
+	}
+	s.members[group] = all
+	for _, pid := range all {
+		s.of[pid] = group
+	}
+}
+
+// remarks are what is remarkable of a group; above is the group above, if its limit is the
+// tightest.
+func (s *census) remarks(group, above string) (all []string) {
+	for _, remark := range []string{s.idle(group), s.realtime(group), s.empty(group), s.strayed(group), s.stranger(above), s.alone} {
+		if remark != "" {
+			all = append(all, remark)
+		}
+	}
+	return all
+}
+
+// idle says which group, it or one above, has the scheduler's lowest class.
+func (s *census) idle(group string) string {
+	for at := group; at != "." && at != "/"; at = path.Dir(at) {
+		if text, err := s.root.Read(path.Join(at, "cpu.idle")); err == nil && strings.TrimSpace(text) == "1" {
+			return fmt.Sprintf("group %s is idle (cpu.idle): what is in it runs only while nobody else wants a CPU", at)
+		}
+	}
+	return ""
+}
+
+// realtime says how many threads of a group no weight and no quota holds.
+func (s *census) realtime(group string) string {
+	n, left := 0, maxMembers
+	file := "cgroup.threads"
+	if s.root.CgroupVersion(group) == 1 {
+		file = "tasks"
+	}
+	err := waits.Numbers(s.root, group, file, func(tid int) error {
+		if left--; left < 0 {
+			return waits.ErrTooMany
+		}
+		if waits.RealTime(tid) {
+			n++
+		}
+		return nil
+	})
+	if n == 0 || err != nil && left >= 0 {
+		return ""
+	}
+	return counted(n, "thread of it has", "threads of it have") + " a real-time class: neither weights nor quotas hold them"
+}
+
+// empty says that nothing runs in a group.
+func (s *census) empty(group string) string {
+	if all, known := s.members[group]; known && len(all) == 0 {
+		return fmt.Sprintf("no process is in group %s: if the service runs, it does so in another one", group)
+	}
+	return ""
+}
+
+// strayed says which processes that a group's started are in another one.
+func (s *census) strayed(group string) string {
+	all := s.strays[group]
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s outside of its group, such as %s: what they use is not seen, and no limit of it holds them", counted(len(all), "process that it started is", "processes that it started are"), all[0])
+}
+
+// findStrays looks for processes whose parent is in a group, and which are not.
+func (s *census) findStrays() {
+	s.strays = map[string][]string{}
+	f, err := os.Open(s.proc)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(maxHost + 200) // what else is there counts less than that
+	pids := 0
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || s.of[pid] != "" {
+			continue
+		}
+		if pids++; pids > maxHost {
+			return
+		}
+		command, parent := statOf(s.proc, name)
+		if group := s.of[parent]; group != "" {
+			s.strays[group] = append(s.strays[group], fmt.Sprintf("%s (process %d)", command, pid))
+		}
+	}
+	for _, all := range s.strays {
+		slices.Sort(all)
+	}
+}
+
+// statOf reads the command and the parent of a process, 0: it is not known. The form of its stat
+// (proc(5)) is "4711 (command) S 1 …"; the command may have any character.
+func statOf(proc, pid string) (command string, parent int) {
+	text, err := os.ReadFile(filepath.Join(proc, pid, "stat"))
+	if err != nil {
+		return "", 0
+	}
+	open, end := strings.IndexByte(string(text), '('), strings.LastIndexByte(string(text), ')')
+	if open < 0 || end < open {
+		return "", 0
+	}
+	fields := strings.Fields(string(text[end+1:]))
+	if len(fields) < 2 {
+		return "", 0
+	}
+	parent, _ = strconv.Atoi(fields[1])
+	return strings.ToValidUTF8(string(text[open+1:end]), "?"), parent
+}
+
+// stranger says which groups share the limit of a group above without being a workload's, and
+// what they have of it by their weights.
+func (s *census) stranger(above string) string {
+	if above == "" {
+		return ""
+	}
+	if said, known := s.beside[above]; known {
+		return said
+	}
+	s.beside[above] = ""
+	names, err := s.root.Dirs(above)
+	if err != nil || len(names) > maxGroups {
+		return ""
+	}
+	sum, theirs, first, n := 0.0, 0.0, "", 0
+	for _, name := range names {
+		at := path.Join(above, name)
+		weight, ok := s.weight(at)
+		if !ok {
+			return ""
+		}
+		if s.peopled(at) {
+			if sum += weight; !s.ours(at) {
+				theirs, first, n = theirs+weight, cmp.Or(first, at), n+1
+			}
+		}
+	}
+	if n > 0 && sum > 0 {
+		s.beside[above] = fmt.Sprintf("%s the limit of %s, such as %s: by their weight they get %.0f%% of it whenever they want that", counted(n, "group that is no workload's shares", "groups that are no workload's share"), above, first, 100*theirs/sum)
+	}
+	return s.beside[above]
+}
+
+// weight reads the weight of a group, in the kernel's unit of its version.
+func (s *census) weight(group string) (float64, bool) {
+	for _, file := range []string{"cpu.weight", "cpu.shares"} {
+		if text, err := s.root.Read(path.Join(group, file)); err == nil {
+			v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			return v, err == nil && v >= 0
+		}
+	}
+	return 0, false
+}
+
+// peopled reports whether a group, or one beneath it, has a process.
+func (s *census) peopled(group string) bool {
+	err := waits.Numbers(s.root, group, "cgroup.procs", func(int) error { return waits.ErrTooMany })
+	return err != nil
+}
+
+// groupless says that processes which are in no group compete with those at the top.
+func (s *census) groupless() string {
+	if !s.root.Whole() {
+		return ""
+	}
+	text, err := s.root.Read("cgroup.procs")
+	if err != nil {
+		return ""
+	}
+	n := 0
+	for pid := range strings.FieldsSeq(text) {
+		if line, err := os.ReadFile(filepath.Join(s.proc, pid, "cmdline")); err == nil && len(line) > 0 { // the kernel's threads have none
+			if n++; n == maxMembers {
+				break
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	each := "each of them"
+	if on, err := os.ReadFile(filepath.Join(s.proc, "sys/kernel/sched_autogroup_enabled")); err == nil && strings.TrimSpace(string(on)) == "1" {
+		each = "each session of them (autogroup)"
+	}
+	return fmt.Sprintf("the CPUs of the host are used up, and %s in no group: %s competes with the groups at the top as one of the usual weight", counted(n, "process is", "processes are"), each)
+}
+
+// counted is a number with the word for one, or for several.
+func counted(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, several)
+}

@@ -1,0 +1,334 @@
+// Package instances has what is asked of the instances of one workload together: what they
+// deliver, who has more than its part, and what one gets that has only just appeared.
+//
+// A workload runs as one or more instances, on one or more hosts. Load is spread over them, so the
+// slowest sets what the workload delivers:
+//
+//	effective = min_i a_i / f_i,  Σ f_i = 1     f_i = 1/n, unless loads are known
+//
+// Package spread turns an effective allocation into amounts. This package moves nothing and reads
+// no clock.
+package instances
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/spread"
+)
+
+// grain absorbs rounding when an amount is turned into whole quanta.
+const grain = 1e-9
+
+// Instance is the knob of one running copy of a workload in one round.
+type Instance struct {
+	*ledger.Knob
+	// Found is what it was last seen to be set to, Has the same as a number; Low and High bound
+	// what it may have.
+	Found          trimtab.Amount
+	Has, Low, High float64
+	// Share is f_i, its part of the load, > 0.
+	Share float64
+	// Stuck tells that its host is lost: it keeps what it has.
+	Stuck bool
+	// Hosted is what was decided for it on its host.
+	Hosted
+	// Set is what it is to have; Placed: because the others have that.
+	Set    float64
+	Placed bool
+}
+
+// Hosted is what was decided for an instance on its host: its share, and whether that is a limit,
+// too.
+type Hosted struct {
+	Aim    float64
+	Capped bool
+}
+
+// Of returns the instance of a knob. lost: its host is.
+func Of(k *ledger.Knob, lost bool) Instance {
+	most := k.Most()
+	if s := k.Held.Standing; s != nil && s.Most > 0 {
+		most = math.Min(most, s.Most)
+	}
+	return Instance{Knob: k, Found: k.Held.Now, Has: k.Now(), Low: k.Held.Min, High: most, Stuck: lost}
+}
+
+// Above is what it is to have above its baseline.
+func (k *Instance) Above() float64 { return math.Min(k.Has, k.Set) - k.Baseline() }
+
+// Bounded reports whether its host bounds what is given out there, of what is left on each.
+func (k *Instance) Bounded(left []float64) bool {
+	return left != nil && !math.IsInf(left[k.Site()], 1)
+}
+
+// All are the instances of one workload, in order of host and instance.
+type All []Instance
+
+// ShareOut sets the load shares: those that the estimate tells, which may be nil, and even ones.
+func (all All) ShareOut(e *trimtab.Estimate) {
+	loads := make([]*float64, len(all))
+	if e != nil && len(all) > 1 && len(e.Shares) > 0 {
+		told := make(map[[2]string]*float64, len(e.Shares))
+		for i := range e.Shares {
+			told[[2]string{e.Shares[i].Host, e.Shares[i].Instance}] = &e.Shares[i].Share
+		}
+		for i := range all {
+			loads[i] = told[[2]string{all[i].Host, all[i].Instance}]
+		}
+	}
+	for i, f := range spread.Shares(loads) {
+		all[i].Share = f
+	}
+}
+
+// Effective returns min_i of(i)/f_i.
+func (all All) Effective(of func(*Instance) float64) float64 {
+	least := math.Inf(1)
+	for i := range all {
+		least = math.Min(least, of(&all[i])/all[i].Share)
+	}
+	return least
+}
+
+// Set is the effective allocation that they are to have.
+func (all All) Set() float64 { return all.Effective(func(i *Instance) float64 { return i.Set }) }
+
+// Own is what those that can be turned have beyond their parts of what the workload has:
+// Σ_i max(0, a_i − f_i now).
+func (all All) Own(now float64) (sum float64) {
+	if len(all) < 2 {
+		return 0
+	}
+	for i := range all {
+		if k := &all[i]; !k.Stuck {
+			sum += math.Max(0, k.Has-k.Share*now)
+		}
+	}
+	return sum
+}
+
+// Unlimited reports whether nothing limits the workload.
+func (all All) Unlimited() bool {
+	return !slices.ContainsFunc(all, func(i Instance) bool { return !i.Held.Standing.Cap(i.Found).Unlimited })
+}
+
+// Shared reports whether what they have are shares by weight.
+func (all All) Shared() bool {
+	return len(all) > 0 && !slices.ContainsFunc(all, func(i Instance) bool { return !i.Held.Shared })
+}
+
+// Left is what a quota leaves to all of them together beside what they have.
+func (all All) Left() float64 {
+	least := math.Inf(1)
+	for i := range all {
+		if st := all[i].Held.Standing; st != nil && st.Left != nil {
+			least = math.Min(least, *st.Left)
+		}
+	}
+	return least
+}
+
+// Largest is the largest size of an instance that the cluster allows, at most what is declared.
+func (all All) Largest(declared float64) float64 {
+	for i := range all {
+		if st := all[i].Held.Standing; st != nil && st.Most > 0 {
+			declared = math.Min(declared, st.Most)
+		}
+	}
+	return declared
+}
+
+// Uneven reports whether one has more than its part of what the workload has, now, and is to come
+// down to it although the workload itself does not move: it has no limit where others have one, its
+// host refused to lower it, or it has more than twice its part, or, in a pool that is over its
+// capacity, more than that. All that it has counts in the pool, and serves nothing.
+func (all All) Uneven(now, least, unit float64, over bool) bool {
+	if len(all) < 2 || all.Unlimited() {
+		return false
+	}
+	return slices.ContainsFunc(all, func(k Instance) bool {
+		part := math.Max(k.Share*now, math.Max(least, k.Low))
+		loose := k.Held.Standing.Cap(k.Found).Unlimited || k.Owes || over || k.Has > 2*part+unit
+		return loose && !k.Stuck && k.Has > part+unit/2
+	})
+}
+
+// Level keeps them from being raised beyond their parts of a target, which is all that a host lets
+// another one have: more would serve nothing.
+func (all All) Level(target, least, quantum float64) {
+	for i := range all {
+		k := &all[i]
+		part := math.Max(math.Ceil(k.Share*target/quantum-grain)*quantum, math.Max(least, k.Held.Min))
+		k.Set = math.Min(k.Set, math.Max(k.Now(), part))
+	}
+}
+
+// Tightest names the host of the one that has least of its share.
+func (all All) Tightest() string {
+	least, host := math.Inf(1), ""
+	for i := range all {
+		if k := &all[i]; k.Set/k.Share < least {
+			least, host = k.Set/k.Share, k.Node()
+		}
+	}
+	return host
+}
+
+// Appeared reports whether one has only just appeared.
+func (all All) Appeared() bool {
+	return slices.ContainsFunc(all, func(i Instance) bool { return i.Fresh })
+}
+
+// Median is that of what those have that were there before; false: there was none, or none with a
+// limit.
+func (all All) Median() (float64, bool) {
+	var others []float64
+	for i := range all {
+		if k := &all[i]; !k.Fresh && !k.Found.Unlimited {
+			others = append(others, k.Set)
+		}
+	}
+	if len(others) == 0 {
+		return 0, false
+	}
+	slices.Sort(others)
+	return (others[(len(others)-1)/2] + others[len(others)/2]) / 2, true
+}
+
+// Place gives those that have only just appeared what the median of the others has, as far as their
+// hosts and the pool have room beside what is believed of all; rest is that, and stays what it was.
+func (all All) Place(rest *ledger.Rest, believed *ledger.Counts, least, quantum float64) {
+	median, ok := all.Median()
+	if !ok {
+		return
+	}
+	idle, at, room := rest.Idle, make([]int, 0, len(all)), make([]float64, 0, len(all))
+	for i := range all {
+		if k := &all[i]; k.Fresh && !k.Stuck {
+			if rest.Room != nil {
+				at, room = append(at, k.Site()), append(room, rest.Room[k.Site()])
+			}
+			rest.Take(k.Site(), -believed.Of(k.Place()))
+		}
+	}
+	for i := range all {
+		k := &all[i]
+		if !k.Fresh || k.Stuck {
+			continue
+		}
+		set := math.Min(math.Min(median, k.High), rest.Idle)
+		if k.Bounded(rest.Room) {
+			set = math.Min(set, rest.Room[k.Site()])
+		}
+		set = math.Max(math.Floor(set/quantum+grain)*quantum, math.Max(least, k.Low))
+		rest.Take(k.Site(), set)
+		k.Set, k.Fresh, k.Placed = set, false, true
+	}
+	rest.Idle = idle
+	for i := len(at) - 1; i >= 0; i-- { // a host may be there twice: what it had first comes last
+		rest.Room[at[i]] = room[i]
+	}
+}
+
+// Settle sets what was decided for each on its host.
+func (all All) Settle() {
+	for i := range all {
+		if k := &all[i]; !k.Stuck {
+			k.Set, k.Fresh = math.Min(k.Aim, k.High), false
+		}
+	}
+}
+
+// Parts returns the load shares by host, in order of host, of those that are at a place, after 1,
+// by site.
+func (all All) Parts(at []int) []policy.Part {
+	parts := make([]policy.Part, 0, len(all))
+	for i := range all {
+		k := &all[i]
+		h := at[k.Site()] - 1
+		if h < 0 || k.Stuck {
+			continue
+		}
+		if n := len(parts); n > 0 && parts[n-1].Host == h {
+			parts[n-1].Share += k.Share
+		} else {
+			parts = append(parts, policy.Part{Host: h, Share: k.Share})
+		}
+	}
+	return inOrder(parts)
+}
+
+// inOrder sorts and joins the parts of nodes: the instances of a host are in order of
+// their names, whatever nodes they are on.
+func inOrder(parts []policy.Part) []policy.Part {
+	byHost := func(a, b policy.Part) int { return cmp.Compare(a.Host, b.Host) }
+	if slices.IsSortedFunc(parts, byHost) {
+		return parts
+	}
+	slices.SortStableFunc(parts, byHost)
+	out := parts[:1]
+	for _, p := range parts[1:] {
+		if last := &out[len(out)-1]; last.Host == p.Host {
+			last.Share += p.Share
+		} else {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Room is how much more they can have together with so much left on each host.
+func (all All) Room(left []float64) float64 {
+	most := math.Inf(1)
+	for i := 0; i < len(all); {
+		site, share := all[i].Site(), 0.0
+		for ; i < len(all) && all[i].Site() == site; i++ {
+			if !all[i].Stuck {
+				share += all[i].Share
+			}
+		}
+		if share > 0 {
+			most = math.Min(most, math.Max(0, left[site])/share)
+		}
+	}
+	return most
+}
+
+// Caps is the limit of a group above one on a host, or on any, "", that lets it have less than is
+// declared; nil: there is none.
+func (all All) Caps(host string) *trimtab.Standing {
+	for i := range all {
+		if st := all[i].Held.Standing; st != nil && st.Caps && (host == "" || all[i].Host == host) {
+			return st
+		}
+	}
+	return nil
+}
+
+// BoundBy names what of the cluster, or which group above, lets none of them have a unit more; "":
+// nothing does.
+func (all All) BoundBy(unit float64) string {
+	for i := range all {
+		st := all[i].Held.Standing
+		switch {
+		case st == nil:
+		case st.Most > 0 && st.Most <= all[i].Has+grain:
+			return st.By + allows(st)
+		case st.Left != nil && *st.Left < unit:
+			return st.LeftBy + " leaves no more"
+		}
+	}
+	return ""
+}
+
+func allows(st *trimtab.Standing) string {
+	if st.Caps { // its name is within commas
+		return ", allows no more"
+	}
+	return " allows no more"
+}

@@ -1,0 +1,69 @@
+package planner
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/policy"
+)
+
+// Target is what the objective wants of a pool in the end.
+type Target struct {
+	// Capacity is what the pool has, Value what the target is worth, nil: not known. Cut tells
+	// that its search was cut short.
+	Capacity float64
+	Value    *float64
+	Cut      bool
+	// Workloads are in order of name; Held says why others, or some of them, are not planned for.
+	Workloads []Wanted
+	Held      map[string]trimtab.Held
+}
+
+// Wanted is what the objective wants for one workload.
+type Wanted struct {
+	WorkloadConfig
+	// Now is what it has and Aim its target, both in the resource's unit; Unit is the size of one.
+	Now, Aim, Unit float64
+	// Free: it is planned for; Held says why not, and Aim is then what it has.
+	Free    bool
+	Held    trimtab.Held
+	Binding trimtab.Binding
+	// Curve is what it is planned by, nil: nothing is learnt; Estimate is the newest.
+	Curve    *trimtab.Curve
+	Estimate *trimtab.Estimate
+}
+
+// TargetOf is a round of the planner without its end: the same seats, curves, needs and policy,
+// and neither bounded step, guard nor plan. The error is that of [New], or
+// trimtab.ErrInfeasible where the capacity does not hold the minimums.
+func TargetOf(cfg Config, now time.Time, estimates []*trimtab.Estimate, holdings []*trimtab.Holding) (*Target, error) {
+	cfg.Step = policy.MaxUnits // where the pool ends up, not how far it gets in one round
+	p, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range holdings {
+		if h.Of(cfg.Pool) {
+			p.ledger.Hold(now, p.own(h))
+		}
+	}
+	for _, e := range estimates {
+		p.learn(now, e)
+	}
+	r := &decision{planner: p, now: now, heldBack: map[string]trimtab.Held{}}
+	r.believe()
+	r.aim()
+	out := &Target{Capacity: p.capacity(0), Value: r.value, Cut: r.cut, Held: r.heldBack}
+	for _, s := range r.seats {
+		if s.held.Code == trimtab.HeldUnsolved {
+			return nil, fmt.Errorf("%s (a unit is %v of %s): %w", s.held.Text, cfg.Unit, cfg.Resource, trimtab.ErrInfeasible)
+		}
+		w := Wanted{WorkloadConfig: s.WorkloadConfig, Now: s.now, Aim: s.now, Unit: s.of.Unit, Free: s.free, Held: s.held, Binding: s.binding, Curve: s.curve, Estimate: s.estimate}
+		if s.free {
+			w.Aim = float64(s.aim) * s.of.Unit
+		}
+		out.Workloads = append(out.Workloads, w)
+	}
+	return out, nil
+}
