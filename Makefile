@@ -91,6 +91,11 @@ kube: kube-tools ## the tests against a real API server, controller manager and 
 kubelet: kube-tools ## what only a real node shows: a kubelet and containerd on this host, as root, below a cgroup of their own
 	go test $(PLAIN) -count=1 -tags integration -timeout 10m -v -run 'ARealKubelet' ./actuator/kubernetes
 
+.PHONY: controllers
+controllers: ## the autoscalers of Kubernetes themselves, on the tables that tests hold trimtab's replay against (the first time 5 minutes of two cores; CONTROLLERS=-update writes the tables)
+	go -C internal/tools/kube test -count=1 ./hpa $(CONTROLLERS)
+	go -C internal/tools/vpa test -count=1 . $(CONTROLLERS)
+
 .PHONY: guest
 guest: ## the tests of cgroups and systemd, and the demo, in a virtual machine with Debian's kernel
 	./deploy/guest-tests.sh
@@ -104,8 +109,10 @@ demo-short: ## two short headless demos, with cgroups and without root, whose re
 	go test $(PLAIN) -count=1 -tags integration -run TestTheDemo -v ./cmd/trimtab
 
 .PHONY: bench
-bench: build ## every figure: ingestion, reaction, planning, idle, what many workloads and hosts cost
+bench: build ## every figure: ingestion, how often bands hold, reaction, planning, idle, what many workloads and hosts cost
 	go run ./internal/bench/ingest
+	bin/trimtab sim services --coverage --seeds 10 --seconds 300 --policy njc --scenario peaks --pool 2
+	bin/trimtab sim services --coverage --seeds 10 --seconds 300 --policy njc --scenario tight,over132
 	for n in 10000 100000 1000000; do bin/trimtab bench drf --tenants $$n --resources $$n --threads 2 || exit 1; done
 	bin/trimtab bench drf --tenants 100000 --resources 10000
 	bin/trimtab bench drf --tenants 1000000 --resources 100000 --deadline-part 0.1

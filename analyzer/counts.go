@@ -8,6 +8,7 @@ type counts struct {
 	learned, transient, noPerformance        uint64
 	noLoad, noAllocation, refused, estimates uint64
 	changes, excused, versions, fixed        uint64
+	shared                                   uint64
 }
 
 // aside counts a report that did not teach the curve.
@@ -25,6 +26,8 @@ func (c *counts) aside(reason string) {
 		c.excused++
 	case "fixed_quota":
 		c.fixed++
+	case "shared":
+		c.shared++
 	default:
 		c.refused++
 	}
@@ -54,7 +57,7 @@ func (a *Analyzer) Counts(yield func(name string, value float64, labels ...strin
 		n     uint64
 	}{
 		{"learned", c.learned}, {"transient", c.transient}, {"no_performance", c.noPerformance},
-		{"no_load", c.noLoad}, {"no_allocation", c.noAllocation}, {"refused", c.refused}, {"other_short", c.excused}, {"fixed_quota", c.fixed},
+		{"no_load", c.noLoad}, {"no_allocation", c.noAllocation}, {"refused", c.refused}, {"other_short", c.excused}, {"fixed_quota", c.fixed}, {"shared", c.shared},
 	} {
 		yield("trimtab_learn_reports_total", float64(n.n), n.label)
 	}

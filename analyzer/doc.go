@@ -30,6 +30,10 @@
 // without spans is no report, and a workload whose input stopped gets
 // estimates that say so in Hold.
 //
+// A workload that shares by weight has at least its amount. While the limit of all is
+// not used up, it has what its maximum gives. Else it has as much more as others leave
+// while it wants it, which nothing tells: the report is censored and teaches nothing.
+//
 // Where performance is a share of requests and use is measured in the unit of the
 // resource, the workload is seen as a queue as well (Workload.Queue, learn/queue):
 //

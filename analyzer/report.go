@@ -207,41 +207,36 @@ func (w *workload) reportAllocation(r *report.Report, end time.Time) {
 	}
 }
 
-// Shares of the periods in which the limit of all was used up: up to hardly what is set for a
-// workload did not bind, from mostly on it had what it used.
-const hardly, mostly = 0.05, 0.5
+// hardly is up to which share of the periods in which the limit of all was used up what is set
+// for a workload did not bind.
+const hardly = 0.05
 
 // reportShare tells what a workload really had that shares by weight. Where the limit of all
-// was not used up, nothing bound it: what it reached is what its maximum reaches. Where it was
-// most of the time, it had what it used, and at least its share, as far as nothing waits from
-// before. In between, the time in which it waited is not known, and the report teaches nothing. Of a
-// node nobody tells whether it was full: who is late would be no less so with the least that it had,
-// and who is in time no less with its maximum.
+// was not used up, nothing bound it: what it reached is what its maximum reaches. Where it was,
+// it had what it used, or its share, at least, and as much more as others left while it wanted
+// it: such a report is censored, and teaches nothing. To learn from those that did well, at the
+// least that they may have had, would be to learn that little is enough. Of a node nobody tells
+// whether it was full: who is late would be no less so with the least that it had, and who is in
+// time no less with its maximum.
 func (w *workload) reportShare(r *report.Report, f report.InForce, from, to time.Time) {
 	use, known := w.queueing.use(from, to)
 	if u := w.fresh(trimtab.Usage, to); !known && u != nil {
 		use, known = u.Value, true
 	}
 	v := math.Max(f.Amount.Value, use)
-	late := f.Open && r.Performance != nil && *r.Performance < cmp.Or(w.Target, w.SLO.Fraction)
-	switch busy := w.queueing.contended(from, to); {
-	case late:
+	switch {
+	case f.Open && r.Performance != nil && *r.Performance < cmp.Or(w.Target, w.SLO.Fraction):
 		r.AllocFrom = "actuator: a request, which is the least that it had"
 	case !known && !f.Open:
 		r.NoAlloc = "a share by weight, and no use was measured"
 		return
-	case busy <= hardly:
+	case w.queueing.contended(from, to) > hardly:
+		r.Aside, r.AllocFrom = "shared", "actuator: a share of what is used up"
+	default:
 		if v = w.most(); w.held.Above(w.loads) > 0 {
 			v = math.Min(v, w.held.Above(w.loads))
 		}
-		v = math.Max(v, use)
-		r.AllocFrom = "actuator: a share, nothing waits"
-	case busy < mostly:
-		r.Aside, r.AllocFrom = "shared", "actuator: a share, which waits at times"
-	default:
-		if r.AllocFrom = "actuator: a share, all of it"; w.queueing.waiting > 0 {
-			r.Aside = "backlog" // it tells of a queue, and not of the share
-		}
+		v, r.AllocFrom = math.Max(v, use), "actuator: a share, nothing waits"
 	}
 	r.Allocation = &v
 }

@@ -23,11 +23,11 @@ func TestAShareTeachesOnlyWhatTheWorkloadReallyHad(t *testing.T) {
 	}{
 		"nothing waited: it is what its maximum reaches":     {0.2, 0.1, 0, 4, "", 0},
 		"it used what others left, and nothing waited":       {0.2, 0.9, 0.01, 4, "", 0},
-		"all was in use: it had what it used":                {0.2, 0.5, 0.9, 0.5, "", 0},
-		"all was in use, and it wanted less than it may":     {0.2, 0.1, 0.9, 0.2, "", 0},
+		"all was in use: it had what it used at least":       {0.2, 0.5, 0.9, 0.5, "shared", 0},
+		"all was in use, and it wanted less than it may":     {0.2, 0.1, 0.9, 0.2, "shared", 0},
 		"all was in use at times: nobody knows what it had":  {0.2, 0.3, 0.3, 0.3, "shared", 0},
 		"it used more than its maximum while nothing waited": {0.2, 5, 0, 5, "", 0},
-		"all was in use, and it works off a backlog":         {0.2, 0.5, 0.9, 0.5, "backlog", 30},
+		"all was in use, and it works off a backlog":         {0.2, 0.5, 0.9, 0.5, "shared", 30},
 	} {
 		w := &workload{Workload: Workload{Name: "shop", Max: 4}, config: &Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, samples: map[trimtab.Quantity]*trimtab.Sample{}}
 		w.queueing.model = queue.New(0.2)

@@ -44,13 +44,13 @@ func (v *validator) queryAt(at, key string) string {
 
 // rising warns of a performance that rises when things get worse.
 func (v *validator) rising(where string, w *Workload, e parser.Expr) {
-	what, worse := rises(e)
-	if worse <= 0 {
+	doubt, what := doubtOf(e)
+	if doubt == "" {
 		return
 	}
 	target := w.SLO.Performance
 	form := short1(w.Performance)
-	message := fmt.Sprintf("performance is %s, which rises when things get worse, and trimtab takes more for better", what)
+	message := doubt + ", and trimtab takes more for better"
 	switch {
 	case what == shareOfErrors:
 		if target > 0 && target < 0.5 {
@@ -65,6 +65,25 @@ func (v *validator) rising(where string, w *Workload, e parser.Expr) {
 	default:
 		v.warn(where, message, `write the share of requests in time, as in sum(rate(x_bucket{le="0.2"}[1m])) / sum(rate(x_count[1m]))`)
 	}
+}
+
+// Doubt says so of a performance that rises when things get worse; "": it does not, as far
+// as its query tells.
+func (w *Workload) Doubt() string {
+	e, err := parsePromQL(w.Performance)
+	if err != nil || w.Performance == "" {
+		return ""
+	}
+	doubt, _ := doubtOf(e)
+	return doubt
+}
+
+func doubtOf(e parser.Expr) (doubt, what string) {
+	what, worse := rises(e)
+	if worse <= 0 {
+		return "", what
+	}
+	return fmt.Sprintf("performance is %s, which rises when things get worse", what), what
 }
 
 // short1 is a query on one line, cut short where it is long.

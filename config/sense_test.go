@@ -136,6 +136,19 @@ func TestABucketOfAnotherLatencyThanTheSLOsHasAWarning(t *testing.T) {
 	}
 }
 
+func TestADoubtIsOfAPerformanceThatRisesAlone(t *testing.T) {
+	for query, want := range map[string]string{
+		"histogram_quantile(0.99, sum by (le) (rate(x_bucket[1m])))":       "performance is a percentile of latency, which rises when things get worse",
+		`sum(rate(x_bucket{le="0.2"}[1m])) / sum(rate(x_count[1m]))`:       "",
+		"0.3 / histogram_quantile(0.99, sum by (le) (rate(x_bucket[1m])))": "",
+		"": "",
+	} {
+		if got := (&config.Workload{Performance: query}).Doubt(); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+}
+
 func TestSmallInputsOfQueriesHaveTheirRightAnswers(t *testing.T) {
 	dir := cases(t) + "/q/"
 	for name, want := range map[string]string{

@@ -13,10 +13,6 @@ func (s *seat) utility(allocation float64) float64 {
 	return clampUnit(s.Utility(s.curve.Eval(allocation).Mean))
 }
 
-// surely is how many standard errors a performance must lie below the SLO to
-// miss it beyond noise: one in twenty.
-const surely = 1.645
-
 // misses reports whether the reports miss the SLO beyond their noise: two in a
 // row, since requests fail together, or one where work waits or where a report is
 // of a longer time.
@@ -44,27 +40,6 @@ func (s *seat) hungry() int {
 
 // waits is how many seconds of its allocation must wait to tell of a queue.
 const waits = 0.2
-
-// missesNow reports whether one report, or what has come since it, misses the SLO beyond
-// its noise.
-func (w *workload) missesNow(e *trimtab.Estimate) bool {
-	return e.Performance != nil && w.below(*e.Performance, e.Requests) || w.missesEarly(e)
-}
-
-// missesEarly reports whether the requests that have come since the report miss the SLO.
-func (w *workload) missesEarly(e *trimtab.Estimate) bool {
-	return e.Newer != nil && w.below(e.Newer.Under/e.Newer.Requests, e.Newer.Requests)
-}
-
-// below reports whether a performance, the share of so many requests or of an unknown number
-// (0), is below the SLO beyond its noise.
-func (w *workload) below(performance, requests float64) bool {
-	margin := 0.0
-	if requests > 0 && w.SLO < 1 {
-		margin = surely * math.Sqrt(w.SLO*(1-w.SLO)/requests)
-	}
-	return performance < w.SLO-margin
-}
 
 // firing reports whether an alert on the workload fires that keeps what it has. In an overload whose
 // turns are decided all have their alerts: none decides.

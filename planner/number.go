@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/measured"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/replicas"
 )
@@ -387,7 +388,7 @@ func neededBy(s *seat) replicas.Need {
 		hi := s.hi
 		s.hi = policy.DownUnits(math.Min(float64(s.Count.Max)*s.Max, s.of.Capacity), s.of.Unit)
 		n.Round = math.Max(n.Round, float64(s.needAt(s.confidence))*s.of.Unit)
-		if s.unserved() && s.missesNow(s.estimate) && s.now >= float64(hi)*s.of.Unit-grain*s.of.Unit {
+		if s.unserved() && measured.Misses(s.estimate, s.SLO) && s.now >= float64(hi)*s.of.Unit-grain*s.of.Unit {
 			// It has all that its instances may, misses its SLO, and nothing tells how much
 			// is enough: a step towards more is no worse a guess than to stay.
 			n.Round = math.Min(math.Max(n.Round, (1+growth)*s.now), float64(s.hi)*s.of.Unit)

@@ -10,7 +10,6 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/issue"
-	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/replicas"
 )
 
@@ -60,7 +59,11 @@ func (r counting) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision,
 	}
 	c.why.Summary = strings.Join(append([]string{why}, held...), "; ")
 	if c.why.Binding.Kind == "" {
-		c.why.Binding = numberBinding(d, s.scale)
+		by := ""
+		if st := s.scale.Held.Standing; st != nil {
+			by = st.By
+		}
+		c.why.Binding = d.Binding(by)
 	}
 }
 
@@ -79,28 +82,6 @@ func numberWhy(s *seat, now time.Time, w *replicas.Workload, d *replicas.Decisio
 		return text + fmt.Sprintf(", and instances can have %s each", show(w.Size.Max))
 	}
 	return text + fmt.Sprintf(", and the %d that are there can have %s in place", len(s.knobs), show(float64(s.easy)*s.of.Unit))
-}
-
-// numberBinding is what kept the number from what is wanted.
-func numberBinding(d *replicas.Decision, k *ledger.Knob) trimtab.Binding {
-	for _, h := range d.Held {
-		if h.Resource != trimtab.Replicas {
-			continue
-		}
-		switch h.Code {
-		case replicas.Behaves, replicas.Disrupts, replicas.RolledOut, replicas.Paused, replicas.Stuck:
-			return trimtab.Binding{Kind: trimtab.BindingGuard, Detail: string(h.Code)}
-		case replicas.Quota:
-			if st := k.Held.Standing; st != nil {
-				return trimtab.Binding{Kind: trimtab.BindingMax, Detail: st.By}
-			}
-		case replicas.NoRoom:
-			return trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: h.Text}
-		case replicas.Bounds:
-			return trimtab.Binding{Kind: trimtab.BindingMax}
-		}
-	}
-	return trimtab.Binding{Kind: trimtab.BindingNeed}
 }
 
 // scale makes the action on the number of a seat's instances.

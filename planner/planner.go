@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/loan"
+	"github.com/trimtab/trimtab/planner/measured"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/pool"
@@ -66,7 +67,7 @@ type Planner struct {
 	seen     seen.Values
 	gaps     gaps.Gaps              // between rounds that alerts and fast loops ask for
 	heard    map[trimtab.KnobID]int // the last round that a fast loop asked for, by knob
-	verdicts []trimtab.Verdict
+	verdicts verdict.List
 	leading  bool
 	counts   tally.Counts
 }
@@ -267,7 +268,7 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	if w.estimate = e; again {
 		return false
 	}
-	if w.missed++; !w.missesNow(e) {
+	if w.missed++; !measured.Misses(e, w.SLO) {
 		w.missed = 0
 	}
 	w.use.Take(now, e)

@@ -43,7 +43,7 @@ func (p *Planner) unheard(resource string, told func(workload string) bool) (mos
 // publish sends the first step of a decision.
 func (p *Planner) publish(now time.Time, d issue.Decision) []trimtab.Value {
 	d.Objective, d.Capacity, d.Resource, d.Capacities = p.cfg.Policy.Name(), p.capacity(0), p.cfg.Resource, capacitiesOf(p)
-	d.Verdicts = p.takeVerdicts()
+	d.Verdicts = p.verdicts.Take()
 	return p.emit(p.issue.Issue(now, d))
 }
 

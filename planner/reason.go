@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/issue"
+	"github.com/trimtab/trimtab/planner/measured"
 )
 
 // reason says why a workload gets what it gets.
@@ -109,7 +110,7 @@ func takesBackOf(s *seat, set float64) string {
 
 // earlyOf says that a rise to set acts on a part of the requests; "": on a whole report.
 func earlyOf(s *seat, set float64) string {
-	if e := s.estimate; set > s.now && s.missesEarly(e) {
+	if e := s.estimate; set > s.now && measured.Early(e, s.SLO) {
 		return fmt.Sprintf("acts on what has come since the last report: %.0f of %.0f requests in time", e.Newer.Under, e.Newer.Requests)
 	}
 	return ""
@@ -173,48 +174,18 @@ func (r telling) stays(s *seat) {
 	r.unmoved[s.Name] = trimtab.Held{Code: code, Text: why}
 }
 
-// late says how a workload misses its SLO by what was measured last, behind words that say that it
-// does; "": it does not. Every miss is said, since its state says it: one within the noise, too.
-func (s *seat) late() string {
-	e := s.estimate
-	switch below := e.Performance != nil && *e.Performance < s.SLO; {
-	case s.missesEarly(e) && !below:
-		return fmt.Sprintf(" by what has come since the last report, %.0f of %.0f requests in time", e.Newer.Under, e.Newer.Requests)
-	case below && !s.missesNow(e):
-		return ", by less than the noise of its requests"
-	case below:
-		return " by its last report"
-	}
-	return ""
-}
+// late is as [measured.Late].
+func (s *seat) late() string { return measured.Late(s.estimate, s.SLO) }
 
-// needOf says what a workload that stays needs, by its curve. What was measured may tell
-// otherwise: so nobody that misses its SLO is said to need less than it has for it, and nobody
-// that meets it to need more. idle: what is needed beyond what it has is within the noise.
+// needOf says what a workload that stays needs; idle: what is needed beyond what it has is within
+// the noise.
 func needOf(s *seat, idle bool) string {
-	need := s.amount(float64(s.need.Mean) * s.of.Unit)
-	late, measured := s.late() != "", s.estimate.Performance != nil
-	switch more := float64(s.need.Mean)*s.of.Unit > s.now+s.of.Unit/2; {
-	case s.starves():
+	if s.starves() {
 		return "" // what waits is in no curve
-	case s.need.Mean < 0 && idle && late:
-		return "more is not expected to help it"
-	case s.need.Mean < 0 && !idle && (late || !measured):
-		return "no amount is expected to meet its SLO"
-	case s.need.Mean < 0:
-		return "how much is sure to meet its SLO is not known yet"
-	case !more && late:
-		return "by its curve it needs only " + need
-	case more && !idle && measured && !late:
-		return "by its curve it needs " + need + ", though it meets its SLO now"
-	case idle && more && late:
-		return "by its curve it needs " + need
-	case idle && more && s.shared():
-		return "by its curve it needs " + need + ", more than its share: what the others leave idle makes up for that"
-	case idle && more:
-		return "by its curve it needs " + need + ", which is within the noise of its load"
 	}
-	return "it needs " + need + " for its SLO"
+	needs := float64(s.need.Mean) * s.of.Unit
+	n := measured.Need{Amount: s.amount(needs), Unknown: s.need.Mean < 0, More: needs > s.now+s.of.Unit/2, Idle: idle, Shared: s.shared()}
+	return n.Words(s.estimate, s.SLO)
 }
 
 // maxExplained bounds how many workloads a pool may have to get alternatives

@@ -7,17 +7,10 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab/planner/instances"
+	"github.com/trimtab/trimtab/planner/recall"
 )
 
-// recall takes back what hosts that are lost have lent. A knob below its baseline
-// lends the difference, on lease: when its host is lost the lease ends, the
-// baseline comes back, and what others have above theirs no longer fits:
-//
-//	over = Σ believed_j − R, at most what lost hosts have lent
-//	a_j <= now_j − (now_j − baseline_j) · over / Σ (now − baseline)
-//
-// The others are lowered in proportion to what they borrowed, never below their
-// own baseline, and the guard has no say: the lease is running.
+// recall takes back what hosts that are lost have lent: see package recall.
 func (r *decision) recall(resource int) {
 	p := r.planner
 	if !p.ledger.LostAny(r.now) {
@@ -35,35 +28,22 @@ func (r *decision) recall(resource int) {
 		}
 	}
 	over := math.Min(-r.idle(resource, r.believed(resource)), lent)
-	var borrowed float64
-	var from []lender
+	var from []borrower
+	var borrowers []recall.Borrower
 	for _, s := range r.seats {
 		if s.resource != resource || !s.acts() {
 			continue
 		}
 		for i := range s.knobs {
-			k := &s.knobs[i]
-			if k.Held.Problem != "" || k.Stuck {
-				continue
-			}
-			over -= math.Max(0, k.Has-k.Set)
-			if v := k.Above(); v > 0 {
-				borrowed += v
-				from = append(from, lender{s, k})
+			if k := &s.knobs[i]; k.Held.Problem == "" && !k.Stuck {
+				from = append(from, borrower{s, k})
+				borrowers = append(borrowers, recall.Borrower{Now: k.Has, Set: k.Set, Baseline: k.Baseline()})
 			}
 		}
 	}
-	u := p.resources[resource].Unit
-	if over < grain*u || borrowed <= 0 {
-		return
-	}
 	slices.Sort(lost)
-	part := math.Min(1, over/borrowed)
-	for _, f := range from {
-		s, k := f.seat, f.Instance
-		baseline := k.Baseline()
-		set := math.Max(baseline, math.Floor((baseline+k.Above()*(1-part))/u+grain)*u)
-		if set < k.Set {
+	for i, set := range recall.Sets(borrowers, over, p.resources[resource].Unit) {
+		if s, k := from[i].seat, from[i].Instance; set < k.Set {
 			k.Set = set
 			s.grant.Set = s.knobs.Set()
 			s.recalled = fmt.Sprintf("what it has above its baseline is lent by host %s, which is lost: its lease ends", strings.Join(slices.Compact(lost), ", "))
@@ -71,8 +51,8 @@ func (r *decision) recall(resource int) {
 	}
 }
 
-// lender is one that may have to give back.
-type lender struct {
+// borrower is one that may have to give back.
+type borrower struct {
 	*seat
 	*instances.Instance
 }

@@ -1,8 +1,6 @@
 package planner
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -34,27 +32,6 @@ func (p *Planner) judged(w *workload, v *trimtab.Verdict) {
 	if v != nil {
 		v.Workload = w.Name
 		p.counts.Verdict(v.Verdict)
-		p.verdicts = append(p.verdicts, *v)
+		p.verdicts.Add(*v)
 	}
-}
-
-// maxVerdicts bounds the verdicts that a plan tells.
-const maxVerdicts = 256
-
-// takeVerdicts returns the verdicts since the last plan, of which there is at most one
-// for each move of it: those that were not as expected first, then by name, in
-// whatever order the reports came.
-func (p *Planner) takeVerdicts() []trimtab.Verdict {
-	v := p.verdicts
-	p.verdicts = nil
-	rank := func(v *trimtab.Verdict) int {
-		if v.Verdict == trimtab.AsExpected {
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(v, func(a, b trimtab.Verdict) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.Workload, b.Workload))
-	})
-	return v[:min(len(v), maxVerdicts)]
 }

@@ -3,14 +3,11 @@ package main
 import (
 	"context"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"syscall"
 	"time"
 
 	"github.com/trimtab/trimtab/internal/hostfs"
-	"github.com/trimtab/trimtab/internal/pause"
 )
 
 const (
@@ -44,51 +41,10 @@ func growth(live, room uint64) int {
 	return int(min(mostPercent, max(least, 100*room/max(live, 1))))
 }
 
-// onCores is on how many cores at once a process runs Go code. A process that uses little CPU
-// runs on one: elsewhere each goroutine that is woken wakes a thread on another core, which is
-// 7% of what a process of 100 groups uses (internal/bench/small, six runs side by side: -14 to
-// +7%) and a third of its context switches. Threads that wait for the kernel do not count.
-type onCores struct {
-	one  bool
-	used time.Duration // of CPU time so far
-	calm int           // seconds in a row of little use
-}
-
-const (
-	// calmUse in each of calmFor seconds is little use, busyUse in one is much.
-	calmUse, busyUse = 200 * time.Millisecond, 400 * time.Millisecond
-	calmFor          = 5
-)
-
-// look takes in what was used so far, once a second.
-func (s *onCores) look(used time.Duration) {
-	last := used - s.used
-	s.used = used
-	if s.calm++; last > calmUse {
-		s.calm = 0
-	}
-	switch {
-	case s.one && last > busyUse:
-		runtime.SetDefaultGOMAXPROCS()
-		s.one = false
-	case !s.one && s.calm >= calmFor:
-		runtime.GOMAXPROCS(1)
-		s.one = true
-	}
-}
-
-// used is the CPU time of this process so far.
-func used() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it refuses no process its own
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // stayLean lets the heap grow by room before it is collected, or by a quarter of
 // what is live where that is more, until ctx ends. A small process is collected seldom, and a large one
-// does not double. It also gives back what is no longer used of the program's own file, and,
-// where services run beside, uses one core while that is enough. GOGC and GOMAXPROCS in the
-// environment go before it.
+// does not double. GOGC in the environment goes before it. It also gives back what
+// is no longer used of the program's own file.
 func stayLean(ctx context.Context, room uint64) {
 	now, fixed := leanPercent, os.Getenv("GOGC") != ""
 	if !fixed {
@@ -96,21 +52,15 @@ func stayLean(ctx context.Context, room uint64) {
 	}
 	// Where /proc does not say what is mapped the pages stay, which costs memory only.
 	_, failed := dropPages()
-	shares := room != roomApart && os.Getenv("GOMAXPROCS") == ""
 	go func() {
+		t := time.NewTicker(leanEvery)
+		defer t.Stop()
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-		cores := onCores{used: used()}
-		seconds := pause.Ticks(ctx, time.Second)
 		for tick := 0; ; tick++ {
-			for range leanEvery / time.Second {
-				select {
-				case <-ctx.Done():
-					return
-				case <-seconds:
-				}
-				if shares {
-					cores.look(used())
-				}
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
 			}
 			if failed == nil && tick%dropEvery == 0 {
 				_, failed = dropPages()

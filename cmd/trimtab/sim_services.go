@@ -26,6 +26,8 @@ type simServicesCmd struct {
 	Seconds  int         `help:"Length of each run in seconds, 60 to 86400." default:"360"`
 	Seeds    int         `help:"Runs of each policy, 1 to 1000." default:"3"`
 	Seed     uint64      `help:"Seed of the first run." default:"1"`
+	Pool     float64     `help:"Cores of the pool, 0.66 to 64; loads stay as they are." default:"0.66"`
+	Coverage bool        `help:"Print how often the bands of the learnt curves hold the truth, which a replay at fixed allocations tells: each minute, at all allocations from what is asked for to the pool, and at the knee, where 1 to 99% of the requests are in time. In each seed the work of requests varies by another amount."`
 	Config   string      `help:"YAML that is added to the configuration that is played, such as: round: 10s." placeholder:"YAML"`
 	Verbose  bool        `help:"Print every plan of the first seed." short:"v"`
 }
@@ -37,7 +39,7 @@ func (simServicesCmd) Example() string {
 
 // Validate is called by kong.
 func (c *simServicesCmd) Validate() error {
-	return within(ranged{"seconds", float64(c.Seconds), 60, 86400}, ranged{"seeds", float64(c.Seeds), 1, 1000})
+	return within(ranged{"seconds", float64(c.Seconds), 60, 86400}, ranged{"seeds", float64(c.Seeds), 1, 1000}, ranged{"pool", c.Pool, 0.66, 64})
 }
 
 // Run plays the scenarios and prints a table of each.
@@ -47,6 +49,7 @@ func (c *simServicesCmd) Run(ctx context.Context, t terminal) error {
 		if err != nil {
 			return err
 		}
+		s.Pool = c.Pool
 		if err := c.play(ctx, t, s); err != nil {
 			return err
 		}
@@ -64,6 +67,9 @@ func (c *simServicesCmd) play(ctx context.Context, t terminal, s *services.Scena
 	for _, objective := range services.Objectives() {
 		fmt.Fprintf(w, "\t%s", strings.ToUpper(objective))
 	}
+	if c.Coverage {
+		fmt.Fprint(w, "\tBAND\tAT THE KNEE\tWIDTH THERE")
+	}
 	fmt.Fprintln(w)
 	for _, policy := range c.Policy {
 		signals := c.Signal
@@ -72,14 +78,22 @@ func (c *simServicesCmd) play(ctx context.Context, t terminal, s *services.Scena
 		}
 		for _, signal := range signals {
 			var runs []*services.Result
+			var covered services.Covered
 			for k := range c.Seeds {
 				if ctx.Err() != nil {
 					_ = w.Flush() // the error is that of the stop
 					return cutShort(ctx, 1)
 				}
-				r, err := c.one(s, policy, signal, c.Seed+uint64(k))
+				seed := c.Seed + uint64(k)
+				if c.Coverage {
+					s.Vary(seed)
+				}
+				r, err := c.one(s, policy, signal, seed)
 				if err != nil {
 					return err
+				}
+				if c.Coverage {
+					covered.Add(s.Cover(r))
 				}
 				runs = append(runs, r)
 				if c.Verbose && k == 0 {
@@ -87,12 +101,17 @@ func (c *simServicesCmd) play(ctx context.Context, t terminal, s *services.Scena
 				}
 			}
 			row(w, s, policy, signal, runs)
+			if c.Coverage {
+				fmt.Fprint(w, coverage(&covered))
+			}
+			fmt.Fprintln(w)
 		}
 	}
 	fmt.Fprintln(w)
 	return w.Flush()
 }
 
+// row prints what a policy came to, without the end of the line.
 func row(w *tabwriter.Writer, s *services.Scenario, policy, signal string, runs []*services.Result) {
 	over, moves, missed := 0.0, 0.0, 0.0
 	worth := make([]float64, len(services.Objectives()))
@@ -130,7 +149,15 @@ func row(w *tabwriter.Writer, s *services.Scenario, policy, signal string, runs 
 	for _, v := range worth {
 		fmt.Fprintf(w, "\t%.3f", v)
 	}
-	fmt.Fprintln(w)
+}
+
+// coverage is the share of the true curves inside the bands, and of the same at the knee, with
+// the mean width of the bands there.
+func coverage(c *services.Covered) string {
+	if c.Points == 0 {
+		return "\t–\t–\t–"
+	}
+	return fmt.Sprintf("\t%.3f\t%.3f\t%.3f", c.Inside/c.Points, c.KneeInside/max(c.Knee, 1), c.Width/max(c.Knee, 1))
 }
 
 func (c *simServicesCmd) one(s *services.Scenario, policy, signal string, seed uint64) (*services.Result, error) {

@@ -61,8 +61,9 @@ func (d *decoder) is(f Format) error {
 	return err
 }
 
-// documents reads what stands in a file, one document after the other. The last one may be
-// cut where there are others.
+// documents reads what stands in a file, one document after the other. Of one that is cut the
+// elements before the cut are read, which are whole each; where there are none, it is passed
+// over if there are other documents.
 func (d *decoder) documents() error {
 	for whole := 0; ; whole++ {
 		switch _, err := d.peek(); {
@@ -79,6 +80,9 @@ func (d *decoder) documents() error {
 		mark, rejected := d.reader.spans.n, d.reader.rejected
 		err := d.document()
 		switch {
+		case err != nil && isCut(err) && d.packer.Spans()+d.reader.spans.n > mark:
+			d.notes = append(d.notes, "the text is cut, and what stands whole before the cut is read: "+reasonOf(err))
+			return d.release(true)
 		case err != nil && isCut(err) && whole > 0:
 			d.packer.Reset()
 			d.reader.spans.cut(mark)

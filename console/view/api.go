@@ -83,7 +83,7 @@ type Row struct {
 	SLO       string        `json:"slo,omitempty"`
 	SLOTarget *float64      `json:"slo_target,omitempty"`
 	// Code is what State says, for programs: "ok", "off", "misses", "learning",
-	// "waiting", "held", "stale", "starved", "knob" or "discovered".
+	// "waiting", "held", "stale", "starved", "doubtful", "knob" or "discovered".
 	Code string `json:"code"`
 	// State is for people; Kind is "bad", "note", "ok" or "quiet".
 	State string `json:"state"`

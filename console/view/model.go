@@ -39,6 +39,8 @@ type Workload struct {
 	Share bool
 	// Utility maps performance to [0, 1]; nil shows none.
 	Utility func(float64) float64
+	// Doubt says why what is measured may mean the opposite; "": it does not.
+	Doubt string
 }
 
 // Model is the read model: the newest value of everything, and the past within

@@ -39,6 +39,16 @@ func TestAWorkloadThatStarvesIsNeverCalledOk(t *testing.T) {
 	}
 }
 
+func TestAWorkloadWhosePerformanceRisesWhenThingsGetWorseIsNeverCalledOk(t *testing.T) {
+	v := New(Config{Pool: "p", Resource: "cpu", Round: time.Second, Workloads: []Workload{{Name: "shop", Mode: trimtab.Act, Target: .3, Doubt: "performance is a percentile of latency, which rises when things get worse"}}})
+	slow := 2.5
+	v.Observe(&trimtab.Estimate{Workload: "shop", Time: noon, Performance: &slow,
+		Curve: &trimtab.Curve{Load: 5, Level: .9, Knots: []trimtab.Knot{{Allocation: 1, Band: trimtab.Band{Lower: 1, Mean: 1, Upper: 1}}}}})
+	if r := v.Status(noon).Workloads[0]; r.Code != "doubtful" || r.Kind != "note" || !strings.HasPrefix(r.State, "doubtful: performance is a percentile of latency") {
+		t.Errorf("%s, %s: %q", r.Code, r.Kind, r.State)
+	}
+}
+
 // 10 minutes of 20 requests a second, all in time; then it starves, and nothing is measured any
 // more for 40 minutes.
 func TestMinutesInWhichAStarvedWorkloadWasNotMeasuredCountAsMissed(t *testing.T) {

@@ -171,6 +171,8 @@ const (
 	codeKnob     = "knob"
 	// It uses all that it has and waits, whatever its spans tell.
 	codeStarved = "starved"
+	// What is measured of it is more when things get worse, so that it says nothing.
+	codeDoubtful = "doubtful"
 	// Discovered: the workload was found in the spans and is not in the
 	// configuration.
 	Discovered = "discovered"
@@ -196,7 +198,7 @@ func (s *situation) text() string {
 		return "waiting for data"
 	case Discovered:
 		return "discovered, not configured"
-	case codeHeld, codeStale, codeKnob, codeStarved:
+	case codeHeld, codeStale, codeKnob, codeStarved, codeDoubtful:
 		return s.code + ": " + s.why
 	}
 	return s.code
@@ -353,6 +355,8 @@ func (v *Model) stateAt(s *state, now time.Time) situation {
 		return situation{codeHeld, e.Hold.Text, s.lackSince()}
 	case planned && s.missesIt(e):
 		return situation{codeMisses, "", s.missSince}
+	case planned && s.Doubt != "":
+		return situation{code: codeDoubtful, why: s.Doubt}
 	case planned && e.Curve == nil:
 		return situation{code: codeLearning}
 	case planned && isHeld:

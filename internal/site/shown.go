@@ -19,7 +19,7 @@ func viewConfig(cfg *config.Config) view.Config {
 		// Validated when the file was read.
 		utility, _ := w.UtilityFunc()
 		c.Workloads = append(c.Workloads, view.Workload{
-			Name: w.Name, Mode: w.Mode, Class: w.Class, SLO: sloText(&w.SLO), Target: w.SLO.Target(), Share: w.SLO.Shares(), Utility: utility,
+			Name: w.Name, Mode: w.Mode, Class: w.Class, SLO: sloText(&w.SLO), Target: w.SLO.Target(), Share: w.SLO.Shares(), Utility: utility, Doubt: w.Doubt(),
 		})
 	}
 	return c

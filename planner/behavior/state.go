@@ -54,10 +54,7 @@ type Decision struct {
 // somebody has switched the workload off.
 func (s *State) Step(now time.Time, b *Behavior, in Bounds, current, wanted int) Decision {
 	s.tidy(now, b)
-	if !s.Seen {
-		s.Seen = true
-		s.note(now, current)
-	}
+	s.See(now, current)
 	switch {
 	case current <= 0 && in.Min > 0:
 		return Decision{0, ScaledToZero}
@@ -79,17 +76,44 @@ func (s *State) Step(now time.Time, b *Behavior, in Bounds, current, wanted int)
 	return d
 }
 
+// See notes the number at first sight. Where no metric can be read, nothing else is noted.
+func (s *State) See(now time.Time, current int) {
+	if !s.Seen {
+		s.Seen = true
+		s.note(now, current)
+	}
+}
+
 // Changed notes a change that this autoscaler made. Those of others do not count.
 func (s *State) Changed(now time.Time, b *Behavior, from, to int) {
 	if b == nil || from == to {
 		return // no rule counts it
 	}
-	if to > from {
-		s.Added = append(s.Added, Event{now, to - from})
-	} else {
-		s.Removed = append(s.Removed, Event{now, from - to})
-	}
 	s.tidy(now, b)
+	if up, down := b.filled(); to > from {
+		s.Added = kept(s.Added, Event{now, to - from}, up.Policies)
+	} else {
+		s.Removed = kept(s.Removed, Event{now, from - to}, down.Policies)
+	}
+}
+
+// kept adds an event as the controller does: in the place of one that no policy of its own
+// direction looks at any more, though one of the other direction may.
+func kept(events []Event, e Event, policies []Policy) []Event {
+	longest, place := 0, -1
+	for _, p := range policies {
+		longest = max(longest, p.PeriodSeconds)
+	}
+	for i := range events {
+		if events[i].At.Before(ago(e.At, longest)) {
+			place = i
+		}
+	}
+	if place < 0 {
+		return append(events, e)
+	}
+	events[place] = e
+	return events
 }
 
 func (s *State) note(now time.Time, replicas int) {
@@ -216,16 +240,14 @@ func (s *State) start(now time.Time, period, current int) int {
 	return current - sum(s.Added) + sum(s.Removed)
 }
 
-// tidy drops what no rule looks at any more. What is later than now counts as of now:
-// the clock was set back, and nothing may be held back for longer than a window.
+// tidy drops recommendations that no rule looks at any more; events go when others take
+// their place. What is later than now counts as of now: the clock was set back, and nothing
+// may be held back for longer than a window.
 func (s *State) tidy(now time.Time, b *Behavior) {
-	window, period := int(DefaultDownWindow/time.Second), 0
+	window := int(DefaultDownWindow / time.Second)
 	if b != nil {
 		up, down := b.filled()
 		window = max(*up.Window, *down.Window)
-		for _, p := range slices.Concat(up.Policies, down.Policies) {
-			period = max(period, p.PeriodSeconds)
-		}
 	}
 	for i := range s.Recommendations {
 		if r := &s.Recommendations[i]; r.At.After(now) {
@@ -233,17 +255,13 @@ func (s *State) tidy(now time.Time, b *Behavior) {
 		}
 	}
 	s.Recommendations = slices.DeleteFunc(s.Recommendations, func(r Recommendation) bool { return r.At.Before(ago(now, window)) })
-	s.Added = tidied(s.Added, now, period)
-	s.Removed = tidied(s.Removed, now, period)
-}
-
-func tidied(events []Event, now time.Time, period int) []Event {
-	for i := range events {
-		if e := &events[i]; e.At.After(now) {
-			e.At = now
+	for _, events := range [][]Event{s.Added, s.Removed} {
+		for i := range events {
+			if e := &events[i]; e.At.After(now) {
+				e.At = now
+			}
 		}
 	}
-	return slices.DeleteFunc(events, func(e Event) bool { return !e.At.After(ago(now, period)) })
 }
 
 func ago(now time.Time, seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }

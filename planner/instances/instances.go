@@ -58,9 +58,6 @@ func Of(k *ledger.Knob, lost bool) Instance {
 	return Instance{Knob: k, Found: k.Held.Now, Has: k.Now(), Low: k.Held.Min, High: most, Stuck: lost}
 }
 
-// Above is what it is to have above its baseline.
-func (k *Instance) Above() float64 { return math.Min(k.Has, k.Set) - k.Baseline() }
-
 // Bounded reports whether its host bounds what is given out there, of what is left on each.
 func (k *Instance) Bounded(left []float64) bool {
 	return left != nil && !math.IsInf(left[k.Site()], 1)

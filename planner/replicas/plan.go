@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/behavior"
 )
 
@@ -56,6 +57,28 @@ type Decision struct {
 	// Advised is what would be best for it, without owners, windows and rates.
 	Advised Advice
 	Held    []Held
+}
+
+// Binding is what kept the number from what is wanted; quota names one that the cluster has, "": none.
+func (d *Decision) Binding(quota string) trimtab.Binding {
+	for _, h := range d.Held {
+		if h.Resource != trimtab.Replicas {
+			continue
+		}
+		switch h.Code {
+		case Behaves, Disrupts, RolledOut, Paused, Stuck:
+			return trimtab.Binding{Kind: trimtab.BindingGuard, Detail: string(h.Code)}
+		case Quota:
+			if quota != "" {
+				return trimtab.Binding{Kind: trimtab.BindingMax, Detail: quota}
+			}
+		case NoRoom:
+			return trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: h.Text}
+		case Bounds:
+			return trimtab.Binding{Kind: trimtab.BindingMax}
+		}
+	}
+	return trimtab.Binding{Kind: trimtab.BindingNeed}
 }
 
 // Advice is a size and a number.

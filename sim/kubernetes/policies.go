@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -48,26 +49,31 @@ func (h *hpas) act(w *world, seen []report) {
 
 // metric is what an HPA reads of a target.
 func (t *Target) metric(p *place, r, before *report) autoscale.Metric {
-	m := autoscale.Metric{Type: t.Type, Target: t.Value, Request: p.request, Unready: len(p.pods) - r.ready}
 	total := (r.used + before.used) / 2
-	if t.Load {
-		total = (r.rate + before.rate) / 2 // rate(…[30s])
-	}
-	if t.Type == autoscale.External || t.Type == autoscale.Value {
-		m.Sum = &total
-	}
-	if t.Type == autoscale.Value && len(p.pods) == 0 {
-		m.Type = autoscale.External // of no pods, the ratio itself is the number
-	}
-	for range r.ready {
-		each := total / float64(r.ready)
-		if !t.Load {
-			each = math.Min(each, p.request)
+	load := (r.rate + before.rate) / 2 // rate(…[30s])
+	pods := make([]autoscale.Pod, len(p.pods))
+	for i := range pods {
+		q, each := &p.pods[i], math.Min(total/float64(r.ready), p.request)
+		if t.Load {
+			each = load / float64(r.ready)
 		}
-		m.Usage = append(m.Usage, each)
+		pods[i] = autoscale.Pod{Pending: !q.ready(), Ready: q.ready(), Age: seconds(q.before + q.lives), Held: seconds(q.before + q.lives - q.age), Usage: &each}
+	}
+	return t.Metric(p.request, pods, &load)
+}
+
+// Metric is what an HPA reads of a target of these pods, whose load is nil where it cannot be
+// read.
+func (t *Target) Metric(request float64, pods []autoscale.Pod, load *float64) autoscale.Metric {
+	m := autoscale.Metric{Type: t.Type, Target: t.Value, Request: request}
+	m.See(pods, !t.Load)
+	if t.Type == autoscale.External || t.Type == autoscale.Value {
+		m.Sum = load
 	}
 	return m
 }
+
+func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }
 
 // kedas has a ScaledObject for each service.
 type kedas struct {
@@ -98,8 +104,7 @@ func (k *kedas) act(w *world, seen []report) {
 	k.before = seen
 }
 
-// trigger is what KEDA reads of a target. Of the type Value, the sum over the threshold is
-// times the ready pods: as many as at the n-th part of the threshold each.
+// trigger is what KEDA reads of a target.
 func (t *Target) trigger(p *place, r, before *report, at time.Time) autoscale.Trigger {
 	if t.Within != nil {
 		sum := 0.0
@@ -109,12 +114,9 @@ func (t *Target) trigger(p *place, r, before *report, at time.Time) autoscale.Tr
 		return autoscale.Trigger{Threshold: 1, Sum: &sum}
 	}
 	m := t.metric(p, r, before)
-	out := autoscale.Trigger{Threshold: t.Value, Activation: t.Activation, Sum: m.Sum}
-	switch {
-	case !t.Load:
+	out := autoscale.Trigger{Threshold: t.Value, Activation: t.Activation, Sum: m.Sum, Value: t.Type == autoscale.Value, Ready: m.Ready}
+	if !t.Load {
 		out.Resource = &m
-	case t.Type == autoscale.Value && r.ready > 0:
-		out.Threshold /= float64(r.ready)
 	}
 	return out
 }
@@ -140,40 +142,62 @@ func (v *vpas) act(w *world, seen []report) {
 		c.MinCPU, c.MaxCPU = words.Min, words.Max
 		for k := range p.pods {
 			if q := &p.pods[k]; q.ready() && seen[i].ready > 0 {
-				c.CPU(now(w.second), math.Min(seen[i].used/float64(seen[i].ready), q.size), q.size)
+				c.CPU(now(w.second), math.Min(seen[i].used/float64(seen[i].ready), q.size))
 			}
 		}
 		if cpu, _, ok := c.Recommend(); ok {
-			p.follow(words, &cpu, seen[i].ready, w.scored())
+			p.follow(words, &cpu, w.scored())
 		}
 	}
 }
 
-// follow changes pods as the updater does: in place, or one after the other by an eviction
-// for which at least half of the pods stay.
-func (p *place) follow(words *VPAWords, cpu *autoscale.Recommendation, ready int, count bool) {
+// follow changes pods as the updater does: in place, or by an eviction, those first that are
+// to grow and that are off the most. In one round at least half of the pods stay as they
+// are; one alone is changed all the same, where it may be. Pods that have not started are
+// evicted in any case.
+func (p *place) follow(words *VPAWords, cpu *autoscale.Recommendation, count bool) {
 	if !words.InPlace && !words.Recreate || len(p.pods) < words.MinReplicas {
 		return
 	}
-	changed := false
+	type change struct {
+		pod *pod
+		to  float64
+	}
+	var all []change
+	running := 0
 	for k := range p.pods {
 		q := &p.pods[k]
-		to := cpu.Update(q.size, time.Duration(q.lives*float64(time.Second)))
-		if to == q.size || !q.ready() {
-			continue
+		if q.ready() {
+			running++
 		}
-		changed = true
-		if words.InPlace {
-			q.asked, q.lives = to, 0
-			continue
+		if to := cpu.Update(q.asked, seconds(q.lives)); to != q.asked && (q.ready() || !words.InPlace) {
+			all = append(all, change{q, to})
 		}
-		if 2*(ready-1) < len(p.pods) {
-			break
-		}
-		*q = pod{size: to, asked: to, left: p.takes(), pending: true}
-		ready--
 	}
-	if changed && count {
+	slices.SortStableFunc(all, func(a, b change) int {
+		if up, other := a.to > a.pod.asked, b.to > b.pod.asked; up != other {
+			if up {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(math.Abs(b.to/b.pod.asked-1), math.Abs(a.to/a.pod.asked-1))
+	})
+	changed, done, n := 0, false, len(p.pods)
+	for _, c := range all {
+		if started := c.pod.ready(); started && running-changed <= n-n/2 && (n > 1 || running < n) {
+			continue
+		} else if started {
+			changed++
+		}
+		done = true
+		if words.InPlace {
+			c.pod.asked = c.to
+			continue
+		}
+		*c.pod = pod{size: c.to, asked: c.to, left: p.takes(), pending: true}
+	}
+	if done && count {
 		p.score.Resized++
 	}
 }

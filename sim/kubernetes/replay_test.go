@@ -137,6 +137,28 @@ func TestAVPAThatEvictsKeepsHalfOfThePodsAndOneThatAdvisesChangesNothing(t *test
 	}
 }
 
+func TestAVPAEvictsTheOnlyPodWhereItMay(t *testing.T) {
+	for least, resizes := range map[int]bool{1: true, 2: false} {
+		r := shop(60, func(int) float64 { return 95 })
+		r.Replicas, r.VPA = 1, VPAWords{Recreate: true, MinReplicas: least}
+		if got := replayed(t, Replay{Run: []string{VPA}, Workloads: []Recorded{r}})[0].Workloads[0]; got.Resized > 0 != resizes {
+			t.Errorf("minReplicas %d: %+v", least, got)
+		}
+	}
+}
+
+func TestOfCPUAPodCountsOnceItHasBeenReadyForAWindow(t *testing.T) {
+	p := &place{Service: &Service{}, request: 1, pods: []pod{{lives: 40, age: 20}, {lives: 60, age: 20}, {lives: 5, age: 5, left: 30}, {before: 3600}}}
+	r := &report{used: 2, ready: 3, rate: 30}
+	cpu, load := Target{Type: autoscale.Utilization, Value: 50}, Target{Type: autoscale.AverageValue, Load: true, Value: 5}
+	if m := cpu.metric(p, r, r); len(m.Usage) != 2 || m.Unready != 2 || m.Ready != 3 {
+		t.Errorf("of CPU: %+v, want 2 that count", m)
+	}
+	if m := load.metric(p, r, r); len(m.Usage) != 3 || m.Unready != 1 {
+		t.Errorf("of the load: %+v, want 3 that count", m)
+	}
+}
+
 func TestAGapInARecordingIsPassedOverAndNotScored(t *testing.T) {
 	r := shop(60, func(int) float64 { return 100 })
 	for i := 30; i < 60; i++ {

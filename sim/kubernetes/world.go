@@ -28,8 +28,9 @@ type pod struct {
 	// left is what its start still takes, s; pending: it has no room yet.
 	left, age float64
 	pending   bool
-	// lives is how long it has been there, s.
-	lives float64
+	// lives is how long it has been there, s, and before what is added to that where pods
+	// were there at the beginning.
+	lives, before float64
 }
 
 func (p *pod) ready() bool { return !p.pending && p.left <= 0 }
@@ -142,7 +143,7 @@ func newPlace(s *Service, rng *rand.Rand, t truth) *place {
 // start puts so many pods there that serve.
 func (p *place) start(n int) {
 	for range n {
-		p.pods = append(p.pods, pod{size: p.request, asked: p.request})
+		p.pods = append(p.pods, pod{size: p.request, asked: p.request, before: 3600})
 	}
 }
 

@@ -25,6 +25,8 @@ type Result struct {
 	Welfare Welfare
 	// Plans are all plans in order; nil for a rule.
 	Plans []*trimtab.Plan
+	// curves are those that were learnt, per service: see [Scenario.Cover].
+	curves [][]learnt
 }
 
 // Over is the share of all requests that were in time.
@@ -195,7 +197,7 @@ func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint
 		return nil, fmt.Errorf("run %s: %w", name, err)
 	}
 	n := len(s.All())
-	c := &closed{scenario: s, loop: loop, shared: config.Shared, start: config.Start, spans: spans, sent: make([][]*trimtab.Sketch, len(s.Services)),
+	c := &closed{scenario: s, loop: loop, shared: config.Shared, start: config.Start, spans: spans, sent: make([][]*trimtab.Sketch, len(s.Services)), curves: make([][]learnt, len(s.Services)),
 		used: make([]float64, n), periods: make([]int, n), throttled: make([]int, n)}
 	for i := range s.Services {
 		v := &s.Services[i]
@@ -203,7 +205,7 @@ func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint
 	}
 	coming := arrivals(s, seed)
 	r := play(s, coming, c)
-	r.Policy, r.Plans, r.Welfare = name, c.plans, Judge(utilities(s, r.Windows), Entitled(s, coming))
+	r.Policy, r.Plans, r.curves, r.Welfare = name, c.plans, c.curves, Judge(utilities(s, r.Windows), Entitled(s, coming))
 	return r, nil
 }
 
@@ -226,6 +228,7 @@ type closed struct {
 	used               []float64
 	periods, throttled []int
 	plans              []*trimtab.Plan
+	curves             [][]learnt
 }
 
 func (c *closed) at(t float64) time.Time {
@@ -283,6 +286,7 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 	now = now.Add(550 * time.Millisecond) // the grace of an interval is over
 	c.loop.Tick(now)
 	c.loop.Round(now)
+	c.look(t)
 	c.plans = append(c.plans, c.loop.Plans()...)
 	for _, q := range qs {
 		for _, k := range c.loop.Knobs(q.Name) {

@@ -34,7 +34,7 @@ func TestAnHPARecommendsByTheRatioOfUsageToTarget(t *testing.T) {
 		"average value":                       {Metric{Type: AverageValue, Target: 2, Usage: []float64{3, 5}}, 2, 4, true},
 		"external sum":                        {Metric{Type: External, Target: 10, Sum: number(95)}, 5, 10, true},
 		"external within the tolerance":       {Metric{Type: External, Target: 10, Sum: number(108)}, 10, 10, true},
-		"value":                               {Metric{Type: Value, Target: 10, Sum: number(25), Usage: same(4, 0)}, 4, 10, true},
+		"value":                               {Metric{Type: Value, Target: 10, Sum: number(25), Ready: 4}, 4, 10, true},
 		"missing count at 0 in a rise":        {Metric{Type: AverageValue, Target: 1, Usage: same(3, 2), Missing: 1}, 4, 6, true},
 		"missing count at target in a fall":   {Metric{Type: AverageValue, Target: 1, Usage: same(3, 0.2), Missing: 1}, 4, 2, true},
 		"missing count wholly in a fall":      {Metric{Type: Utilization, Target: 50, Request: 1, Usage: same(3, 0.1), Missing: 1}, 4, 3, true},
@@ -224,7 +224,7 @@ func TestBoundsAreWideWhileHistoryIsShort(t *testing.T) {
 	}{{5 * time.Minute, 0.6, 289}, {12 * time.Hour, 0.996, 3}, {24 * time.Hour, 0.998, 2}, {7 * 24 * time.Hour, 1, 1.14}} {
 		v := NewVPA()
 		for minute := time.Duration(0); minute <= c.history; minute += time.Minute {
-			v.CPU(at(minute), 1, 1)
+			v.CPU(at(minute), 1)
 		}
 		cpu, _, ok := v.Recommend()
 		if !ok || math.Abs(cpu.Lower/cpu.Target-c.lower) > 0.02 || math.Abs(cpu.Upper/cpu.Target/c.upper-1) > 0.02 {
@@ -239,7 +239,7 @@ func TestBoundsAreWideWhileHistoryIsShort(t *testing.T) {
 func TestOfMemoryOnlyThePeakOf24HoursCountsAndWhatDidNotSufficeIsRaised(t *testing.T) {
 	v := NewVPA()
 	for hour := range 48 {
-		v.CPU(at(time.Duration(hour)*time.Hour), 0.1, 0.1)
+		v.CPU(at(time.Duration(hour)*time.Hour), 0.1)
 		v.Memory(at(time.Duration(hour)*time.Hour), 1e9+float64(hour%24)*1e7)
 	}
 	_, memory, _ := v.Recommend()
@@ -267,13 +267,13 @@ func TestAPodIsUpdatedWhenItsRequestIsOutOfBoundsOrOffByATenthAfter12Hours(t *te
 
 func TestWhatAVPACannotReadItDoesNotCount(t *testing.T) {
 	v := NewVPA()
-	v.CPU(at(0), math.NaN(), 1)
+	v.CPU(at(0), math.NaN())
 	v.Memory(at(0), math.Inf(1))
 	if _, _, ok := v.Recommend(); ok {
 		t.Error("recommends from nothing")
 	}
 	v.MinCPU, v.MaxCPU = 0.5, 0.6
-	v.CPU(at(time.Minute), 3, 1)
+	v.CPU(at(time.Minute), 3)
 	if cpu, _, _ := v.Recommend(); cpu.Target != 0.6 {
 		t.Errorf("%+v, want the most that is allowed", cpu)
 	}

@@ -7,12 +7,16 @@
 //	VPA   quantile of a histogram with decaying weights · (1 + margin); lower and upper
 //	      bounds with confidence; a pod is changed when its request is out of them
 //
-// The histogram's buckets grow by 5%; the weight of a sample halves in 24 h, and is of
-// CPU max(request, 0.1). Confidence is min(days of history, samples/1440):
+// The histogram's buckets grow by 5%; the weight of a sample halves in 24 h. Confidence
+// is min(days of history, samples/1440):
 //
 //	target  p90 · 1.15
 //	lower   p50 · 1.15 · (1 + 0.001/confidence)^−2
 //	upper   p95 · 1.15 · (1 + 1/confidence)
+//
+// Amounts are counted in thousandths, rounded and cut off where the controllers do it, since
+// an edge of a tolerance is one of these. The controllers themselves are asked by
+// internal/tools/kube.
 //
 // Left out: several containers of a pod, KEDA's formulas and cached metrics, checkpoints.
 //

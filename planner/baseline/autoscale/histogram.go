@@ -19,7 +19,8 @@ const (
 	halfLife = 24 * time.Hour
 	// shift is at which exponent the weights are counted from a later time.
 	shift = 100
-	// leastWeight of a sample; what is less than a thousandth of it counts as none.
+	// leastWeight is that of a sample of CPU; what is less than a thousandth of it counts
+	// as none.
 	leastWeight = 0.1
 )
 

@@ -18,17 +18,64 @@ const (
 	Value        = "Value"
 )
 
+// Pod is one pod as the controller sees it.
+type Pod struct {
+	// Pending tells that it has not started.
+	Pending, Ready bool
+	// Age is since its start, Held since it became ready, or ceased to be.
+	Age, Held time.Duration
+	// Usage is of CPU or of the metric; nil: it could not be read.
+	Usage *float64
+}
+
 // Metric is one metric of an HPA, with what was read of it.
 type Metric struct {
 	Type   string
 	Target float64
-	// Usage of each ready pod, and its request (of Utilization).
+	// Usage of each pod that counts, and its request (of Utilization).
 	Usage   []float64
 	Request float64
-	// Unready pods, and ready ones of which nothing was read.
+	// Unready pods, and others of which nothing was read.
 	Unready, Missing int
+	// Ready pods, of the type Value.
+	Ready int
 	// Sum is the value of External and Value; nil: it could not be read.
 	Sum *float64
+}
+
+// The controller's own: of CPU a pod counts as unready until it has been ready for a window
+// of the metrics, while it is young, and where it has never been ready.
+const (
+	young, window, firstReadiness = 5 * time.Minute, 30 * time.Second, 30 * time.Second
+)
+
+// See sorts the pods into those that count, those that do not yet, and those of which
+// nothing is known.
+func (m *Metric) See(pods []Pod, cpu bool) {
+	m.Usage, m.Unready, m.Missing, m.Ready = nil, 0, 0, 0
+	for i := range pods {
+		p := &pods[i]
+		if p.Ready && !p.Pending {
+			m.Ready++
+		}
+		switch {
+		case p.Pending:
+			m.Unready++
+		case p.Usage == nil:
+			m.Missing++
+		case cpu && p.unready():
+			m.Unready++
+		default:
+			m.Usage = append(m.Usage, *p.Usage)
+		}
+	}
+}
+
+func (p *Pod) unready() bool {
+	if p.Age < young {
+		return !p.Ready || p.Held < window
+	}
+	return !p.Ready && p.Age-p.Held < firstReadiness
 }
 
 // HPA is one HorizontalPodAutoscaler with what its controller remembers.
@@ -59,6 +106,7 @@ func (h *HPA) Step(now time.Time, current int, metrics []Metric) int {
 		n, ok := metrics[i].replicas(current, h.Behavior.Tolerance())
 		readings[i] = behavior.Reading{Replicas: n, Missing: !ok}
 	}
+	h.State.See(now, current)
 	wanted, ok := behavior.Combine(current, readings)
 	in := behavior.Bounds{Min: h.Min, Max: h.Max}
 	if !ok && current >= h.Min && current <= h.Max {
@@ -79,35 +127,38 @@ func (m *Metric) replicas(current int, t behavior.Tolerance) (int, bool) {
 		if m.Sum == nil || !(*m.Sum >= 0 && *m.Sum <= math.MaxFloat64) {
 			return 0, false
 		}
-		ratio := *m.Sum / m.Target
-		if m.Type == Value {
-			if t.Holds(ratio) {
-				return current, true
-			}
-			return count(math.Ceil(ratio * float64(len(m.Usage)))), true
-		}
-		if current > 0 && t.Holds(ratio/float64(current)) {
+		sum, target := float64(milli(*m.Sum)), float64(milli(m.Target))
+		switch {
+		case m.Type == External && t.Holds(sum/(target*float64(current))), m.Type == Value && current > 0 && t.Holds(sum/target):
 			return current, true
+		case m.Type == Value && current > 0:
+			return count(math.Ceil(sum / target * float64(m.Ready))), true
 		}
-		return count(math.Ceil(ratio)), true
+		return count(math.Ceil(sum / target)), true
 	}
 	return m.pods(current, t)
+}
+
+// milli is an amount in thousandths, in which the controller counts: rounded up, as its
+// quantities are. What is below a millionth of that is a rounding error.
+func milli(v float64) int64 {
+	return int64(math.Min(math.Ceil(math.Round(v*1e9)/1e6), 1e18))
 }
 
 // pods recommends from the values of pods. Pods of which nothing is known count as if
 // they made a change smaller: at the target (or, of a utilisation, at the whole of their
 // request where that is more) for a fall, at 0 for a rise; unready ones at 0 for a rise.
 func (m *Metric) pods(current int, t behavior.Tolerance) (int, bool) {
-	n := len(m.Usage)
-	if n == 0 || m.Type == Utilization && !(m.Request > 0) {
+	n := int64(len(m.Usage))
+	if n == 0 || m.Type == Utilization && milli(m.Request) == 0 {
 		return 0, false
 	}
-	sum := 0.0
+	sum := int64(0)
 	for _, u := range m.Usage {
-		sum += u
-	}
-	if !(sum >= 0 && sum <= math.MaxFloat64) {
-		return 0, false
+		if !(u >= 0 && u <= 1e12) {
+			return 0, false
+		}
+		sum += milli(u)
 	}
 	ratio := m.ratio(sum, n)
 	unready := m.Unready > 0 && ratio > 1
@@ -118,11 +169,13 @@ func (m *Metric) pods(current int, t behavior.Tolerance) (int, bool) {
 		return count(math.Ceil(ratio * float64(n))), true
 	}
 	if ratio < 1 {
-		sum += float64(m.Missing) * m.stand()
+		sum += int64(m.Missing) * m.stand()
 	}
-	n += m.Missing
+	if ratio != 1 {
+		n += int64(m.Missing)
+	}
 	if unready {
-		n += m.Unready
+		n += int64(m.Unready)
 	}
 	again := m.ratio(sum, n)
 	if t.Holds(again) || ratio < 1 && again > 1 || ratio > 1 && again < 1 {
@@ -135,20 +188,21 @@ func (m *Metric) pods(current int, t behavior.Tolerance) (int, bool) {
 	return to, true
 }
 
-// ratio of usage to target: a utilisation is a whole number of percent, cut off.
-func (m *Metric) ratio(sum float64, n int) float64 {
+// ratio of usage to target: a utilisation is a whole number of percent, a mean one of
+// thousandths, both cut off.
+func (m *Metric) ratio(sum, n int64) float64 {
 	if m.Type == Utilization {
-		return math.Trunc(sum*100/(m.Request*float64(n))) / m.Target
+		return float64(sum*100/(milli(m.Request)*n)) / m.Target
 	}
-	return sum / float64(n) / m.Target
+	return float64(sum/n) / float64(milli(m.Target))
 }
 
 // stand is what a pod counts in a fall of which nothing is known.
-func (m *Metric) stand() float64 {
+func (m *Metric) stand() int64 {
 	if m.Type == Utilization {
-		return m.Request * math.Max(100, m.Target) / 100
+		return milli(m.Request) * int64(math.Max(100, m.Target)) / 100
 	}
-	return m.Target
+	return milli(m.Target)
 }
 
 func count(v float64) int { return int(math.Min(math.Max(v, 0), math.MaxInt32)) }

@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"math"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -15,9 +16,12 @@ const (
 	fallbackLower   = "currentReplicasIfLower"
 )
 
-// Trigger is one trigger: its sum is divided by the threshold (AverageValue).
+// Trigger is one trigger: its sum is divided by the threshold (AverageValue), or that times
+// the ready pods (Value).
 type Trigger struct {
 	Threshold, Activation float64
+	Value                 bool
+	Ready                 int
 	// Sum is nil where it cannot be read.
 	Sum *float64
 	// Resource is set of a cpu or memory trigger: the HPA reads it itself, and it neither
@@ -132,9 +136,13 @@ func (k *KEDA) metrics(current int, triggers []Trigger, look bool) []Metric {
 			out[i] = *t.Resource
 			continue
 		}
-		out[i] = Metric{Type: External, Target: t.Threshold, Sum: t.Sum}
+		out[i] = Metric{Type: External, Target: thousandths(t.Threshold), Ready: t.Ready}
+		if t.Value {
+			out[i].Type = Value
+		}
 		if t.Sum != nil {
-			k.failures[i] = 0
+			sum := thousandths(*t.Sum)
+			k.failures[i], out[i].Sum = 0, &sum
 			continue
 		}
 		if look {
@@ -147,6 +155,9 @@ func (k *KEDA) metrics(current int, triggers []Trigger, look bool) []Metric {
 	}
 	return out
 }
+
+// thousandths are what KEDA's metrics server tells of an amount: the rest is cut off.
+func thousandths(v float64) float64 { return math.Trunc(v*1000) / 1000 }
 
 func (f *Fallback) replicas(current int) int {
 	switch f.Behavior {

@@ -9,6 +9,8 @@ const (
 	margin = 0.15
 	// The least that is recommended: cores, bytes.
 	leastCPU, leastMemory = 0.025, 250 << 20
+	// mostParts is the most that it can recommend, in thousandths of a core or in bytes.
+	mostParts = 1e14
 	// peakWindow is over which only the highest memory counts.
 	peakWindow = 24 * time.Hour
 	// oomRatio and oomBytes are by how much memory is raised after it did not suffice.
@@ -34,9 +36,9 @@ type VPA struct {
 // NewVPA returns one that has seen nothing.
 func NewVPA() *VPA { return &VPA{cpu: NewHistogram(0.01, 1000), memory: NewHistogram(1e7, 1e12)} }
 
-// CPU notes the usage of a pod with that request over a minute, in cores.
-func (v *VPA) CPU(at time.Time, usage, request float64) {
-	if !(usage >= 0 && usage <= math.MaxFloat64) {
+// CPU notes the usage of a pod over a minute, in cores.
+func (v *VPA) CPU(at time.Time, usage float64) {
+	if !(usage >= 0 && usage <= 1e9) {
 		return
 	}
 	if v.first.IsZero() {
@@ -46,7 +48,7 @@ func (v *VPA) CPU(at time.Time, usage, request float64) {
 		v.last = at
 	}
 	v.samples++
-	v.cpu.Add(at, usage, math.Max(request, leastWeight))
+	v.cpu.Add(at, float64(milli(usage))/1000, leastWeight)
 }
 
 // Memory notes the usage in bytes: of each 24 h only the highest counts.
@@ -81,17 +83,20 @@ func (v *VPA) Recommend() (cpu, memory Recommendation, ok bool) {
 	if v.samples == 0 {
 		return cpu, memory, false
 	}
-	return v.recommend(v.cpu, leastCPU, v.MinCPU, v.MaxCPU), v.recommend(v.memory, leastMemory, v.MinMemory, v.MaxMemory), true
+	return v.recommend(v.cpu, 1000, leastCPU, v.MinCPU, v.MaxCPU), v.recommend(v.memory, 1, leastMemory, v.MinMemory, v.MaxMemory), true
 }
 
-func (v *VPA) recommend(h *Histogram, least, lo, hi float64) Recommendation {
+// recommend counts in whole parts of a core or in bytes, cut off at every step, as the
+// recommender does.
+func (v *VPA) recommend(h *Histogram, parts, least, lo, hi float64) Recommendation {
 	c := v.confidence()
 	bound := func(q, multiplier, exponent float64) float64 {
-		a := h.Quantile(q) * (1 + margin)
+		a := math.Trunc(h.Quantile(q) * parts)
+		a += math.Trunc(a * margin)
 		if multiplier > 0 {
-			a *= math.Pow(1+multiplier/c, exponent)
+			a = math.Trunc(math.Min(a*math.Pow(1+multiplier/c, exponent), mostParts))
 		}
-		a = math.Max(math.Max(a, least), lo)
+		a = math.Max(math.Max(a, math.Trunc(least*parts))/parts, lo)
 		if hi > 0 {
 			a = math.Min(a, hi)
 		}
@@ -101,10 +106,12 @@ func (v *VPA) recommend(h *Histogram, least, lo, hi float64) Recommendation {
 }
 
 // Update returns the request that a pod with that one shall have: the target once it is
-// out of the bounds, or off by a tenth after 12 h.
+// out of the bounds, or off by a tenth after 12 h. It counts in thousandths of a core.
 func (r Recommendation) Update(request float64, age time.Duration) float64 {
-	out := request < r.Lower || request > r.Upper
-	off := age >= settled && math.Abs(request-r.Target) >= worth*request
+	has := milli(request)
+	out := has < milli(r.Lower) || has > milli(r.Upper)
+	of := math.Max(float64(has), 1)
+	off := age >= settled && math.Abs(of-float64(milli(r.Target)))/of >= worth
 	if out || off {
 		return r.Target
 	}

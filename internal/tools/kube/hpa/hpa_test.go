@@ -5,26 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
-	scalefake "k8s.io/client-go/scale/fake"
-	clienttesting "k8s.io/client-go/testing"
 	defaults "k8s.io/kubernetes/pkg/apis/autoscaling/v2"
-	"k8s.io/kubernetes/pkg/controller/podautoscaler"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 )
 
@@ -71,43 +61,13 @@ func TestTheTableIsWhatTheControllerDoes(t *testing.T) {
 		out.WriteByte('\n')
 	}
 	out.WriteString("]\n")
-	if *update {
-		if err := os.WriteFile(table, out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	was, err := os.ReadFile(table)
-	if err != nil || !bytes.Equal(was, out.Bytes()) {
-		t.Errorf("the table differs from what the controller does (%v): -update writes it", err)
-	}
+	same(t, table, out.Bytes())
 }
 
 // target is the API of one Deployment and of its metric.
 type target struct {
-	of       *Case
-	replicas int32
-	looks    int
-	want     []int
-	done     chan struct{}
-}
-
-// look begins one: the controller reads the scale first.
-func (s *target) look(clienttesting.Action) (bool, runtime.Object, error) {
-	if s.looks > 0 && s.looks <= len(s.of.Usage) {
-		s.want = append(s.want, int(s.replicas))
-	}
-	if s.looks++; s.looks == len(s.of.Usage)+1 {
-		close(s.done)
-	}
-	return true, &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "shop"}, Spec: autoscalingv1.ScaleSpec{Replicas: s.replicas},
-		Status: autoscalingv1.ScaleStatus{Replicas: s.replicas, Selector: "app=shop"}}, nil
-}
-
-func (s *target) set(a clienttesting.Action) (bool, runtime.Object, error) {
-	o := a.(clienttesting.UpdateAction).GetObject().(*autoscalingv1.Scale)
-	s.replicas = o.Spec.Replicas
-	return true, o, nil
+	of *Case
+	looked
 }
 
 // GetExternalMetric is the usage of this look, in thousandths.
@@ -147,26 +107,11 @@ func (c *Case) object(t *testing.T) *autoscalingv2.HorizontalPodAutoscaler {
 
 // asked lets the controller look as often as there is usage.
 func asked(t *testing.T, c *Case) (want []int) {
+	object := c.object(t)
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		s := &target{of: c, replicas: int32(c.Replicas), done: make(chan struct{})}
-		scales := &scalefake.FakeScaleClient{}
-		scales.AddReactor("get", "*", s.look)
-		scales.AddReactor("update", "*", s.set)
-		client := fake.NewSimpleClientset(c.object(t))
-		mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "apps", Version: "v1"}})
-		mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
-		shared := informers.NewSharedInformerFactory(client, 0)
-		controller := podautoscaler.NewHorizontalController(ctx, client.CoreV1(), scales, client.AutoscalingV2(), mapper, s,
-			shared.Autoscaling().V2().HorizontalPodAutoscalers(), shared.Core().V1().Pods(), 15*time.Second, 5*time.Minute, 0.1, 5*time.Minute, 30*time.Second)
-		shared.Start(ctx.Done())
-		go controller.Run(ctx, 1)
-		<-s.done
+		s := &target{of: c, looked: looked{replicas: int32(c.Replicas), until: len(c.Usage), done: make(chan struct{})}}
+		control(t, object, &s.looked, s)
 		want = s.want
-		cancel()
-		shared.Shutdown()
-		time.Sleep(time.Minute) // workers and the broadcaster end
-		synctest.Wait()
 	})
 	return want
 }

@@ -1,0 +1,34 @@
+package verdict
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+)
+
+// most bounds the verdicts that a plan tells.
+const most = 256
+
+// List has the verdicts since the last plan.
+type List struct{ all []trimtab.Verdict }
+
+// Add notes one for the next plan.
+func (l *List) Add(v trimtab.Verdict) { l.all = append(l.all, v) }
+
+// Take empties the list and returns what was in it, of which there is at most one for each move of
+// the plan: those that were not as expected first, then by name, in whatever order the reports came.
+func (l *List) Take() []trimtab.Verdict {
+	v := l.all
+	l.all = nil
+	rank := func(v *trimtab.Verdict) int {
+		if v.Verdict == trimtab.AsExpected {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(v, func(a, b trimtab.Verdict) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.Workload, b.Workload))
+	})
+	return v[:min(len(v), most)]
+}
