@@ -109,7 +109,7 @@ func (x item) trigger(a *Autoscaler) {
 		a.Notes = append(a.Notes, fmt.Sprintf("its trigger %s is taken for the load in requests per second", clip(kind)))
 		return
 	}
-	a.Notes = append(a.Notes, fmt.Sprintf("its trigger %s is left out: it has no threshold", clip(kind)))
+	a.Notes = append(a.Notes, fmt.Sprintf("its trigger %s is left out: it has no threshold that requests per second could be held against", clip(kind)))
 }
 
 // cpuTrigger reads a trigger on CPU. Up to KEDA 2.17 the type of its value could stand in

@@ -9,6 +9,20 @@ import (
 	"time"
 )
 
+func TestWhatOfAnAutoscalerIsNotPlayedIsToldByItsCause(t *testing.T) {
+	for want, c := range map[string][2]string{
+		"its evictionRequirements are not played": {KindVPA, `{apiVersion: autoscaling.k8s.io/v1, kind: VerticalPodAutoscaler, metadata: {name: a}, spec: {targetRef: {kind: Deployment, name: shop},
+  updatePolicy: {updateMode: Recreate, evictionRequirements: [{resources: [cpu], changeRequirement: TargetHigherThanRequests}]}}}`},
+		"its trigger aws-sqs-queue is left out: it has no threshold that requests per second could be held against": {KindScaledObject, `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: a}, spec: {scaleTargetRef: {name: shop},
+  triggers: [{type: aws-sqs-queue, metadata: {queueLength: "5"}}, {type: prometheus, metadata: {threshold: "5"}}]}}`},
+	} {
+		all, err := ReadAutoscalers("a.yaml", []byte(c[1]), c[0])
+		if err != nil || len(all) != 1 || !strings.Contains(strings.Join(all[0].Notes, "\n"), want) {
+			t.Errorf("%v, %+v, want %s", err, all, want)
+		}
+	}
+}
+
 func TestAManifestOfEachKindIsReadInItsOwnWords(t *testing.T) {
 	const text = `apiVersion: v1
 kind: List

@@ -24,6 +24,9 @@ func (x item) vpa(a *Autoscaler) {
 		mode.fail(fmt.Sprintf("unknown updateMode %q", clip(a.UpdateMode)), `write "Off", Initial, Recreate, InPlaceOrRecreate or InPlace`)
 	}
 	update.get("minReplicas").whole(&a.MinReplicas, 1, 10_000)
+	if update.get("evictionRequirements").has() {
+		a.Notes = append(a.Notes, "its evictionRequirements are not played: pods are evicted in either direction")
+	}
 	if of := spec.get("recommenders").items(); len(of) > 0 {
 		a.Notes = append(a.Notes, fmt.Sprintf("its recommender %s is played as the VPA's own", clip(of[0].get("name").text())))
 	}

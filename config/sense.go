@@ -29,6 +29,7 @@ func (v *validator) senses(at string, w *Workload) {
 		where := v.queryAt(at, "load")
 		v.counters(where, "load", e)
 		v.increases(where, e)
+		v.longer(where, e)
 	}
 }
 
@@ -191,6 +192,30 @@ func (v *validator) increases(where string, e parser.Expr) {
 		}
 		v.warn(where, fmt.Sprintf("load is %s over %s, and not requests per second", c.Func.Name, over), fmt.Sprintf("write rate in place of increase, or divide by %g", over.Seconds()))
 		return errFound
+	})
+}
+
+// longer warns of a rate that is made one per minute, hour or day.
+func (v *validator) longer(where string, e parser.Expr) {
+	b, ok := bare(e).(*parser.BinaryExpr)
+	if !ok || b.Op != parser.MUL {
+		return
+	}
+	n, ok := bare(b.RHS).(*parser.NumberLiteral)
+	of := b.LHS
+	if !ok {
+		n, ok = bare(b.LHS).(*parser.NumberLiteral)
+		of = b.RHS
+	}
+	if !ok || !slices.Contains([]float64{60, 3600, 86400}, n.Val) {
+		return
+	}
+	parser.Inspect(of, func(p parser.Node, _ []parser.Node) error {
+		if c, ok := p.(*parser.Call); ok && (c.Func.Name == "rate" || c.Func.Name == "irate") {
+			v.warn(where, fmt.Sprintf("load is requests in %g seconds, and not per second", n.Val), fmt.Sprintf("leave * %g out", n.Val))
+			return errFound
+		}
+		return nil
 	})
 }
 

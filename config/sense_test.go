@@ -90,6 +90,8 @@ func TestTheRightFormStandsInTheWarning(t *testing.T) {
 func TestALoadThatIsACounterOrAnIncreaseHasAWarning(t *testing.T) {
 	for query, want := range map[string]string{
 		`sum(http_requests_total)`:                            "load is the counter http_requests_total itself",
+		`sum(rate(http_requests_total[1m])) * 60`:             "load is requests in 60 seconds, and not per second",
+		`3600 * sum(irate(http_requests_total[1m]))`:          "load is requests in 3600 seconds",
 		`sum by (x) (d_seconds_count) > 0`:                    "load is the counter d_seconds_count itself",
 		`sum(increase(http_requests_total[5m]))`:              "load is increase over 5m0s, and not requests per second\n  hint: write rate in place of increase, or divide by 300",
 		`count_over_time(x[1m])`:                              "divide by 60",

@@ -172,16 +172,6 @@ func (o *outlet) take(t *testing.T) map[string]trimtab.Sample {
 
 func lines(r io.Reader) *bufio.Reader { return bufio.NewReader(r) }
 
-func openRoot(t *testing.T, path string) *hostfs.Root {
-	t.Helper()
-	r, err := hostfs.OpenRoot(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	return r
-}
-
 // cgroup2 makes a group of version 2; the test is skipped where that cannot be.
 func cgroup2(t testing.TB, name string) (root, path string) {
 	t.Helper()

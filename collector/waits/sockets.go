@@ -261,8 +261,9 @@ func (l *look) sum() (n int, err error) {
 	case !l.denied && !l.more:
 		for id := range l.spaces {
 			for socket := range l.Sockets.spaces[id].queues {
-				k := owner{l.group, socket}
-				l.owned[k] = l.owned[k] // another's
+				if k := (owner{l.group, socket}); !l.owned[k] {
+					l.owned[k] = false // another's
+				}
 			}
 		}
 	}
