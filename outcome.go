@@ -161,6 +161,10 @@ type KnobState struct {
 	Shared bool `json:"shared,omitempty"`
 	// Capped tells that a shared amount is a limit, too: see [Action].
 	Capped bool `json:"capped,omitempty"`
+	// Reserves tells that a shared amount is room on its node, too, that nobody else is placed
+	// in, as a request of Kubernetes: it can be no limit, is as the site set it while the needs
+	// fit, and is worth a large step only.
+	Reserves bool `json:"reserves,omitempty"`
 	// Fast is what the host's fast loop does with it; nil: nothing.
 	Fast *Fast `json:"fast,omitempty"`
 	// Barred is empty, or why a write would be refused: in a mode that does not write,

@@ -27,6 +27,8 @@ type Standing struct {
 	Most float64 `json:"most,omitempty"`
 	By   string  `json:"by,omitempty"`
 	Caps bool    `json:"caps,omitempty"`
+	// Note is what else is to be known of what the knob is set to.
+	Note string `json:"note,omitempty"`
 	// Left is what a quota leaves to all instances together beside what they have, by
 	// whom; nil: there is none.
 	Left   *float64 `json:"left,omitempty"`
@@ -46,7 +48,7 @@ func (s *Standing) validate(workload string) error {
 	if len(s.Node) > maxNode || len(s.Phase) > maxNode || len(s.Starts) > MaxResources {
 		return Invalidf("standing of %.253s: node %.40q, phase %.40q, %d resources: want names of at most %d bytes, and %d resources", workload, s.Node, s.Phase, len(s.Starts), maxNode, MaxResources)
 	}
-	if err := told("standing of "+workload, s.By, s.LeftBy); err != nil {
+	if err := told("standing of "+workload, s.By, s.LeftBy, s.Note); err != nil {
 		return err
 	}
 	values := []float64{s.Has, s.Most}

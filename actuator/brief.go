@@ -35,7 +35,7 @@ func said(k *trimtab.KnobState) int {
 		n += 500
 	}
 	if s := k.Standing; s != nil {
-		n += 40 + len(s.Node) + len(s.Phase) + len(s.By) + len(s.LeftBy) + 40*len(s.Starts)
+		n += 40 + len(s.Node) + len(s.Phase) + len(s.By) + len(s.LeftBy) + len(s.Note) + 40*len(s.Starts)
 	}
 	return n
 }
@@ -77,9 +77,9 @@ func brief(all []trimtab.KnobState) {
 		k := &all[i]
 		k.Knob, k.Unit, k.Since = "", "", k.Since.Truncate(time.Second)
 		k.Problem, k.Barred = cut(k.Problem), cut(k.Barred)
-		if s := k.Standing; s != nil && len(s.By)+len(s.LeftBy) > 2*briefText {
+		if s := k.Standing; s != nil && len(s.By)+len(s.LeftBy)+len(s.Note) > 2*briefText {
 			short := *s
-			short.By, short.LeftBy = cut(s.By), cut(s.LeftBy)
+			short.By, short.LeftBy, short.Note = cut(s.By), cut(s.LeftBy), ""
 			k.Standing = &short
 		}
 	}

@@ -31,7 +31,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		}
 		h.Targets = append(h.Targets, trimtab.KnobState{
 			KnobID: k.KnobID, Knob: k.named, Unit: k.unit,
-			Shared: k.sharing(), Capped: k.capped(), Now: k.resting(), Fast: a.fastOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.reportOf(k), Barred: k.barred, Standing: k.standing,
+			Shared: k.sharing(), Capped: k.capped(), Reserves: k.reserves(), Now: k.resting(), Fast: a.fastOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.reportOf(k), Barred: k.barred, Standing: k.standing,
 		})
 	}
 	if t := a.troubles(); len(t) > 0 {

@@ -220,6 +220,9 @@ type Shared interface {
 	// said.
 	Cap(on bool)
 	Capped() bool
+	// Reserves reports whether the amount is room on a machine, too, that nobody else is placed
+	// in, as a request of Kubernetes is: see [trimtab.KnobState].
+	Reserves() bool
 	// Contended reports whether, since it was asked last, some seconds ago at most, a limit
 	// above was used up most of the time, by the kernel's count: then what one target has
 	// there another lacks. False: nothing says so.

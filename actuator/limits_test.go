@@ -299,6 +299,7 @@ func (weighed) Adopted(context.Context, trimtab.Amount) (bool, error) { return t
 func (weighed) Adopt(context.Context, trimtab.Amount) error           { return nil }
 func (weighed) Cap(bool)                                              {}
 func (weighed) Capped() bool                                          { return false }
+func (weighed) Reserves() bool                                        { return false }
 func (k weighed) Contended() bool                                     { return k.contended }
 
 func TestAShareMayFallAtOnceWhileWhatAllShareIsUsedUp(t *testing.T) {

@@ -47,6 +47,12 @@ func (h *held) capped() bool {
 	return ok && k.Capped()
 }
 
+// reserves reports whether its share is room on a machine, too.
+func (h *held) reserves() bool {
+	k, ok := h.Knob.(Shared)
+	return ok && k.Reserves()
+}
+
 // recaps reports whether an action makes a share a limit that was none, or the other way round.
 func (m *move) recaps() bool { return m.held.sharing() && m.held.capped() != m.action.Capped }
 

@@ -199,8 +199,8 @@ func restoreAll(ctx context.Context, all []undoing, patient bool) Report {
 // shrinks reports whether a restore lowers a limit. What shares has its limits above, which
 // rise before its own come back.
 func (it *Restored) shrinks(k Knob) bool {
-	_, shared := k.(Shared)
-	return !shared && it.Baseline.Less(it.Found)
+	s, shared := k.(Shared)
+	return (!shared || s.Reserves()) && it.Baseline.Less(it.Found)
 }
 
 // settle takes back what was set beside an amount that is as before.

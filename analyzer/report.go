@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -214,20 +215,24 @@ const hardly = 0.05
 // was not used up, nothing bound it: what it reached is what its maximum reaches. Where it was,
 // it had what it used, or its share, at least, and as much more as others left while it wanted
 // it: such a report is censored, and teaches nothing. To learn from those that did well, at the
-// least that they may have had, would be to learn that little is enough.
+// least that they may have had, would be to learn that little is enough. Of a node nobody tells
+// whether it was full: who is late would be no less so with the least that it had, and who is in
+// time no less with its maximum.
 func (w *workload) reportShare(r *report.Report, f report.InForce, from, to time.Time) {
 	use, known := w.queueing.use(from, to)
 	if u := w.fresh(trimtab.Usage, to); !known && u != nil {
 		use, known = u.Value, true
 	}
-	if !known {
+	v := math.Max(f.Amount.Value, use)
+	switch {
+	case f.Open && r.Performance != nil && *r.Performance < cmp.Or(w.Target, w.SLO.Fraction):
+		r.AllocFrom = "actuator: a request, which is the least that it had"
+	case !known && !f.Open:
 		r.NoAlloc = "a share by weight, and no use was measured"
 		return
-	}
-	v := math.Max(f.Amount.Value, use)
-	if w.queueing.contended(from, to) > hardly {
+	case w.queueing.contended(from, to) > hardly:
 		r.Aside, r.AllocFrom = "shared", "actuator: a share of what is used up"
-	} else {
+	default:
 		if v = w.most(); w.held.Above(w.loads) > 0 {
 			v = math.Min(v, w.held.Above(w.loads))
 		}

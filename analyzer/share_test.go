@@ -83,3 +83,25 @@ func TestAShareBelowALimitAboveIsNoMoreThanThatLimit(t *testing.T) {
 		}
 	}
 }
+
+// Of a node nobody tells whether it was full. Who is late had its request, at least, and would be no
+// less late with that alone; who is in time would be with its maximum.
+func TestARequestTeachesItselfWhereItIsLateAndTheMaximumWhereItIsInTime(t *testing.T) {
+	end := time.Unix(1_700_000_000, 0).UTC()
+	for _, c := range []struct {
+		performance, use, want float64 // use < 0: not measured
+	}{{0.95, 0.3, 4}, {0.5, 0.3, 2}, {0.5, 2.6, 2.6}, {0.95, -1, 4}, {0.5, -1, 2}} {
+		w := &workload{Workload: Workload{Name: "shop", Max: 4, Target: 0.9}, config: &Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, samples: map[trimtab.Quantity]*trimtab.Sample{}}
+		w.queueing.model = queue.New(0.2)
+		for k := range 10 {
+			if c.use >= 0 {
+				w.queueing.take(&trimtab.Sample{Workload: "shop", Quantity: trimtab.Usage, Value: c.use, Time: end.Add(time.Duration(k-9) * time.Second), Window: 1})
+			}
+		}
+		r := report.Report{Performance: &c.performance}
+		w.reportShare(&r, report.InForce{Known: true, Shared: true, Open: true, Amount: trimtab.Units(2), Mean: 2}, end.Add(-time.Second), end)
+		if r.Allocation == nil || math.Abs(*r.Allocation-c.want) > 1e-9 || r.Aside != "" {
+			t.Errorf("%+v: %+v", c, r)
+		}
+	}
+}

@@ -198,7 +198,7 @@ func (v *validator) match(at string, w *Workload) {
 
 func (v *validator) queries(at string, w *Workload) {
 	for _, q := range []struct{ key, text string }{
-		{"load", w.Load}, {"performance", w.Performance}, {"requests", w.Requests}, {"allocation", w.Allocation}, {"fallback.proxy", w.Fallback.Proxy},
+		{"load", w.Load}, {"performance", w.Performance}, {"requests", w.Requests}, {"allocation", w.Allocation}, {"usage", w.Usage}, {"fallback.proxy", w.Fallback.Proxy},
 	} {
 		where := at + "." + q.key
 		if !v.has(where) {
@@ -288,8 +288,10 @@ func (v *validator) cap(where string, k *Knob) {
 	switch {
 	case !contains(known, k.CPU.Cap):
 		v.fail(where, fmt.Sprintf("unknown cap %q", clip(k.CPU.Cap)), suggest(k.CPU.Cap, known))
-	case k.Cgroup == "":
-		v.fail(where, "only control groups share CPU time by weight", "remove cap: the limit itself is set")
+	case k.Cgroup == "" && k.Kubernetes == nil:
+		v.fail(where, "only control groups and pods share CPU time by weight", "remove cap: the limit itself is set")
+	case k.CPU.Cap == CapNever && k.Kubernetes != nil && k.Kubernetes.AddLimits:
+		v.fail(where, "cap: never sets no limits, and kubernetes.add_limits adds some", "remove one of the two")
 	}
 }
 

@@ -37,6 +37,8 @@ type Workload struct {
 	Requests string `yaml:"requests"`
 	// PromQL for what it has, in the pool's resource. Left out: read from the knob.
 	Allocation string `yaml:"allocation"`
+	// PromQL for the CPU time that all its instances use together, in cores, such as sum(rate(container_cpu_usage_seconds_total{$match, container="app"}[1m])). Left out: read from its control groups, and not known of pods.
+	Usage string `yaml:"usage"`
 	// What trimtab uses instead once the performance was missing for three rounds. It may then raise the workload, never lower it.
 	Fallback Fallback `yaml:"fallback"`
 	// The highest load that it can carry, in requests per second: loadlimit is a share of it. Left out: the highest load seen so far. For a workload that is new to trimtab that is the present load, so no best-effort job runs beside it until its load has been higher.
@@ -185,7 +187,7 @@ func (k *Knob) Bounds() *Bounds {
 // CPUBounds are bounds on CPU time, and how it is bounded.
 type CPUBounds struct {
 	Bounds `yaml:",inline"`
-	// auto, always or never. auto: where the pool is CPU on one host, its workloads are in mode act and their control groups lie below one group that nobody else uses, that group's quota is set to what the pool may give, and shared by weight: each workload has its amount whenever it wants it, and what others leave idle as well, up to its max; elsewhere as always. always: a quota of each workload. never: shared by weight although others use the group, and on each of several hosts. Every workload of the pool says the same. Left out: auto.
+	// auto, always or never. auto: where the pool is CPU on one host, its workloads are in mode act and their control groups lie below one group that nobody else uses, that group's quota is set to what the pool may give, and shared by weight: each workload has its amount whenever it wants it, and what others leave idle as well, up to its max; elsewhere as always. always: a quota of each workload. never: shared by weight although others use the group, and on each of several hosts. Every workload of the pool says the same. With kubernetes, auto: the limit of containers that have one, and of the others, in pods of the class Burstable, the request, which is their weight on the node; always: the limit, so that containers without one are left alone; never: the request, also of those that have a limit, but for Guaranteed pods. Left out: auto.
 	Cap string `yaml:"cap"`
 }
 

@@ -211,6 +211,9 @@ func (r *decision) guard(resource int) {
 				s.target, s.want = raised, of.StepTo(s.now, policy.DownUnits(raised, of.Unit))
 			}
 		}
+		if reserves(s) {
+			s.want = s.target // few steps, and large ones
+		}
 		if s.free && s.want > s.now {
 			side, level := &worst[s.side()], s.utility(s.now)
 			if !p.traits.Weighs {
@@ -278,6 +281,7 @@ func (r *decision) list(s *seat, k *instances.Instance) *[]trimtab.Action {
 		least = s.of.Quantum()
 	}
 	stays := math.Abs(k.Set-k.Has) < least/2 // a quantised knob is where it can be
+	stays = stays || k.Held.Reserves && small(k.Has, k.Set)
 	switch {
 	case stays && !s.recaps(k):
 		return nil

@@ -23,7 +23,7 @@ import (
 // and which plans come of it. After a change of the planner, -rewrite writes what comes now;
 // read the difference. Commands:
 //
-//	pool [objective=NAME,…] [capacity=8] [shared] [mode=recommend] [each=CORES]
+//	pool [objective=NAME,…] [capacity=8] [shared [reserves]] [mode=recommend] [each=CORES]
 //	    begins anew with a pool of three workloads, on hosts that have so much each; a line for each:
 //	    NAME has=CORES|nolimit [min=CORES] [host=h1]
 //	    Of several objectives all must lead to the same plans, or each is printed.
@@ -76,10 +76,12 @@ type scripted struct {
 	*planner.Planner
 	objective string
 	shared    bool
-	now       time.Time
-	sequence  uint64
-	has       map[string]trimtab.Amount
-	capped    map[string]bool
+	// found is what each began with, where its share reserves room; nil: none does.
+	found    map[string]trimtab.Amount
+	now      time.Time
+	sequence uint64
+	has      map[string]trimtab.Amount
+	capped   map[string]bool
 	// host is where each workload runs, and each what hosts say that they have; 0: nothing.
 	host map[string]string
 	each float64
@@ -115,6 +117,9 @@ func newPools(t *testing.T, d *datadriven.TestData) (all []*scripted) {
 				}
 			}
 		})
+		if d.HasArg("reserves") {
+			p.found = maps.Clone(p.has)
+		}
 		var err error
 		if p.Planner, err = planner.New(cfg); err != nil {
 			d.Fatalf(t, "%v", err)
@@ -228,6 +233,9 @@ func (p *scripted) hold() (out []trimtab.Value) {
 		for i := range h.Targets {
 			k := &h.Targets[i]
 			k.Host, k.Now, k.Shared, k.Capped = host, p.has[k.Workload], p.shared, p.capped[k.Workload]
+			if p.found != nil {
+				k.Reserves, k.Baseline = true, p.found[k.Workload]
+			}
 		}
 		out = append(out, p.Step(p.now, h)...)
 	}

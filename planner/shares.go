@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -21,7 +22,7 @@ import (
 // reports whether it did.
 func (r aiming) weigh(in func(*seat) bool) bool {
 	asked, fresh := r.asked(in)
-	if len(asked) == 0 || r.planner.cfg.Guard.Disabled || slices.ContainsFunc(asked, func(s *seat) bool { return !s.shared() || s.resource > 0 }) {
+	if len(asked) == 0 || r.planner.cfg.Guard.Disabled || slices.ContainsFunc(asked, func(s *seat) bool { return !s.shared() || s.resource > 0 || s.scale != nil }) {
 		return false
 	}
 	if !fresh {
@@ -60,6 +61,9 @@ func (r aiming) takeTurns(host string, units int, asked []*seat, entitled map[st
 	state, what, turns := overload.Decide(p.overload[host], round)
 	if p.overload[host] = state; state == (overload.State{}) {
 		delete(p.overload, host)
+	}
+	if what == overload.Fits {
+		rested(asked, entitled, float64(units)*p.cfg.Unit)
 	}
 	for i, s := range asked {
 		switch s.turn = turns[i]; what {
@@ -115,7 +119,7 @@ func (s *seat) rest(e float64, detail string) {
 	s.solved, s.served = true, true
 	s.binding = trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}
 	s.aim = policy.UpUnits(s.now, s.of.Unit)
-	if math.Abs(e-s.now) >= s.of.Unit {
+	if worth(s, s.now, e) {
 		s.aim = min(max(int(math.Round(e/s.of.Unit)), s.lo), s.hi)
 		s.binding = trimtab.Binding{Kind: trimtab.BindingNeed, Detail: detail}
 		return
@@ -131,7 +135,7 @@ func (s *seat) serveInTurn() {
 		detail = fmt.Sprintf("needs do not fit; it is served, number %d in turn", s.turn.Rank)
 	}
 	s.binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: detail}
-	if s.stays = math.Abs(float64(s.aim)*s.of.Unit-s.now) < s.of.Unit; s.stays {
+	if s.stays = !worth(s, s.now, float64(s.aim)*s.of.Unit); s.stays {
 		s.aim = policy.UpUnits(s.now, s.of.Unit)
 	}
 }
@@ -139,7 +143,42 @@ func (s *seat) serveInTurn() {
 // capped reports whether a share is to be a limit, too: of who is not served, while others are.
 // By its weight alone it would use the limit of all up on CPUs on which those do not work.
 func (s *seat) capped(k *instances.Instance) bool {
-	return s.shared() && s.free && (s.turn.Capped || k.Capped)
+	return s.shared() && s.free && !k.Held.Reserves && (s.turn.Capped || k.Capped)
+}
+
+// reserves reports whether what it has is room on machines, too.
+func reserves(s *seat) bool {
+	return slices.ContainsFunc(s.knobs, func(i instances.Instance) bool { return i.Held.Reserves })
+}
+
+// largeStep is the least step of what reserves room, as a part of the larger of both amounts:
+// each is a write to a server, and another sum for its scheduler.
+const largeStep = 0.25
+
+// worth reports whether a share is to go to another amount.
+func worth(s *seat, from, to float64) bool {
+	return math.Abs(to-from) >= s.of.Unit && !(reserves(s) && small(from, to))
+}
+
+func small(from, to float64) bool { return math.Abs(to-from) < largeStep*math.Max(from, to)-grain }
+
+// rested has seats that reserve room be entitled to what the site gave them, as far as all have
+// that: while the needs fit, nobody reserves more for them, or less.
+func rested(seats []*seat, entitled map[string]float64, has float64) {
+	sum, found := 0.0, map[string]float64{}
+	for _, s := range seats {
+		e := entitled[s.Name]
+		if reserves(s) {
+			e = 0
+			for i := range s.knobs {
+				e += s.knobs[i].Held.Baseline.Value
+			}
+		}
+		found[s.Name], sum = e, sum+e
+	}
+	if sum <= has+grain {
+		maps.Copy(entitled, found)
+	}
 }
 
 // recaps reports whether a knob is to be capped that is not, or the other way round.

@@ -63,6 +63,11 @@ func (r hosting) shares(all []*berth) {
 	}
 	state, what := shift.Decide(r.planner.shift, round)
 	r.planner.shift = state
+	if what == shift.Fits {
+		for _, b := range joined {
+			b.rest()
+		}
+	}
 	for _, b := range joined {
 		for _, m := range b.members {
 			if share, capped, ok := state.Of(m.in.KnobID); ok {
@@ -83,6 +88,20 @@ func (r hosting) shares(all []*berth) {
 		s.binding = trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}
 		if what == shift.Chosen {
 			s.binding.Kind = trimtab.BindingHost
+		}
+	}
+}
+
+// rest has the instances of a host that reserve room go back to what the site gave them, where it
+// has that.
+func (b *berth) rest() {
+	sum := 0.0
+	for _, m := range b.members {
+		sum += m.in.Held.Baseline.Value
+	}
+	for _, m := range b.members {
+		if m.in.Held.Reserves && sum <= b.has+grain {
+			m.in.Aim = m.in.Held.Baseline.Value
 		}
 	}
 }

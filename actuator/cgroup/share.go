@@ -179,6 +179,9 @@ func (k *Share) Cap(on bool) { k.capped = on }
 // Capped reports whether it is.
 func (k *Share) Capped() bool { return k.capped }
 
+// Reserves is false: what a group does not use is the others'.
+func (k *Share) Reserves() bool { return false }
+
 // leastPeriods and mostPeriods are of how many periods of a quota Contended tells.
 const leastPeriods, mostPeriods = 5, 100
 

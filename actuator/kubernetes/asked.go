@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
@@ -153,15 +154,16 @@ func (r *Reopener) of(c kube.Config) *asked {
 	return r.all[c]
 }
 
-// Limit opens the knob that undo describes, which asks the server itself.
-func (r *Reopener) Limit(b []byte) (*Limit, error) {
+// Limit opens the [Limit] or [Request] that undo describes, which asks the server itself.
+func (r *Reopener) Limit(b []byte) (actuator.Knob, error) {
 	var u limitUndo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != limitKind {
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != limitKind && u.Kind != requestKind {
 		return nil, fmt.Errorf("reopen limit %.60q: %w", b, trimtab.ErrUnsupported)
 	}
+	u.Request = u.Kind == requestKind
 	l := openLimit(u.place, r.of(u.Config), Options{})
 	l.found = u.Found
-	return l, nil
+	return l.knob(), nil
 }
 
 // Scale opens the knob that undo describes, which asks the server itself.

@@ -1,9 +1,10 @@
 // Package kubernetes sets the number of pods of a workload, and the CPU and memory limits
-// of its running pods in place.
+// of its running pods in place, or the CPU requests of those without a CPU limit.
 //
 //	knob       written through     expected value        in force when
 //	replicas   scale               uid, resourceVersion  that many pods are available
 //	cpu        pods/resize         uid, resourceVersion  the kubelet says so, within 10m
+//	(request)  pods/resize         uid, resourceVersion  the node keeps it, and no condition says else
 //	memory     pods/resize         uid, resourceVersion  the kubelet says so
 //
 // Each write carries the uid and resourceVersion that the decision was checked against.
@@ -12,7 +13,7 @@
 //
 // [actuator.Knob].MayWrite refuses, with the name of the other object, if an HPA, a
 // ScaledObject or a VPA sets the same value. It also refuses where a container has no
-// limit: a limit that a resize added can be removed only with its pod. Nothing is lowered
+// limit, or request: one that a resize added can be removed only with its pod. Nothing is lowered
 // during a rollout. Memory is never lowered, since the API does not tell how much is in
 // use. A change that would give the pod another QoS class is never requested.
 //

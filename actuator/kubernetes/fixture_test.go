@@ -136,11 +136,25 @@ type seenLimit struct {
 }
 
 func (s seenLimit) Write(ctx context.Context, a trimtab.Amount) error {
-	err := s.Limit.Write(ctx, a)
+	return s.c.seen(s.Limit.Write(ctx, a))
+}
+
+// seenRequest is the same of a request.
+type seenRequest struct {
+	*kubernetes.Request
+	c *cluster
+}
+
+func (s seenRequest) Write(ctx context.Context, a trimtab.Amount) error {
+	return s.c.seen(s.Request.Write(ctx, a))
+}
+
+// seen waits until the watch has told of a write to the first pod that succeeded.
+func (c *cluster) seen(err error) error {
 	if err == nil {
-		version := kubetest.Sub(s.c.Get(kubetest.PodPath(0)), "metadata")["resourceVersion"]
-		eventually(s.c.t, "the write is seen", func() bool {
-			p, err := s.c.view.PodOf("shop", "checkout-7d9f-aa", "")
+		version := kubetest.Sub(c.Get(kubetest.PodPath(0)), "metadata")["resourceVersion"]
+		eventually(c.t, "the write is seen", func() bool {
+			p, err := c.view.PodOf("shop", "checkout-7d9f-aa", "")
 			return err == nil && p.ResourceVersion == version
 		})
 	}
@@ -170,7 +184,10 @@ func (c *cluster) reopenLimit(undo []byte) (actuator.Knob, error) {
 	if err != nil {
 		return nil, err
 	}
-	return seenLimit{k, c}, nil
+	if r, ok := k.(*kubernetes.Request); ok {
+		return seenRequest{r, c}, nil
+	}
+	return seenLimit{k.(*kubernetes.Limit), c}, nil
 }
 
 func (c *cluster) reopenScale(undo []byte) (actuator.Knob, error) {

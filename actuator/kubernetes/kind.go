@@ -21,7 +21,7 @@ const (
 	ScaleKind = "kubernetes-scale"
 )
 
-// Pods is the kind of limits of running pods. A location is
+// Pods is the kind of limits, and of requests, of running pods. A location is
 // NAMESPACE/KIND/NAME/CONTAINER/*, and each pod of that workload is an instance.
 func Pods(c Cluster) actuator.Kind {
 	c.policies = &policies{}
@@ -33,9 +33,9 @@ func Pods(c Cluster) actuator.Kind {
 			return findPods(ctx, c, at)
 		},
 		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
-			return actuator.OrNil(openPod(c, at, resource))
+			return openPod(c, at, resource)
 		},
-		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(back.Limit(undo)) },
+		Reopen: back.Limit,
 		Measure: func(_ actuator.Location, resource string) (float64, error) {
 			w, err := c.Watched()
 			if err != nil {
@@ -125,8 +125,8 @@ func findWorkload(ctx context.Context, c Cluster, at actuator.Location) ([]actua
 	return []actuator.Instance{{Name: of.Name, ID: idOf(of.UID)}}, nil
 }
 
-// openPod opens the limit of a pod at NAMESPACE/KIND/NAME/CONTAINER/POD.
-func openPod(c Cluster, at actuator.Location, resource string) (*Limit, error) {
+// openPod opens the limit, or the request, of a pod at NAMESPACE/KIND/NAME/CONTAINER/POD.
+func openPod(c Cluster, at actuator.Location, resource string) (actuator.Knob, error) {
 	ref, rest, err := kube.ParseRef(at.Path)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,10 @@ func openPod(c Cluster, at actuator.Location, resource string) (*Limit, error) {
 	if container == nil {
 		return nil, trimtab.Invalidf("pod %s/%s has no container %q, or several: name one in knob.kubernetes.container", ref.Namespace, p.Name, rest[0])
 	}
-	return openLimit(place{c.Config, ref.Namespace, p.Name, p.UID, container.Name, resource, ref}, kept{c}, c.rules(ref)), nil
+	rules := c.rules(ref)
+	where := place{Config: c.Config, Namespace: ref.Namespace, Pod: p.Name, UID: p.UID, Container: container.Name, Resource: resource, Workload: ref,
+		Request: resource == trimtab.CPU && rules.weighs(p, container)}
+	return openLimit(where, kept{c}, rules).knob(), nil
 }
 
 // openWorkload opens the number of pods of a workload at NAMESPACE/KIND/NAME/NAME.

@@ -230,3 +230,32 @@ func (r *real) signal(t *testing.T, s syscall.Signal) {
 		}
 	}
 }
+
+// The kernel's files of pod and container, by the formulas of weight.go: version 1 has shares in both.
+func TestARealKubeletMakesWeightsOfARequest(t *testing.T) {
+	r := startReal(t, func(r *kubetest.Real) {
+		r.Node()
+		r.RunHere(1, `{requests: {cpu: 100m, memory: 64Mi}}`)
+	})
+	request, _ := r.knobs()
+	for _, cores := range []float64{0.4, 0.1} {
+		read(t, request)
+		began := time.Now()
+		if err := write(t.Context(), request, cores); err != nil {
+			t.Fatal(err)
+		}
+		r.Until("it is in force", func() bool { return effective(t, request) == cores })
+		took, shares := time.Since(began), kubernetes.SharesOf(cores)
+		own, pod := r.file(t, "cpu.weight", "cpu.shares"), r.file(t, "../cpu.weight", "../cpu.shares")
+		t.Logf("%v cores after %v: container %s, pod %s", cores, took.Round(time.Millisecond), own, pod)
+		if own != fmt.Sprint(shares) && own != fmt.Sprint(kubernetes.ContainerWeight(shares)) && own != fmt.Sprint(kubernetes.PodWeight(shares)) {
+			t.Errorf("%v cores: the container's group has %s", cores, own)
+		}
+		if pod != fmt.Sprint(shares) && pod != fmt.Sprint(kubernetes.PodWeight(shares)) {
+			t.Errorf("%v cores: the pod's group has %s", cores, pod)
+		}
+		if n := r.restarts(r.first(t)); n != 0 {
+			t.Errorf("%v restarts", n)
+		}
+	}
+}

@@ -24,10 +24,12 @@ type place struct {
 	Resource  string `json:"resource"`
 	// Workload is what the pod belongs to.
 	Workload kube.Ref `json:"workload"`
+	// Request tells that it is the request, not the limit; the undo's kind says so.
+	Request bool `json:"-"`
 }
 
-// Limit is the limit of one resource of one container of one pod. It is an
-// [actuator.Paced], [actuator.Floored], [actuator.Marked], [actuator.Versioned] and
+// Limit is the limit of one resource of one container of one pod, or, as part of a [Request],
+// its request. It is an [actuator.Paced], [actuator.Floored], [actuator.Marked], [actuator.Versioned] and
 // [actuator.Restorer].
 type Limit struct {
 	at    place
@@ -46,6 +48,8 @@ type Limit struct {
 	// tooMuch is what the kubelet called infeasible: as much is not asked for again.
 	tooMuch float64
 	refusal refusal
+	// full is what the node had no room for, of a request.
+	full full
 }
 
 var (
@@ -57,8 +61,11 @@ var (
 	_ actuator.Restorer  = (*Limit)(nil)
 )
 
-// limitKind marks what Undo returns.
-const limitKind = "kubernetes-limit/1"
+// limitKind and requestKind mark what Undo returns.
+const (
+	limitKind   = "kubernetes-limit/1"
+	requestKind = "kubernetes-request/1"
+)
 
 type limitUndo struct {
 	Kind string `json:"kind"`
@@ -75,7 +82,7 @@ func openLimit(at place, from facts, rules Options) *Limit {
 // not begin with that.
 func (l *Limit) Undo() []byte {
 	found := l.found
-	if l.rules.StartValues && !found.Unlimited {
+	if l.rules.StartValues && !l.at.Request && !found.Unlimited {
 		if w, err := l.from.workload(context.Background(), l.at.Workload); err == nil {
 			template := &kube.Pod{Spec: w.Spec.Template.Spec}
 			if c := template.Container(l.at.Container); c != nil && c.Resources.Limits[l.at.Resource] > 0 {
@@ -83,7 +90,7 @@ func (l *Limit) Undo() []byte {
 			}
 		}
 	}
-	b, err := json.Marshal(limitUndo{limitKind, l.at, found})
+	b, err := json.Marshal(limitUndo{l.kind(), l.at, found})
 	if err != nil {
 		panic("kubernetes: encode undo: " + err.Error()) // strings always encode
 	}
@@ -92,7 +99,7 @@ func (l *Limit) Undo() []byte {
 
 // String names the container.
 func (l *Limit) String() string {
-	return fmt.Sprintf("%s limit of pod %s/%s %s", l.at.Resource, l.at.Namespace, l.at.Pod, l.at.Container)
+	return fmt.Sprintf("%s %s of pod %s/%s %s", l.at.Resource, l.word(), l.at.Namespace, l.at.Pod, l.at.Container)
 }
 
 // Resource is cpu or memory.
@@ -145,14 +152,14 @@ func (l *Limit) Mark() actuator.Mark {
 	return actuator.Mark{Of: p, Changes: changes}
 }
 
-// Read returns the limit that is asked for, unlimited where there is none.
+// Read returns what is asked for, unlimited where there is none.
 func (l *Limit) Read(ctx context.Context) (trimtab.Amount, error) {
 	p, c, err := l.container(ctx)
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
 	l.found, l.generation = trimtab.Unlimited(), l.generationOf(p)
-	if v, ok := c.Resources.Limits[l.at.Resource]; ok {
+	if v, ok := l.of(&c.Resources)[l.at.Resource]; ok {
 		l.found = trimtab.Units(float64(v))
 	}
 	return l.found, nil
@@ -168,13 +175,13 @@ func (l *Limit) Version() string {
 	return fmt.Sprint(l.generation)
 }
 
-// Effective returns the limit that holds on the node.
+// Effective returns what holds on the node.
 func (l *Limit) Effective(ctx context.Context) (trimtab.Amount, error) {
 	p, c, err := l.container(ctx)
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
-	v, ok := c.Resources.Limits[l.at.Resource]
+	v, ok := l.of(&c.Resources)[l.at.Resource]
 	if !ok {
 		return trimtab.Unlimited(), nil
 	}
@@ -183,14 +190,19 @@ func (l *Limit) Effective(ctx context.Context) (trimtab.Amount, error) {
 	if status == nil || status.Resources == nil {
 		return trimtab.Units(asked), nil // it does not run yet, and starts with that
 	}
-	actual, has := status.Resources.Limits[l.at.Resource]
+	actual, has := l.actual(status)
 	switch {
-	case has && near(l.at.Resource, asked, float64(actual)) && settled(p):
+	case has && l.near(asked, float64(actual)) && settled(p):
+		if l.at.Request && !weighs(asked, status) {
+			break // taken up, and not set yet
+		}
 		l.before = nil
+		l.full.passed(asked)
 		return trimtab.Units(asked), nil
-	case has && !near(l.at.Resource, asked, float64(actual)):
+	case has && !l.near(asked, float64(actual)):
 		return trimtab.Units(float64(actual)), nil
-	case l.before != nil:
+	}
+	if l.before != nil {
 		return *l.before, nil
 	}
 	return trimtab.Units(asked), nil
@@ -203,13 +215,14 @@ func settled(p *kube.Pod) bool {
 		(p.Status.ObservedGeneration == 0 || p.Status.ObservedGeneration >= p.Generation)
 }
 
-// Nearest rounds up to 10m of CPU or a page of memory, at most what the node has.
+// Nearest rounds up to 10m of CPU, of a request to 1m, or a page of memory, at most what the
+// node has.
 func (l *Limit) Nearest(a trimtab.Amount) trimtab.Amount {
 	most := l.most()
 	if a.Unlimited {
 		return trimtab.Units(most)
 	}
-	return trimtab.Units(math.Min(math.Max(roundUp(l.at.Resource, a.Value), least(l.at.Resource)), most))
+	return trimtab.Units(math.Min(math.Max(l.roundUp(a.Value), least(l.at.Resource)), most))
 }
 
 // unknownMost stands for what a node has while nobody tells.
@@ -234,7 +247,10 @@ func (l *Limit) most() float64 {
 		most = math.Floor(bound*tenMilli+1e-9) / tenMilli
 	}
 	if own := l.seen.Container(l.at.Container); own != nil {
-		most = math.Max(most, roundUp(resource, float64(own.Resources.Limits[resource])))
+		if l.at.Request {
+			most = math.Min(most, underLimit(l.seen, own, resource))
+		}
+		most = math.Max(most, l.roundUp(float64(l.of(&own.Resources)[resource])))
 	}
 	return most
 }
@@ -247,7 +263,7 @@ func (l *Limit) bound() (most float64, by string) {
 	if err != nil || c == nil || l.seen == nil {
 		return most, ""
 	}
-	if v, what, err := c.Most(l.seen, l.at.Container, l.at.Resource); err == nil {
+	if v, what, err := c.Most(l.seen, l.at.Container, l.at.Resource); err == nil && !l.at.Request {
 		most, by = v, what
 	}
 	if _, v, what, err := c.Allowed(l.at.Workload, l.at.Container, l.at.Resource); err == nil && v < most {
@@ -264,31 +280,35 @@ func (l *Limit) least() float64 {
 		return out
 	}
 	if v, err := c.Least(l.at.Namespace, l.at.Resource); err == nil {
-		out = math.Max(out, roundUp(l.at.Resource, v))
+		out = math.Max(out, l.roundUp(v))
 	}
 	if v, _, _, err := c.Allowed(l.at.Workload, l.at.Container, l.at.Resource); err == nil {
-		out = math.Max(out, roundUp(l.at.Resource, v))
+		out = math.Max(out, l.roundUp(v))
 	}
 	return out
 }
 
-// Floor returns the least limit that may be set: the request, and all of it where the
-// limit must not fall now.
+// Floor returns the least that may be set: of a limit the request, and all of it where it must
+// not fall now.
 func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 	p, c, err := l.container(ctx)
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
-	v, limited := c.Resources.Limits[l.at.Resource]
-	if !limited {
+	v, limited := l.of(&c.Resources)[l.at.Resource]
+	if !limited && !l.at.Request {
 		return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), l.least())), nil
 	}
 	limit := float64(v)
 	if l.at.Resource == trimtab.Memory || l.mustNotFall(ctx) != "" {
 		// Whole steps: a limit in between is kept by rounding up.
-		return trimtab.Units(roundUp(l.at.Resource, limit)), nil
+		return trimtab.Units(l.roundUp(limit)), nil
 	}
-	return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), math.Min(l.least(), roundUp(l.at.Resource, limit)))), nil
+	floor := math.Min(l.least(), l.roundUp(limit))
+	if !l.at.Request {
+		floor = math.Max(floorOf(p, c, l.at.Resource), floor)
+	}
+	return trimtab.Units(floor), nil
 }
 
 // floorOf is the least limit with which the pod keeps its QoS class.
@@ -373,7 +393,7 @@ func (l *Limit) foreign(c *kube.Container, p *kube.Pod) error {
 	} else if err != nil {
 		return err
 	}
-	other, err := w.Others(l.at.Workload, c.Name, l.at.Resource, p.Status.QOSClass == guaranteed)
+	other, err := w.Others(l.at.Workload, c.Name, l.at.Resource, l.at.Request || p.Status.QOSClass == guaranteed)
 	if err != nil {
 		return err
 	}
@@ -413,7 +433,11 @@ func (l *Limit) resizable(p *kube.Pod, c *kube.Container) error {
 		return refuse("the pod is being deleted")
 	case p.Status.QOSClass == bestEffort:
 		return refuse("the pod is of QoS class BestEffort, which a resize cannot change: give the container requests and limits")
-	case !limited && !l.rules.AddLimits:
+	case l.at.Request && !requested:
+		return refuse("container %s has no %s request, and one added by a resize can only be taken back by replacing the pod: give it one", c.Name, l.at.Resource)
+	case l.at.Request && ofPod(p, l.at.Resource):
+		return refuse("the pod has %s resources of its own (spec.resources), and its weight goes by those", l.at.Resource)
+	case !l.at.Request && !limited && !l.rules.AddLimits:
 		return refuse("container %s has no %s limit, and one added by a resize can only be taken back by replacing the pod: give it one", c.Name, l.at.Resource)
 	case !limited && !requested:
 		return refuse("container %s has neither a limit nor a request of %s: the server would make the limit its request, too", c.Name, l.at.Resource)

@@ -278,3 +278,45 @@ func TestAnActuatorRestoresOnARealAPIServer(t *testing.T) {
 		t.Errorf("limit %v after the end", got)
 	}
 }
+
+// A container without a CPU limit, by the rights of deploy/kubernetes alone.
+func TestARequestAloneIsSetOnARealAPIServerAndComesBack(t *testing.T) {
+	r := startReal(t, func(r *kubetest.Real) { r.Shop(2, openEnded) })
+	cpu := func(part string) any {
+		return kubetest.Sub(kubetest.Container(r.Pods()[0], "app"), "resources", part)["cpu"]
+	}
+	request, _ := r.knobs()
+	read(t, request)
+	if _, ok := request.(*kubernetes.Request); !ok {
+		t.Fatalf("it is a %T", request)
+	}
+	a := r.runs(nil)
+	name := fmt.Sprint(kubetest.Sub(r.Pods()[0], "metadata")["name"])
+	if o := a.Handle(t.Context(), asks(1, order{name, trimtab.CPU, 0.5, 2})); len(o.Results) != 1 || o.Results[0].Status != trimtab.Pending {
+		t.Fatalf("outcome %+v", o)
+	}
+	if got := cpu("requests"); got != "2" || cpu("limits") != nil || r.Pods()[0]["status"].(map[string]any)["qosClass"] != "Burstable" {
+		t.Errorf("request %v, limit %v", got, cpu("limits"))
+	}
+	r.Run(2)
+	eventually(t, "it is in force", func() bool {
+		a.Tick(t.Context())
+		k := stateOf(a, trimtab.CPU, name)
+		return k.InForce() == trimtab.Units(2)
+	})
+	// More than the node has is refused by the server, and tried again in a minute.
+	client := r.view.Client
+	p, err := client.Pod(t.Context(), "shop", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Resize(t.Context(), &p.Meta, "app", map[string]string{"cpu": "9"}, nil); !errors.Is(err, trimtab.ErrRefused) {
+		t.Errorf("more than the node has: %v", err)
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := cpu("requests"); got != "500m" || cpu("limits") != nil {
+		t.Errorf("at the end: request %v, limit %v", got, cpu("limits"))
+	}
+}

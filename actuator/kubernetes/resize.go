@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -14,8 +15,8 @@ import (
 
 // This file is what a [Limit] does to its pod.
 
-// Write asks for a limit with one PATCH of pods/resize, and with it the request where
-// the QoS class needs that.
+// Write asks for a limit, or a request, with one PATCH of pods/resize: for both where the QoS
+// class needs that.
 func (l *Limit) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write %s: %w", l, err)
@@ -47,7 +48,10 @@ func (l *Limit) resize(ctx context.Context, p *kube.Pod, c *kube.Container, v fl
 	}
 	limits := map[string]string{l.at.Resource: kube.Text(l.at.Resource, v)}
 	var requests map[string]string
-	if p.Status.QOSClass == guaranteed {
+	switch {
+	case l.at.Request:
+		requests, limits = limits, nil
+	case p.Status.QOSClass == guaranteed:
 		requests = limits
 	}
 	in, err := l.Effective(ctx)
@@ -91,8 +95,11 @@ func (l *Limit) unchanged(ctx context.Context, client *kube.Client, p *kube.Pod,
 	return now, nil
 }
 
-// allow says why a limit may not be asked for.
+// allow says why so much may not be asked for.
 func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v float64) error {
+	if l.at.Request {
+		return l.allowRequest(ctx, p, c, v)
+	}
 	limit, limited := c.Resources.Limits[l.at.Resource]
 	now := float64(limit)
 	falls := limited && v < now
@@ -118,7 +125,7 @@ func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v flo
 // same. Where there was no limit, it sets what the node has.
 func (l *Limit) Restore(ctx context.Context, undo []byte) error {
 	var u limitUndo
-	if err := json.Unmarshal(undo, &u); err != nil || u.Kind != limitKind {
+	if err := json.Unmarshal(undo, &u); err != nil || u.Kind != l.kind() {
 		return fmt.Errorf("restore %s: %w", l, trimtab.ErrUnsupported)
 	}
 	now, err := l.Read(ctx)
@@ -175,6 +182,10 @@ func (l *Limit) Hopeless(ctx context.Context) string {
 	}
 	if pending := p.Condition("PodResizePending"); pending != nil {
 		switch {
+		case l.at.Request && (pending.Reason == "Infeasible" || waited >= most):
+			why := strings.ToLower(pending.Reason) + ": " + pending.Message
+			asked := float64(c.Resources.Requests[l.at.Resource])
+			return l.full.note(l.now(), asked, why, pending.Reason == "Infeasible")
 		case pending.Reason == "Infeasible":
 			l.tooMuch = float64(c.Resources.Limits[l.at.Resource])
 			l.from.policies().learn(l.now(), p, l.at.Resource, pending.Message)

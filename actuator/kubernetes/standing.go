@@ -32,7 +32,7 @@ func (l *Limit) Standing(ctx context.Context) *trimtab.Standing {
 	case !serves(p):
 		out.Phase = trimtab.Unready
 	}
-	resource, limit := l.at.Resource, float64(own.Resources.Limits[l.at.Resource])
+	resource, limit := l.at.Resource, float64(l.of(&own.Resources)[l.at.Resource])
 	if has, err := c.Allocatable(p.Spec.NodeName, resource); err == nil {
 		out.Has = has
 	}
@@ -45,9 +45,15 @@ func (l *Limit) Standing(ctx context.Context) *trimtab.Standing {
 			out.Most = math.Min(limit, l.before.Value) // what was asked for is put back
 		}
 	}
-	names := []string{"limits." + resource}
-	if p.Status.QOSClass == guaranteed {
-		names = append(names, "requests."+resource, resource)
+	names := []string{"limits." + resource, "requests." + resource, resource}
+	switch {
+	case l.at.Request:
+		names, out.Note = names[1:], noteOf(p, own)
+		if until, why := l.full.bars(l.now()); until {
+			out.Most, out.By = limit, why
+		}
+	case p.Status.QOSClass != guaranteed:
+		names = names[:1]
 	}
 	for _, name := range names {
 		left, by, err := c.Left(l.at.Namespace, name)
@@ -88,8 +94,12 @@ func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 		if limited {
 			out.Starts[resource], asks["limits."+resource] = limit, limit
 		}
-		if request, _ := templated(w, resource, func(r *kube.Resources) kube.List { return r.Requests }); request > 0 {
+		request, requested := templated(w, resource, func(r *kube.Resources) kube.List { return r.Requests })
+		if request > 0 {
 			asks["requests."+resource], asks[resource] = request, request
+		}
+		if resource == trimtab.CPU && requested && !limited && s.rules.Cap != CapAlways {
+			out.Starts[resource] = request // that is what is set
 		}
 	}
 	now := float64(s.replicas(w))

@@ -42,7 +42,8 @@ type InForce struct {
 	// Over tells that there are more instances than are kept.
 	Over bool
 	// Shared tells that the amount is the least that it has: what others leave idle it has, too.
-	Shared bool
+	// Open: of all that its node has, and nobody tells when that is used up.
+	Shared, Open bool
 }
 
 // During returns what was in force over [from, to), with the loads of the instances
@@ -67,7 +68,9 @@ func (h *History) During(from, to time.Time, settle time.Duration, loads Loads) 
 		}
 		f.Amount, f.Known = s.amount, !s.unknown
 	}
-	h.present(func(_ instanceID, in *instance, readable bool) { f.Shared = f.Shared || readable && in.shared })
+	h.present(func(_ instanceID, in *instance, readable bool) {
+		f.Shared, f.Open = f.Shared || readable && in.shared, f.Open || readable && in.reserves
+	})
 	f.Transient = f.Transient || h.rollout.After(from.Add(-settle)) || slices.ContainsFunc(h.hosts, func(x *hostHistory) bool { return x.rolls && x.lost.IsZero() })
 	return f
 }

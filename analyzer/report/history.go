@@ -87,8 +87,9 @@ type instance struct {
 	floor, most float64
 	// above is the most that a group above lets it have; 0: no bound.
 	above float64
-	// shared tells that its amount is a share of what a group above has.
-	shared bool
+	// shared tells that its amount is a share of what a group above has, reserves of what its
+	// node has.
+	shared, reserves bool
 	// mark is that of the holding that named it, counted that it was one of those
 	// that counted at the instant that During looks at.
 	mark    uint64
@@ -280,7 +281,7 @@ func (in *instance) tell(at time.Time, t *trimtab.KnobState) {
 		since = at
 	}
 	if !at.Before(in.told) {
-		in.told, in.floor, in.most, in.shared, in.above = at, t.Floor, t.Max, t.Shared, 0
+		in.told, in.floor, in.most, in.shared, in.reserves, in.above = at, t.Floor, t.Max, t.Shared, t.Reserves, 0
 		if s := t.Standing; s != nil && s.Caps {
 			in.above = s.Most
 		}

@@ -28,7 +28,7 @@ type checkCmd struct {
 // checkConfigCmd is `trimtab check config`.
 type checkConfigCmd struct {
 	File string `arg:"" help:"The file." type:"path"`
-	Live bool   `help:"Ask the servers too: each query and what Prometheus answers, and whether NATS lets this user in."`
+	Live bool   `help:"Ask the servers too: each query and what Prometheus answers, whether NATS lets this user in, and what of a cluster works."`
 }
 
 // Example is shown by --help.

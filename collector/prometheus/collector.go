@@ -233,10 +233,10 @@ func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.
 	return samples, kindOK
 }
 
-// additive returns what of an answer adds up over the targets behind it: the load and the
+// additive returns what of an answer adds up over the targets behind it: load, use and
 // allocation do, and of another value the number of requests that it was taken over.
 func additive(q trimtab.Quantity, value, requests float64) (sum float64, ok bool) {
-	if q == trimtab.Load || q == trimtab.Allocation {
+	if q == trimtab.Load || q == trimtab.Allocation || q == trimtab.Usage {
 		return value, true
 	}
 	return requests, requests > 0

@@ -279,12 +279,17 @@ func (v *Model) notes(s *state, now time.Time) (all []string) {
 	for _, h := range s.hosts {
 		for i, its := 0, h.of(s.Name); i < len(its); i++ {
 			k := &its[i]
+			st := k.Standing
+			if st == nil {
+				continue
+			}
+			note := st.Note
 			// Its knob stands as high as that: a lower one is not bound.
-			if st := k.Standing; st != nil && st.Caps && st.Cap(k.Now).Equal(trimtab.Units(st.Most), capped) {
-				note := fmt.Sprintf("%s, gives %s", st.By, Sized(st.Most, k.Resource))
-				if !slices.Contains(all, note) && len(all) < maxNotes {
-					all = append(all, note)
-				}
+			if st.Caps && st.Cap(k.Now).Equal(trimtab.Units(st.Most), capped) {
+				note = fmt.Sprintf("%s, gives %s", st.By, Sized(st.Most, k.Resource))
+			}
+			if note != "" && !slices.Contains(all, note) && len(all) < maxNotes {
+				all = append(all, note)
 			}
 		}
 	}

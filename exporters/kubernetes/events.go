@@ -69,6 +69,8 @@ type change struct {
 	workload, resource string
 	status             trimtab.Status
 	up                 bool
+	// of is what is set of the pods.
+	of string
 }
 
 // happened makes events of an outcome: one for each workload, resource and direction.
@@ -83,7 +85,10 @@ func (e *Exporter) happened(o *trimtab.Outcome) {
 		if status == trimtab.Pending {
 			status = trimtab.Written
 		}
-		c := change{r.Workload, r.Resource, status, r.Asked.Unlimited || r.Asked.Value > r.Before.Value}
+		c := change{r.Workload, r.Resource, status, r.Asked.Unlimited || r.Asked.Value > r.Before.Value, "limit"}
+		if r.Resource == trimtab.CPU && e.workloads[r.Workload].requests {
+			c.of = "request"
+		}
 		all[c] = append(all[c], r)
 	}
 	order := func(a, b change) int {
@@ -126,7 +131,7 @@ func textOf(c change, all []*trimtab.Result) string {
 	from, to := spread(c.resource, all, func(r *trimtab.Result) trimtab.Amount { return r.Before }), spread(c.resource, all, func(r *trimtab.Result) trimtab.Amount { return r.Asked })
 	what := fmt.Sprintf("the number of pods from %s to %s", from, to)
 	if c.resource != trimtab.Replicas {
-		what = fmt.Sprintf("the %s limit of %s from %s to %s", c.resource, podsOf(len(all)), from, to)
+		what = fmt.Sprintf("the %s %s of %s from %s to %s", c.resource, c.of, podsOf(len(all)), from, to)
 	}
 	why := ""
 	if len(all) > 0 && all[0].Reason != "" {

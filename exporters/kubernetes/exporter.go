@@ -95,6 +95,8 @@ type state struct {
 	// limits are those of its serving pods, by resource, as a host told them at a time.
 	limits map[string][]float64
 	told   time.Time
+	// requests tells that its CPU is a request, not a limit.
+	requests bool
 	// peaks are the highest bounds of the load, by hour.
 	peaks map[int64]float64
 	// why is what the newest plan said of each resource.

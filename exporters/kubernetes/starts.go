@@ -43,6 +43,12 @@ func (e *Exporter) holds(h *trimtab.Holding) {
 		if s == nil || k.Standing == nil || k.Resource == trimtab.Replicas {
 			continue
 		}
+		if k.Resource == trimtab.CPU {
+			s.requests = k.Reserves
+		}
+		if k.Reserves {
+			continue // start values are limits
+		}
 		if limits[k.Workload] == nil {
 			limits[k.Workload] = map[string][]float64{}
 		}

@@ -171,7 +171,9 @@ type ContainerStatus struct {
 	Name        string     `json:"name"`
 	ContainerID string     `json:"containerID"`
 	Resources   *Resources `json:"resources"`
-	State       struct {
+	// Allocated is what the node keeps for it: the requests that it took up.
+	Allocated List `json:"allocatedResources"`
+	State     struct {
 		Running *struct{} `json:"running"`
 	} `json:"state"`
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kubernetes"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/pipeline"
 )
@@ -115,7 +116,7 @@ func (t turns) kept(next *turns) (keeps func(trimtab.KnobID) bool, above bool) {
 func (t turns) places() map[[2]string]string {
 	out := map[[2]string]string{}
 	for _, d := range t.all {
-		shares := d.at.ShareUnit > 0
+		shares := d.at.ShareUnit > 0 || d.kind == kubernetes.PodsKind && d.cap == config.CapNever
 		// The same weight stands for another amount; the quota of a max is set anew.
 		d.at.ShareUnit, d.at.ShareMost = 0, 0
 		for _, l := range d.like {

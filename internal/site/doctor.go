@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 
 // Finding is one thing that was looked at.
 type Finding struct {
-	// Area is prometheus, query, nats, clock, storage, listener, host, knob or measure.
+	// Area is prometheus, query, nats, kubernetes, clock, storage, listener, host, knob or measure.
 	Area string `json:"area"`
 	// Subject is what was looked at, in the words of the configuration.
 	Subject string `json:"subject"`
@@ -87,6 +88,7 @@ func Servers(ctx context.Context, cfg *config.Config, p Place) []Finding {
 	v := newVisit(ctx, cfg, p)
 	v.nats()
 	v.prometheus()
+	v.cluster()
 	return v.found
 }
 
@@ -97,6 +99,7 @@ func Examine(ctx context.Context, cfg *config.Config, p Place) []Finding {
 	v := newVisit(ctx, cfg, p)
 	v.nats()
 	v.prometheus()
+	v.cluster()
 	v.clock()
 	v.storage()
 	v.listeners()
@@ -267,6 +270,7 @@ func (v *visit) knobs() {
 	root, err := cgroupRoot(v.cfg)
 	all := kindsOn(rdtOf(v.cfg.Actuator.LockDir))
 	declared, also := v.declared(all)
+	declared = slices.DeleteFunc(declared, ofCluster) // the API server tells of those
 	if !also || len(declared) == 0 {
 		return
 	}

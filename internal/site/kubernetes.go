@@ -46,19 +46,22 @@ func (s *Site) clusterOf(cfg *config.Config) kubernetes.Cluster {
 // rulesOfCluster returns what a configuration says of workloads of the cluster beside
 // their bounds.
 func rulesOfCluster(cfg *config.Config) func(kube.Ref) kubernetes.Options {
-	adds, zero := map[kube.Ref]bool{}, map[kube.Ref]bool{}
+	adds, zero, caps := map[kube.Ref]bool{}, map[kube.Ref]bool{}, map[kube.Ref]string{}
 	for i := range cfg.Workloads {
 		if t := cfg.Workloads[i].Knob.Kubernetes; t != nil {
 			kind, name := t.Workload()
 			ref := kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}
 			adds[ref] = t.AddLimits
+			if cpu := cfg.Workloads[i].Knob.CPU; cpu != nil {
+				caps[ref] = cpu.Cap
+			}
 			zero[ref] = cfg.Workloads[i].Knob.Replicas != nil && cfg.Workloads[i].Knob.Replicas.AllowZero
 		}
 	}
 	all := kubernetes.Options{StartValues: cfg.Exporters.Kubernetes.StartValues != "", RestoreBaseline: cfg.Kubernetes.Restore == "baseline", DeferFor: cfg.Kubernetes.DeferTimeout}
 	return func(r kube.Ref) kubernetes.Options {
 		o := all
-		o.AddLimits, o.AllowZero = adds[r], zero[r]
+		o.AddLimits, o.AllowZero, o.Cap = adds[r], zero[r], caps[r]
 		return o
 	}
 }
@@ -94,9 +97,11 @@ func (s *Site) nameSenders(attrs []trimtab.Attr) (more []trimtab.Attr, settled b
 
 // hasCluster reports whether some knob is one of a cluster.
 func hasCluster(all []knobConfig) bool {
-	return slices.ContainsFunc(all, func(d knobConfig) bool {
-		return d.kind == kubernetes.PodsKind || d.kind == kubernetes.ScaleKind
-	})
+	return slices.ContainsFunc(all, ofCluster)
+}
+
+func ofCluster(d knobConfig) bool {
+	return d.kind == kubernetes.PodsKind || d.kind == kubernetes.ScaleKind
 }
 
 // countOf is what the file says of the number of a workload's pods, for the planner.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
@@ -73,6 +74,24 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 	}
 	fmt.Fprintln(out, "good: all that the file asks for works here")
 	return nil
+}
+
+// cluster says what of the cluster works, as CheckCluster does.
+func (v *visit) cluster() {
+	if len(v.cfg.Watched()) == 0 {
+		return
+	}
+	var said strings.Builder
+	err := CheckCluster(v.ctx, v.cfg, &said)
+	text := strings.ReplaceAll(strings.TrimSpace(said.String()), "\n", "; ")
+	switch {
+	case err == nil:
+		v.add("kubernetes", "cluster", FoundOK, text, "")
+	case text == "":
+		v.failed("kubernetes", "cluster", err, "does the kubeconfig name it, and does kubectl reach it? See kubernetes in docs/config.md")
+	default:
+		v.add("kubernetes", "cluster", FoundBad, text, "trimtab check kubernetes says it line by line")
+	}
 }
 
 // clusterCheck counts what does not work.
@@ -155,9 +174,30 @@ func (c *clusterCheck) workload(ctx context.Context, w *config.Workload) {
 		c.bad("%s: pods of %s have %d containers: name one in knob.kubernetes.container", w.Name, ref, len(template.Spec.Containers))
 	case container == nil:
 		c.bad("%s: pods of %s have no container %q", w.Name, ref, t.Container)
-	case w.Knob.CPU != nil && container.Resources.Limits[trimtab.CPU] == 0 && !t.AddLimits:
-		c.bad("%s: container %s of %s has no CPU limit in its template: a limit that is not there is not added without knob.kubernetes.add_limits", w.Name, container.Name, ref)
+	case w.Knob.CPU != nil && !c.cpu(w, container, ref):
 	default:
 		fmt.Fprintf(c.out, "%s is %s, replicas: %d\n", w.Name, ref, of.Replicas())
 	}
+}
+
+// cpu says what of the container's CPU is set, by its template; false: nothing can be.
+func (c *clusterCheck) cpu(w *config.Workload, container *kube.Container, ref kube.Ref) bool {
+	request := container.Resources.Requests[trimtab.CPU]
+	_, limited := container.Resources.Limits[trimtab.CPU]
+	always := w.Knob.CPU.Cap == config.CapAlways
+	switch {
+	case limited && w.Knob.CPU.Cap != config.CapNever, w.Knob.Kubernetes.AddLimits:
+	case !limited && always:
+		c.bad("%s: container %s of %s has no CPU limit in its template: a limit that is not there is not added without knob.kubernetes.add_limits; without cap: always its request is set", w.Name, container.Name, ref)
+		return false
+	case request == 0:
+		c.bad("%s: container %s of %s has no CPU limit and no CPU request in its template: give it a request, which is its weight, or a limit", w.Name, container.Name, ref)
+		return false
+	default:
+		fmt.Fprintf(c.out, "%s: the CPU request of container %s, %s in its template, is set, as its weight\n", w.Name, container.Name, kube.Text(trimtab.CPU, float64(request)))
+		if w.Usage == "" {
+			fmt.Fprintf(c.out, "%s: usage is not written, so that nobody knows what its requests cost, and when the needs do not fit: docs/kubernetes.md\n", w.Name)
+		}
+	}
+	return true
 }

@@ -336,3 +336,80 @@ func TestSpansThatNameTheirPodInAnyWayAreThoseOfItsWorkload(t *testing.T) {
 		t.Errorf("of another service: %v", more)
 	}
 }
+
+func TestTheCheckOfAClusterSaysWhatOfTheCPUIsSet(t *testing.T) {
+	const both, request, none = `{"requests":{"cpu":"100m","memory":"64Mi"},"limits":{"cpu":"500m"}}`, `{"requests":{"cpu":"250m"}}`, `{"requests":{"memory":"64Mi"}}`
+	set := func(request string) string {
+		return "checkout: the CPU request of container app, " + request + " in its template, is set, as its weight"
+	}
+	for name, test := range map[string]struct {
+		resources, cap, says, not string
+		works                     bool
+	}{
+		"a limit":                 {both, "auto", "checkout is shop/Deployment/checkout", "request", true},
+		"a limit, never":          {both, "never", set("100m"), "", true},
+		"no usage":                {request, "auto", "checkout: usage is not written", "", true},
+		"no limit":                {request, "auto", set("250m"), "", true},
+		"no limit, always":        {request, "always", "has no CPU limit in its template: a limit that is not there is not added", "", false},
+		"no limit and no request": {none, "auto", "no CPU limit and no CPU request in its template: give it a request", "", false},
+	} {
+		server := kubetest.New(t)
+		server.Shop(2, test.resources)
+		text := strings.Replace(fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "act"), "default: 0.8", "default: 0.8, cap: "+test.cap, 1)
+		cfg, err := config.Parse("cluster.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := CheckCluster(t.Context(), cfg, &out); (err == nil) != test.works {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !strings.Contains(out.String(), test.says) || test.not != "" && strings.Contains(out.String(), test.not) {
+			t.Errorf("%s: it says\n%s", name, out.String())
+		}
+		level := map[bool]string{true: FoundOK, false: FoundBad}[test.works]
+		for _, found := range [][]Finding{Servers(t.Context(), cfg, Place{Host: "h"}), Examine(t.Context(), cfg, Place{Host: "h"})} {
+			if !slices.ContainsFunc(found, func(f Finding) bool {
+				return f.Area == "kubernetes" && f.Level == level && strings.Contains(f.Text, test.says)
+			}) {
+				t.Errorf("%s: nothing of it in %+v", name, found)
+			}
+			if slices.ContainsFunc(found, func(f Finding) bool { return f.Area == "knob" && f.Level == FoundBad }) {
+				t.Errorf("%s: a knob of a cluster is looked for on this host: %+v", name, found)
+			}
+		}
+	}
+}
+
+func TestPodsWithoutACPULimitGetTheirRequestInOneStepAndTheOldOneBackAtTheEnd(t *testing.T) {
+	server := kubetest.New(t)
+	server.Shop(2, `{"requests":{"cpu":"250m"}}`)
+	s := inCluster(t, server, "act", "")
+	requestOf := func(pod int) string {
+		app := kubetest.Container(server.Get(kubetest.PodPath(pod)), "app")
+		return fmt.Sprint(kubetest.Sub(app, "resources", "requests")["cpu"])
+	}
+	deadline := time.After(20 * time.Second)
+	for requestOf(0) != "800m" || requestOf(1) != "800m" {
+		select {
+		case <-deadline:
+			t.Fatalf("not raised within 20 s: %s and %s", requestOf(0), requestOf(1))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if got := server.Patched(); len(got) != 2 {
+		t.Errorf("in %d writes: %v", len(got), got)
+	}
+	for pod := range 2 {
+		server.Kubelet(kubetest.PodPath(pod))
+	}
+	server.EndWatches()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for pod := range 2 {
+		if requestOf(pod) != "250m" || limitOf(server, pod) != "<nil>" {
+			t.Errorf("pod %d has a request of %s and a limit of %s at the end", pod, requestOf(pod), limitOf(server, pod))
+		}
+	}
+}

@@ -333,7 +333,7 @@ func queriesOf(cfg *config.Config) []prometheus.Query {
 		for _, q := range []struct {
 			quantity trimtab.Quantity
 			text     string
-		}{{trimtab.Load, w.Load}, {trimtab.Performance, w.Performance}, {trimtab.Allocation, w.Allocation}, {trimtab.Proxy, w.Fallback.Proxy}} {
+		}{{trimtab.Load, w.Load}, {trimtab.Performance, w.Performance}, {trimtab.Allocation, w.Allocation}, {trimtab.Usage, w.Usage}, {trimtab.Proxy, w.Fallback.Proxy}} {
 			if q.text == "" {
 				continue
 			}

@@ -185,9 +185,10 @@ func (p *place) follow(words *VPAWords, cpu *autoscale.Recommendation, count boo
 	})
 	changed, done, n := 0, false, len(p.pods)
 	for _, c := range all {
-		if started := c.pod.ready(); started && running-changed <= n-n/2 && (n > 1 || running < n) {
-			continue
-		} else if started {
+		if c.pod.ready() {
+			if running-changed <= n-n/2 && (n > 1 || running < n) {
+				continue
+			}
 			changed++
 		}
 		done = true

@@ -267,7 +267,7 @@ func (r *Real) Kubelet(pod Object) {
 	status := Object{"status": Object{
 		"phase": "Running", "observedGeneration": m["generation"],
 		"conditions": []any{Object{"type": "Ready", "status": "True", "lastTransitionTime": now}, Object{"type": "ContainersReady", "status": "True", "lastTransitionTime": now}},
-		"containerStatuses": []any{Object{"name": "app", "image": "none", "imageID": "", "ready": true, "started": true, "restartCount": 0, "resources": app["resources"],
+		"containerStatuses": []any{Object{"name": "app", "image": "none", "imageID": "", "ready": true, "started": true, "restartCount": 0, "resources": app["resources"], "allocatedResources": Sub(app, "resources", "requests"),
 			"state": Object{"running": Object{"startedAt": now}}}},
 	}}
 	b, err := json.Marshal(status)

@@ -432,7 +432,7 @@ func (s *Server) Kubelet(path string) {
 		var all []any
 		containers, _ := Sub(o, "spec")["containers"].([]any)
 		for _, c := range containers {
-			all = append(all, Object{"name": c.(Object)["name"], "resources": clone(Sub(c.(Object), "resources")), "state": Object{"running": Object{"startedAt": time.Unix(0, 0).UTC().Format(time.RFC3339)}}})
+			all = append(all, Object{"name": c.(Object)["name"], "resources": clone(Sub(c.(Object), "resources")), "allocatedResources": clone(Sub(c.(Object), "resources", "requests")), "state": Object{"running": Object{"startedAt": time.Unix(0, 0).UTC().Format(time.RFC3339)}}})
 		}
 		status["containerStatuses"] = all
 	})

@@ -1,0 +1,208 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/kube"
+)
+
+// Request is the CPU request of one container of one pod: on its node it is a weight, by which
+// the kernel shares CPU time among pods that want it (see [podWeight]), and what others leave
+// idle the container has, too. It is turned where no limit is: a limit stays as it is.
+//
+// A request is also what the scheduler keeps free for the pod, so that a node may refuse a
+// larger one. It is then put back, and as much is not asked for again for 5 minutes, then twice
+// as long, at most an hour; at once an hour where the node never has as much.
+type Request struct{ *Limit }
+
+var (
+	_ actuator.Remote = (*Request)(nil)
+	_ actuator.Shared = (*Request)(nil)
+)
+
+// Fit does nothing: no group above is set.
+func (r *Request) Fit(context.Context, trimtab.Amount) error { return nil }
+
+// Adopted is true: a limit that the site set stays.
+func (r *Request) Adopted(context.Context, trimtab.Amount) (bool, error) { return true, nil }
+
+// Adopt does nothing.
+func (r *Request) Adopt(context.Context, trimtab.Amount) error { return nil }
+
+// Cap does nothing: a limit that is added can be taken back only with the pod.
+func (r *Request) Cap(bool) {}
+
+// Capped is false.
+func (r *Request) Capped() bool { return false }
+
+// Contended is false: no limit above is set.
+func (r *Request) Contended() bool { return false }
+
+// Reserves is true: the scheduler keeps a request free.
+func (r *Request) Reserves() bool { return true }
+
+// knob is the limit, or the request, as the actuator is to see it.
+func (l *Limit) knob() actuator.Knob {
+	if l.at.Request {
+		return &Request{l}
+	}
+	return l
+}
+
+func (l *Limit) kind() string {
+	if l.at.Request {
+		return requestKind
+	}
+	return limitKind
+}
+
+func (l *Limit) word() string {
+	if l.at.Request {
+		return "request"
+	}
+	return "limit"
+}
+
+// of is the part of a container's resources that is turned.
+func (l *Limit) of(r *kube.Resources) kube.List {
+	if l.at.Request {
+		return r.Requests
+	}
+	return r.Limits
+}
+
+// actual is what the node says of a container: the limit as it reads it back, or the request
+// that it took up.
+func (l *Limit) actual(s *kube.ContainerStatus) (v kube.Quantity, told bool) {
+	if l.at.Request && s.Allocated != nil {
+		v, told = s.Allocated[l.at.Resource]
+		return v, told
+	}
+	v, told = l.of(s.Resources)[l.at.Resource]
+	return v, told
+}
+
+// milli is the step of requests: the node keeps account of these.
+const milli = 1000
+
+func (l *Limit) roundUp(v float64) float64 {
+	if l.at.Request {
+		return math.Ceil(v*milli-1e-3) / milli
+	}
+	return roundUp(l.at.Resource, v)
+}
+
+func (l *Limit) near(asked, actual float64) bool {
+	if l.at.Request {
+		return math.Abs(asked-actual) < 0.5/milli
+	}
+	return near(l.at.Resource, asked, actual)
+}
+
+// ofPod reports whether the pod itself has a resource, beside its containers.
+func ofPod(p *kube.Pod, resource string) bool {
+	if p.Spec.Resources == nil {
+		return false
+	}
+	_, limited := p.Spec.Resources.Limits[resource]
+	_, requested := p.Spec.Resources.Requests[resource]
+	return limited || requested
+}
+
+// underLimit is the largest request below a container's own limit with which the pod keeps its
+// QoS class.
+func underLimit(p *kube.Pod, c *kube.Container, resource string) float64 {
+	limit, limited := c.Resources.Limits[resource]
+	switch {
+	case !limited:
+		return math.Inf(1)
+	case wouldBeGuaranteed(p, c.Name, resource):
+		return float64(limit) - 1.0/tenMilli
+	}
+	return float64(limit)
+}
+
+// allowRequest says why a request may not be asked for.
+func (l *Limit) allowRequest(ctx context.Context, p *kube.Pod, c *kube.Container, v float64) error {
+	now := float64(c.Resources.Requests[l.at.Resource])
+	if v > underLimit(p, c, l.at.Resource)+1e-9 {
+		return fmt.Errorf("above its limit, or it would change its QoS class: %w", trimtab.ErrRefused)
+	}
+	if v < now {
+		back := l.before != nil && v >= l.before.Value-1e-9 // what never came is no fall
+		if why := l.mustNotFall(ctx); why != "" && !back {
+			return fmt.Errorf("nothing is lowered now: %s: %w", why, trimtab.ErrRefused)
+		}
+		return nil
+	}
+	if barred, why := l.full.bars(l.now()); barred && v >= l.full.from && v > now {
+		return fmt.Errorf("%s: %w", why, trimtab.ErrRefused)
+	}
+	return l.fits(p, c, v-now)
+}
+
+// fits says that the node has no room for so much more, as far as its pods are known: asking for
+// it would keep room from others, and bring nothing.
+func (l *Limit) fits(p *kube.Pod, c *kube.Container, more float64) error {
+	w, err := l.from.watched()
+	if err != nil || w == nil {
+		return err
+	}
+	room, err := w.RoomOn(p, l.at.Resource)
+	if err != nil || more <= 0 {
+		return nil //nolint:nilerr // the node itself knows
+	}
+	for i := range p.Spec.Containers {
+		room -= float64(p.Spec.Containers[i].Resources.Requests[l.at.Resource])
+	}
+	if more <= room+1e-9 {
+		return nil
+	}
+	asked := float64(c.Resources.Requests[l.at.Resource]) + more
+	why := fmt.Sprintf("node %s has room for %s more of requests", p.Spec.NodeName, kube.Text(l.at.Resource, math.Max(0, room)))
+	return fmt.Errorf("%s: %w", l.full.note(l.now(), asked, why, false), trimtab.ErrRefused)
+}
+
+// How long a request is not asked for again that a node had no room for.
+const (
+	leastFull = 5 * time.Minute
+	mostFull  = time.Hour
+)
+
+// full is a request that a node had no room for. The zero full bars nothing.
+type full struct {
+	from  float64
+	until time.Time
+	wait  time.Duration
+	words string
+}
+
+// note takes in why so much did not come, and returns it. never: the node has no such room.
+func (f *full) note(now time.Time, asked float64, why string, never bool) string {
+	if never {
+		f.wait = mostFull
+	}
+	f.wait = min(max(2*f.wait, leastFull), mostFull)
+	f.from, f.until, f.words = asked, now.Add(f.wait), why
+	return why
+}
+
+// bars reports whether as much is not asked for yet, and why.
+func (f *full) bars(now time.Time) (yes bool, why string) {
+	if f.words == "" || now.After(f.until) {
+		return false, ""
+	}
+	return true, fmt.Sprintf("its node, which had no room for a request of %s (%s)", kube.Text(trimtab.CPU, f.from), f.words)
+}
+
+// passed takes in that a request came into force.
+func (f *full) passed(v float64) {
+	if f.words != "" && v >= f.from {
+		*f = full{}
+	}
+}
