@@ -3,8 +3,9 @@ package cgroup
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -25,16 +26,19 @@ const (
 	// censusEvery is how often groups are looked at.
 	censusEvery = time.Minute
 	// maxMembers are how many processes, or threads, of a group are looked at, maxHost how many
-	// processes of the host, maxGroups how many groups below one above.
-	maxMembers, maxHost, maxGroups = 500, 4000, 500
+	// processes of the host, maxGroups how many groups below one above, maxDirs in how many
+	// directories processes and threads are looked for.
+	maxMembers, maxHost, maxGroups, maxDirs = 500, 4000, 500, 4000
 )
 
 // census is one look at all groups.
 type census struct {
 	root *hostfs.Root
 	proc string
-	// ours tells which groups are those of workloads.
-	ours func(group string) bool
+	// ours are the groups of workloads and those above them.
+	ours map[string]bool
+	// dirs is in how many directories processes and threads may still be looked for.
+	dirs int
 	// members are the processes of groups, by the group; of tells the group of each.
 	members map[string][]int
 	of      map[int]string
@@ -46,7 +50,7 @@ type census struct {
 }
 
 // takeCensus looks at all groups, and tells what is remarkable of each.
-func (c *Collector) takeCensus(ctx context.Context) {
+func (c *Collector) takeCensus(ctx context.Context, all []place) {
 	now := hostfs.BootTime()
 	if c.rounds < 2 || c.censusAt > 0 && now-c.censusAt < censusEvery {
 		return
@@ -57,14 +61,20 @@ func (c *Collector) takeCensus(ctx context.Context) {
 		return
 	}
 	defer root.Close()
-	s := census{root: root, proc: "/proc", ours: c.ours, members: map[string][]int{}, of: map[int]string{}, beside: map[string]string{}}
-	c.each(func(_ *Target, g *group) { s.enter(g.Path) })
+	s := newCensus(root, "/proc")
+	for _, p := range all {
+		g := p.group
+		s.enter(g.Path, g.before == nil || g.before.Used != g.counted)
+		if g.before != nil {
+			g.counted = g.before.Used
+		}
+	}
 	s.findStrays()
 	if c.waiter.full {
 		s.alone = s.groupless()
 	}
-	c.each(func(t *Target, g *group) {
-		above := ""
+	for _, p := range all {
+		t, g, above := p.target, p.group, ""
 		if g.before != nil && g.before.By == path.Dir(g.Path) {
 			above = g.before.By
 		}
@@ -73,48 +83,49 @@ func (c *Collector) takeCensus(ctx context.Context) {
 			remarks = append(remarks, c.config.Remark)
 		}
 		if len(remarks) == 0 && !g.remarked {
-			return
+			continue
 		}
 		g.remarked = len(remarks) > 0
 		c.publish(ctx, &trimtab.Sample{Workload: t.Workload, Host: t.Host, Instance: g.Name, Quantity: trimtab.Remarks, Source: Source,
 			Time: time.Now().Round(0).UTC(), Value: float64(len(remarks)), Note: strings.Join(remarks, "; ")})
-	})
-}
-
-// each calls f with each group, in order.
-func (c *Collector) each(f func(t *Target, g *group)) {
-	for i := range c.config.Targets {
-		for _, name := range slices.Sorted(maps.Keys(c.groups[i])) {
-			f(&c.config.Targets[i], c.groups[i][name])
-		}
 	}
 }
 
-// ours reports whether a group is that of a workload.
-func (c *Collector) ours(group string) bool {
-	return slices.ContainsFunc(c.config.Targets, func(t Target) bool {
-		ok, err := path.Match(hostfs.PlainPattern(t.Path), group)
-		return ok && err == nil
-	})
+// newCensus begins a look at all groups.
+func newCensus(root *hostfs.Root, proc string) *census {
+	return &census{root: root, proc: proc, ours: map[string]bool{}, dirs: maxDirs, members: map[string][]int{}, of: map[int]string{}, beside: map[string]string{}}
 }
 
-// enter notes the processes of a group.
-func (s *census) enter(group string) {
-	all := []int{}
-	err := waits.Numbers(s.root, group, "cgroup.procs", func(pid int) error {
-		if len(all) == maxMembers {
-			return waits.ErrTooMany
-		}
-		all = append(all, pid)
-		return nil
-	})
-	if err != nil {
+// enter notes a group of a workload and its processes; used tells that it used CPU since the
+// last look: if it has no process then, they cannot be seen from here.
+func (s *census) enter(group string, used bool) {
+	for at := group; at != "." && at != "/"; at = path.Dir(at) {
+		s.ours[at] = true
+	}
+	all, err := s.processes(group)
+	if err != nil || len(all) == 0 && used {
 		return // what is not seen whole is not judged
 	}
 	s.members[group] = all
 	for _, pid := range all {
 		s.of[pid] = group
 	}
+}
+
+// processes lists the processes of a group.
+func (s *census) processes(group string) ([]int, error) {
+	all := []int{}
+	err := waits.Numbers(s.root, group, "cgroup.procs", &s.dirs, func(pid int) error {
+		switch {
+		case pid == 0:
+			return waits.ErrUnseen
+		case len(all) == maxMembers:
+			return waits.ErrTooMany
+		}
+		all = append(all, pid)
+		return nil
+	})
+	return all, err
 }
 
 // remarks are what is remarkable of a group; above is the group above, if its limit is the
@@ -140,24 +151,31 @@ func (s *census) idle(group string) string {
 
 // realtime says how many threads of a group no weight and no quota holds.
 func (s *census) realtime(group string) string {
-	n, left := 0, maxMembers
+	n, seen := 0, 0
 	file := "cgroup.threads"
 	if s.root.CgroupVersion(group) == 1 {
 		file = "tasks"
 	}
-	err := waits.Numbers(s.root, group, file, func(tid int) error {
-		if left--; left < 0 {
+	err := waits.Numbers(s.root, group, file, &s.dirs, func(tid int) error {
+		switch {
+		case tid == 0:
+			return waits.ErrUnseen
+		case seen == maxMembers:
 			return waits.ErrTooMany
 		}
-		if waits.RealTime(tid) {
+		if seen++; waits.RealTime(tid) {
 			n++
 		}
 		return nil
 	})
-	if n == 0 || err != nil && left >= 0 {
+	least := ""
+	switch {
+	case n == 0, err != nil && !errors.Is(err, waits.ErrTooMany):
 		return ""
+	case err != nil:
+		least = "at least "
 	}
-	return counted(n, "thread of it has", "threads of it have") + " a real-time class: neither weights nor quotas hold them"
+	return least + counted(n, "thread of it has a real-time class: neither weights nor quotas hold it", "threads of it have a real-time class: neither weights nor quotas hold them")
 }
 
 // empty says that nothing runs in a group.
@@ -174,7 +192,10 @@ func (s *census) strayed(group string) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s outside of its group, such as %s: what they use is not seen, and no limit of it holds them", counted(len(all), "process that it started is", "processes that it started are"), all[0])
+	if len(all) == 1 {
+		return fmt.Sprintf("1 process that it started is outside of its group, %s: what it uses is not seen, and no limit of the group holds it", all[0])
+	}
+	return fmt.Sprintf("%d processes that it started are outside of its group, such as %s: what they use is not seen, and no limit of the group holds them", len(all), all[0])
 }
 
 // findStrays looks for processes whose parent is in a group, and which are not.
@@ -186,7 +207,7 @@ func (s *census) findStrays() {
 	}
 	defer f.Close()
 	names, _ := f.Readdirnames(maxHost + 200) // what else is there counts less than that
-	pids := 0
+	pids, whole := 0, map[string]bool{}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil || s.of[pid] != "" {
@@ -196,7 +217,18 @@ func (s *census) findStrays() {
 			return
 		}
 		command, parent := statOf(s.proc, name)
-		if group := s.of[parent]; group != "" {
+		group := s.of[parent]
+		if group == "" {
+			continue
+		}
+		if _, again := whole[group]; !again { // it may have begun since they were listed
+			all, err := s.processes(group)
+			whole[group] = err == nil
+			for _, pid := range all {
+				s.of[pid] = group
+			}
+		}
+		if whole[group] && s.of[pid] == "" {
 			s.strays[group] = append(s.strays[group], fmt.Sprintf("%s (process %d)", command, pid))
 		}
 	}
@@ -246,13 +278,15 @@ func (s *census) stranger(above string) string {
 			return ""
 		}
 		if s.peopled(at) {
-			if sum += weight; !s.ours(at) {
+			if sum += weight; !s.ours[at] {
 				theirs, first, n = theirs+weight, cmp.Or(first, at), n+1
 			}
 		}
 	}
-	if n > 0 && sum > 0 {
-		s.beside[above] = fmt.Sprintf("%s the limit of %s, such as %s: by their weight they get %.0f%% of it whenever they want that", counted(n, "group that is no workload's shares", "groups that are no workload's share"), above, first, 100*theirs/sum)
+	if part := 100 * theirs / sum; n == 1 && sum > 0 {
+		s.beside[above] = fmt.Sprintf("1 group that is no workload's shares the limit of %s, %s: by its weight it gets %.0f%% of it whenever it wants that", above, first, part)
+	} else if n > 0 && sum > 0 {
+		s.beside[above] = fmt.Sprintf("%d groups that are no workload's share the limit of %s, such as %s: by their weight they get %.0f%% of it whenever they want that", n, above, first, part)
 	}
 	return s.beside[above]
 }
@@ -270,8 +304,8 @@ func (s *census) weight(group string) (float64, bool) {
 
 // peopled reports whether a group, or one beneath it, has a process.
 func (s *census) peopled(group string) bool {
-	err := waits.Numbers(s.root, group, "cgroup.procs", func(int) error { return waits.ErrTooMany })
-	return err != nil
+	err := waits.Numbers(s.root, group, "cgroup.procs", &s.dirs, func(int) error { return fs.SkipAll })
+	return errors.Is(err, fs.SkipAll)
 }
 
 // groupless says that processes which are in no group compete with those at the top.
@@ -294,11 +328,14 @@ func (s *census) groupless() string {
 	if n == 0 {
 		return ""
 	}
-	each := "each of them"
+	least, each := "", "each of them"
+	if n == maxMembers {
+		least = "at least "
+	}
 	if on, err := os.ReadFile(filepath.Join(s.proc, "sys/kernel/sched_autogroup_enabled")); err == nil && strings.TrimSpace(string(on)) == "1" {
 		each = "each session of them (autogroup)"
 	}
-	return fmt.Sprintf("the CPUs of the host are used up, and %s in no group: %s competes with the groups at the top as one of the usual weight", counted(n, "process is", "processes are"), each)
+	return fmt.Sprintf("the CPUs of the host are used up, and %s%s in no group: %s competes with the groups at the top as one of the usual weight", least, counted(n, "process is", "processes are"), each)
 }
 
 // counted is a number with the word for one, or for several.

@@ -31,9 +31,13 @@ func censusOf(t *testing.T, files map[string]string, proc string) *census {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { root.Close() })
-	s := &census{root: root, proc: proc, ours: func(g string) bool { return strings.HasPrefix(g, "pool/shop") },
-		members: map[string][]int{}, of: map[int]string{}, beside: map[string]string{}}
-	s.enter("pool/shop-a")
+	s := newCensus(root, proc)
+	s.enter("pool/shop-a", false)
+	for _, group := range []string{"pool/shop-b", "pool/team/shop-c"} {
+		if _, err := os.Stat(filepath.Join(dir, group)); err == nil {
+			s.enter(group, false)
+		}
+	}
 	s.findStrays()
 	return s
 }
@@ -70,9 +74,14 @@ func TestWhatIsRemarkableOfAGroupIsNamed(t *testing.T) {
 		"nothing runs in it": {files: with("pool/shop-a/cgroup.procs", ""), want: []string{"no process is in group pool/shop-a"}},
 		"it is not seen":     {files: map[string]string{"pool/cpu.weight": "1\n"}},
 		"a process left it": {files: with("pool/shop-a/cgroup.procs", "10\n11\n"),
-			want: []string{"1 process that it started is outside of its group, such as a (b) c (process 12): what they use is not seen"}},
-		"a stranger below the group above": {files: with("pool/shop-b/cpu.weight", "100\n", "pool/shop-b/cgroup.procs", "7\n", "pool/other/cpu.weight", "50\n", "pool/other/deep/cgroup.procs", "8\n"), above: "pool",
-			want: []string{"1 group that is no workload's shares the limit of pool, such as pool/other: by their weight they get 20% of it"}},
+			want: []string{"1 process that it started is outside of its group, a (b) c (process 12): what it uses is not seen"}},
+		"a stranger below the group above": {files: with("pool/shop-b/cpu.weight", "100\n", "pool/shop-b/cgroup.procs", "7\n", "pool/other/cpu.weight", "50\n", "pool/other/cgroup.procs", "", "pool/other/deep/cgroup.procs", "8\n"), above: "pool",
+			want: []string{"1 group that is no workload's shares the limit of pool, pool/other: by its weight it gets 20% of it"}},
+		"two": {files: with("pool/x[1]/cpu.weight", "100\n", "pool/x[1]/cgroup.procs", "0\n", "pool/other/cpu.weight", "100\n", "pool/other/cgroup.procs", "", "pool/other/deep/cgroup.procs", "8\n"), above: "pool",
+			want: []string{"2 groups that are no workload's share the limit of pool, such as pool/other: by their weight they get 67% of it"}},
+		"the group above a workload's":            {files: with("pool/team/cpu.weight", "50\n", "pool/team/shop-c/cgroup.procs", "8\n"), above: "pool"},
+		"one whose processes cannot be listed":    {files: with("pool/other/cpu.weight", "50\n"), above: "pool"},
+		"it is in another namespace of processes": {files: with("pool/shop-a/cgroup.procs", "0\n0\n", "pool/shop-a/cgroup.threads", "0\n")},
 		"an empty one":                 {files: with("pool/other/cpu.weight", "50\n", "pool/other/cgroup.procs", ""), above: "pool"},
 		"the group above has no limit": {files: with("pool/other/cpu.weight", "50\n", "pool/other/cgroup.procs", "8\n")},
 	} {
@@ -87,6 +96,34 @@ func TestWhatIsRemarkableOfAGroupIsNamed(t *testing.T) {
 				t.Errorf("%s: %q, want %q", name, got[i], c.want[i])
 			}
 		}
+	}
+}
+
+// A child that begins between two readings is in the group when it is looked at again.
+func TestAChildThatBeginsMeanwhileIsNoStray(t *testing.T) {
+	proc := t.TempDir()
+	s := censusOf(t, map[string]string{"pool/shop-a/cgroup.procs": "10\n"}, proc)
+	for pid, stat := range map[string]string{"10": "10 (shop) S 1 10 10", "11": "11 (shop) S 10 10 10"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(proc, pid), 0o755), os.WriteFile(filepath.Join(proc, pid, "stat"), []byte(stat), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.root.Path(), "pool/shop-a/cgroup.procs"), []byte("10\n11\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if s.findStrays(); s.strayed("pool/shop-a") != "" {
+		t.Errorf("%q of a child in the group", s.strayed("pool/shop-a"))
+	}
+}
+
+func TestAGroupThatUsedCPUIsNotCalledEmpty(t *testing.T) {
+	s := censusOf(t, map[string]string{"pool/shop-b/cgroup.procs": ""}, t.TempDir())
+	if got := s.empty("pool/shop-b"); !strings.Contains(got, "no process is in group pool/shop-b") {
+		t.Errorf("%q of one that used nothing", got)
+	}
+	s = newCensus(s.root, s.proc)
+	if s.enter("pool/shop-b", true); s.empty("pool/shop-b") != "" {
+		t.Errorf("%q of one that used CPU: its processes cannot be seen", s.empty("pool/shop-b"))
 	}
 }
 
@@ -113,7 +150,7 @@ func TestRealThreadsOfARealTimeClassAndRealStraysAreNamed(t *testing.T) {
 	})
 	pid := fmt.Sprint(sleep.Process.Pid)
 	s := censusOf(t, map[string]string{"pool/shop-a/cgroup.procs": pid + "\n", "pool/shop-a/cgroup.threads": pid + "\n"}, "/proc")
-	if got := s.strayed("pool/shop-a"); !strings.Contains(got, "1 process that it started is outside of its group, such as s") || !strings.Contains(got, fmt.Sprintf("(process %d)", child)) {
+	if got := s.strayed("pool/shop-a"); !strings.Contains(got, "1 process that it started is outside of its group, s") || !strings.Contains(got, fmt.Sprintf("(process %d)", child)) {
 		t.Errorf("%q: want the child %d", got, child)
 	}
 	if got := s.realtime("pool/shop-a"); got != "" {
@@ -122,7 +159,7 @@ func TestRealThreadsOfARealTimeClassAndRealStraysAreNamed(t *testing.T) {
 	if text, err := exec.Command("chrt", "-f", "-p", "1", pid).CombinedOutput(); err != nil {
 		t.Skipf("no real-time class here: %v: %s", err, text)
 	}
-	if got := s.realtime("pool/shop-a"); got != "1 thread of it has a real-time class: neither weights nor quotas hold them" {
+	if got := s.realtime("pool/shop-a"); got != "1 thread of it has a real-time class: neither weights nor quotas hold it" {
 		t.Errorf("%q", got)
 	}
 }
@@ -137,8 +174,9 @@ func TestProcessesThatAreInNoGroupAreNamedWhileTheHostIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	s := &census{root: root, proc: "/proc"}
-	some := waits.Numbers(root, ".", "cgroup.procs", func(int) error { return nil }) == nil && root.Whole()
+	s := newCensus(root, "/proc")
+	_, err = s.processes(".")
+	some := (err == nil || errors.Is(err, waits.ErrTooMany)) && root.Whole()
 	if got := s.groupless(); !some && got != "" || got != "" && !strings.Contains(got, "in no group: each") {
 		t.Errorf("%q", got)
 	} else {

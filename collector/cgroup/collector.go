@@ -69,8 +69,13 @@ type group struct {
 	// threads last.
 	suspect int
 	threads *threads
-	// remarked tells that there was something remarkable of it.
+	// manyThreads and manySockets are the rounds before which they are not looked at, since there
+	// are more than are read.
+	manyThreads, manySockets uint64
+	// remarked tells that there was something remarkable of it; counted is what it had used when
+	// it was looked at for that.
 	remarked bool
+	counted  time.Duration
 }
 
 // Collector reads groups.
@@ -174,29 +179,50 @@ func (c *Collector) round(ctx context.Context) {
 	c.rounds++
 	clear(c.above)
 	c.waiter.begin()
-	for k := range c.config.Targets {
-		i := (k + c.waiter.first) % len(c.config.Targets)
-		t := &c.config.Targets[i]
-		if t.several() {
+	for i := range c.config.Targets {
+		if c.config.Targets[i].several() {
 			c.find(ctx, i)
 		}
-		for _, name := range slices.Sorted(maps.Keys(c.groups[i])) {
-			g := c.groups[i][name]
-			at := hostfs.BootTime()
-			after, err := read(c.root, c.usage, g.Path)
-			if after.At = at; err == nil {
-				c.bounded(&after, g.Path)
-			}
-			c.note(t, g, err)
-			samples := Samples(t.Workload, time.Now().Round(0).UTC(), g.before, &after, err)
-			c.tell(ctx, t, g, append(c.wait(i, g, samples), samples...))
-			g.before = &after
-			if err != nil {
-				g.before = nil
-			}
+	}
+	all, from := c.all()
+	for k := range all {
+		p := all[(from+k)%len(all)]
+		t, g := p.target, p.group
+		at := hostfs.BootTime()
+		after, err := read(c.root, c.usage, g.Path)
+		if after.At = at; err == nil {
+			c.bounded(&after, g.Path)
+		}
+		c.note(t, g, err)
+		samples := Samples(t.Workload, time.Now().Round(0).UTC(), g.before, &after, err)
+		c.tell(ctx, t, g, append(c.wait(g, samples), samples...))
+		g.before = &after
+		if err != nil {
+			g.before = nil
 		}
 	}
-	c.takeCensus(ctx)
+	c.takeCensus(ctx, all)
+}
+
+// place is a group of a target.
+type place struct {
+	target *Target
+	group  *group
+}
+
+// all are all groups in order, from is the one that has its turn first.
+func (c *Collector) all() (all []place, from int) {
+	for i := range c.config.Targets {
+		for _, name := range slices.Sorted(maps.Keys(c.groups[i])) {
+			g := c.groups[i][name]
+			if g.Path == c.waiter.next {
+				from = len(all)
+			}
+			all = append(all, place{&c.config.Targets[i], g})
+		}
+	}
+	c.waiter.next = ""
+	return all, from
 }
 
 // bounded finds the least quota of the groups above, and counts its periods. The root of a

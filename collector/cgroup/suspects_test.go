@@ -1,6 +1,13 @@
 package cgroup
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,10 +36,110 @@ func TestWhatWaitsIsReadOfGroupsThatMayWaitAlone(t *testing.T) {
 	}
 }
 
+// told keeps what is told of each workload, of one quantity, in each round.
+type told struct {
+	of    trimtab.Quantity
+	round map[string]*trimtab.Sample
+}
+
+func (o *told) Publish(_ context.Context, v trimtab.Value) error {
+	if s := v.(*trimtab.Sample); s.Quantity == o.of {
+		o.round[s.Workload] = s
+	}
+	return nil
+}
+
+// waiting plays rounds of groups that may wait, each with threads of those numbers, and tells how
+// often it was known for how long they waited, and why it was not known last.
+func waiting(t *testing.T, rounds int, groups map[string][]int) (known map[string]int, why map[string]string) {
+	t.Helper()
+	dir, proc := t.TempDir(), t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := &told{of: trimtab.Waited}
+	config := Config{Root: dir, Bus: o}
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		threads := ""
+		for _, tid := range groups[name] {
+			threads += fmt.Sprintln(tid)
+			put(filepath.Join(proc, fmt.Sprint(tid), "schedstat"), "1 2 3\n")
+		}
+		put(filepath.Join(dir, name, "cgroup.threads"), threads)
+		put(filepath.Join(dir, name, "cgroup.procs"), threads)
+		config.Targets = append(config.Targets, Target{Workload: name, Path: name})
+	}
+	c, err := Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.waiter.threads.Proc, c.waiter.sockets.Proc = proc, proc
+	known, why = map[string]int{}, map[string]string{}
+	for round := range rounds {
+		o.round = map[string]*trimtab.Sample{}
+		for i, target := range config.Targets {
+			put(filepath.Join(dir, target.Path, "cpu.stat"), fmt.Sprintf("usage_usec %d\n", 1000*round))
+			c.groups[i][""].suspect = suspectFor
+		}
+		c.round(t.Context())
+		for name, s := range o.round {
+			if why[name] = s.Missing; s.Missing == "" {
+				known[name]++
+			}
+		}
+	}
+	return known, why
+}
+
+// numbered are so many numbers from one on.
+func numbered(from, n int) (all []int) {
+	for i := range n {
+		all = append(all, from+i)
+	}
+	return all
+}
+
+func TestAGroupWithMoreThreadsThanAreReadTakesNothingFromTheOthers(t *testing.T) {
+	known, why := waiting(t, 6, map[string][]int{"a": numbered(1, 1200), "b": numbered(2001, 400), "c": numbered(3001, 400)})
+	if why["a"] != many || known["b"] < 4 || known["c"] < 4 {
+		t.Errorf("the large one: %q; the others were known in %v of 6 rounds, the first two of which tell nothing", why["a"], known)
+	}
+}
+
+func TestGroupsThatAreTooManyTogetherHaveTheirTurns(t *testing.T) {
+	known, why := waiting(t, 20, map[string][]int{"a": numbered(1, 900), "b": numbered(1001, 900), "c": numbered(2001, 50), "d": numbered(3001, 900)})
+	for name := range why {
+		if known[name] < 4 || why[name] != "" && why[name] != later {
+			t.Errorf("%s was known in %d of 20 rounds, and last %q", name, known[name], why[name])
+		}
+	}
+}
+
+func TestAGroupWhoseProcessesCannotBeSeenDoesNotWaitForZero(t *testing.T) {
+	for name, threads := range map[string][]int{"none is listed": nil, "they are in another namespace": {0, 0}} {
+		known, why := waiting(t, 4, map[string][]int{"a": threads})
+		if known["a"] > 0 || why["a"] != "its processes cannot be seen from here" {
+			t.Errorf("%s: known %v, %q", name, known, why)
+		}
+	}
+}
+
 func TestTheIdleTimeOfAllCPUsIsRead(t *testing.T) {
-	for text, want := range map[string]time.Duration{"27736.81 18990.45\n": 18990450 * time.Millisecond, "1 0.00": 0, "": -1, "1": -1, "1 x": -1, "1 -2": -1, "1 NaN": -1, "1 1e300": -1} {
-		if got := idleOf(text); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
+	const all = "cpu  9 9 9 9000 900 9\n"
+	for text, want := range map[string]struct {
+		idle time.Duration
+		cpus int
+	}{
+		all + "cpu0 1 2 3 4000 50 6 7 8 9 0\ncpu3 1 2 3 400 5 6\nintr 5 1 1 1 1 1\n": {44550 * time.Millisecond, 2}, // 1 and 2 are offline
+		all + "cpu0 1 2 3 0 0 6\n": {0, 1}, all: {-1, 0}, "": {-1, 0}, "cpu0 1 2\n": {-1, 0}, "cpu0 1 2 3 x 0 6": {-1, 0},
+		"cpu0 1 2 3 -4 0 6": {-1, 0}, "cpu0 1 2 3 99999999999999999999 0 6": {-1, 0},
+	} {
+		if idle, cpus := idleOf(text); idle != want.idle || cpus != want.cpus {
+			t.Errorf("%q: %v of %d, want %v", text, idle, cpus, want)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package cgroup
 import (
 	"errors"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,9 +19,11 @@ import (
 
 const (
 	// readThreads and readFiles are how many threads, and descriptors of processes, are read
-	// in a round at most, at some 3 µs and 2 µs each. Groups for which nothing is left have
-	// their turn first in the next round.
+	// in a round at most, at some 3 µs and 2 µs each: all threads may be one group's, a quarter
+	// of the descriptors. The first group for which nothing is left is first in the next round.
 	readThreads, readFiles = 1000, 4000
+	// remembered is for how many rounds it is, that there is more of a group than is read.
+	remembered = 30
 	// mayWait is the share of the periods in which a group is stopped, nearAll that of what it
 	// has which it uses, from which on it may wait.
 	mayWait, nearAll = 0.1, 0.8
@@ -41,8 +42,12 @@ const (
 	sourceSockets = "sockets"
 )
 
-// many is why something is missing of which there is more than is read.
-const many = "more than is read"
+// Why what waits cannot be told; they are labels of the metric, too.
+const (
+	many   = "more than is read"
+	later  = "is read in turn"
+	unseen = "its processes cannot be seen from here"
+)
 
 // threads is what was read of the threads of a group.
 type threads struct {
@@ -58,32 +63,44 @@ type waiter struct {
 	idle, at time.Duration
 	// full tells that they are used up.
 	full bool
-	// first is the target that has its turn first, out is the first for which nothing was left.
-	first, out int
+	// next is the first group for which nothing was left.
+	next string
 }
 
 // begin begins a round.
 func (w *waiter) begin() {
-	w.threads.Left = readThreads
+	w.threads.Begin(readThreads)
 	w.sockets.Begin(readFiles)
-	w.first, w.out = max(w.out, 0), -1
-	at, idle := hostfs.BootTime(), time.Duration(-1)
-	if text, err := os.ReadFile("/proc/uptime"); err == nil {
-		idle = idleOf(string(text))
+	at, idle, cpus := hostfs.BootTime(), time.Duration(-1), 0
+	if text, err := os.ReadFile("/proc/stat"); err == nil {
+		idle, cpus = idleOf(string(text))
 	}
-	w.full = w.at > 0 && w.idle >= 0 && idle >= w.idle && (idle-w.idle).Seconds() < idleNone*float64(runtime.NumCPU())*(at-w.at).Seconds()
+	w.full = w.at > 0 && w.idle >= 0 && idle >= w.idle && (idle-w.idle).Seconds() < idleNone*float64(cpus)*(at-w.at).Seconds()
 	w.idle, w.at = idle, at
 }
 
-// idleOf reads /proc/uptime: seconds since the host booted, and those for which its CPUs were
-// idle, all together. Below 0: it cannot be read.
-func idleOf(text string) time.Duration {
-	_, idle, _ := strings.Cut(strings.TrimSpace(text), " ")
-	v, err := strconv.ParseFloat(idle, 64)
-	if err != nil || !(v >= 0 && v < 1e9) {
-		return -1
+// idleOf reads /proc/stat: for how long the CPUs were idle since the host booted, all together,
+// and how many there are. Below 0: it cannot be read. Its form (proc(5)) is a line for each CPU,
+// in hundredths of a second, of which the fourth and fifth, idle and iowait, are idle:
+//
+//	cpu0 10132153 290696 3084719 46828483 16683 0 25195 0 0 0
+func idleOf(text string) (idle time.Duration, cpus int) {
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 6 || !strings.HasPrefix(f[0], "cpu") || f[0] == "cpu" {
+			continue
+		}
+		slept, err := strconv.ParseUint(f[4], 10, 40)
+		waited, bad := strconv.ParseUint(f[5], 10, 40)
+		if err != nil || bad != nil {
+			return -1, 0
+		}
+		idle, cpus = idle+time.Duration(slept+waited)*(time.Second/100), cpus+1
 	}
-	return time.Duration(v * float64(time.Second))
+	if cpus == 0 {
+		return -1, 0
+	}
+	return idle, cpus
 }
 
 // suspects reports whether a group may wait, by its use, the share of periods in which it was
@@ -95,11 +112,10 @@ func suspects(usage, throttled, allocation *trimtab.Sample, full bool) bool {
 	return full && usage.Value >= leastUse || throttled.Missing == "" && throttled.Value >= mayWait || allocation.Missing == "" && usage.Value >= nearAll*allocation.Value
 }
 
-// wait reads what waits of the group of target i, if it may wait, at the time of the samples of
-// its use, which come after it: they are joined with it.
-func (c *Collector) wait(i int, g *group, samples []*trimtab.Sample) []*trimtab.Sample {
-	w := &c.waiter
-	if g.suspect--; suspects(samples[0], samples[1], samples[2], w.full) {
+// wait reads what waits of a group, if it may wait, at the time of the samples of its use, which
+// come after it: they are joined with it.
+func (c *Collector) wait(g *group, samples []*trimtab.Sample) []*trimtab.Sample {
+	if g.suspect--; suspects(samples[0], samples[1], samples[2], c.waiter.full) {
 		g.suspect = suspectFor
 	}
 	if g.suspect <= 0 || samples[0].Missing != "" {
@@ -110,16 +126,14 @@ func (c *Collector) wait(i int, g *group, samples []*trimtab.Sample) []*trimtab.
 	waited.Quantity, waited.Source, waited.Value = trimtab.Waited, sourceThreads, 0
 	queued.Quantity, queued.Source, queued.Value = trimtab.Queued, sourceSockets, 0
 	after := &threads{at: hostfs.BootTime()}
-	var err error
-	after.of, err = w.threads.Read(c.members, g.Path)
-	switch {
-	case err != nil && w.threads.Left < 0: // over a longer window, when it has its turn
-		waited.Missing = many
-		if w.out < 0 {
-			w.out = i
-		}
+	err := c.look(g, &g.manyThreads, func() (err error) {
+		after.of, err = c.waiter.threads.Read(c.members, g.Path, samples[0].Value > 0)
+		return err
+	})
+	switch waited.Missing = whyNot(err); {
+	case errors.Is(err, waits.ErrLater): // over a longer window, when it has its turn
 	case err != nil:
-		g.threads, waited.Missing = nil, whyNot(err)
+		g.threads = nil
 	case g.threads == nil:
 		g.threads, waited.Missing = after, first
 	default:
@@ -127,11 +141,31 @@ func (c *Collector) wait(i int, g *group, samples []*trimtab.Sample) []*trimtab.
 		waited.Window = trimtab.SecondsOf(after.at - g.threads.at)
 		g.threads = after
 	}
-	n, err := w.sockets.Queued(c.members, g.Path)
-	if queued.Value = float64(n); err != nil {
-		queued.Value, queued.Missing = 0, whyNot(err)
+	if !errors.Is(err, waits.ErrUnseen) { // else its sockets cannot be seen either
+		err = c.look(g, &g.manySockets, func() error {
+			n, err := c.waiter.sockets.Queued(c.members, g.Path)
+			queued.Value = float64(n)
+			return err
+		})
 	}
+	queued.Missing = whyNot(err)
 	return []*trimtab.Sample{&waited, &queued}
+}
+
+// look reads something of a group, unless there was more of it than is read before the round
+// until. One for which nothing was left is first in the next round.
+func (c *Collector) look(g *group, until *uint64, read func() error) error {
+	if c.rounds < *until {
+		return waits.ErrTooMany
+	}
+	err := read()
+	switch {
+	case errors.Is(err, waits.ErrTooMany):
+		*until = c.rounds + remembered
+	case errors.Is(err, waits.ErrLater) && c.waiter.next == "":
+		c.waiter.next = g.Path
+	}
+	return err
 }
 
 // waitedOf is for how many seconds of each second threads waited for a CPU, all together.
@@ -144,11 +178,17 @@ func waitedOf(before, after *threads) float64 {
 	return waited / float64(window)
 }
 
-// whyNot is why what waits cannot be told.
+// whyNot is why what waits cannot be told; "": it can.
 func whyNot(err error) string {
 	switch {
-	case errors.Is(err, waits.ErrTooMany), errors.Is(err, trimtab.ErrRefused):
+	case err == nil:
+		return ""
+	case errors.Is(err, waits.ErrTooMany):
 		return many
+	case errors.Is(err, waits.ErrLater), errors.Is(err, waits.ErrTurn):
+		return later
+	case errors.Is(err, waits.ErrUnseen):
+		return unseen
 	case errors.Is(err, os.ErrPermission):
 		return "may not be read: that takes CAP_SYS_PTRACE"
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENODEV):

@@ -139,7 +139,7 @@ func usedBy(b *testing.B, pid int) (sum time.Duration) {
 		if err != nil {
 			continue
 		}
-		if v, ok := r.One(tid); ok {
+		if v, err := r.One(tid); err == nil {
 			sum += time.Duration(v.Ran)
 		}
 	}

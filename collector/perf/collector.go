@@ -208,7 +208,8 @@ func (c *Collector) round(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	threads := &waits.Threads{Proc: c.proc, Left: maxAllThreads}
+	threads := &waits.Threads{Proc: c.proc}
+	threads.Begin(maxAllThreads)
 	for _, p := range places {
 		waits, window := c.waits(threads, p, now[p])
 		i := intervals[p]
@@ -284,9 +285,9 @@ func (c *Collector) waits(threads *waits.Threads, p place, now *seen) (value, ti
 	}
 	var err error
 	now.at = hostfs.BootTime()
-	now.threads, err = threads.Read(c.root, now.path)
+	now.threads, err = threads.Read(c.root, now.path, false)
 	switch {
-	case errors.Is(err, waits.ErrTooMany), errors.Is(err, trimtab.ErrRefused):
+	case errors.Is(err, waits.ErrTooMany), errors.Is(err, waits.ErrLater):
 		return value{missing: tooMany}, 0
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENODEV):
 		return value{missing: absent}, 0

@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,8 +21,8 @@ const (
 	// (linux/inet_diag.h), queueAt and inodeAt where idiag_rqueue and idiag_inode stand in it.
 	sizeRequest, sizeSocket = 56, 72
 	queueAt, inodeAt        = 56, 68
-	// maxAnswers bounds the messages of one answer.
-	maxAnswers = 1000
+	// answersWithin is how long the kernel has to answer.
+	answersWithin = time.Second
 )
 
 // listeningHere reads the accept queues of this process's namespace that are not empty, by
@@ -31,12 +33,9 @@ func listeningHere() (map[uint64]int, error) {
 		return nil, fmt.Errorf("open netlink socket: %w", err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
-		return nil, fmt.Errorf("set time of netlink socket: %w", err)
-	}
-	out, buffer := map[uint64]int{}, make([]byte, 32<<10)
+	out, buffer, deadline := map[uint64]int{}, make([]byte, 32<<10), time.Now().Add(answersWithin)
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		if err := ask(fd, family, buffer, out); err != nil && !(family == unix.AF_INET6 && errors.Is(err, unix.ENOENT)) {
+		if err := ask(fd, family, deadline, buffer, out); err != nil && !(family == unix.AF_INET6 && errors.Is(err, unix.ENOENT)) {
 			return nil, fmt.Errorf("ask for sockets that listen: %w", err)
 		}
 	}
@@ -44,7 +43,7 @@ func listeningHere() (map[uint64]int, error) {
 }
 
 // ask asks for the sockets of one family.
-func ask(fd int, family byte, buffer []byte, out map[uint64]int) error {
+func ask(fd int, family byte, deadline time.Time, buffer []byte, out map[uint64]int) error {
 	request := make([]byte, unix.SizeofNlMsghdr+sizeRequest)
 	binary.NativeEndian.PutUint32(request, uint32(len(request)))
 	binary.NativeEndian.PutUint16(request[4:], byFamily)
@@ -54,20 +53,32 @@ func ask(fd int, family byte, buffer []byte, out map[uint64]int) error {
 	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
 	}
-	for range maxAnswers {
-		n, _, err := unix.Recvfrom(fd, buffer, 0)
+	for {
+		left := unix.NsecToTimeval(time.Until(deadline).Nanoseconds())
+		if left.Sec < 0 || left.Sec == 0 && left.Usec <= 0 { // 0 is for ever
+			return os.ErrDeadlineExceeded
+		}
+		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &left); err != nil {
+			return err
+		}
+		n, from, err := unix.Recvfrom(fd, buffer, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
 		if err != nil {
 			return err
+		}
+		if sender, ok := from.(*unix.SockaddrNetlink); !ok || sender.Pid != 0 {
+			continue // not the kernel
 		}
 		if done, err := ParseDiag(buffer[:n], out); done || err != nil {
 			return err
 		}
 	}
-	return ErrTooMany
 }
 
 // ParseDiag reads the accept queues that are not empty out of a part of an answer; done tells
-// that it was the last one.
+// that it was the last one. The end of an answer that failed tells why.
 func ParseDiag(b []byte, out map[uint64]int) (done bool, err error) {
 	messages, err := syscall.ParseNetlinkMessage(b)
 	if err != nil {
@@ -76,9 +87,9 @@ func ParseDiag(b []byte, out map[uint64]int) (done bool, err error) {
 	for i := range messages {
 		m := &messages[i]
 		switch {
-		case m.Header.Type == unix.NLMSG_DONE:
+		case m.Header.Type == unix.NLMSG_DONE && len(m.Data) < 4:
 			return true, nil
-		case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4:
+		case (m.Header.Type == unix.NLMSG_DONE || m.Header.Type == unix.NLMSG_ERROR) && len(m.Data) >= 4:
 			if code := int32(binary.NativeEndian.Uint32(m.Data)); code < 0 {
 				return true, syscall.Errno(-code)
 			}
@@ -88,6 +99,9 @@ func ParseDiag(b []byte, out map[uint64]int) (done bool, err error) {
 		}
 		queue, inode := binary.NativeEndian.Uint32(m.Data[queueAt:]), binary.NativeEndian.Uint32(m.Data[inodeAt:])
 		if m.Data[1] == listens && queue > 0 && queue < 1<<31 {
+			if len(out) == maxListening {
+				return false, ErrTooMany
+			}
 			out[uint64(inode)] = int(queue)
 		}
 	}

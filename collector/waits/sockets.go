@@ -2,6 +2,7 @@ package waits
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,24 +25,32 @@ const (
 	// many descriptors of one: listening sockets are opened first. maxListening bounds the
 	// listening sockets of a namespace.
 	maxProcesses, maxFiles, maxListening = 64, 1024, 4096
-	// remembered is for how many rounds it is, whose socket one is; lasts for how many what a
-	// file of another namespace said counts, of which one is read in a round.
-	remembered, lasts = 30, 5
+	// remembered is for how many rounds it is, whose socket one is; maxOwners of how many.
+	remembered, maxOwners = 30, 20_000
+	// askedAgain is after how many rounds netlink is asked again that failed: minutes.
+	askedAgain = 60
 )
 
 // Sockets reads the accept queues of control groups.
 type Sockets struct {
 	// Proc is where the kernel tells of processes; "": /proc.
 	Proc string
-	// Left is how many descriptors may still be looked at in this round.
-	Left int
-	// spaces are the sockets of each network namespace, as they were read last.
-	spaces map[uint64]*space
-	// owned tells whose sockets are a group's, and whose are not.
-	owned map[owner]bool
-	// round counts rounds; read tells that the file of a namespace was read in this one.
-	round int
-	read  bool
+	// left is how many descriptors and processes may still be looked at in this round, most how
+	// many of one group, dirs in how many directories processes may be looked for.
+	left, most, dirs int
+	// spaces are the network namespaces that were asked for lately; turn is the one whose file is
+	// read in this round, 0: that which is asked for first. self is this process's, first that of
+	// the first process.
+	spaces            map[uint64]*space
+	turn, self, first uint64
+	// owners tells of sockets with a queue whose they are; looked, in which round it was looked at
+	// last at all that a group has.
+	owners map[uint64]owner
+	looked map[string]int
+	round  int
+	// ask asks netlink, nil: [listeningHere], from the round again on.
+	ask   func() (map[uint64]int, error)
+	again int
 }
 
 // space are the accept queues of a network namespace that are not empty, by the number of
@@ -48,48 +58,50 @@ type Sockets struct {
 type space struct {
 	queues map[uint64]int
 	err    error
-	// round is the one in which it was read, asked the one in which it was asked for last.
-	round, asked int
+	// read is the round in which it was read last, asked in which it was asked for, since from
+	// which on it waits for its turn.
+	read, asked, since int
 }
 
-// owner is a group and a socket.
+// owner is the group that has a socket, "": none that is known, and since which round it is known.
 type owner struct {
-	group  string
-	socket uint64
+	group string
+	since int
 }
 
 // Begin begins a round, in which so many descriptors may be looked at.
 func (s *Sockets) Begin(files int) {
-	if s.round++; s.round%remembered == 1 {
-		s.owned = map[owner]bool{}
+	if s.round++; s.round%remembered == 1 || len(s.owners) > maxOwners {
+		s.owners, s.looked = map[uint64]owner{}, map[string]int{}
 	}
 	if s.spaces == nil {
 		s.spaces = map[uint64]*space{}
 	}
-	maps.DeleteFunc(s.spaces, func(_ uint64, in *space) bool { return s.round-in.asked > lasts })
-	s.Left, s.read = files, false
+	s.left, s.most, s.dirs = files, files/4, max(maxDirs, files/8)
+	s.self, _ = s.spaceOf("self")
+	s.first, _ = s.spaceOf("1")
+	s.turn = 0
+	for _, id := range slices.Sorted(maps.Keys(s.spaces)) {
+		in, next := s.spaces[id], s.spaces[s.turn]
+		switch {
+		case s.round-in.asked > remembered:
+			delete(s.spaces, id)
+		case id == s.self || in.asked < s.round-1: // it has no turn, or nobody asks for it now
+		case next == nil || cmp.Or(cmp.Compare(in.since, next.since), cmp.Compare(in.read, next.read)) < 0:
+			s.turn = id
+		}
+	}
 }
 
 // Queued is how many connections wait to be accepted by the processes of a group and of the
 // groups beneath it.
 func (s *Sockets) Queued(root *hostfs.Root, group string) (n int, err error) {
-	var processes []int
-	err = Numbers(root, group, "cgroup.procs", func(pid int) error {
-		if processes = append(processes, pid); len(processes) > maxProcesses {
-			return ErrTooMany
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, ErrTooMany) {
-		return 0, fmt.Errorf("read sockets of %s: %w", group, err)
+	l := look{Sockets: s, group: group, left: min(s.most, s.left), short: s.left < s.most, spaces: map[uint64]*space{}, whole: map[uint64]bool{}}
+	before := l.left
+	if err = l.processes(root); err == nil {
+		n, err = l.sum()
 	}
-	l := look{Sockets: s, group: group, more: err != nil}
-	for _, pid := range processes[:min(len(processes), maxProcesses)] {
-		if err := l.process(pid); err != nil {
-			return 0, fmt.Errorf("read sockets of %s: %w", group, err)
-		}
-	}
-	if n, err = l.sum(); err != nil {
+	if s.left -= before - max(l.left, 0); err != nil {
 		return 0, fmt.Errorf("read sockets of %s: %w", group, err)
 	}
 	return n, nil
@@ -99,74 +111,120 @@ func (s *Sockets) Queued(root *hostfs.Root, group string) (n int, err error) {
 type look struct {
 	*Sockets
 	group string
-	// spaces are the namespaces that its processes have.
-	spaces map[uint64]bool
-	// denied: the descriptors of a process may not be read; more: there are more than are read.
-	denied, more bool
+	// left is how many descriptors and processes may still be looked at; short: fewer than usual.
+	left  int
+	short bool
+	// spaces are the namespaces that its processes have; of those in whole all sockets are its.
+	spaces map[uint64]*space
+	whole  map[uint64]bool
+	// denied: the descriptors of a process may not be read; unseen: a process cannot be seen;
+	// more: there are more than are read.
+	denied, unseen, more bool
+}
+
+// processes looks at the processes of the group.
+func (l *look) processes(root *hostfs.Root) error {
+	var all []int
+	err := Numbers(root, l.group, "cgroup.procs", &l.dirs, func(pid int) error {
+		switch {
+		case pid == 0:
+			l.unseen = true
+			return nil
+		case len(all) == maxProcesses:
+			return ErrTooMany
+		}
+		all = append(all, pid)
+		return nil
+	})
+	if l.more = errors.Is(err, ErrTooMany); err != nil && !l.more {
+		return err
+	}
+	seen := 0
+	for _, pid := range all {
+		if l.left--; l.left < 0 {
+			l.more = true
+			break
+		}
+		id, ok := l.spaceOf(strconv.Itoa(pid))
+		if !ok {
+			continue // it ended, or is hidden
+		}
+		seen++
+		if err := l.process(pid, id); err != nil {
+			return err
+		}
+	}
+	l.unseen = l.unseen || !l.more && 2*seen < len(all)
+	switch {
+	case len(l.spaces) > 0:
+		return nil
+	case l.more:
+		return l.tooMany()
+	case l.unseen:
+		return ErrUnseen
+	}
+	return fmt.Errorf("it has no process: %w", os.ErrNotExist)
 }
 
 // process looks which sockets a process has. One that ended has none.
-func (l *look) process(pid int) error {
-	id, ok := l.spaceOf(strconv.Itoa(pid))
-	if !ok {
-		return nil
+func (l *look) process(pid int, id uint64) error {
+	if l.spaces[id] == nil && id != l.self && len(l.spaces) > 0 && (len(l.spaces) > 1 || l.spaces[l.self] == nil) {
+		return ErrTooMany // in a second namespace, which has another turn
 	}
 	in := l.in(id, pid)
 	if in == nil {
 		return nil
 	}
-	if l.spaces == nil {
-		l.spaces = map[uint64]bool{}
-	}
-	l.spaces[id] = true
-	if in.err != nil || l.knows(in) {
+	if l.spaces[id] = in; in.err != nil || l.whole[id] || !l.unknown(id) {
 		return in.err
 	}
 	err := l.files(pid, in)
-	if errors.Is(err, fs.ErrPermission) {
-		if l.own(id) {
-			l.denied = true
-			return nil
-		}
-		for socket := range in.queues {
-			l.owned[owner{l.group, socket}] = true
-		}
-		return nil
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
 	}
-	return err
+	if id == l.self || id == l.first {
+		l.denied = true
+	} else {
+		l.whole[id] = true
+	}
+	return nil
 }
 
 // in returns the sockets of a namespace, by a process that is in it; nil: that ended. A file of
 // a namespace takes 2 ms, since the kernel looks through its tables of all namespaces for it:
-// those that were not read for longest have their turn.
+// one is read in a round, each in its turn, and this process's own where netlink tells nothing.
 func (s *Sockets) in(id uint64, pid int) *space {
 	in := s.spaces[id]
-	if in != nil && in.round == s.round {
+	if in == nil {
+		in = &space{since: s.round}
+		s.spaces[id] = in
+	}
+	if in.asked = s.round; in.read == s.round {
 		return in
 	}
-	if self, ok := s.spaceOf("self"); ok && self == id && s.Proc == "" {
-		if queues, err := listeningHere(); err == nil {
-			in = &space{queues: queues, round: s.round, asked: s.round}
-			s.spaces[id] = in
+	if id == s.self && s.Proc == "" && s.round >= s.again {
+		ask := s.ask
+		if ask == nil {
+			ask = listeningHere
+		}
+		if in.queues, in.err = ask(); in.err == nil || errors.Is(in.err, ErrTooMany) {
+			in.read = s.round
 			return in
 		}
+		s.again = s.round + askedAgain
 	}
-	if s.read || in != nil && s.round-in.round < len(s.spaces) {
-		if in == nil {
-			in = &space{err: ErrTooMany}
-			s.spaces[id] = in
-		}
-		if in.asked = s.round; s.round-in.round > lasts {
-			in.queues, in.err = nil, ErrTooMany
-		}
+	if s.turn == 0 && id != s.self {
+		s.turn = id
+	}
+	if id != s.self && id != s.turn {
+		in.queues, in.err = nil, ErrTurn
 		return in
 	}
 	queues, err := listening(procOf(s.Proc) + "/" + strconv.Itoa(pid) + "/net/")
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ESRCH) {
 		return nil
 	}
-	in = &space{queues, err, s.round, s.round}
-	s.spaces[id], s.read = in, true
+	*in = space{queues, err, s.round, s.round, s.round}
 	return in
 }
 
@@ -178,24 +236,27 @@ func (s *Sockets) spaceOf(process string) (id uint64, ok bool) {
 	return st.Ino, err == nil
 }
 
-// own reports whether a namespace is this process's, or the system's.
-func (s *Sockets) own(id uint64) bool {
-	for _, process := range []string{"self", "1"} {
-		if of, ok := s.spaceOf(process); ok && of == id {
-			return true
+// unknown reports whether there is a queue in a namespace of which it is not known whether it is
+// the group's.
+func (l *look) unknown(id uint64) (some bool) {
+	looked, once := l.looked[l.group]
+	for socket := range l.spaces[id].queues {
+		o, known := l.owners[socket]
+		if !known {
+			o = owner{since: l.round}
+			l.owners[socket] = o
 		}
+		some = some || o.group == "" && !(once && looked >= o.since)
 	}
-	return false
+	return some
 }
 
-// knows reports whether it is known of each queue whether it is the group's.
-func (l *look) knows(in *space) bool {
-	for socket := range in.queues {
-		if _, known := l.owned[owner{l.group, socket}]; !known {
-			return false
-		}
+// tooMany is why a group is not looked at whole.
+func (l *look) tooMany() error {
+	if l.short {
+		return ErrLater
 	}
-	return true
+	return ErrTooMany
 }
 
 // files looks for sockets with a queue among the descriptors of a process.
@@ -209,18 +270,16 @@ func (l *look) files(pid int, in *space) error {
 		return err
 	}
 	defer f.Close()
-	names, err := f.Readdirnames(maxFiles + 1)
+	most := min(maxFiles, l.left)
+	names, err := f.Readdirnames(most + 1)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if len(names) > maxFiles {
-		names, l.more = names[:maxFiles], true
+	if len(names) > most {
+		names, l.more = names[:most], true
 	}
+	l.left -= len(names)
 	for _, name := range names {
-		if l.Left--; l.Left < 0 {
-			l.more = true
-			return nil
-		}
 		link, err := os.Readlink(dir + "/" + name)
 		if errors.Is(err, fs.ErrPermission) {
 			return err
@@ -229,8 +288,8 @@ func (l *look) files(pid int, in *space) error {
 		if err != nil || !socket {
 			continue
 		}
-		if n, err := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64); err == nil && in.queues[n] > 0 {
-			l.owned[owner{l.group, n}] = true
+		if n, err := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64); err == nil && in.queues[n] > 0 && l.owners[n].group == "" {
+			l.owners[n] = owner{l.group, l.round}
 		}
 	}
 	return nil
@@ -239,33 +298,26 @@ func (l *look) files(pid int, in *space) error {
 // sum adds up the queues that are the group's. It fails where there are none and it was not
 // seen whose the others are.
 func (l *look) sum() (n int, err error) {
-	if len(l.spaces) == 0 {
-		return 0, fmt.Errorf("none of its processes can be seen: %w", os.ErrNotExist)
-	}
-	unknown := false
-	for id := range l.spaces {
-		for socket, queue := range l.Sockets.spaces[id].queues {
-			owned, known := l.owned[owner{l.group, socket}]
-			if owned {
+	unknown := l.unseen
+	for id, in := range l.spaces {
+		for socket, queue := range in.queues {
+			if l.whole[id] || l.owners[socket].group == l.group {
 				n = min(n+queue, math.MaxInt32)
 			}
-			unknown = unknown || !known
 		}
+		unknown = unknown || !l.whole[id] && l.unknown(id)
 	}
 	switch {
 	case !unknown:
-	case l.denied && n == 0:
+	case !l.unseen && !l.denied && !l.more:
+		l.looked[l.group] = l.round // the others are not its
+	case n > 0: // so many at least
+	case l.unseen:
+		return 0, ErrUnseen
+	case l.denied:
 		return 0, fs.ErrPermission
-	case l.more && n == 0:
-		return 0, ErrTooMany
-	case !l.denied && !l.more:
-		for id := range l.spaces {
-			for socket := range l.Sockets.spaces[id].queues {
-				if k := (owner{l.group, socket}); !l.owned[k] {
-					l.owned[k] = false // another's
-				}
-			}
-		}
+	default:
+		return 0, l.tooMany()
 	}
 	return n, nil
 }

@@ -19,8 +19,12 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// MaxThreads is how many threads of one group are read, at some 3 µs each.
-const MaxThreads = 2000
+const (
+	// MaxThreads is how many threads of one group are read at most, at some 3 µs each.
+	MaxThreads = 2000
+	// maxDirs is in how many directories they, or processes, are looked for.
+	maxDirs = 200
+)
 
 // Thread is how long a thread was on a CPU and waited for one, in ns.
 type Thread struct{ Ran, Waited uint64 }
@@ -42,53 +46,102 @@ func ParseThread(text string) (Thread, error) {
 	return Thread{ran, waited}, nil
 }
 
+// Why nothing is told of a group.
+var (
+	// ErrTooMany says that there is more than is read.
+	ErrTooMany = errors.New("more than is read")
+	// ErrLater says that nothing was left for it in this round. It should come first in the next.
+	ErrLater = errors.New("more than is read in a round")
+	// ErrTurn says that another namespace has its turn.
+	ErrTurn = errors.New("network namespaces are read in turn")
+	// ErrUnseen says that its processes are in another namespace, or hidden (ProtectProc).
+	ErrUnseen = fmt.Errorf("its processes cannot be seen from here: %w", fs.ErrPermission)
+)
+
 // Threads reads the threads of control groups.
 type Threads struct {
 	// Proc is where the kernel tells of processes; "": /proc.
 	Proc string
-	// Left is how many may still be read in this round.
-	Left   int
-	buffer [128]byte
+	// left is how many may still be read in this round, most how many of one group, dirs in how
+	// many directories they may be looked for.
+	left, most, dirs int
+	buffer           [128]byte
 }
 
-// ErrTooMany says that there is more than is read.
-var ErrTooMany = errors.New("more than is read")
+// Begin begins a round, in which so many threads may be read.
+func (t *Threads) Begin(threads int) {
+	t.left, t.most, t.dirs = threads, min(threads, MaxThreads), max(maxDirs, threads/2)
+}
 
-// Read reads the threads of a group and of the groups beneath it, by number.
-func (t *Threads) Read(root *hostfs.Root, group string) (map[int]Thread, error) {
-	out := map[int]Thread{}
+// Read reads the threads of a group and of the groups beneath it, by number; runs tells that it
+// uses CPU, so that it has some.
+func (t *Threads) Read(root *hostfs.Root, group string, runs bool) (out map[int]Thread, err error) {
+	defer func() {
+		if err != nil {
+			out, err = nil, fmt.Errorf("read threads of %s: %w", group, err)
+		}
+	}()
 	file := "cgroup.threads"
 	if root.CgroupVersion(group) == 1 {
 		file = "tasks"
 	}
-	err := Numbers(root, group, file, func(tid int) error {
-		if t.Left--; t.Left < 0 || len(out) == MaxThreads {
+	var all []int
+	err = Numbers(root, group, file, &t.dirs, func(tid int) error {
+		switch {
+		case tid == 0:
+			return ErrUnseen
+		case len(all) == t.most:
 			return ErrTooMany
 		}
-		if v, ok := t.One(tid); ok {
-			out[tid] = v
-		}
+		all = append(all, tid)
 		return nil
 	})
+	if err == nil && len(all) > t.left {
+		err = ErrLater
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read threads of %s: %w", group, err)
+		return nil, err
+	}
+	t.left -= len(all)
+	out = make(map[int]Thread, len(all))
+	for _, tid := range all {
+		v, err := t.One(tid)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, ErrUnseen
+		}
+		if err == nil {
+			out[tid] = v
+		}
+	}
+	if 2*len(out) < len(all) || len(all) == 0 && runs { // those that end meanwhile are few
+		return nil, ErrUnseen
 	}
 	return out, nil
 }
 
-// Numbers calls f with each number in a file of a group and of the groups beneath it.
-func Numbers(root *hostfs.Root, group, file string, f func(n int) error) error {
+// Numbers calls f with each number in a file of a group and of the groups beneath it, of which
+// left may still be looked at. 0 is what cannot be seen from this namespace of processes.
+func Numbers(root *hostfs.Root, group, file string, left *int, f func(n int) error) error {
+	dirs := 0
 	each := func(dir string) error {
-		text, err := root.Read(path.Join(dir, file))
-		if dir != group && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)) {
-			return nil // it went meanwhile
+		if dirs++; dirs > maxDirs {
+			return ErrTooMany
 		}
-		if err != nil {
+		if *left--; *left < 0 {
+			return ErrLater
+		}
+		text, err := root.Read(path.Join(dir, file))
+		switch {
+		case dir != group && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)):
+			return nil // it went meanwhile
+		case errors.Is(err, trimtab.ErrInvalid): // longer than [hostfs.MaxRead]
+			return fmt.Errorf("%w: %w", ErrTooMany, err)
+		case err != nil:
 			return err
 		}
 		for line := range strings.Lines(text) {
 			n, err := strconv.Atoi(strings.TrimSpace(line))
-			if err != nil || n <= 0 { // 0: it is in another namespace of processes
+			if err != nil || n < 0 {
 				continue
 			}
 			if err := f(n); err != nil {
@@ -111,20 +164,18 @@ func alone(dir string) bool {
 	return unix.Stat(dir, &s) == nil && s.Nlink == 2
 }
 
-// One reads one thread; ok is false where it ended. Three system calls, where
-// [os.ReadFile] takes seven.
-func (t *Threads) One(tid int) (v Thread, ok bool) {
+// One reads one thread. Three system calls, where [os.ReadFile] takes seven.
+func (t *Threads) One(tid int) (Thread, error) {
 	fd, err := unix.Open(procOf(t.Proc)+"/"+strconv.Itoa(tid)+"/schedstat", os.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return Thread{}, false
+		return Thread{}, err
 	}
 	defer func() { _ = unix.Close(fd) }()
 	n, err := unix.Read(fd, t.buffer[:])
 	if err != nil {
-		return Thread{}, false
+		return Thread{}, err
 	}
-	v, err = ParseThread(string(t.buffer[:n]))
-	return v, err == nil
+	return ParseThread(string(t.buffer[:n]))
 }
 
 // RealTime reports whether a thread has a real-time class, which waits for no weight and, but on

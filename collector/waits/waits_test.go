@@ -46,15 +46,68 @@ func TestThreadsOfAGroupAndThoseBeneathItAreRead(t *testing.T) {
 		write(t, filepath.Join(proc, fmt.Sprint(tid), "schedstat"), fmt.Sprintf("%d %d 7\n", 10*tid, tid))
 	}
 	r := openRoot(t, root)
-	got, err := (&waits.Threads{Proc: proc, Left: 10}).Read(r, "a")
+	read := func(group string, threads int, runs bool) (map[int]waits.Thread, error) {
+		all := &waits.Threads{Proc: proc}
+		all.Begin(threads)
+		return all.Read(r, group, runs)
+	}
+	got, err := read("a", 10, true)
 	if diff := cmp.Diff(map[int]waits.Thread{1: {Ran: 10, Waited: 1}, 2: {Ran: 20, Waited: 2}, 3: {Ran: 30, Waited: 3}}, got); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)
 	}
-	if _, err := (&waits.Threads{Proc: proc, Left: 3}).Read(r, "a"); !errors.Is(err, waits.ErrTooMany) {
-		t.Errorf("more than may be read: %v", err)
+	write(t, filepath.Join(root, "idle/cgroup.threads"), "")
+	if got, err := read("idle", 10, false); err != nil || len(got) != 0 {
+		t.Errorf("none: %v, %v", got, err)
 	}
-	if _, err := (&waits.Threads{Proc: proc, Left: 3}).Read(r, "gone"); !errors.Is(err, os.ErrNotExist) {
+	for name, c := range map[string]struct {
+		threads string
+		runs    bool
+		want    error
+	}{
+		"it runs, and has none that can be seen":    {"", true, waits.ErrUnseen},
+		"one is in another namespace of processes":  {"1\n0\n", false, waits.ErrUnseen},
+		"none is in /proc":                          {"97\n98\n", false, waits.ErrUnseen},
+		"more than may be read":                     {"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n", true, waits.ErrTooMany},
+		"a list that is longer than what is read":   {strings.Repeat("1234567\n", 9000), true, waits.ErrTooMany},
+		"one of many directories without a process": {"dirs", false, waits.ErrTooMany},
+	} {
+		if c.threads == "dirs" {
+			for i := range 250 {
+				write(t, filepath.Join(root, "of", fmt.Sprint(i), "cgroup.threads"), "")
+			}
+			c.threads = ""
+		}
+		write(t, filepath.Join(root, "of/cgroup.threads"), c.threads)
+		if _, err := read("of", 10, c.runs); !errors.Is(err, c.want) || errors.Is(err, fs.ErrPermission) != (c.want == waits.ErrUnseen) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		os.RemoveAll(filepath.Join(root, "of"))
+	}
+	if _, err := read("gone", 10, true); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("gone: %v", err)
+	}
+}
+
+func TestWhatIsReadOfThreadsAndDirectoriesInARoundIsBounded(t *testing.T) {
+	root, proc := t.TempDir(), t.TempDir()
+	for tid := 1; tid <= 8; tid++ {
+		write(t, filepath.Join(root, fmt.Sprint("few", tid), "cgroup.threads"), fmt.Sprintln(tid))
+		write(t, filepath.Join(proc, fmt.Sprint(tid), "schedstat"), "1 2 3\n")
+	}
+	write(t, filepath.Join(root, "many/cgroup.threads"), "1\n2\n3\n4\n5\n6\n7\n")
+	write(t, filepath.Join(root, "wide/cgroup.threads"), "")
+	for i := range 150 {
+		write(t, filepath.Join(root, "wide", fmt.Sprint(i), "cgroup.threads"), "")
+	}
+	r, all := openRoot(t, root), &waits.Threads{Proc: proc}
+	all.Begin(7)
+	for _, c := range []struct {
+		group string
+		want  error
+	}{{"few1", nil}, {"many", waits.ErrLater}, {"few2", nil}, {"wide", nil}, {"wide", waits.ErrLater}} {
+		if _, err := all.Read(r, c.group, false); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v: what is not read of one is left for the others", c.group, err, c.want)
+		}
 	}
 }
 
@@ -149,22 +202,20 @@ func TestOfTheSocketsOfANamespaceThoseOfTheGroupCount(t *testing.T) {
 		want int
 		err  error
 	}{
-		"its own":                            {all: []process{{10, host, []int{5, 7}}}, want: 17},
-		"shared by two of its processes":     {all: []process{{10, host, []int{7}}, {11, host, []int{7}}}, want: 17},
-		"that of another process":            {all: []process{{10, host, []int{5}}}},
-		"in a namespace of its own":          {all: []process{{10, sockets(listener(3, 9)), []int{9}}}, want: 3},
-		"in two":                             {all: []process{{10, sockets(listener(3, 9)), []int{9}}, {11, host, []int{8}}}, want: 33},
-		"without connections":                {all: []process{{10, sockets(listener(0, 9)), []int{9}}}},
-		"of a group without a process":       {err: os.ErrNotExist},
-		"of a file that is not the kernel's": {all: []process{{10, sockets("what\n"), nil}}, err: errors.ErrUnsupported},
+		"its own":                               {all: []process{{10, host, []int{5, 7}}}, want: 17},
+		"shared by two of its processes":        {all: []process{{10, host, []int{7}}, {11, host, []int{7}}}, want: 17},
+		"that of another process":               {all: []process{{10, host, []int{5}}}},
+		"in a namespace of its own":             {all: []process{{10, sockets(listener(3, 9)), []int{9}}}, want: 3},
+		"in that of the host, too":              {all: []process{{10, sockets(listener(3, 9)), []int{9}}, {11, host, []int{8}}}, want: 33},
+		"without connections":                   {all: []process{{10, sockets(listener(0, 9)), []int{9}}}},
+		"in two, which have turns of their own": {all: []process{{10, sockets(listener(3, 9)), []int{9}}, {11, sockets(listener(4, 10)), []int{10}}}, err: waits.ErrTooMany},
+		"of a group without a process":          {err: os.ErrNotExist},
+		"of a file that is not the kernel's":    {all: []process{{10, sockets("what\n"), nil}}, err: errors.ErrUnsupported},
 	} {
 		root, proc := tree(t, host, c.all...)
 		s := &waits.Sockets{Proc: proc}
-		for round := range 3 { // the second knows whose they are; of two namespaces each has its turn
+		for round := range 3 { // the second knows whose they are
 			got, err := queued(root, s)
-			if errors.Is(err, waits.ErrTooMany) && round == 0 {
-				continue
-			}
 			if got != c.want || (err != nil) != (c.err != nil) || errors.Is(c.err, os.ErrNotExist) && !errors.Is(err, c.err) {
 				t.Errorf("%s, round %d: %d, %v; want %d, %v", name, round, got, err, c.want, c.err)
 			}
@@ -178,12 +229,50 @@ func TestWhatIsNotSeenWholeIsMissingAndNotZero(t *testing.T) {
 	for i := range 150 {
 		many = append(many, 1000+i)
 	}
-	root, proc := tree(t, host, process{10, host, many})
-	if n, err := queued(root, &waits.Sockets{Proc: proc}); !errors.Is(err, waits.ErrTooMany) {
-		t.Errorf("%d, %v: its 100 first descriptors are others", n, err)
+	root, proc := tree(t, host, process{10, host, many}, process{11, host, nil})
+	s := &waits.Sockets{Proc: proc}
+	if n, err := queued(root, s); !errors.Is(err, waits.ErrTooMany) {
+		t.Errorf("%d, %v: its first descriptors are others", n, err)
 	}
-	if n, err := queued(root, &waits.Sockets{Proc: filepath.Join(proc, "none")}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%d, %v: no process can be seen", n, err)
+	write(t, filepath.Join(root.Path(), "b/cgroup.procs"), "11\n")
+	if n, err := s.Queued(root, "b"); n != 0 || err != nil {
+		t.Errorf("%d, %v: the first took a quarter of what may be read", n, err)
+	}
+	for range 2 {
+		_, _ = s.Queued(root, "a")
+	}
+	if n, err := s.Queued(root, "a"); !errors.Is(err, waits.ErrLater) {
+		t.Errorf("%d, %v: nothing is left for it", n, err)
+	}
+	for text, want := range map[string]error{"10\n": waits.ErrUnseen, "0\n": waits.ErrUnseen, "": os.ErrNotExist} {
+		write(t, filepath.Join(root.Path(), "c/cgroup.procs"), text)
+		unseen := &waits.Sockets{Proc: filepath.Join(proc, "none")}
+		unseen.Begin(100)
+		if n, err := unseen.Queued(root, "c"); !errors.Is(err, want) {
+			t.Errorf("processes %q: %d, %v: want %v", text, n, err, want)
+		}
+	}
+}
+
+// Two groups have sockets of one namespace, and a process of none has one.
+func TestASocketIsOneGroupsAndWhoseItIsIsNotLookedForAgain(t *testing.T) {
+	host := sockets(listener(17, 7), listener(5, 8), listener(2, 9))
+	root, proc := tree(t, host, process{10, host, []int{7}}, process{11, host, []int{7, 8}}, process{12, host, []int{9}})
+	write(t, filepath.Join(root.Path(), "a/cgroup.procs"), "10\n")
+	write(t, filepath.Join(root.Path(), "b/cgroup.procs"), "11\n")
+	s := &waits.Sockets{Proc: proc}
+	for round := range 3 {
+		if s.Begin(100); round == 2 {
+			os.RemoveAll(filepath.Join(proc, "10/fd"))
+		}
+		for group, want := range map[string]int{"a": 17, "b": 5} {
+			if group == "b" && round == 0 {
+				continue // it comes second
+			}
+			if n, err := s.Queued(root, group); n != want || err != nil {
+				t.Errorf("round %d, %s: %d, %v: want %d", round, group, n, err, want)
+			}
+		}
 	}
 }
 
@@ -275,15 +364,41 @@ func TestOneNamespaceIsReadInARoundAndEachHasItsTurn(t *testing.T) {
 		for i := range 8 {
 			if n, err := s.Queued(root, fmt.Sprint("of", i)); err == nil && n == 1+i {
 				known[i]++
-			} else if !errors.Is(err, waits.ErrTooMany) {
+			} else if !errors.Is(err, waits.ErrTurn) {
 				t.Fatalf("%d: %d, %v", i, n, err)
 			}
 		}
 	}
 	for i := range 8 {
-		if known[i] < 15 || known[i] > 32 {
-			t.Errorf("%d was known in %d of 40 rounds: want about 6 of 8", i, known[i])
+		if known[i] != 5 {
+			t.Errorf("%d was known in %d of 40 rounds: want one of 8", i, known[i])
 		}
+	}
+}
+
+// In each round another container begins, and is asked for first.
+func TestNewNamespacesWaitTheirTurn(t *testing.T) {
+	var all []process
+	for i := range 40 {
+		all = append(all, process{10 + i, sockets(listener(1+i, 90+i)), []int{90 + i}})
+	}
+	root, proc := tree(t, sockets(), all...)
+	for i := range 40 {
+		write(t, filepath.Join(root.Path(), fmt.Sprint("of", i), "cgroup.procs"), fmt.Sprintln(10+i))
+	}
+	s, known := &waits.Sockets{Proc: proc}, map[int]int{}
+	for round := range 30 {
+		s.Begin(1000)
+		for i := range 2 { // the last one is as old as the first
+			for _, k := range []int{10 + round, i} {
+				if n, err := s.Queued(root, fmt.Sprint("of", k)); err == nil && n == 1+k {
+					known[k]++
+				}
+			}
+		}
+	}
+	if known[0] < 5 || known[1] < 5 {
+		t.Errorf("the old ones were known in %d and %d of 30 rounds", known[0], known[1])
 	}
 }
 
