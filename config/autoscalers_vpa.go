@@ -12,7 +12,7 @@ func (x item) vpa(a *Autoscaler) {
 	spec := x.get("spec")
 	update := spec.get("updatePolicy")
 	mode := update.get("updateMode")
-	switch a.UpdateMode = mode.text(); a.UpdateMode {
+	switch a.UpdateMode = mode.word(); a.UpdateMode {
 	case "Off", "Initial", "Recreate", "Auto", "InPlaceOrRecreate":
 	case "InPlace":
 		a.Notes = append(a.Notes, "updateMode InPlace is refused unless the VPA's feature gate InPlace is on, which it is not by default")
@@ -59,8 +59,10 @@ func (x item) containerPolicy() {
 	if x.get("containerName").text() == "" {
 		x.get("containerName").fail("a container policy has no containerName", `write the name of the container, or "*" for all others`)
 	}
-	if mode := x.get("mode"); mode.has() && mode.text() != "Auto" && mode.text() != "Off" {
-		mode.fail(fmt.Sprintf("unknown mode %q", clip(mode.text())), `write Auto or "Off"`)
+	if mode := x.get("mode"); mode.has() {
+		if word := mode.word(); word != "Auto" && word != "Off" {
+			mode.fail(fmt.Sprintf("unknown mode %q", clip(word)), `write Auto or "Off"`)
+		}
 	}
 	for _, r := range x.get("controlledResources").items() {
 		if r.text() != "cpu" && r.text() != "memory" {

@@ -174,6 +174,10 @@ func (r *sloReader) add(x item, o Objective) {
 		if q.text == "" || err != nil {
 			continue
 		}
+		if good, total := promql.Apart(e); good != "" {
+			x.fail(fmt.Sprintf("%s and %s have other labels: PromQL puts none of one beside one of the other, and all would count alike", clip(good), clip(total)), "sum both up by the same labels, or by none")
+			return
+		}
 		if by := promql.Several(e); by != nil {
 			o.Notes = append(o.Notes, fmt.Sprintf("%s has a series for each %s, and a workload has one: sum them up, or select one by its labels; until then the workload is held", q.name, clip(strings.Join(by, ", "))))
 			break

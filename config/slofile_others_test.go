@@ -310,6 +310,32 @@ func cases(t *testing.T) string {
 	return dir
 }
 
+func TestErrorsThatNoTotalMatchesAreAMistake(t *testing.T) {
+	const (
+		errors = `rate(http_requests_total{code=~"5.."}[{{.window}}])`
+		total  = `rate(http_requests_total[{{.window}}])`
+	)
+	for _, c := range []struct {
+		errors, total string
+		apart         bool
+	}{
+		{errors, "sum(" + total + ")", true},
+		{"sum(" + errors + ")", total, true},
+		{"sum by (pod) (" + errors + ")", "sum(" + total + ")", true},
+		{"sum by (pod) (" + errors + ")", "(sum by (job) (" + total + "))", true},
+		{"sum by (job, pod) (" + errors + ")", "sum(" + total + ") by (pod, job)", false},
+		{"sum(" + errors + ")", "(sum(" + total + "))", false},
+		{errors, total, false},
+		{"job:errors:rate1m", "sum(" + total + ")", false},
+	} {
+		text := "version: prometheus/v1\nservice: b\nslos:\n  - name: a\n    objective: 99\n    sli: {events: {error_query: '" + c.errors + "', total_query: '" + c.total + "'}}\n"
+		_, err := config.ReadObjectives("x", []byte(text), time.Minute)
+		if (err != nil) != c.apart || c.apart && !strings.Contains(err.Error(), "have other labels") {
+			t.Errorf("%s / %s: %v, want apart: %v", c.errors, c.total, err, c.apart)
+		}
+	}
+}
+
 func TestSmallInputsOfObjectivesHaveTheirRightAnswers(t *testing.T) {
 	dir := cases(t)
 	for _, c := range []struct{ files, want string }{

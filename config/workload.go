@@ -187,7 +187,7 @@ func (k *Knob) Bounds() *Bounds {
 // CPUBounds are bounds on CPU time, and how it is bounded.
 type CPUBounds struct {
 	Bounds `yaml:",inline"`
-	// auto, always or never. auto: where the pool is CPU on one host, its workloads are in mode act and their control groups lie below one group that nobody else uses, that group's quota is set to what the pool may give, and shared by weight: each workload has its amount whenever it wants it, and what others leave idle as well, up to its max; elsewhere as always. always: a quota of each workload. never: shared by weight although others use the group, and on each of several hosts. Every workload of the pool says the same. With kubernetes, auto: the limit of containers that have one, and of the others, in pods of the class Burstable, the request, which is their weight on the node; always: the limit, so that containers without one are left alone; never: the request, also of those that have a limit, but for Guaranteed pods. Left out: auto.
+	// auto, always or never. auto: where the pool is CPU on one host, its workloads are in mode act and their control groups lie below one group that nobody else uses, that group's quota is set to what the pool may give, and shared by weight: each workload has its amount whenever it wants it, and what others leave idle as well, up to its max; elsewhere as always. always: a quota of each workload. never: shared by weight although others use the group, and on each of several hosts. Every workload of the pool says the same. With kubernetes, auto and always: the limit, so that a container without one is left alone; never: the request, which is its weight on the node, and a limit stays, but for Guaranteed pods. Left out: auto.
 	Cap string `yaml:"cap"`
 }
 

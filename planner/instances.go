@@ -150,13 +150,18 @@ func (r *decision) spread(resource int) {
 			k.Set = k.Has
 		}
 		stays := math.Abs(s.grant.Set-s.now) < u/2
-		s.evens = stays && s.free && s.scale == nil && s.knobs.Uneven(s.now, s.dial.Min, u, r.idle(resource, r.believed(resource)) < -u/2)
+		s.evens = stays && s.kept == "" && s.free && s.scale == nil && s.knobs.Uneven(s.now, s.dial.Min, u, r.idle(resource, r.believed(resource)) < -u/2)
 		switch {
+		case s.kept != "":
+			if rest == nil {
+				rest = r.believed(resource).Rest(r.planner.capacity(resource))
+			}
+			s.back(rest)
 		case s.byHost:
 			s.settle()
 		case resource == 0 && s.scale != nil && s.free:
 			// Its number goes with it: see number.go.
-		case stays && s.acts() && s.knobs.Appeared():
+		case stays && s.acts() && s.knobs.Appeared() && (!reserves(s) || s.divided):
 			if rest == nil {
 				rest = r.believed(resource).Rest(r.planner.capacity(resource))
 			}

@@ -31,6 +31,8 @@ type fleet struct {
 	share, refused int
 	// weights: what it has are shares by weight.
 	weights bool
+	// baseline is what the site set, of those that are shares and room on a node, too.
+	baseline map[trimtab.KnobID]trimtab.Amount
 }
 
 func at(host, workload, instance string) trimtab.KnobID {
@@ -53,6 +55,10 @@ func (f *fleet) holding(host string, t time.Time) *trimtab.Holding {
 	for _, id := range slices.SortedFunc(maps.Keys(f.now), trimtab.KnobID.Compare) {
 		if id.Host == host {
 			h.Targets = append(h.Targets, trimtab.KnobState{KnobID: id, Knob: "test", Now: f.now[id], Baseline: f.now[id], Since: t, Min: 0.1, Max: 8, Standing: f.above[id], Shared: f.weights})
+			if found, ok := f.baseline[id]; ok {
+				k := &h.Targets[len(h.Targets)-1]
+				k.Shared, k.Reserves, k.Baseline = true, true, found
+			}
 		}
 	}
 	return h

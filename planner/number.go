@@ -180,7 +180,7 @@ func (r *decision) countable(s *seat) {
 		return
 	}
 	size, least := mostSizeOf(s), s.dial.Min
-	if s.sizeFixed() {
+	if s.sizeFixed() || reserves(s) {
 		size, least = s.now/float64(len(s.knobs)), s.now/float64(len(s.knobs))
 		s.easy = policy.UpUnits(s.now, s.of.Unit)
 	}
@@ -274,7 +274,7 @@ func (r counting) numberOf(s *seat, left, free float64, hosts []float64) float64
 	}
 	room := &replicas.Room{Pool: left, Hosts: roomOf(s, hosts)}
 	d := w.Decide(r.now, state, room)
-	if s.free && w.Size.Barred == "" {
+	if s.free && w.Size.Barred == "" && !w.Size.Fixed {
 		for at, i := range index {
 			if i >= 0 {
 				k := &s.knobs[i]
@@ -317,6 +317,7 @@ func (r counting) asWorkload(s *seat) (*replicas.Workload, []int) {
 	w := &replicas.Workload{Name: s.Name, Need: need, Work: workOf(s), Granted: s.grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
 		Size:  replicas.Size{Min: math.Max(s.dial.Min, s.of.Quantum()), Max: math.Max(mostSizeOf(s), s.of.Quantum()), Step: math.Max(s.of.Quantum(), 0.01*s.of.Unit), Behavior: c.Size},
 		Count: replicas.Count{Min: c.Min, Max: c.Max, Spare: c.Spare, Behavior: c.Behavior}}
+	w.Size.Fixed = s.kept != ""
 	if s.of.Name == trimtab.CPU {
 		w.Size.Step = 0.01 // what a kubelet rounds to
 	}

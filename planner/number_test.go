@@ -23,6 +23,7 @@ type pod struct {
 	limit float64
 	node  string
 	ready time.Time
+	found float64 // what it began with
 }
 
 // deployment is a workload "a" of a cluster: pods, each of which begins with what the
@@ -41,6 +42,8 @@ type deployment struct {
 	size               trimtab.Standing
 	floor              float64
 	sequence           uint64
+	// reserves: what pods have are weights, and room on their nodes.
+	reserves bool
 }
 
 func deployed(n int, limit float64) *deployment {
@@ -53,7 +56,7 @@ func deployed(n int, limit float64) *deployment {
 func (d *deployment) run(now time.Time) {
 	for len(d.pods) < d.replicas {
 		d.made++
-		d.pods = append(d.pods, pod{fmt.Sprintf("a-%03d", d.made), d.template, fmt.Sprintf("n%d", 1+d.made%len(d.nodes)), now.Add(d.startup)})
+		d.pods = append(d.pods, pod{fmt.Sprintf("a-%03d", d.made), d.template, fmt.Sprintf("n%d", 1+d.made%len(d.nodes)), now.Add(d.startup), d.template})
 	}
 	d.pods = d.pods[:d.replicas]
 }
@@ -72,6 +75,9 @@ func (d *deployment) holding(now time.Time) *trimtab.Holding {
 			s.Phase = trimtab.Unready
 		}
 		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: at("k", "a", p.name), Knob: "test", Now: trimtab.Units(p.limit), Baseline: trimtab.Units(p.limit), Since: now, Min: 0.1, Max: 2, Barred: d.sizeBar, Standing: &s})
+		if k := &h.Targets[i]; d.reserves {
+			k.Shared, k.Reserves, k.Baseline = true, true, trimtab.Units(p.found)
+		}
 	}
 	s := d.number
 	s.Starts = map[string]float64{"cpu": d.template}

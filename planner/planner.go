@@ -339,6 +339,13 @@ func (r *decision) others(seats []*seat, resource int) *ledger.Counts {
 			}
 		}
 	}
+	for _, s := range r.seats {
+		for i := 0; s.kept != "" && s.byHost && s.resource == resource && i < len(s.knobs); i++ { // it gets that back
+			if k := &s.knobs[i]; k.Held.Reserves {
+				c.Least(k.Place(), k.Before())
+			}
+		}
+	}
 	return c
 }
 

@@ -28,6 +28,9 @@ func (r telling) reason(s *seat) trimtab.Reason {
 		why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: s.recalled}
 		why.Summary = fmt.Sprintf("%s%s from %s to %s: %s", what, verbOf(s, "lowered"), show(s.has()), show(trimtab.Units(set)), s.recalled)
 		return why
+	case s.kept != "" && s.free && !s.byHost:
+		why.Summary = what + s.kept
+		return why
 	case s.byHost && s.free:
 		why.Summary = what + shareOf(s, show)
 		return why
@@ -160,8 +163,8 @@ func (r telling) stays(s *seat) {
 	if s.firing() {
 		because = "" // said
 	}
-	for _, more := range []string{needOf(s, code == trimtab.StayIdle), because, s.grant.Binding.String(), boundBy(s), r.promised(s), s.count.note, s.without} {
-		if more != "" {
+	for _, more := range []string{needOf(s, code == trimtab.StayIdle), because, s.grant.Binding.String(), boundBy(s), r.promised(s), s.count.note, s.without, s.kept} {
+		if more != "" && (more != s.kept || !s.byHost) { // else it is said
 			why += "; " + more
 		}
 	}

@@ -199,6 +199,9 @@ func (r *decision) guard(resource int) {
 			continue
 		}
 		seats = append(seats, s)
+		if s.kept != "" { // what others are raised by leaves room for that
+			g.Spare -= s.returns()
+		}
 		s.want, s.target = s.now, s.now
 		switch {
 		case s.stays: // a share need be no whole unit
@@ -280,8 +283,7 @@ func (r *decision) list(s *seat, k *instances.Instance) *[]trimtab.Action {
 	if len(s.knobs) > 1 {
 		least = s.of.Quantum()
 	}
-	stays := math.Abs(k.Set-k.Has) < least/2 // a quantised knob is where it can be
-	stays = stays || k.Held.Reserves && small(k.Has, k.Set)
+	stays := !k.Moves(least) // a quantised knob is where it can be
 	switch {
 	case stays && !s.recaps(k):
 		return nil

@@ -72,6 +72,10 @@ type aimed struct {
 	stays bool
 	// byHost: what its instances have was decided for each host: see shift.go.
 	byHost bool
+	// divided tells that the needs of who shares by weight do not fit, and kept why the room that
+	// it reserves is as the site set it in spite of that; "": it is planned.
+	divided bool
+	kept    string
 	// in is the solution that set it, where the policy shares one resource, and at the place
 	// in it.
 	in *alternative.Solution

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab/planner/entitlement"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/instances"
+	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
 )
@@ -22,31 +22,109 @@ import (
 // reports whether it did.
 func (r aiming) weigh(in func(*seat) bool) bool {
 	asked, fresh := r.asked(in)
-	if len(asked) == 0 || r.planner.cfg.Guard.Disabled || slices.ContainsFunc(asked, func(s *seat) bool { return !s.shared() || s.resource > 0 || s.scale != nil }) {
+	if len(asked) == 0 {
+		return false
+	}
+	if why := r.unweighed(asked); why != "" {
+		r.keepReserved(asked, why)
 		return false
 	}
 	if !fresh {
 		return true
 	}
-	hosts := hosting(r)
-	if all := hosts.berths(asked); len(all) > 1 {
+	hosts, units, scale := hosting(r), r.left(asked), 1.0
+	all := hosts.berths(asked)
+	switch {
+	case len(all) > 1:
 		hosts.shares(all)
 		return true
+	case len(all) == 1 && all[0].told && all[0].has < all[0].node:
+		units, scale = policy.DownUnits(all[0].node, r.planner.cfg.Unit), all[0].scale()
 	}
-	r.takeTurns("", r.left(asked), asked, r.entitlements())
+	r.takeTurns("", units, scale, asked, r.entitlements())
 	return true
 }
 
+// unweighed says why seats cannot be planned by weight; "": they can.
+func (r aiming) unweighed(asked []*seat) string {
+	if r.planner.cfg.Guard.Disabled {
+		return "the guard is off"
+	}
+	for _, s := range asked {
+		switch {
+		case s.resource > 0:
+			return "the pool has several resources"
+		case s.scale != nil:
+			return "the number of instances of " + s.Name + " is planned"
+		case !s.shared():
+			return s.Name + " has no share by weight"
+		}
+	}
+	return ""
+}
+
+// keepReserved has seats that reserve room, and whose shares cannot be planned, keep what the site
+// gave them: as a limit it would be too small whenever others leave something idle.
+func (r aiming) keepReserved(asked []*seat, why string) {
+	for _, s := range asked {
+		if !reserves(s) || s.solved {
+			continue
+		}
+		if s.kept = "it keeps what the site set, since " + why; !s.countsUp() { // else its number is planned with that
+			s.asSet(s.kept)
+		}
+	}
+}
+
+// asSet has the instances of a seat that reserves room be as the site set them.
+func (s *seat) asSet(detail string) {
+	s.solved, s.served, s.stays, s.byHost = true, true, true, true
+	s.aim, s.binding = policy.UpUnits(s.now, s.of.Unit), trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}
+	for i := range s.knobs {
+		k := &s.knobs[i]
+		if k.Hosted = (instances.Hosted{Aim: k.Has}); k.Held.Reserves {
+			k.Aim = k.Before()
+		}
+	}
+}
+
+// back has the instances of a seat go back to what the site set, once there is as much.
+func (s *seat) back(rest *ledger.Rest) {
+	for i := range s.knobs {
+		k := &s.knobs[i]
+		more := k.Before() - k.Has
+		if !k.Held.Reserves || k.Stuck || more > rest.Idle+grain && more > 0 || k.Bounded(rest.Room) && more > math.Max(0, rest.Room[k.Site()])+grain {
+			continue
+		}
+		rest.Take(k.Site(), math.Max(0, more))
+		k.Set, k.Fresh = k.Before(), false
+	}
+	if len(s.knobs) == 1 && s.byHost {
+		s.grant.Set = s.knobs[0].Set
+	}
+}
+
+// returns is how much more its instances have once they are as the site set them.
+func (s *seat) returns() (more float64) {
+	for i := range s.knobs {
+		if k := &s.knobs[i]; k.Held.Reserves {
+			more += math.Max(0, k.Before()-k.Has)
+		}
+	}
+	return more
+}
+
 // takeTurns sets the aims of all seats that share what one host has by weight, in units, by what
-// each is entitled to there, by name. "": the only host.
-func (r aiming) takeTurns(host string, units int, asked []*seat, entitled map[string]float64) {
+// each is entitled to there, by name. scale is the part of the units that may be given. "": the
+// only host.
+func (r aiming) takeTurns(host string, units int, scale float64, asked []*seat, entitled map[string]float64) {
 	p := r.planner
 	round := overload.Round{Now: r.now, Units: units, Unit: p.cfg.Unit, Groups: p.cfg.PolicyGroups(), Stop: p.cfg.Stop}
 	if p.traits.Sums {
 		round.Policy = p.cfg.Policy
 	}
 	for _, s := range asked {
-		m := overload.Member{Workload: s.claim(), Turn: s.turn, Entitled: entitled[s.Name], Guaranteed: s.dial.Guarantee,
+		m := overload.Member{Workload: s.claim(), Turn: s.turn, Entitled: entitled[s.Name] / scale, Guaranteed: s.dial.Guarantee,
 			Cost: math.Inf(1), Missed: s.missed, Unknown: s.estimate.Cost == nil && s.unserved(), Waiting: s.waiting(),
 			Window: s.estimate.Window.Duration()}
 		m.Min = s.least // without what an alert keeps
@@ -62,17 +140,17 @@ func (r aiming) takeTurns(host string, units int, asked []*seat, entitled map[st
 	if p.overload[host] = state; state == (overload.State{}) {
 		delete(p.overload, host)
 	}
-	if what == overload.Fits {
-		rested(asked, entitled, float64(units)*p.cfg.Unit)
-	}
 	for i, s := range asked {
-		switch s.turn = turns[i]; what {
-		case overload.Fits:
-			s.rest(entitled[s.Name], "needs fit; the kernel shares")
-		case overload.Shared:
+		s.turn, s.divided = turns[i], what != overload.Fits
+		switch {
+		case what == overload.Shared:
 			s.rest(entitled[s.Name], "needs do not fit; the kernel shares by entitlement")
-		case overload.Chosen:
-			s.serveInTurn()
+		case what == overload.Chosen:
+			s.serveInTurn(scale)
+		case reserves(s):
+			s.asSet("needs fit; the kernel shares")
+		default:
+			s.rest(entitled[s.Name], "needs fit; the kernel shares")
 		}
 	}
 }
@@ -128,8 +206,8 @@ func (s *seat) rest(e float64, detail string) {
 }
 
 // serveInTurn has a seat go to the share of its turn.
-func (s *seat) serveInTurn() {
-	s.solved, s.aim = true, s.turn.Slice
+func (s *seat) serveInTurn(scale float64) {
+	s.solved, s.aim = true, max(int(math.Round(float64(s.turn.Slice)*scale)), min(s.turn.Slice, s.least))
 	detail := "needs do not fit; it has what those leave who are served"
 	if s.turn.Rank > 0 {
 		detail = fmt.Sprintf("needs do not fit; it is served, number %d in turn", s.turn.Rank)
@@ -151,34 +229,9 @@ func reserves(s *seat) bool {
 	return slices.ContainsFunc(s.knobs, func(i instances.Instance) bool { return i.Held.Reserves })
 }
 
-// largeStep is the least step of what reserves room, as a part of the larger of both amounts:
-// each is a write to a server, and another sum for its scheduler.
-const largeStep = 0.25
-
 // worth reports whether a share is to go to another amount.
 func worth(s *seat, from, to float64) bool {
-	return math.Abs(to-from) >= s.of.Unit && !(reserves(s) && small(from, to))
-}
-
-func small(from, to float64) bool { return math.Abs(to-from) < largeStep*math.Max(from, to)-grain }
-
-// rested has seats that reserve room be entitled to what the site gave them, as far as all have
-// that: while the needs fit, nobody reserves more for them, or less.
-func rested(seats []*seat, entitled map[string]float64, has float64) {
-	sum, found := 0.0, map[string]float64{}
-	for _, s := range seats {
-		e := entitled[s.Name]
-		if reserves(s) {
-			e = 0
-			for i := range s.knobs {
-				e += s.knobs[i].Held.Baseline.Value
-			}
-		}
-		found[s.Name], sum = e, sum+e
-	}
-	if sum <= has+grain {
-		maps.Copy(entitled, found)
-	}
+	return math.Abs(to-from) >= s.of.Unit && !(reserves(s) && instances.Small(from, to))
 }
 
 // recaps reports whether a knob is to be capped that is not, or the other way round.

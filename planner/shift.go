@@ -19,11 +19,24 @@ import (
 // hosting is the pass that sets what the instances on each host have.
 type hosting struct{ *decision }
 
-// berth is a host, or a node of a cluster, and the instances there that share it.
+// berth is a host, or a node of a cluster, and the instances there that share it. has is what they
+// may be given together. Where shares reserve room, node is what is there of that, by which
+// needs fit or not: has is then no less than what the site gave them, and of the rest as much as
+// the pool has. Elsewhere the two are the same.
 type berth struct {
-	name    string
-	has     float64
+	name      string
+	has, node float64
+	// told: somebody says what is there.
+	told    bool
 	members []berthed
+}
+
+// scale is the part of what is there that may be given.
+func (b *berth) scale() float64 {
+	if !(b.node > 0) {
+		return 1
+	}
+	return b.has / b.node
 }
 
 // berthed is an instance of a seat.
@@ -40,7 +53,7 @@ func (r hosting) shares(all []*berth) {
 	var joined []*berth
 	var asked []*seat
 	for _, b := range all {
-		host, entitled := shift.Host{Has: b.has}, r.entitledOn(b)
+		host, entitled := shift.Host{Has: b.node}, r.entitledOn(b)
 		if b.apart() {
 			r.takeTurns(b, entitled)
 			continue
@@ -54,7 +67,7 @@ func (r hosting) shares(all []*berth) {
 				round.Workloads = append(round.Workloads, shift.Workload{Cost: m.cores(), Instances: len(m.knobs), Late: m.missed > 1, Unknown: m.estimate.Cost == nil && m.unserved()})
 			}
 			m.in.Hosted = instances.Hosted{Aim: entitled[k]}
-			host.Instances = append(host.Instances, shift.Instance{ID: m.in.KnobID, Workload: at, Load: m.in.Share, Entitled: entitled[k], Least: math.Max(m.dial.Min, m.in.Low), Quantum: m.of.Quantum()})
+			host.Instances = append(host.Instances, shift.Instance{ID: m.in.KnobID, Workload: at, Load: m.in.Share, Entitled: entitled[k] / b.scale(), Least: math.Max(m.dial.Min, m.in.Low), Quantum: m.of.Quantum()})
 		}
 		round.Hosts = append(round.Hosts, host)
 	}
@@ -63,15 +76,14 @@ func (r hosting) shares(all []*berth) {
 	}
 	state, what := shift.Decide(r.planner.shift, round)
 	r.planner.shift = state
-	if what == shift.Fits {
-		for _, b := range joined {
-			b.rest()
-		}
-	}
 	for _, b := range joined {
 		for _, m := range b.members {
-			if share, capped, ok := state.Of(m.in.KnobID); ok {
-				m.in.Hosted = instances.Hosted{Aim: share, Capped: capped}
+			share, capped, ok := state.Of(m.in.KnobID)
+			switch {
+			case ok:
+				m.in.Hosted = instances.Hosted{Aim: b.part(m, share), Capped: capped}
+			case what == shift.Fits && m.in.Held.Reserves:
+				m.in.Aim = m.in.Before()
 			}
 		}
 	}
@@ -84,7 +96,7 @@ func (r hosting) shares(all []*berth) {
 	for _, s := range asked {
 		s.turn.Held, s.turn.Rank, s.turn.Slice, s.turn.Capped = 0, 0, 0, false // of another host's overload
 		s.solved, s.served, s.stays, s.byHost = true, true, true, true
-		s.aim = policy.UpUnits(s.now, s.of.Unit)
+		s.aim, s.divided = policy.UpUnits(s.now, s.of.Unit), what != shift.Fits
 		s.binding = trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}
 		if what == shift.Chosen {
 			s.binding.Kind = trimtab.BindingHost
@@ -92,18 +104,13 @@ func (r hosting) shares(all []*berth) {
 	}
 }
 
-// rest has the instances of a host that reserve room go back to what the site gave them, where it
-// has that.
-func (b *berth) rest() {
-	sum := 0.0
-	for _, m := range b.members {
-		sum += m.in.Held.Baseline.Value
+// part is what an instance may be given of a share of what is there.
+func (b *berth) part(m berthed, share float64) float64 {
+	if b.has == b.node {
+		return share
 	}
-	for _, m := range b.members {
-		if m.in.Held.Reserves && sum <= b.has+grain {
-			m.in.Aim = m.in.Held.Baseline.Value
-		}
-	}
+	u := m.of.Quantum()
+	return math.Max(math.Floor(share*b.scale()/u+grain)*u, math.Max(m.dial.Min, m.in.Low))
 }
 
 // apart reports whether no workload of a host has an instance elsewhere.
@@ -121,14 +128,14 @@ func (r hosting) takeTurns(b *berth, entitled []float64) {
 		}
 		whole[m.seat.Name] += entitled[k]
 	}
-	aiming(r).takeTurns(b.name, policy.DownUnits(b.has, r.planner.cfg.Unit), seats, whole)
+	aiming(r).takeTurns(b.name, policy.DownUnits(b.node, r.planner.cfg.Unit), b.scale(), seats, whole)
 }
 
 // berths are the hosts of the instances of seats that can be turned, in order of their names,
-// with what is left for those: all of them no more than the pool leaves.
+// with what is left for those: all of them no more than the pool leaves, or the site gave.
 func (r hosting) berths(asked []*seat) []*berth {
 	others := r.others(asked, 0)
-	room, by, out, sum := others.Room(), map[int]*berth{}, []*berth(nil), 0.0
+	room, by, out := others.Room(), map[int]*berth{}, []*berth(nil)
 	for _, s := range asked {
 		for i := range s.knobs {
 			k := &s.knobs[i]
@@ -137,26 +144,47 @@ func (r hosting) berths(asked []*seat) []*berth {
 			}
 			b := by[k.Site()]
 			if b == nil {
-				b = &berth{name: k.Node()}
-				if by[k.Site()] = b; k.Bounded(room) {
-					b.has = math.Max(0, room[k.Site()])
+				b = &berth{name: k.Node(), told: k.Bounded(room)}
+				if by[k.Site()] = b; b.told {
+					b.node = math.Max(0, room[k.Site()])
 				}
 				out = append(out, b)
 			}
-			if b.members = append(b.members, berthed{s, k}); !k.Bounded(room) {
-				b.has += k.Has // nobody says what there is
+			switch b.members = append(b.members, berthed{s, k}); {
+			case b.told:
+			case k.Held.Reserves:
+				b.node += math.Max(k.Has, k.Before())
+			default:
+				b.node += k.Has // nobody says what there is
 			}
 		}
 	}
+	given, beyond := 0.0, 0.0
 	for _, b := range out {
-		sum += b.has
+		b.has = b.given()
+		given, beyond = given+b.has, beyond+b.node-b.has
 	}
-	if left := math.Max(0, r.idle(0, others)); sum > left {
-		for _, b := range out {
-			b.has *= left / sum
+	part := 1.0
+	if left := math.Max(0, r.idle(0, others)); given+beyond > left && beyond > 0 {
+		part = math.Max(0, left-given) / beyond
+	}
+	for _, b := range out {
+		reserves := b.has > 0
+		if b.has += part * (b.node - b.has); !reserves {
+			b.node = b.has
 		}
 	}
 	return out
+}
+
+// given is the room on a host that the site reserved for its instances, as far as it is there.
+func (b *berth) given() (sum float64) {
+	for _, m := range b.members {
+		if m.in.Held.Reserves {
+			sum += m.in.Before()
+		}
+	}
+	return math.Min(sum, b.node)
 }
 
 // cores is what the requests of its workload cost, > 0.

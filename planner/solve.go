@@ -98,7 +98,7 @@ func (r aiming) demanded(s *seat) int {
 // yet.
 func (r *decision) asked(in func(*seat) bool) (asked []*seat, fresh bool) {
 	for _, s := range r.seats {
-		if s.free && in(s) {
+		if s.free && in(s) && (s.kept == "" || s.countsUp()) {
 			asked = append(asked, s)
 			fresh = fresh || !s.solved
 		}

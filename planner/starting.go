@@ -14,7 +14,8 @@ import (
 // An instance of a cluster begins with what its template says, and may run long before it
 // serves. It is no part of what its workload has until then, but gets what the others
 // have as soon as it runs: starting often takes more than serving does. It gets that of
-// what nobody else uses, and nobody is lowered for it.
+// what nobody else uses, and nobody is lowered for it. Where the amount reserves room, what the
+// template says is the site's, and stays while the needs fit.
 
 // crew is which instances of a workload in a cluster are there.
 type crew struct {
@@ -43,7 +44,7 @@ func (c *crew) comes(now time.Time, t *trimtab.KnobState) (l *life, news bool) {
 func (r *decision) starting(resource int) {
 	var rest *ledger.Rest
 	for _, s := range r.seats {
-		if s.resource != resource || !s.writes() || !s.free && s.held.Code == trimtab.HeldKnob {
+		if s.resource != resource || !s.writes() || !s.free && s.held.Code == trimtab.HeldKnob || reserves(s) && !s.divided {
 			continue
 		}
 		usual, ok := s.knobs.Median()

@@ -148,7 +148,7 @@ func openPod(c Cluster, at actuator.Location, resource string) (actuator.Knob, e
 	}
 	rules := c.rules(ref)
 	where := place{Config: c.Config, Namespace: ref.Namespace, Pod: p.Name, UID: p.UID, Container: container.Name, Resource: resource, Workload: ref,
-		Request: resource == trimtab.CPU && rules.weighs(p, container)}
+		Request: resource == trimtab.CPU && rules.Weighs && p.Status.QOSClass != guaranteed}
 	return openLimit(where, kept{c}, rules).knob(), nil
 }
 

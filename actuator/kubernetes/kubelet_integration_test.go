@@ -237,6 +237,7 @@ func TestARealKubeletMakesWeightsOfARequest(t *testing.T) {
 		r.Node()
 		r.RunHere(1, `{requests: {cpu: 100m, memory: 64Mi}}`)
 	})
+	r.of.Rules = func(kube.Ref) kubernetes.Options { return kubernetes.Options{Weighs: true} }
 	request, _ := r.knobs()
 	for _, cores := range []float64{0.4, 0.1} {
 		read(t, request)

@@ -12,7 +12,6 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/knobtest"
-	"github.com/trimtab/trimtab/actuator/kubernetes"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/kube/kubetest"
 )
@@ -149,7 +148,6 @@ func TestAContainerThatCannotBeResizedIsBarredWithTheReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := open(t, 1, test.resources)
-			c.rules.Cap = kubernetes.CapAlways
 			k := c.limit(trimtab.CPU)
 			if err := k.MayWrite(t.Context()); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("may write: %v", err)

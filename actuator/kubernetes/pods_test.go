@@ -11,7 +11,6 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
-	"github.com/trimtab/trimtab/actuator/kubernetes"
 	"github.com/trimtab/trimtab/internal/kube/kubetest"
 	"github.com/trimtab/trimtab/internal/trial"
 )
@@ -171,7 +170,6 @@ func TestAContainerWithoutALimitIsBarredAndWhereOneMayBeAddedARestoreSetsWhatThe
 	const unlimited = `{"requests":{"cpu":"100m","memory":"64Mi"},"limits":{"memory":"128Mi"}}`
 	for _, alone := range []bool{false, true} {
 		c := open(t, 1, unlimited)
-		c.rules.Cap = kubernetes.CapAlways
 		if err := write(t.Context(), c.limit(trimtab.CPU), 1); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "no cpu limit") {
 			t.Errorf("without leave: %v", err)
 		}

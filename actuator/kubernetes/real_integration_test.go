@@ -285,6 +285,7 @@ func TestARequestAloneIsSetOnARealAPIServerAndComesBack(t *testing.T) {
 	cpu := func(part string) any {
 		return kubetest.Sub(kubetest.Container(r.Pods()[0], "app"), "resources", part)["cpu"]
 	}
+	r.of.Rules = func(kube.Ref) kubernetes.Options { return kubernetes.Options{Weighs: true} }
 	request, _ := r.knobs()
 	read(t, request)
 	if _, ok := request.(*kubernetes.Request); !ok {

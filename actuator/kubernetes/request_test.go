@@ -41,7 +41,7 @@ func TestARequestIsAWeightOfThePodByTheLineAndOfTheContainerByTheCurve(t *testin
 
 func TestARequestMeetsTheContractOfKnobs(t *testing.T) {
 	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
-		c := open(t, 1, openEnded)
+		c := weighing(t, 1, openEnded)
 		most := trimtab.Units(8)
 		return knobtest.Fixture{
 			Knob: c.limit(trimtab.CPU), Reopen: c.reopenLimit, Least: 0.01, Most: 4, Unlimited: &most,
@@ -63,6 +63,13 @@ func TestARequestMeetsTheContractOfKnobs(t *testing.T) {
 	})
 }
 
+// weighing is a cluster whose workload shares CPU by weight.
+func weighing(t *testing.T, pods int, resources string) *cluster {
+	c := open(t, pods, resources)
+	c.rules.Weighs = true
+	return c
+}
+
 func (c *cluster) cpuOf(i int) (request, limit any) {
 	app := kubetest.Container(c.Get(kubetest.PodPath(i)), "app")
 	return kubetest.Sub(app, "resources", "requests")["cpu"], kubetest.Sub(app, "resources", "limits")["cpu"]
@@ -76,17 +83,16 @@ func TestWhatIsSetOfAContainerGoesByItsLimitItsClassAndTheCap(t *testing.T) {
 		request, limit any
 		refused        string
 	}{
-		"no limit":                              {resources: openEnded, request: "400m"},
-		"no limit, never":                       {resources: openEnded, rules: kubernetes.Options{Cap: kubernetes.CapNever}, request: "400m"},
-		"no limit, always":                      {resources: openEnded, rules: kubernetes.Options{Cap: kubernetes.CapAlways}, request: "500m", refused: "has no cpu limit"},
+		"no limit":                              {resources: openEnded, request: "500m", refused: "has no cpu limit"},
+		"no limit, never":                       {resources: openEnded, rules: kubernetes.Options{Weighs: true}, request: "400m"},
 		"no limit, and one may be added":        {resources: strings.Replace(openEnded, "500m", "300m", 1), rules: kubernetes.Options{AddLimits: true}, request: "300m", limit: "400m"},
 		"a limit":                               {resources: burstable, request: "100m", limit: "400m"},
-		"a limit, never":                        {resources: burstable, rules: kubernetes.Options{Cap: kubernetes.CapNever}, request: "400m", limit: "500m"},
+		"a limit, never":                        {resources: burstable, rules: kubernetes.Options{Weighs: true}, request: "400m", limit: "500m"},
 		"Guaranteed":                            {resources: equal, request: "400m", limit: "400m"},
-		"Guaranteed, never":                     {resources: equal, rules: kubernetes.Options{Cap: kubernetes.CapNever}, request: "400m", limit: "400m"},
-		"no request of CPU, and no limit":       {resources: `{"requests":{"memory":"64Mi"}}`, refused: "has no cpu request"},
+		"Guaranteed, never":                     {resources: equal, rules: kubernetes.Options{Weighs: true}, request: "400m", limit: "400m"},
+		"no request of CPU, and no limit":       {resources: `{"requests":{"memory":"64Mi"}}`, rules: kubernetes.Options{Weighs: true}, refused: "has no cpu request"},
 		"BestEffort":                            {resources: `{}`, refused: "BestEffort"},
-		"a limit that would make it Guaranteed": {resources: `{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"cpu":"400m","memory":"128Mi"}}`, rules: kubernetes.Options{Cap: kubernetes.CapNever}, request: "100m", limit: "400m", refused: "QoS class"},
+		"a limit that would make it Guaranteed": {resources: `{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"cpu":"400m","memory":"128Mi"}}`, rules: kubernetes.Options{Weighs: true}, request: "100m", limit: "400m", refused: "QoS class"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := open(t, 1, test.resources)
@@ -103,8 +109,7 @@ func TestWhatIsSetOfAContainerGoesByItsLimitItsClassAndTheCap(t *testing.T) {
 }
 
 func TestARequestStaysBelowItsLimitAndTheClassAsItIs(t *testing.T) {
-	c := open(t, 1, `{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"cpu":"500m","memory":"128Mi"}}`)
-	c.rules.Cap = kubernetes.CapNever
+	c := weighing(t, 1, `{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"cpu":"500m","memory":"128Mi"}}`)
 	k := c.limit(trimtab.CPU)
 	read(t, k)
 	if got := k.Nearest(trimtab.Units(3)).Value; got != 0.49 {
@@ -119,7 +124,7 @@ func TestARequestStaysBelowItsLimitAndTheClassAsItIs(t *testing.T) {
 
 func TestARequestIsInForceOnceTheNodeKeepsItAndAtItsEndTheOldOneComesBack(t *testing.T) {
 	for _, alone := range []bool{false, true} {
-		c := open(t, 1, openEnded)
+		c := weighing(t, 1, openEnded)
 		before := c.limit(trimtab.CPU)
 		read(t, before)
 		undo := before.Undo()
@@ -164,7 +169,7 @@ func TestARequestThatTheNodeRefusesIsPutBackNamedAndAskedForAgainLaterAndLater(t
 		"infeasible": {kubetest.Object{"type": "PodResizePending", "reason": "Infeasible", "message": "Node didn't have enough capacity: cpu"}, []time.Duration{time.Hour, time.Hour}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := open(t, 1, openEnded)
+			c := weighing(t, 1, openEnded)
 			pass := c.later()
 			k := c.limit(trimtab.CPU)
 			for i, wait := range test.waits {
@@ -206,7 +211,7 @@ func TestARequestThatTheNodeRefusesIsPutBackNamedAndAskedForAgainLaterAndLater(t
 }
 
 func TestARequestForWhichTheNodeIsKnownToHaveNoRoomIsNotAskedFor(t *testing.T) {
-	c := open(t, 3, `{"requests":{"cpu":"2","memory":"64Mi"}}`)
+	c := weighing(t, 3, `{"requests":{"cpu":"2","memory":"64Mi"}}`)
 	k := c.limit(trimtab.CPU)
 	read(t, k)
 	if err := write(t.Context(), k, 4.5); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "node n1 has room for 2000m more") {
@@ -222,8 +227,9 @@ func TestARequestForWhichTheNodeIsKnownToHaveNoRoomIsNotAskedFor(t *testing.T) {
 
 func TestAnAutoscalerThatGoesByRequestsBarsThem(t *testing.T) {
 	hpa := `{"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"checkout"},"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":50}}}]}}`
-	for _, resources := range []string{openEnded, burstable} {
-		c := open(t, 1, resources)
+	for _, weighs := range []bool{true, false} {
+		c := open(t, 1, burstable)
+		c.rules.Weighs = weighs
 		c.Put("/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/h", hpa)
 		k := c.limit(trimtab.CPU)
 		seen := func() bool {
@@ -231,14 +237,14 @@ func TestAnAutoscalerThatGoesByRequestsBarsThem(t *testing.T) {
 			return err == nil && other != ""
 		}
 		eventually(t, "the HPA is seen", seen)
-		if err := k.MayWrite(t.Context()); errors.Is(err, actuator.ErrBarred) != (resources == openEnded) {
-			t.Errorf("%s: %v", resources, err)
+		if err := k.MayWrite(t.Context()); errors.Is(err, actuator.ErrBarred) != weighs {
+			t.Errorf("weighs %v: %v", weighs, err)
 		}
 	}
 }
 
 func TestExplainNamesTheTwoWeightsOfARequest(t *testing.T) {
-	c := open(t, 1, openEnded)
+	c := weighing(t, 1, openEnded)
 	c.Edit(kubetest.PodPath(0), func(o kubetest.Object) {
 		spec := kubetest.Sub(o, "spec")
 		spec["containers"] = append(spec["containers"].([]any), kubetest.Parse(t, `{"name":"sidecar","resources":{"requests":{"cpu":"500m"}}}`))
@@ -269,7 +275,7 @@ func TestARequestIsReadBackByWhatTheNodeKeepsAndNotByAFormula(t *testing.T) {
 		{"500m", "500m", 0.5}, {"500m", "1", 0.5}, {"1", "500m", 0.5},
 	} {
 		t.Run(fmt.Sprint(test.keeps, test.reads), func(t *testing.T) {
-			c := open(t, 1, openEnded)
+			c := weighing(t, 1, openEnded)
 			k := c.limit(trimtab.CPU)
 			read(t, k)
 			if err := write(t.Context(), k, 1); err != nil {

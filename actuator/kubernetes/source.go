@@ -25,10 +25,9 @@ type Cluster struct {
 
 // Options are what was declared for one workload beside its bounds.
 type Options struct {
-	// Cap says what bounds CPU: [CapAlways] the limits of all containers, [CapNever] none that
-	// trimtab sets but those of Guaranteed pods; "", or anything else: the limits of those that
-	// have one. Of the others it sets the request, which is a weight.
-	Cap string
+	// Weighs has CPU be shared by weight: it is the request that is set, but of Guaranteed pods,
+	// and a limit stays.
+	Weighs bool
 	// AddLimits lets a container without a limit get one. It cannot be taken away again: a
 	// restore sets what its node has.
 	AddLimits bool
@@ -50,25 +49,6 @@ func (c *Cluster) rules(r kube.Ref) Options {
 		return Options{}
 	}
 	return c.Rules(r)
-}
-
-// The values of [Options.Cap].
-const (
-	CapNever  = "never"
-	CapAlways = "always"
-)
-
-// weighs reports whether the CPU of a container is shared by the weight that its request is, and
-// its limit, if it has one, stays as it is.
-func (o *Options) weighs(p *kube.Pod, c *kube.Container) bool {
-	switch {
-	case o.Cap == CapAlways, o.AddLimits, p.Status.QOSClass == guaranteed:
-		return false
-	case o.Cap == CapNever:
-		return true
-	}
-	_, limited := c.Resources.Limits[trimtab.CPU]
-	return !limited
 }
 
 // facts is what a knob asks of the cluster. There are two: what is watched, and, for a

@@ -98,7 +98,7 @@ func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 		if request > 0 {
 			asks["requests."+resource], asks[resource] = request, request
 		}
-		if resource == trimtab.CPU && requested && !limited && s.rules.Cap != CapAlways {
+		if resource == trimtab.CPU && requested && s.rules.Weighs {
 			out.Starts[resource] = request // that is what is set
 		}
 	}

@@ -46,22 +46,20 @@ func (s *Site) clusterOf(cfg *config.Config) kubernetes.Cluster {
 // rulesOfCluster returns what a configuration says of workloads of the cluster beside
 // their bounds.
 func rulesOfCluster(cfg *config.Config) func(kube.Ref) kubernetes.Options {
-	adds, zero, caps := map[kube.Ref]bool{}, map[kube.Ref]bool{}, map[kube.Ref]string{}
+	adds, zero, weighs := map[kube.Ref]bool{}, map[kube.Ref]bool{}, map[kube.Ref]bool{}
 	for i := range cfg.Workloads {
 		if t := cfg.Workloads[i].Knob.Kubernetes; t != nil {
 			kind, name := t.Workload()
 			ref := kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}
 			adds[ref] = t.AddLimits
-			if cpu := cfg.Workloads[i].Knob.CPU; cpu != nil {
-				caps[ref] = cpu.Cap
-			}
+			weighs[ref] = cfg.Workloads[i].Knob.CPU != nil && cfg.Workloads[i].Knob.CPU.Cap == config.CapNever
 			zero[ref] = cfg.Workloads[i].Knob.Replicas != nil && cfg.Workloads[i].Knob.Replicas.AllowZero
 		}
 	}
 	all := kubernetes.Options{StartValues: cfg.Exporters.Kubernetes.StartValues != "", RestoreBaseline: cfg.Kubernetes.Restore == "baseline", DeferFor: cfg.Kubernetes.DeferTimeout}
 	return func(r kube.Ref) kubernetes.Options {
 		o := all
-		o.AddLimits, o.AllowZero, o.Cap = adds[r], zero[r], caps[r]
+		o.AddLimits, o.AllowZero, o.Weighs = adds[r], zero[r], weighs[r]
 		return o
 	}
 }

@@ -184,19 +184,18 @@ func (c *clusterCheck) workload(ctx context.Context, w *config.Workload) {
 func (c *clusterCheck) cpu(w *config.Workload, container *kube.Container, ref kube.Ref) bool {
 	request := container.Resources.Requests[trimtab.CPU]
 	_, limited := container.Resources.Limits[trimtab.CPU]
-	always := w.Knob.CPU.Cap == config.CapAlways
 	switch {
-	case limited && w.Knob.CPU.Cap != config.CapNever, w.Knob.Kubernetes.AddLimits:
-	case !limited && always:
-		c.bad("%s: container %s of %s has no CPU limit in its template: a limit that is not there is not added without knob.kubernetes.add_limits; without cap: always its request is set", w.Name, container.Name, ref)
+	case w.Knob.CPU.Cap != config.CapNever && !limited && !w.Knob.Kubernetes.AddLimits:
+		c.bad("%s: container %s of %s has no CPU limit in its template: a limit that is not there is not added without knob.kubernetes.add_limits; with cap: never its request is set", w.Name, container.Name, ref)
 		return false
+	case w.Knob.CPU.Cap != config.CapNever:
 	case request == 0:
-		c.bad("%s: container %s of %s has no CPU limit and no CPU request in its template: give it a request, which is its weight, or a limit", w.Name, container.Name, ref)
+		c.bad("%s: container %s of %s has no CPU request in its template: give it one, which is its weight", w.Name, container.Name, ref)
 		return false
 	default:
 		fmt.Fprintf(c.out, "%s: the CPU request of container %s, %s in its template, is set, as its weight\n", w.Name, container.Name, kube.Text(trimtab.CPU, float64(request)))
 		if w.Usage == "" {
-			fmt.Fprintf(c.out, "%s: usage is not written, so that nobody knows what its requests cost, and when the needs do not fit: docs/kubernetes.md\n", w.Name)
+			fmt.Fprintf(c.out, "%s: no `usage` query: trimtab cannot tell when the needs do not fit, and leaves requests as they are\n", w.Name)
 		}
 	}
 	return true

@@ -42,7 +42,11 @@ workloads:
 // inCluster runs the whole pipeline outside of a cluster of two pods with 500m each.
 func inCluster(t *testing.T, s *kubetest.Server, mode, more string) *Site {
 	t.Helper()
-	text := fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), s.Kubeconfig(), more, mode)
+	return inClusterBy(t, fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), s.Kubeconfig(), more, mode))
+}
+
+func inClusterBy(t *testing.T, text string) *Site {
+	t.Helper()
 	cfg, err := config.Parse("cluster.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -348,10 +352,11 @@ func TestTheCheckOfAClusterSaysWhatOfTheCPUIsSet(t *testing.T) {
 	}{
 		"a limit":                 {both, "auto", "checkout is shop/Deployment/checkout", "request", true},
 		"a limit, never":          {both, "never", set("100m"), "", true},
-		"no usage":                {request, "auto", "checkout: usage is not written", "", true},
-		"no limit":                {request, "auto", set("250m"), "", true},
+		"no usage":                {request, "never", "checkout: no `usage` query: trimtab cannot tell when the needs do not fit, and leaves requests as they are", "", true},
+		"no limit":                {request, "never", set("250m"), "", true},
+		"no limit, auto":          {request, "auto", "has no CPU limit in its template: a limit that is not there is not added", "", false},
 		"no limit, always":        {request, "always", "has no CPU limit in its template: a limit that is not there is not added", "", false},
-		"no limit and no request": {none, "auto", "no CPU limit and no CPU request in its template: give it a request", "", false},
+		"no limit and no request": {none, "never", "has no CPU request in its template: give it one", "", false},
 	} {
 		server := kubetest.New(t)
 		server.Shop(2, test.resources)
@@ -381,10 +386,10 @@ func TestTheCheckOfAClusterSaysWhatOfTheCPUIsSet(t *testing.T) {
 	}
 }
 
-func TestPodsWithoutACPULimitGetTheirRequestInOneStepAndTheOldOneBackAtTheEnd(t *testing.T) {
+func TestWithoutALimitPodsGetTheirRequestInOneStepWhereTheFileSaysSoAndTheOldOneBackAtTheEnd(t *testing.T) {
 	server := kubetest.New(t)
 	server.Shop(2, `{"requests":{"cpu":"250m"}}`)
-	s := inCluster(t, server, "act", "")
+	s := inClusterBy(t, strings.Replace(fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "act"), "default: 0.8", "default: 0.8, cap: never", 1))
 	requestOf := func(pod int) string {
 		app := kubetest.Container(server.Get(kubetest.PodPath(pod)), "app")
 		return fmt.Sprint(kubetest.Sub(app, "resources", "requests")["cpu"])

@@ -58,6 +58,33 @@ func Of(k *ledger.Knob, lost bool) Instance {
 	return Instance{Knob: k, Found: k.Held.Now, Has: k.Now(), Low: k.Held.Min, High: most, Stuck: lost}
 }
 
+// Before is what the site gave it, as far as its bounds let it come back to that.
+func (k *Instance) Before() float64 {
+	return math.Min(math.Max(k.Baseline(), math.Min(k.Low, k.Has)), math.Max(k.High, k.Has))
+}
+
+// Moves reports whether it is to have another amount, by a step that is worth a write. Where what
+// it has reserves room, that is a large one, unless it goes back to what the site gave it.
+func (k *Instance) Moves(least float64) bool {
+	by := math.Abs(k.Set - k.Has)
+	if !k.Held.Reserves {
+		return by >= least/2
+	}
+	if k.Set == k.Before() {
+		return by > grain
+	}
+	return by >= least/2 && !Small(k.Has, k.Set)
+}
+
+// largeStep is the least step of what reserves room, as a part of the larger of both amounts:
+// each is a write to a server, and another sum for its scheduler.
+const largeStep = 0.25
+
+// Small reports whether a step is too small for what reserves room.
+func Small(from, to float64) bool {
+	return math.Abs(to-from) < largeStep*math.Max(from, to)-grain
+}
+
 // Bounded reports whether its host bounds what is given out there, of what is left on each.
 func (k *Instance) Bounded(left []float64) bool {
 	return left != nil && !math.IsInf(left[k.Site()], 1)
@@ -236,7 +263,11 @@ func (all All) Place(rest *ledger.Rest, believed *ledger.Counts, least, quantum 
 func (all All) Settle() {
 	for i := range all {
 		if k := &all[i]; !k.Stuck {
-			k.Set, k.Fresh = math.Min(k.Aim, k.High), false
+			most := k.High
+			if k.Held.Reserves { // what the site gave it may be more
+				most = math.Max(most, k.Has)
+			}
+			k.Set, k.Fresh = math.Min(k.Aim, most), false
 		}
 	}
 }

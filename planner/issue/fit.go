@@ -77,7 +77,7 @@ func (i *Issuer) fitOne(now time.Time, of *Resource, grows []trimtab.Action, pla
 			a.Why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: fmt.Sprintf("%v of %v was confirmed to be free", trimtab.Units(got), trimtab.Units(asks[n]))}
 			i.Scaled++
 		}
-		if a.Set.Value-a.Expect.Value < unit/2 {
+		if back := e.Held.Reserves && a.Set == e.Held.Baseline; a.Set.Value-a.Expect.Value < unit/2 && !back {
 			i.Dropped++
 			continue
 		}

@@ -64,6 +64,9 @@ func (c *Counts) Clone() *Counts {
 // LeaveOut counts the knob at a place as nothing.
 func (c *Counts) LeaveOut(place int) { c.of[place] = 0 }
 
+// Least counts the knob at a place as no less than v.
+func (c *Counts) Least(place int, v float64) { c.of[place] = max(c.of[place], v) }
+
 // Of returns what the knob at a place counts as.
 func (c *Counts) Of(place int) float64 { return c.of[place] }
 
