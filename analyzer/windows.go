@@ -10,14 +10,16 @@ import (
 
 // used is the mean use over a window that ends at to, the share of the quota's periods in it
 // that were throttled, for how long in each second threads waited for a CPU, and how many
-// connections waited to be accepted at its end; what is not known is 0.
+// connections waited to be accepted at its end; what is not known is 0, and has no bit in known.
 type used struct {
 	from, to                         time.Time
 	cores, throttled, waited, queued float64
+	known                            uint8
 }
 
-// kinds is how many quantities come beside the use in a window.
-const kinds = 3
+// kinds is how many quantities come beside the use in a window, knowsStops the bit of the periods
+// that were throttled.
+const kinds, knowsStops = 3, 1
 
 // kind is the number of such a quantity; below 0: it is none.
 func kind(q trimtab.Quantity) int {
@@ -35,6 +37,7 @@ func kind(q trimtab.Quantity) int {
 // set enters such a quantity.
 func (u *used) set(kind int, v float64) {
 	*[kinds]*float64{&u.throttled, &u.waited, &u.queued}[kind] = v
+	u.known |= 1 << kind
 }
 
 // take enters a window of use, or what came beside it.
