@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/waits"
 )
 
 func TestWhatWaitsIsReadOfGroupsThatMayWaitAlone(t *testing.T) {
@@ -107,6 +108,20 @@ func TestAGroupWithMoreThreadsThanAreReadTakesNothingFromTheOthers(t *testing.T)
 	known, why := waiting(t, 6, map[string][]int{"a": numbered(1, 1200), "b": numbered(2001, 400), "c": numbered(3001, 400)})
 	if why["a"] != many || known["b"] < 4 || known["c"] < 4 {
 		t.Errorf("the large one: %q; the others were known in %v of 6 rounds, the first two of which tell nothing", why["a"], known)
+	}
+}
+
+func TestAGroupOfWhichThereIsTooMuchIsLookedAtAgainAfterRounds(t *testing.T) {
+	c, g, looked := &Collector{}, &group{}, 0
+	for range 2*remembered + 1 {
+		c.rounds++
+		err := c.look(g, &g.manyThreads, func() error { looked++; return waits.ErrTooMany })
+		if whyNot(err) != many {
+			t.Fatalf("round %d: %v", c.rounds, err)
+		}
+	}
+	if looked != 3 {
+		t.Errorf("looked at in %d of %d rounds, want 3", looked, c.rounds)
 	}
 }
 
