@@ -162,6 +162,12 @@ func TestRealThreadsOfARealTimeClassAndRealStraysAreNamed(t *testing.T) {
 	if got := s.realtime("pool/shop-a"); got != "1 thread of it has a real-time class: neither weights nor quotas hold it" {
 		t.Errorf("%q", got)
 	}
+	if err := os.WriteFile(filepath.Join(s.root.Path(), "pool/shop-a/cgroup.threads"), []byte(strings.Repeat(pid+"\n", 501)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.realtime("pool/shop-a"); !strings.HasPrefix(got, "at least 500 threads of it have a real-time class") {
+		t.Errorf("%q of more than are looked at", got)
+	}
 }
 
 func TestProcessesThatAreInNoGroupAreNamedWhileTheHostIsFull(t *testing.T) {
