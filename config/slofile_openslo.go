@@ -210,10 +210,16 @@ func (r *sloReader) openRatio(m item, o *Objective) bool {
 			return false
 		}
 		text, _, ok := q.query(r.rangeText())
-		o.Performance = text
-		if m.get("rawType").text() == "failure" {
+		switch kind := m.get("rawType"); kind.text() {
+		case "success":
+			o.Performance = text
+		case "failure":
 			o.Performance = "1 - " + operand(text)
+		default:
+			kind.fail("rawType does not say what the ratio is of", "write rawType: success, or failure")
+			return false
 		}
+		r.finish(o)
 		o.Notes = append(o.Notes, "a ratio tells no load: it is that of the workload's spans, unless load gives another")
 		return ok
 	}

@@ -206,6 +206,25 @@ func TestRatioTimeslicesAskForTheirTarget(t *testing.T) {
 	}
 }
 
+func TestARatioThatIsThereAlreadyIsRead(t *testing.T) {
+	slo := func(kind, target string) string {
+		return "apiVersion: openslo/v1\nkind: SLO\nmetadata: {name: a}\nspec:\n  service: shop\n  indicator: {spec: {ratioMetric: {counter: false, raw: {metricSource: {type: Prometheus, spec: {query: 'job:x:ratio'}}}" + kind + "}}}\n  budgetingMethod: Occurrences\n  objectives: [{target: " + target + "}]\n"
+	}
+	for kind, want := range map[string]string{", rawType: success": "job:x:ratio", ", rawType: failure": "1 - job:x:ratio"} {
+		if o := oneObjective(t, slo(kind, "0.99")); o.Performance != want || o.SLO != (config.SLO{Performance: 0.99}) {
+			t.Errorf("%s: %+v", kind, o)
+		}
+	}
+	for kind, want := range map[string]string{"": "rawType does not say", ", rawType: Success": "rawType does not say"} {
+		if _, err := config.ReadObjectives("x", []byte(slo(kind, "0.99")), time.Minute); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	if _, err := config.ReadObjectives("x", []byte(slo(", rawType: success", "99.9")), time.Minute); err == nil || !strings.Contains(fmt.Sprintf("%+v", err), "write 0.999, which is 99.9 percent") {
+		t.Errorf("%+v", err)
+	}
+}
+
 func TestVersion2AlphaOfOpenSLOIsRead(t *testing.T) {
 	o := oneObjective(t, `apiVersion: openslo.com/v2alpha
 kind: SLO
