@@ -104,7 +104,7 @@ func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
 	var row, rest, untold time.Duration
 	begun, usually := false, uint8(0)
 	for k := range all {
-		usually |= all[k].known
+		usually |= all[k].told
 	}
 	for k := n - 1; k >= 0; k-- {
 		u := &all[k]

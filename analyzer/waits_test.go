@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/report"
 )
 
 // window is what a group tells of one second; what is below 0 is not told.
@@ -98,6 +99,18 @@ func TestStarvationEndsByEvidenceAndNotByOneWindow(t *testing.T) {
 		e := waited(t, 2, c.windows...)
 		if e == nil || float64(e.Starved) < c.from || float64(e.Starved) > c.upTo {
 			t.Errorf("%s: starved for %v s, want %v", name, e.Starved, c.upTo)
+		}
+	}
+}
+
+func TestWhatSomeInstancesTellIsNoProofThatNothingWaits(t *testing.T) {
+	w := queueAnalyzer(t, FromSpans).find("w")
+	for k, note := range []string{"", report.Partly} {
+		for _, q := range []trimtab.Quantity{trimtab.Queued, trimtab.Usage} { // it comes before the use in its window
+			w.queueing.take(&trimtab.Sample{Quantity: q, Time: at(k), Window: 1, Value: 2, Note: note})
+		}
+		if u := w.queueing.used[k]; u.queued != 2 || u.told == 0 || (u.known != 0) != (note == "") {
+			t.Errorf("%q: %+v", note, u)
 		}
 	}
 }

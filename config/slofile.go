@@ -193,7 +193,11 @@ func (x item) share(of float64) (v float64, ok bool) {
 	}
 	// 99.9 / 100 is 0.999, not the float beside it.
 	if v = math.Round(v/of*1e12) / 1e12; !(v > 0 && v < 1) {
-		x.fail(fmt.Sprintf("%s is %s, want more than 0 and less than %v", lastOf(x.path), clip(x.text()), of), fmt.Sprintf("no allocation keeps every request: write %v at most", 0.9999*of))
+		hint := fmt.Sprintf("no allocation keeps every request: write %v at most", 0.9999*of)
+		if v > 1 && v < 100 && of == 1 {
+			hint = fmt.Sprintf("write %v, which is %s percent", math.Round(v*1e10)/1e12, clip(x.text()))
+		}
+		x.fail(fmt.Sprintf("%s is %s, want more than 0 and less than %v", lastOf(x.path), clip(x.text()), of), hint)
 		return 0, false
 	}
 	return v, true

@@ -206,6 +206,35 @@ func TestRatioTimeslicesAskForTheirTarget(t *testing.T) {
 	}
 }
 
+func TestARatioThatIsThereAlreadyIsRead(t *testing.T) {
+	slo := func(kind, target string) string {
+		return "apiVersion: openslo/v1\nkind: SLO\nmetadata: {name: a}\nspec:\n  service: shop\n  indicator: {spec: {ratioMetric: {counter: false, raw: {metricSource: {type: Prometheus, spec: {query: 'job:x:ratio'}}}" + kind + "}}}\n  budgetingMethod: Occurrences\n  objectives: [{target: " + target + "}]\n"
+	}
+	for kind, want := range map[string]string{", rawType: success": "job:x:ratio", ", rawType: failure": "1 - job:x:ratio"} {
+		if o := oneObjective(t, slo(kind, "0.99")); o.Performance != want || o.SLO != (config.SLO{Performance: 0.99}) {
+			t.Errorf("%s: %+v", kind, o)
+		}
+	}
+	for query, want := range map[string]string{
+		"sum(rate(e_total[{{.window}}])) / sum(rate(all_total[{{.window}}])) # c":  "1 - (sum(rate(e_total[1m])) or 0 * sum(rate(all_total[1m]))) / sum(rate(all_total[1m])); sum(rate(all_total[1m]))",
+		"(sum(rate(e_total[{{.window}}])) / (sum(rate(all_total[{{.window}}]))))":  "1 - (sum(rate(e_total[1m])) or 0 * (sum(rate(all_total[1m])))) / (sum(rate(all_total[1m]))); (sum(rate(all_total[1m])))",
+		"1 - sum(rate(ok_total[{{.window}}])) / sum(rate(all_total[{{.window}}]))": "1 - (1 - sum(rate(ok_total[1m])) / sum(rate(all_total[1m]))); ",
+		"avg_over_time(x[{{.window}}]) / 100":                                      "1 - (avg_over_time(x[1m]) / 100); ",
+	} {
+		if o := oneObjective(t, "version: prometheus/v1\nservice: b\nslos: [{name: a, objective: 99, sli: {raw: {error_ratio_query: '"+query+"'}}}]\n"); o.Performance+"; "+o.Load != want || (o.Load == "") != (len(o.Notes) > 0 && strings.Contains(o.Notes[0], "tells no load")) {
+			t.Errorf("%s: %+v", query, o)
+		}
+	}
+	for kind, want := range map[string]string{"": "rawType does not say", ", rawType: Success": "rawType does not say"} {
+		if _, err := config.ReadObjectives("x", []byte(slo(kind, "0.99")), time.Minute); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	if _, err := config.ReadObjectives("x", []byte(slo(", rawType: success", "99.9")), time.Minute); err == nil || !strings.Contains(fmt.Sprintf("%+v", err), "write 0.999, which is 99.9 percent") {
+		t.Errorf("%+v", err)
+	}
+}
+
 func TestVersion2AlphaOfOpenSLOIsRead(t *testing.T) {
 	o := oneObjective(t, `apiVersion: openslo.com/v2alpha
 kind: SLO
