@@ -249,6 +249,14 @@ func TestTheContainerPolicyOfTheWorkloadItselfCounts(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
+	for text, want := range map[string]string{
+		"    - {containerName: app, mode: 'Off'}\n":                           "container app, which it leaves alone, is taken for one beside",
+		"    - {containerName: '*'}\n  updatePolicy: {updateMode: Initial}\n": "Initial sets the size of new pods alone",
+	} {
+		if a := oneOf(t, KindVPA, head+text); len(a.Notes) != 1 || !strings.Contains(a.Notes[0], want) || a.UpdateMode == "Off" {
+			t.Errorf("%+v, want %s", a, want)
+		}
+	}
 	if a := oneOf(t, KindVPA, head+"    - {containerName: '*'}\n  updatePolicy: {updateMode: InPlace}\n"); len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "feature gate InPlace") {
 		t.Errorf("%+v", a)
 	}
