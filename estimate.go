@@ -46,8 +46,10 @@ func (e *Estimate) Waits() string {
 		return "1 connection waits to be accepted"
 	case queued > 0:
 		return fmt.Sprintf("%.0f connections wait to be accepted", queued)
+	case waited >= 10:
+		return fmt.Sprintf("on average %.0f of its threads waited for a CPU", waited)
 	case waited >= 0.1:
-		return fmt.Sprintf("its threads waited %.2g s for a CPU in each second", waited)
+		return fmt.Sprintf("on average %.2g of its threads waited for a CPU", waited)
 	}
 	return ""
 }

@@ -37,9 +37,13 @@ func forecasting(t *testing.T, from string, f func() forecast.Forecaster) *Analy
 	return a
 }
 
-// uses tells what the group used in the second that ends at t.
+// uses tells what the group used in the second that ends at t, and in how many periods it was
+// stopped, below 0: that is not known.
 func uses(a *Analyzer, t time.Time, cores, throttled float64) {
 	for q, v := range map[trimtab.Quantity]float64{trimtab.Usage: cores, trimtab.Throttled: throttled} {
+		if v < 0 {
+			continue
+		}
 		a.Step(t, &trimtab.Sample{Workload: "w", Quantity: q, Source: "cgroup", Time: t, Window: 1, Value: v})
 	}
 }

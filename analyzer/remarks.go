@@ -53,7 +53,10 @@ func (r remarks) note(now time.Time) (text string) {
 	if len(text) > maxRemark {
 		text = strings.ToValidUTF8(text[:maxRemark], "") + "…"
 	}
-	if n > 1 {
+	switch {
+	case n == 2:
+		text += " (and there is something of 1 more instance)"
+	case n > 2:
 		text += fmt.Sprintf(" (and there is something of %d more instances)", n-1)
 	}
 	return text

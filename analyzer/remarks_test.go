@@ -22,7 +22,7 @@ func TestARemarkOnAGroupIsANoteWhileItIsRepeated(t *testing.T) {
 		want, not string
 	}{
 		"one":                    {[]*trimtab.Sample{of(0, "", "group a is idle")}, 0, "group a is idle", "instance"},
-		"of two instances":       {[]*trimtab.Sample{of(0, "2", "group b is idle"), of(0, "1", "group a is idle")}, 0, "instance 1: group a is idle (and there is something of 1 more", "group b"},
+		"of two instances":       {[]*trimtab.Sample{of(0, "2", "group b is idle"), of(0, "1", "group a is idle")}, 0, "instance 1: group a is idle (and there is something of 1 more instance)", "group b"},
 		"it is over":             {[]*trimtab.Sample{of(0, "", "group a is idle"), of(1, "", "")}, time.Second, "", "idle"},
 		"it came before":         {[]*trimtab.Sample{of(1, "", ""), of(0, "", "group a is idle")}, time.Second, "", "idle"},
 		"it is not repeated":     {[]*trimtab.Sample{of(0, "", "group a is idle")}, 3 * time.Minute, "", "idle"},

@@ -17,8 +17,12 @@ import (
 //	waits      throttled >= 0.9, or waited >= 4 use and waited >= load · latency,
 //	           or queued >= 5, and throttled >= 0.5 or waited >= use
 //	starved    use >= 0.9 of what it has and it waits, for 3 s and longer; until it did not for
-//	           3 s, or surely does not: throttled < 0.1, and nothing else tells of a wait
+//	           3 s, or surely does not: throttled is measured as < 0.1, and nothing else tells
+//	           of a wait
 //	idle       load is measured as 0, and use <= 0.02 cores over the last minute
+//
+// A window in which it uses all that it has, and in which something was not measured that was
+// lately and might tell of a wait, neither adds to starvation nor ends it, for 10 s at most.
 //
 // where waited is for how many seconds of each second its threads waited for a CPU, all together,
 // and queued how many connections wait to be accepted. A CPU that is used at 0.9 makes a thread
@@ -35,8 +39,8 @@ const (
 	fewQueued, waitsLonger = 5, 4
 	// starvedLeast is the least time in which a workload is starved, and after which it is no
 	// more; maxStarved the longest that is counted: a few windows of use, and more than anybody
-	// waits.
-	starvedLeast, maxStarved = 3 * time.Second, 10 * time.Minute
+	// waits. maxUntold is for how long in a row it may be not known whether it waits.
+	starvedLeast, maxStarved, maxUntold = 3 * time.Second, 10 * time.Minute, 10 * time.Second
 	// idleFor is how long a workload has been idle at least, with at most idleCores: what a
 	// runtime uses that waits.
 	idleFor   = time.Minute
@@ -78,6 +82,16 @@ func (w *workload) starving(u *used) (had float64, yes bool) {
 	return f.Mean, f.Known && !f.Amount.Unlimited && u.cores >= 0.9*f.Mean
 }
 
+// untold reports whether a window in which nothing tells of a wait lacks some of what is usually
+// told, by its bits: the workload may have used all that it had.
+func (w *workload) untold(u *used, usually uint8) bool {
+	f := w.during(u.from, u.to, 0)
+	return !f.Known || !f.Amount.Unlimited && u.cores >= 0.9*f.Mean && u.known&usually != usually && !w.waits(u)
+}
+
+// calm reports whether a quota surely stopped the workload in next to no period of a window.
+func (u *used) calm() bool { return u.known&knowsStops != 0 && u.throttled < stoppedSeldom }
+
 // starved is for how long the workload has been starved, up to the newest sample, and what it
 // had in that; 0: it is not.
 func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
@@ -87,17 +101,26 @@ func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
 		return 0, 0
 	}
 	// row is how long it starved without a break, in the order from the newest window back.
-	var row, rest time.Duration
-	begun := false
+	var row, rest, untold time.Duration
+	begun, usually := false, uint8(0)
+	for k := range all {
+		usually |= all[k].told
+	}
 	for k := n - 1; k >= 0; k-- {
 		u := &all[k]
 		length := u.to.Sub(u.from)
 		if amount, yes := w.starving(u); yes {
-			long, row, rest, had = long+length, row+length, 0, math.Max(had, amount)
+			long, row, rest, untold, had = long+length, row+length, 0, 0, math.Max(had, amount)
 			begun = begun || row >= starvedLeast
 			continue
 		}
-		if rest, row = rest+length, 0; rest >= starvedLeast || u.throttled < stoppedSeldom && !w.waits(u) {
+		if w.untold(u, usually) {
+			if untold += length; untold > maxUntold {
+				break
+			}
+			continue
+		}
+		if rest, row = rest+length, 0; rest >= starvedLeast || u.calm() && !w.waits(u) {
 			break
 		}
 	}
@@ -174,24 +197,24 @@ func (w *workload) starves(e *trimtab.Estimate, now time.Time) {
 	e.Hold = &hold
 }
 
-// noteWaits says of a workload that does not starve what waits all the same, and whether others
-// keep it from what it has.
+// noteWaits says of a workload that does not starve what waits all the same, and that something
+// keeps it from what it has. Who uses the CPUs instead is not known here.
 func (w *workload) noteWaits(e *trimtab.Estimate) {
 	if e.Starved > 0 || len(e.Notes) >= trimtab.MaxNotes {
 		return
 	}
 	all := w.queueing.used
 	var long time.Duration
-	for k := len(all) - 1; k >= 0 && long < starvedLeast && all[k].throttled < stoppedSeldom && w.kept(&all[k]); k-- {
+	for k := len(all) - 1; k >= 0 && long < starvedLeast && (all[k].known&knowsStops == 0 || all[k].calm()) && w.kept(&all[k]); k-- {
 		long += all[k].to.Sub(all[k].from)
 	}
 	if long >= starvedLeast {
 		u := &all[len(all)-1]
-		text := fmt.Sprintf("it waits for a CPU and gets %.3g cores, and no limit stops it: others of this host take the rest", u.cores)
+		of := ""
 		if f := w.during(u.from, u.to, 0); f.Known && !f.Amount.Unlimited {
-			text = fmt.Sprintf("it waits for a CPU and gets %.3g of its %.3g cores, and no limit stops it: others of this host take the rest", u.cores, f.Mean)
+			of = fmt.Sprintf("of its %.3g ", f.Mean)
 		}
-		e.Notes = append(e.Notes, text)
+		e.Notes = append(e.Notes, fmt.Sprintf("it gets %.3g %scores: its threads wait for a CPU, and trimtab sees no quota that stops it", u.cores, of))
 		return
 	}
 	if wait := e.Waits(); wait != "" && len(all) > 0 && all[len(all)-1].queued >= fewQueued {

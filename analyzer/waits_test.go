@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/report"
 )
 
 // window is what a group tells of one second; what is below 0 is not told.
@@ -26,7 +27,7 @@ func waited(t *testing.T, answered int, windows ...window) *trimtab.Estimate {
 				a.Step(at(k+1), &trimtab.Sample{Workload: "w", Quantity: q, Source: "test", Time: at(k + 1), Window: 1, Value: x})
 			}
 		}
-		e = later(e, second(a, k, v.cores, max(v.throttled, 0), answers(at(k), answered, 0.02)))
+		e = later(e, second(a, k, v.cores, v.throttled, answers(at(k), answered, 0.02)))
 	}
 	return e
 }
@@ -67,6 +68,7 @@ func TestAWorkloadThatUsesAllItHasAndWaitsIsStarvedByWhatTheKernelSees(t *testin
 
 func TestStarvationEndsByEvidenceAndNotByOneWindow(t *testing.T) {
 	starves, less, none := window{0.5, 1, -1, -1}, window{0.42, 0.8, -1, -1}, window{0.2, 0, -1, -1}
+	kept, untold := window{0.5, 0.3, 2.5, 0}, window{0.5, 0, -1, -1}
 	all := func(parts ...[]window) (out []window) {
 		for _, p := range parts {
 			out = append(out, p...)
@@ -83,10 +85,32 @@ func TestStarvationEndsByEvidenceAndNotByOneWindow(t *testing.T) {
 		"three are an end":                {all(times(6, starves), times(3, less)), 0, 0},
 		"one in which it surely does not": {all(times(6, starves), times(1, none)), 0, 0},
 		"it begins with three in a row":   {all(times(2, starves), times(1, less), times(2, starves)), 0, 0},
+
+		"what tells of the wait is missing every other time": {all(times(3, kept), times(1, untold), times(1, kept), times(1, untold), times(1, kept), times(1, untold)), 5, 5},
+		"it is missing for ten seconds":                      {all(times(6, kept), times(10, untold)), 6, 6},
+		"and longer":                                         {all(times(6, kept), times(11, untold)), 0, 0},
+		"it is missing, and less than it has is used":        {all(times(6, kept), times(1, window{0.2, 0, -1, -1})), 0, 0},
+		"all of it is missing, and less is used":             {all(times(6, kept), times(3, window{0.2, -1, -1, -1})), 0, 0},
+		"nobody ever told what waits":                        {all(times(6, window{0.5, 0.95, -1, -1}), times(3, window{0.5, 0.5, -1, -1})), 0, 0},
+		"once":                                               {all(times(6, kept), times(1, window{0.2, -1, -1, -1})), 6, 6},
+		"it was missing before":                              {all(times(2, kept), times(5, untold), times(1, kept)), 3, 3},
+		"it is measured as none":                             {all(times(6, kept), times(1, window{0.5, 0, 0.1, 0})), 0, 0},
 	} {
 		e := waited(t, 2, c.windows...)
 		if e == nil || float64(e.Starved) < c.from || float64(e.Starved) > c.upTo {
 			t.Errorf("%s: starved for %v s, want %v", name, e.Starved, c.upTo)
+		}
+	}
+}
+
+func TestWhatSomeInstancesTellIsNoProofThatNothingWaits(t *testing.T) {
+	w := queueAnalyzer(t, FromSpans).find("w")
+	for k, note := range []string{"", report.Partly} {
+		for _, q := range []trimtab.Quantity{trimtab.Queued, trimtab.Usage} { // it comes before the use in its window
+			w.queueing.take(&trimtab.Sample{Quantity: q, Time: at(k), Window: 1, Value: 2, Note: note})
+		}
+		if u := w.queueing.used[k]; u.queued != 2 || u.told == 0 || (u.known != 0) != (note == "") {
+			t.Errorf("%q: %+v", note, u)
 		}
 	}
 }
@@ -98,11 +122,12 @@ func TestWhatWaitsIsSaidInOneSentence(t *testing.T) {
 		want, not string
 	}{
 		"connections":                     {times(8, window{0.5, 0.6, 2, 17}), "17 connections wait to be accepted", "threads"},
-		"of a workload that has enough":   {times(8, window{0.2, 0.2, 0.1, 17}), "17 connections wait to be accepted", "others of this host"},
+		"of a workload that has enough":   {times(8, window{0.2, 0.2, 0.1, 17}), "17 connections wait to be accepted", "sees no quota"},
 		"one":                             {times(8, window{0.5, 0.6, 2, 1}), "1 connection waits to be accepted", ""},
-		"threads":                         {times(8, window{0.5, 1, 2.5, 0}), "its threads waited 2.5 s for a CPU in each second", ""},
-		"others take what it was given":   {times(8, window{0.1, 0, 2.5, 0}), "it waits for a CPU and gets 0.1 of its 0.5 cores, and no limit stops it: others of this host take the rest", ""},
-		"they do so for a second":         {append(times(8, window{0.1, 0, 0, 0}), window{0.1, 0, 2.5, 0}), "", "others of this host"},
+		"many threads":                    {times(8, window{0.5, 1, 155, 0}), "on average 155 of its threads waited for a CPU", "e+"},
+		"threads":                         {times(8, window{0.5, 1, 2.5, 0}), "on average 2.5 of its threads waited for a CPU", ""},
+		"others take what it was given":   {times(8, window{0.1, 0, 2.5, 0}), "it gets 0.1 of its 0.5 cores: its threads wait for a CPU, and trimtab sees no quota that stops it", "others"},
+		"they do so for a second":         {append(times(8, window{0.1, 0, 0, 0}), window{0.1, 0, 2.5, 0}), "", "sees no quota"},
 		"it waited once, and is not near": {append(times(3, window{0.5, 1, 2, 17}), window{0.1, 0, -1, -1}), "", "wait"},
 	} {
 		if got := said(waited(t, 10, c.of...)); !strings.Contains(got, c.want) || c.not != "" && strings.Contains(got, c.not) {

@@ -6,18 +6,21 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/report"
 )
 
 // used is the mean use over a window that ends at to, the share of the quota's periods in it
 // that were throttled, for how long in each second threads waited for a CPU, and how many
-// connections waited to be accepted at its end; what is not known is 0.
+// connections waited to be accepted at its end; what is not told is 0. Bits say what is told, and what is known of all instances.
 type used struct {
 	from, to                         time.Time
 	cores, throttled, waited, queued float64
+	told, known                      uint8
 }
 
-// kinds is how many quantities come beside the use in a window.
-const kinds = 3
+// kinds is how many quantities come beside the use in a window, knowsStops the bit of the periods
+// that were throttled.
+const kinds, knowsStops = 3, 1
 
 // kind is the number of such a quantity; below 0: it is none.
 func kind(q trimtab.Quantity) int {
@@ -32,9 +35,12 @@ func kind(q trimtab.Quantity) int {
 	return -1
 }
 
-// set enters such a quantity.
-func (u *used) set(kind int, v float64) {
-	*[kinds]*float64{&u.throttled, &u.waited, &u.queued}[kind] = v
+// set enters such a quantity. Of some instances alone it may be too low, and is not known.
+func (u *used) set(kind int, s *trimtab.Sample) {
+	*[kinds]*float64{&u.throttled, &u.waited, &u.queued}[kind] = s.Value
+	if u.told |= 1 << kind; s.Note != report.Partly {
+		u.known |= 1 << kind
+	}
 }
 
 // take enters a window of use, or what came beside it.
@@ -45,7 +51,7 @@ func (q *queueing) take(s *trimtab.Sample) {
 	i, found := slices.BinarySearchFunc(q.used, s.Time, func(u used, t time.Time) int { return u.to.Compare(t) })
 	if k := kind(s.Quantity); k >= 0 {
 		if found {
-			q.used[i].set(k, s.Value)
+			q.used[i].set(k, s)
 		} else {
 			q.early[k] = *s
 		}
@@ -58,7 +64,7 @@ func (q *queueing) take(s *trimtab.Sample) {
 	u := used{from: s.Time.Add(-s.Window.Duration()), to: s.Time, cores: s.Value}
 	for k := range q.early {
 		if q.early[k].Time.Equal(s.Time) {
-			u.set(k, q.early[k].Value)
+			u.set(k, &q.early[k])
 		}
 	}
 	q.used = slices.Insert(q.used, i, u)

@@ -80,16 +80,20 @@ func ReadAutoscalers(filename string, data []byte, kind string) ([]Autoscaler, e
 }
 
 func (x *object) autoscaler(kind string) Autoscaler {
-	a := Autoscaler{Kind: kind, Namespace: x.get("metadata", "namespace").text(), Name: x.get("metadata", "name").text(), Min: 1, Max: 100}
+	a := Autoscaler{Kind: kind, Namespace: x.get("metadata", "namespace").word(), Name: x.get("metadata", "name").word(), Min: 1, Max: 100}
 	target := x.get("spec", "scaleTargetRef")
 	if kind == KindVPA {
 		target = x.get("spec", "targetRef")
 	}
-	a.Target = target.get("name").text()
+	a.Target = target.get("name").word()
 	if a.Target == "" {
 		target.fail(a.String()+" has no target", "write "+lastOf(target.path)+": {apiVersion: apps/v1, kind: Deployment, name: NAME}")
 	} else if kind != KindScaledObject && target.get("kind").text() == "" {
 		target.get("kind").fail(a.String()+" has a target without a kind", "write kind: Deployment")
+	}
+	group, _, _ := strings.Cut(x.version, "/")
+	if of := map[string]string{KindScaledObject: "keda.sh", KindVPA: "autoscaling.k8s.io"}[kind]; of != "" && group != of && group != "" {
+		x.get("apiVersion").fail(fmt.Sprintf("apiVersion %q has no %s that is read", clip(x.version), kind), "write one of "+of)
 	}
 	switch kind {
 	case KindHPA:
@@ -102,8 +106,18 @@ func (x *object) autoscaler(kind string) Autoscaler {
 	return a
 }
 
-// whole reads a number within bounds where there is one.
+// whole reads a number within bounds where there is one, which the API server does not take
+// in quotes.
 func (x item) whole(to *int, least, most int) {
+	if isText(x.node) && !isPlain(x.node) {
+		x.fail(lastOf(x.path)+" is a text in quotes, want a number", "leave the quotes out: the API server refuses it")
+		return
+	}
+	x.digits(to, least, most)
+}
+
+// digits reads a number within bounds where there is one, in quotes or not.
+func (x item) digits(to *int, least, most int) {
 	if !x.has() {
 		return
 	}
@@ -171,7 +185,7 @@ func (x item) rules() *ScalingRules {
 	if !x.has() {
 		return nil
 	}
-	r := &ScalingRules{Select: x.get("selectPolicy").text()}
+	r := &ScalingRules{Select: x.get("selectPolicy").word()}
 	if w := x.get("stabilizationWindowSeconds"); w.has() {
 		r.Window = new(int)
 		w.whole(r.Window, 0, 3600)
@@ -188,7 +202,7 @@ func (x item) rules() *ScalingRules {
 		policies.fail(fmt.Sprintf("%d policies, want 1 to 64", n), "leave policies out for the default ones")
 	}
 	for _, p := range policies.items() {
-		one := ScalingPolicy{Type: p.get("type").text(), Value: 1, PeriodSeconds: 15}
+		one := ScalingPolicy{Type: p.get("type").word(), Value: 1, PeriodSeconds: 15}
 		if one.Type != "Pods" && one.Type != "Percent" {
 			p.get("type").fail(fmt.Sprintf("unknown type %q", clip(one.Type)), "write Pods or Percent")
 		}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,6 +22,15 @@ func (x *object) hpa(a *Autoscaler) {
 	default:
 		x.get("apiVersion").fail(fmt.Sprintf("apiVersion %q has no %s", clip(x.version), KindHPA), "write autoscaling/v2 or autoscaling/v1")
 		return
+	}
+	has := []string{"scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior"}
+	if x.version == "autoscaling/v1" {
+		has = append(has[:3], "targetCPUUtilizationPercentage")
+	}
+	for _, e := range x.m.entries(spec.node, 0) {
+		if key := keyText(e.Key); !slices.Contains(has, key) {
+			spec.get(key).fail(fmt.Sprintf("%s is no field of spec in %s", clip(key), cmp.Or(x.version, "autoscaling/v2")), "kubectl refuses it: that version has "+strings.Join(has, ", "))
+		}
 	}
 	least, most := spec.get("minReplicas"), spec.get("maxReplicas")
 	least.whole(&a.Min, 0, 10_000)
@@ -93,7 +103,7 @@ func (x item) tellOf(inner item) {
 // metric reads one of an HPA; old tells that it is written as v1 and v2beta1 do. What is
 // neither CPU nor memory counts as requests per second, since a recording has nothing else.
 func (x item) metric(a *Autoscaler, old bool) {
-	kind := x.get("type").text()
+	kind := x.get("type").word()
 	source := map[string]string{"Resource": "resource", "ContainerResource": "containerResource", "Pods": "pods", "Object": "object", "External": "external"}[kind]
 	if source == "" {
 		x.get("type").fail(fmt.Sprintf("unknown type %q of a metric", clip(kind)), "write Resource, ContainerResource, Pods, Object or External")
@@ -105,7 +115,7 @@ func (x item) metric(a *Autoscaler, old bool) {
 		return
 	}
 	m := Metric{CPU: strings.HasSuffix(kind, "Resource"), External: kind == "External" || kind == "Object"}
-	name := of.get("name").text()
+	name := of.get("name").word()
 	target, keys := of.targets(kind, old)
 	var set []string
 	for _, key := range []string{"Utilization", "AverageValue", "Value"} {
@@ -117,7 +127,7 @@ func (x item) metric(a *Autoscaler, old bool) {
 		target.fail("the metric has no target", "write target: "+exampleTarget(kind))
 		return
 	}
-	if asked := target.get("type"); !old && !slices.Contains([]string{"Utilization", "AverageValue", "Value"}, asked.text()) {
+	if asked := target.get("type"); !old && !slices.Contains([]string{"Utilization", "AverageValue", "Value"}, asked.word()) {
 		asked.fail(fmt.Sprintf("the target is of the type %q", clip(asked.text())), "write Utilization, AverageValue or Value")
 		return
 	} else if kind == "Object" && !old && len(set) == 2 {

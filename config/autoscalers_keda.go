@@ -57,6 +57,7 @@ func (x item) scaledObject(a *Autoscaler) {
 		t.trigger(a)
 		others = others || !slices.Contains([]string{"cpu", "memory"}, t.get("type").text())
 	}
+	wakes := slices.ContainsFunc(a.Metrics, func(m Metric) bool { return !m.CPU })
 	switch {
 	case a.Min == 0 && !others && len(triggers.items()) > 0:
 		at := least
@@ -64,6 +65,9 @@ func (x item) scaledObject(a *Autoscaler) {
 			at = triggers
 		}
 		at.fail("minReplicaCount is 0 (as where it is left out), and there are triggers on cpu and memory alone", "write minReplicaCount: 1: KEDA refuses it, since without pods there is no usage that would bring one back")
+	case !wakes && (a.Min == 0 || a.Idle != nil) && len(a.Metrics) > 0:
+		a.Min, a.Idle = max(a.Min, 1), nil
+		a.Notes = append(a.Notes, "it is played as if it were always awake: the triggers that would wake it are left out")
 	case len(a.Metrics) == 0 && len(x.m.errs) == 0:
 		triggers.fail("no trigger of "+a.String()+" can be replayed", "write a trigger on CPU, or one with a threshold on requests per second, as prometheus has it")
 	}
@@ -71,8 +75,11 @@ func (x item) scaledObject(a *Autoscaler) {
 
 // trigger reads one: CPU, the clock, or one with a threshold.
 func (x item) trigger(a *Autoscaler) {
-	kind, at := x.get("type").text(), x.get("metadata")
+	kind, at := x.get("type").word(), x.get("metadata")
 	asked := x.get("metricType")
+	for _, e := range x.m.entries(at.node, 0) {
+		at.get(keyText(e.Key)).word() // all of them are texts
+	}
 	switch kind {
 	case "":
 		x.get("type").fail("a trigger has no type", "write type: prometheus, or cpu")
@@ -118,9 +125,11 @@ func (x item) cpuTrigger(a *Autoscaler) {
 	asked, value := x.get("metricType"), x.get("metadata", "value")
 	if old := x.get("metadata", "type"); old.has() {
 		a.Notes = append(a.Notes, "metadata.type of its trigger cpu is read as KEDA does up to 2.17; 2.18 refuses it: write metricType beside metadata")
-		if !asked.has() {
-			asked = old
+		if asked.has() {
+			old.fail("a trigger cpu has both metricType and metadata.type", "keep metricType: KEDA refuses both")
+			return
 		}
+		asked = old
 	}
 	m := Metric{CPU: true, Type: asked.text()}
 	switch m.Type {
@@ -129,7 +138,7 @@ func (x item) cpuTrigger(a *Autoscaler) {
 		if !value.has() {
 			value.fail("the trigger cpu has no value", "write metadata: {value: \"60\"}")
 		}
-		value.whole(&percent, 1, 1<<31-1)
+		value.digits(&percent, 1, 1<<31-1)
 		m.Value = float64(percent)
 	case "AverageValue":
 		m.Value, _ = value.positive()
@@ -163,7 +172,7 @@ func (x item) cronTrigger(a *Autoscaler) {
 	}
 	c.location = location
 	if n := at.get("desiredReplicas"); n.has() {
-		n.whole(&pods, 1, 1<<31-1)
+		n.digits(&pods, 1, 1<<31-1)
 	} else {
 		n.fail("a trigger cron has no desiredReplicas", "write how many pods it asks for in its hours")
 	}

@@ -249,8 +249,60 @@ func TestTheContainerPolicyOfTheWorkloadItselfCounts(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
+	for text, want := range map[string]string{
+		"    - {containerName: app, mode: 'Off'}\n":                           "container app, which it leaves alone, is taken for one beside",
+		"    - {containerName: '*'}\n  updatePolicy: {updateMode: Initial}\n": "Initial sets the size of new pods alone",
+	} {
+		if a := oneOf(t, KindVPA, head+text); len(a.Notes) != 1 || !strings.Contains(a.Notes[0], want) || a.UpdateMode == "Off" {
+			t.Errorf("%+v, want %s", a, want)
+		}
+	}
 	if a := oneOf(t, KindVPA, head+"    - {containerName: '*'}\n  updatePolicy: {updateMode: InPlace}\n"); len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "feature gate InPlace") {
 		t.Errorf("%+v", a)
+	}
+}
+
+func TestWhatTheAPIServerTakesForAnotherTypeIsAMistake(t *testing.T) {
+	const vpa = "apiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v}\nspec:\n  targetRef: {kind: Deployment, name: basket}\n"
+	metrics := func(value string) string {
+		return "  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: " + value + "}}}]\n"
+	}
+	keda := kedaHead + "  minReplicaCount: 1\n  triggers: [{type: prometheus, metadata: {threshold: "
+	for _, c := range []struct{ kind, text, want string }{
+		{KindVPA, vpa + "  updatePolicy: {updateMode: Off}\n", "x:6:30: updateMode is Off without quotes"},
+		{KindVPA, vpa + "  updatePolicy: {updateMode: False}\n", "x:6:30: updateMode is False without quotes"},
+		{KindVPA, vpa + "  updatePolicy: {updateMode: 'Off'}\n", ""},
+		{KindVPA, vpa + "  updatePolicy: {updateMode: Auto, minReplicas: '2'}\n", "minReplicas is a text in quotes"},
+		{KindVPA, vpa + "  resourcePolicy: {containerPolicies: [{containerName: istio-proxy, mode: off}]}\n", "mode is off without quotes"},
+		{KindVPA, strings.Replace(vpa, "basket", "no", 1), "name is no without quotes"},
+		{KindVPA, strings.Replace(vpa, "basket", "123", 1), "name is 123 without quotes"},
+		{KindVPA, strings.Replace(vpa, "autoscaling.k8s.io", "autoscaling", 1), `apiVersion "autoscaling/v1" has no VerticalPodAutoscaler`},
+		{KindHPA, hpaHead + "  minReplicas: '2'\n" + metrics("60"), "minReplicas is a text in quotes"},
+		{KindHPA, hpaHead + metrics("'60'"), "averageUtilization is a text in quotes"},
+		{KindHPA, hpaHead + "  targetCPUUtilizationPercentage: 40\n", "targetCPUUtilizationPercentage is no field of spec in autoscaling/v2"},
+		{KindHPA, "apiVersion: autoscaling/v1\n" + hpaHead + metrics("60"), "metrics is no field of spec in autoscaling/v1"},
+		{KindScaledObject, keda + "100}}]\n", "threshold is 100 without quotes"},
+		{KindScaledObject, keda + "'100', activationThreshold: 5}}]\n", "activationThreshold is 5 without quotes"},
+		{KindScaledObject, keda + "'100', ignoreNullValues: false}}]\n", "ignoreNullValues is false without quotes"},
+		{KindScaledObject, keda + "'100', ignoreNullValues: 'false'}}]\n", ""},
+		{KindScaledObject, kedaHead + "  minReplicaCount: '1'\n  triggers: [{type: prometheus, metadata: {threshold: '1'}}]\n", "minReplicaCount is a text in quotes"},
+		{KindScaledObject, kedaHead + "  minReplicaCount: 1\n  triggers: [{type: cpu, metricType: AverageValue, metadata: {type: Utilization, value: '60'}}]\n", "both metricType and metadata.type"},
+		{KindScaledObject, strings.Replace(keda, "keda.sh", "keda.k8s.io", 1) + "'1'}}]\n", `apiVersion "keda.k8s.io/v1alpha1" has no ScaledObject`},
+	} {
+		if _, err := ReadAutoscalers("x", []byte(c.text), c.kind); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.text, err, c.want)
+		}
+	}
+	if a := oneOf(t, KindHPA, hpaHead+"  minReplicas: 010\n"+metrics("60")); a.Min != 8 {
+		t.Errorf("010 is %d, want 8 as YAML has it", a.Min)
+	}
+}
+
+func TestAScaledObjectIsNeverPutToSleepByWhatIsLeftOut(t *testing.T) {
+	const triggers = "  triggers: [{type: cpu, metricType: Utilization, metadata: {value: '60'}}, {type: kafka, metadata: {lagThreshold: '50'}}]\n"
+	a := oneOf(t, KindScaledObject, kedaHead+triggers)
+	if b := oneOf(t, KindScaledObject, kedaHead+"  idleReplicaCount: 0\n  minReplicaCount: 3\n"+triggers); a.Min != 1 || b.Min != 3 || b.Idle != nil || !strings.Contains(a.Notes[len(a.Notes)-1], "always awake") {
+		t.Errorf("%+v\n%+v", a, b)
 	}
 }
 

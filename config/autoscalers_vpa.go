@@ -12,8 +12,10 @@ func (x item) vpa(a *Autoscaler) {
 	spec := x.get("spec")
 	update := spec.get("updatePolicy")
 	mode := update.get("updateMode")
-	switch a.UpdateMode = mode.text(); a.UpdateMode {
-	case "Off", "Initial", "Recreate", "Auto", "InPlaceOrRecreate":
+	switch a.UpdateMode = mode.word(); a.UpdateMode {
+	case "Off", "Recreate", "Auto", "InPlaceOrRecreate":
+	case "Initial":
+		a.Notes = append(a.Notes, "updateMode Initial sets the size of new pods alone, and the number of pods stays here: none changes")
 	case "InPlace":
 		a.Notes = append(a.Notes, "updateMode InPlace is refused unless the VPA's feature gate InPlace is on, which it is not by default")
 	case "":
@@ -59,8 +61,10 @@ func (x item) containerPolicy() {
 	if x.get("containerName").text() == "" {
 		x.get("containerName").fail("a container policy has no containerName", `write the name of the container, or "*" for all others`)
 	}
-	if mode := x.get("mode"); mode.has() && mode.text() != "Auto" && mode.text() != "Off" {
-		mode.fail(fmt.Sprintf("unknown mode %q", clip(mode.text())), `write Auto or "Off"`)
+	if mode := x.get("mode"); mode.has() {
+		if word := mode.word(); word != "Auto" && word != "Off" {
+			mode.fail(fmt.Sprintf("unknown mode %q", clip(word)), `write Auto or "Off"`)
+		}
 	}
 	for _, r := range x.get("controlledResources").items() {
 		if r.text() != "cpu" && r.text() != "memory" {
@@ -84,15 +88,22 @@ func (x item) containerPolicy() {
 func ownPolicy(a *Autoscaler, policies []item) (own item, ok bool) {
 	var rest item
 	var named []item
+	off := ""
 	for _, p := range policies {
 		switch name := p.get("containerName").text(); {
 		case name == a.Target:
 			return p, true
 		case name == "*":
 			rest, ok = p, true
-		case !sidecar(name) && p.get("mode").text() != "Off":
+		case sidecar(name):
+		case p.get("mode").text() == "Off":
+			off = name
+		default:
 			named = append(named, p)
 		}
+	}
+	if off != "" {
+		a.Notes = append(a.Notes, fmt.Sprintf("container %s, which it leaves alone, is taken for one beside the workload's own: if it is that one, its pods keep their size", clip(off)))
 	}
 	if len(named) == 0 {
 		return rest, ok

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
 )
 
 // This file reads YAML that others wrote, in their own form: several documents, lists of
@@ -249,9 +250,32 @@ func (x item) text() string {
 	return scalarText(x.node)
 }
 
+// word is a text where Kubernetes takes nothing else. kubectl reads YAML 1.1, in which Off, No
+// or Yes without quotes are booleans; the API server refuses these, and numbers.
+func (x item) word() string {
+	if text := tokenOf(x.node); isPlain(x.node) && (!isText(x.node) || slices.Contains([]string{"y", "n", "yes", "no", "on", "off"}, strings.ToLower(text))) {
+		x.fail(fmt.Sprintf("%s is %s without quotes, which kubectl takes for a boolean or a number", lastOf(x.path), clip(text)), fmt.Sprintf("write %q", clip(text)))
+		return text
+	}
+	return x.text()
+}
+
+// isPlain reports whether a scalar is there, and has no quotes.
+func isPlain(n ast.Node) bool {
+	if _, ok := n.(*ast.BoolNode); ok || isNumber(n) {
+		return true
+	}
+	s, ok := n.(*ast.StringNode)
+	return ok && s.GetToken().Type == token.StringType
+}
+
 // number reads a scalar, in quotes or not, and reports what is none.
 func (x item) number() (v float64, ok bool) {
-	v, err := strconv.ParseFloat(strings.TrimSpace(x.text()), 64)
+	text := x.text()
+	if n, whole := x.node.(*ast.IntegerNode); whole {
+		text = fmt.Sprint(n.Value) // 010 is 8
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 		x.fail(fmt.Sprintf("%s is no number", lastOf(x.path)), "write a plain number")
 		return 0, false

@@ -60,7 +60,11 @@ func (v *validator) rising(where string, w *Workload, e parser.Expr) {
 		if !(target > 0 && target < 1) {
 			target = 0.99
 		}
-		v.warn(where, message, fmt.Sprintf("write 1 - (%s) and slo: {performance: %s}", form, rounded(target)))
+		hint := fmt.Sprintf("write 1 - (%s)", form)
+		if !w.SLO.Shares() {
+			hint += fmt.Sprintf(" and slo: {performance: %s}", rounded(target))
+		}
+		v.warn(where, message, hint)
 	case target > 0:
 		v.warn(where, message, fmt.Sprintf("write %s / (%s) and slo: {performance: 1}", rounded(target), form))
 	default:
@@ -108,11 +112,12 @@ func (v *validator) otherBucket(where string, w *Workload, e parser.Expr) {
 		}
 		return nil
 	})
-	message := fmt.Sprintf("performance counts requests within %s, and slo.latency is %s", within, w.SLO.Latency)
+	asked := rounded(float64(w.SLO.Latency) / float64(max(unit, 1)))
+	of, form := "", fmt.Sprintf("histogram_fraction(0, %s, ...)", asked)
 	if name != "" {
-		message = fmt.Sprintf("performance counts requests within %s (le=%s of %s), and slo.latency is %s", within, le, clip(name), w.SLO.Latency)
+		of, form = fmt.Sprintf(" (le=%s of %s)", le, clip(name)), fmt.Sprintf("the bucket le=%q, where the histogram has it,", asked)
 	}
-	v.warn(where, message, fmt.Sprintf("write the bucket le=%q, where the histogram has it, or slo: {latency: %s}", rounded(float64(w.SLO.Latency)/float64(max(unit, 1))), within))
+	v.warn(where, fmt.Sprintf("performance counts requests within %s%s, and slo.latency is %s", within, of, w.SLO.Latency), fmt.Sprintf("write %s or slo: {latency: %s}", form, within))
 }
 
 // counters warns of a counter whose value itself is taken: it counts since its process
@@ -190,7 +195,7 @@ func (v *validator) increases(where string, e parser.Expr) {
 		if over <= 0 {
 			return nil
 		}
-		v.warn(where, fmt.Sprintf("load is %s over %s, and not requests per second", c.Func.Name, over), fmt.Sprintf("write rate in place of increase, or divide by %g", over.Seconds()))
+		v.warn(where, fmt.Sprintf("load is %s over %s, and not requests per second", c.Func.Name, over), fmt.Sprintf("write rate in place of %s, or divide by %g", c.Func.Name, over.Seconds()))
 		return errFound
 	})
 }

@@ -77,11 +77,13 @@ func TestAPerformanceThatFallsWhenThingsGetWorseHasNone(t *testing.T) {
 
 func TestTheRightFormStandsInTheWarning(t *testing.T) {
 	for lines, want := range map[string]string{
-		"  slo: {performance: 0.3}\n  performance: max(basket_p99)\n":              "write 0.3 / (max(basket_p99)) and slo: {performance: 1}",
-		"  slo: {performance: 0.01}\n  performance: |\n    job:errors:ratio # c\n": "write 1 - (job:errors:ratio) and slo: {performance: 0.99}",
-		"  slo: {latency: 200ms, fraction: 0.9}\n  performance: max(basket_p99)\n": "write the share of requests in time",
+		"  slo: {performance: 0.3}\n  performance: max(basket_p99)\n":                                                                 "write 0.3 / (max(basket_p99)) and slo: {performance: 1}",
+		"  slo: {performance: 0.01}\n  performance: |\n    job:errors:ratio # c\n":                                                    "write 1 - (job:errors:ratio) and slo: {performance: 0.99}",
+		"  slo: {latency: 200ms, fraction: 0.9}\n  performance: max(basket_p99)\n":                                                    "write the share of requests in time",
+		"  slo: {latency: 200ms, fraction: 0.9}\n  performance: '1 - sum(rate(x_bucket{le=\"0.2\"}[1m])) / sum(rate(x_count[1m]))'\n": "write 1 - (1 - sum(",
 	} {
-		if got := warnedOf(t, lines); !strings.Contains(got, want) {
+		got := warnedOf(t, lines)
+		if !strings.Contains(got, want) || strings.Contains(lines, "latency") && strings.Contains(got, "performance: ") {
 			t.Errorf("%s: %s, want %s", lines, got, want)
 		}
 	}
@@ -94,6 +96,7 @@ func TestALoadThatIsACounterOrAnIncreaseHasAWarning(t *testing.T) {
 		`3600 * sum(irate(http_requests_total[1m]))`:          "load is requests in 3600 seconds",
 		`sum by (x) (d_seconds_count) > 0`:                    "load is the counter d_seconds_count itself",
 		`sum(increase(http_requests_total[5m]))`:              "load is increase over 5m0s, and not requests per second\n  hint: write rate in place of increase, or divide by 300",
+		`sum(delta(http_requests_total[1m]))`:                 "write rate in place of delta",
 		`count_over_time(x[1m])`:                              "divide by 60",
 		`sum(increase(x_total[1m])) / 60`:                     "",
 		`sum(increase(x_total[1m])) * 0.0166`:                 "",
@@ -128,7 +131,7 @@ func TestABucketOfAnotherLatencyThanTheSLOsHasAWarning(t *testing.T) {
 		share("d_ms", `le=~"250(\\.0)?"`):    "",
 		share("d_ms", `le="250.0"`):          "",
 		share("d_seconds", `le=~"0.25|0.5"`): "",
-		"  slo: {latency: 250ms, fraction: 0.9}\n  performance: 'histogram_fraction(0, 0.5, sum(rate(d_seconds[1m])))'\n": "within 500ms",
+		"  slo: {latency: 250ms, fraction: 0.9}\n  performance: 'histogram_fraction(0, 0.5, sum(rate(d_seconds[1m])))'\n": "write histogram_fraction(0, 0.25, ...) or slo: {latency: 500ms}",
 		"  slo: {performance: 0.9}\n  performance: 'sum(rate(d_bucket{le=\"0.5\"}[1m])) / sum(rate(d_count[1m]))'\n":      "",
 	} {
 		got := warnedOf(t, lines)

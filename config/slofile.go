@@ -174,6 +174,10 @@ func (r *sloReader) add(x item, o Objective) {
 		if q.text == "" || err != nil {
 			continue
 		}
+		if good, total := promql.Apart(e); good != "" {
+			x.fail(fmt.Sprintf("%s and %s have other labels: PromQL puts none of one beside one of the other, and all would count alike", clip(good), clip(total)), "sum both up by the same labels, or by none")
+			return
+		}
 		if by := promql.Several(e); by != nil {
 			o.Notes = append(o.Notes, fmt.Sprintf("%s has a series for each %s, and a workload has one: sum them up, or select one by its labels; until then the workload is held", q.name, clip(strings.Join(by, ", "))))
 			break
@@ -189,7 +193,11 @@ func (x item) share(of float64) (v float64, ok bool) {
 	}
 	// 99.9 / 100 is 0.999, not the float beside it.
 	if v = math.Round(v/of*1e12) / 1e12; !(v > 0 && v < 1) {
-		x.fail(fmt.Sprintf("%s is %s, want more than 0 and less than %v", lastOf(x.path), clip(x.text()), of), fmt.Sprintf("no allocation keeps every request: write %v at most", 0.9999*of))
+		hint := fmt.Sprintf("no allocation keeps every request: write %v at most", 0.9999*of)
+		if v > 1 && v < 100 && of == 1 {
+			hint = fmt.Sprintf("write %v, which is %s percent", math.Round(v*1e10)/1e12, clip(x.text()))
+		}
+		x.fail(fmt.Sprintf("%s is %s, want more than 0 and less than %v", lastOf(x.path), clip(x.text()), of), hint)
 		return 0, false
 	}
 	return v, true

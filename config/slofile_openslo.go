@@ -210,11 +210,16 @@ func (r *sloReader) openRatio(m item, o *Objective) bool {
 			return false
 		}
 		text, _, ok := q.query(r.rangeText())
-		o.Performance = text
-		if m.get("rawType").text() == "failure" {
-			o.Performance = "1 - " + operand(text)
+		switch kind := m.get("rawType"); kind.text() {
+		case "success":
+			r.divided(text, "", o)
+		case "failure":
+			r.divided(text, "1 - ", o)
+		default:
+			kind.fail("rawType does not say what the ratio is of", "write rawType: success, or failure")
+			return false
 		}
-		o.Notes = append(o.Notes, "a ratio tells no load: it is that of the workload's spans, unless load gives another")
+		r.finish(o)
 		return ok
 	}
 	read := func(key string) (text string, ok bool) {
@@ -285,6 +290,28 @@ func ratio(good, total string) string {
 		return operand(good) + " / " + operand(total)
 	}
 	return fmt.Sprintf("(%s or 0 * %s) / %s", operand(good), operand(total), operand(total))
+}
+
+// divided takes a ratio that is there already, as [ratio] has it where it is one of two sums;
+// if these are rates of requests, they tell the load, too.
+func (r *sloReader) divided(text, before string, o *Objective) {
+	o.Performance = text
+	if before != "" {
+		o.Performance = before + operand(text)
+	}
+	if e, err := promql.Parse(text); err == nil {
+		if d, ok := bare(e).(*parser.BinaryExpr); ok && d.Op == parser.DIV && plain(d) && d.LHS.Type() == parser.ValueTypeVector && d.RHS.Type() == parser.ValueTypeVector {
+			some, all := d.LHS.PositionRange(), d.RHS.PositionRange()
+			total := text[all.Start:all.End]
+			o.Performance = before + ratio(text[some.Start:some.End], total)
+			if RatioOf(o.Performance).Requests != "" {
+				o.Load = r.loadOf(total, o)
+			}
+		}
+	}
+	if o.Load == "" {
+		o.Notes = append(o.Notes, "a ratio tells no load: it is that of the workload's spans, unless load gives another")
+	}
 }
 
 // lessErrors is 1 - errors/total, as [ratio] has it.

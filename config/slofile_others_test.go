@@ -206,6 +206,35 @@ func TestRatioTimeslicesAskForTheirTarget(t *testing.T) {
 	}
 }
 
+func TestARatioThatIsThereAlreadyIsRead(t *testing.T) {
+	slo := func(kind, target string) string {
+		return "apiVersion: openslo/v1\nkind: SLO\nmetadata: {name: a}\nspec:\n  service: shop\n  indicator: {spec: {ratioMetric: {counter: false, raw: {metricSource: {type: Prometheus, spec: {query: 'job:x:ratio'}}}" + kind + "}}}\n  budgetingMethod: Occurrences\n  objectives: [{target: " + target + "}]\n"
+	}
+	for kind, want := range map[string]string{", rawType: success": "job:x:ratio", ", rawType: failure": "1 - job:x:ratio"} {
+		if o := oneObjective(t, slo(kind, "0.99")); o.Performance != want || o.SLO != (config.SLO{Performance: 0.99}) {
+			t.Errorf("%s: %+v", kind, o)
+		}
+	}
+	for query, want := range map[string]string{
+		"sum(rate(e_total[{{.window}}])) / sum(rate(all_total[{{.window}}])) # c":  "1 - (sum(rate(e_total[1m])) or 0 * sum(rate(all_total[1m]))) / sum(rate(all_total[1m])); sum(rate(all_total[1m]))",
+		"(sum(rate(e_total[{{.window}}])) / (sum(rate(all_total[{{.window}}]))))":  "1 - (sum(rate(e_total[1m])) or 0 * (sum(rate(all_total[1m])))) / (sum(rate(all_total[1m]))); (sum(rate(all_total[1m])))",
+		"1 - sum(rate(ok_total[{{.window}}])) / sum(rate(all_total[{{.window}}]))": "1 - (1 - sum(rate(ok_total[1m])) / sum(rate(all_total[1m]))); ",
+		"avg_over_time(x[{{.window}}]) / 100":                                      "1 - (avg_over_time(x[1m]) / 100); ",
+	} {
+		if o := oneObjective(t, "version: prometheus/v1\nservice: b\nslos: [{name: a, objective: 99, sli: {raw: {error_ratio_query: '"+query+"'}}}]\n"); o.Performance+"; "+o.Load != want || (o.Load == "") != (len(o.Notes) > 0 && strings.Contains(o.Notes[0], "tells no load")) {
+			t.Errorf("%s: %+v", query, o)
+		}
+	}
+	for kind, want := range map[string]string{"": "rawType does not say", ", rawType: Success": "rawType does not say"} {
+		if _, err := config.ReadObjectives("x", []byte(slo(kind, "0.99")), time.Minute); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	if _, err := config.ReadObjectives("x", []byte(slo(", rawType: success", "99.9")), time.Minute); err == nil || !strings.Contains(fmt.Sprintf("%+v", err), "write 0.999, which is 99.9 percent") {
+		t.Errorf("%+v", err)
+	}
+}
+
 func TestVersion2AlphaOfOpenSLOIsRead(t *testing.T) {
 	o := oneObjective(t, `apiVersion: openslo.com/v2alpha
 kind: SLO
@@ -308,6 +337,32 @@ func cases(t *testing.T) string {
 		t.Skip("the folder of small inputs is not here")
 	}
 	return dir
+}
+
+func TestErrorsThatNoTotalMatchesAreAMistake(t *testing.T) {
+	const (
+		errors = `rate(http_requests_total{code=~"5.."}[{{.window}}])`
+		total  = `rate(http_requests_total[{{.window}}])`
+	)
+	for _, c := range []struct {
+		errors, total string
+		apart         bool
+	}{
+		{errors, "sum(" + total + ")", true},
+		{"sum(" + errors + ")", total, true},
+		{"sum by (pod) (" + errors + ")", "sum(" + total + ")", true},
+		{"sum by (pod) (" + errors + ")", "(sum by (job) (" + total + "))", true},
+		{"sum by (job, pod) (" + errors + ")", "sum(" + total + ") by (pod, job)", false},
+		{"sum(" + errors + ")", "(sum(" + total + "))", false},
+		{errors, total, false},
+		{"job:errors:rate1m", "sum(" + total + ")", false},
+	} {
+		text := "version: prometheus/v1\nservice: b\nslos:\n  - name: a\n    objective: 99\n    sli: {events: {error_query: '" + c.errors + "', total_query: '" + c.total + "'}}\n"
+		_, err := config.ReadObjectives("x", []byte(text), time.Minute)
+		if (err != nil) != c.apart || c.apart && !strings.Contains(err.Error(), "have other labels") {
+			t.Errorf("%s / %s: %v, want apart: %v", c.errors, c.total, err, c.apart)
+		}
+	}
 }
 
 func TestSmallInputsOfObjectivesHaveTheirRightAnswers(t *testing.T) {

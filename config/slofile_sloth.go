@@ -59,8 +59,7 @@ func (r *sloReader) slothIndicator(sli item, keys slothKeys, o *Objective) bool 
 		return true
 	case raw.has():
 		text, ok := raw.get(keys.ratio).slothQuery(r.rangeText())
-		o.Performance = "1 - " + operand(text)
-		o.Notes = append(o.Notes, "a ratio of errors tells no load: it is that of the workload's spans, unless load gives another")
+		r.divided(text, "1 - ", o)
 		return ok
 	}
 	sli.fail("the SLO has neither sli.events nor sli.raw", fmt.Sprintf("write sli: {events: {%s: PromQL, %s: PromQL}}", keys.errors, keys.total))

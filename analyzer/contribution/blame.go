@@ -76,7 +76,10 @@ type Verdict struct {
 // edge itself changed, w = (S - e)/(1 - e): S is the share of its times that
 // are over nine tenths of the earlier ones, e the share that chance puts there.
 // So a component that is slow now and then, as before, or for some large
-// requests, is not blamed for them. Votes of the earlier tail are taken away.
+// requests, is not blamed for them. Where more times are longer than all earlier
+// ones than chance explains, what is beyond the longest counts by 1 - e/S at it, the
+// part of them that would not be there: a component may be slow in one request of
+// twenty, and these are the tail. Votes of the earlier tail are taken away.
 //
 // Under sampling all of this is by adjusted counts. The tests then have as many
 // requests as tell the same with equal counts ([weighted]).
@@ -139,6 +142,13 @@ func logChoose(n, k int) float64 {
 // normal is what an edge was like before, and how much it changed.
 type normal struct {
 	mean, weight float64
+	// beyond is the weight of what is over most, the longest time before.
+	most, beyond float64
+}
+
+// changed is the part of a time by which the edge changed.
+func (n normal) changed(time float64) float64 {
+	return max(n.weight*(time-n.mean), n.beyond*max(0, time-n.most))
 }
 
 // comparison holds what two samples have in common.
@@ -211,7 +221,12 @@ func (c *comparison) normalOf(e namedEdge, pooledBefore, pooledNow map[namedEdge
 	n, m := before.effective(), now.effective()
 	chance := n * before.from(rank) / (n + 1)
 	seen := m * now.over(before.values[rank].value) / (m + 1)
-	return normal{before.mean(), max(0, (seen-chance)/(1-chance))}
+	out := normal{mean: before.mean(), weight: max(0, (seen-chance)/(1-chance)), most: before.quantile(1)}
+	// The k longest of n+m values are all later ones by chance with less than (m/(n+m))^k.
+	if over := now.over(out.most); math.Pow(m/(n+m), m*over) < level/float64(len(c.timesNow)) {
+		out.beyond = max(0, 1-(m+1)/((n+1)*m*over))
+	}
+	return out
 }
 
 // charged returns who the time of an edge is charged to.

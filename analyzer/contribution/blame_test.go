@@ -82,6 +82,16 @@ func TestTheComponentThatTheTailGrewInIsBlamed(t *testing.T) {
 	}
 }
 
+func TestWhatIsSlowInOneRequestOfTwentyHasMostOfTheTail(t *testing.T) {
+	quiet := shop{n: 600, seed: 1}.requests()
+	for _, every := range []int{20, 10, 5} {
+		v := Blame(quiet, shop{n: 600, seed: 2, add: map[string]float64{"db": 200}, every: every}.requests())
+		if ranking(v) != "db" || v.Components[0].Share < 0.6 {
+			t.Errorf("one in %d: %s, %+v", every, ranking(v), v.Components)
+		}
+	}
+}
+
 func TestTheProofIsWhatARequestThroughTheComponentTookBeforeAndAfter(t *testing.T) {
 	before, after := &Requests{}, &Requests{}
 	for i := range 200 {

@@ -52,7 +52,7 @@ func (c *comparison) tally(s *Requests, over float64) map[string]*tally {
 				x.wait += time
 			}
 			x.raw += time - n.mean
-			x.changed += n.weight * (time - n.mean)
+			x.changed += n.changed(time)
 		}
 		vote(out, in, r, r.latency > over)
 	}

@@ -58,6 +58,7 @@ type joined struct {
 type told struct {
 	sample  *trimtab.Sample
 	missing string
+	lacked  time.Time // that of missing
 	fresh   bool
 }
 
@@ -201,7 +202,7 @@ func (j *Join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
 		v.told[id] = t
 	}
 	if s.Missing != "" {
-		t.missing = s.Missing
+		t.missing, t.lacked = s.Missing, s.Time
 		return
 	}
 	switch {
@@ -248,11 +249,6 @@ func summed() []trimtab.Quantity {
 	return []trimtab.Quantity{trimtab.Load, trimtab.Usage, trimtab.Performance, trimtab.Proxy, trimtab.Latency, trimtab.Allocation}
 }
 
-// besideUsage are those that are joined with the usage of the same times.
-func besideUsage() []trimtab.Quantity {
-	return []trimtab.Quantity{trimtab.Throttled, trimtab.Waited, trimtab.Queued}
-}
-
 // weigh enters a load of an instance.
 func weigh(loads map[instanceID]*meanLoad, id instanceID, at time.Time, load float64) {
 	m := loads[id]
@@ -289,28 +285,6 @@ func (j *Join) give(q trimtab.Quantity, v *joined, give func(*trimtab.Sample)) {
 			give(with)
 		}
 	}
-}
-
-// beside makes a sample of a quantity of those that were told of at the times of the usage;
-// nil: none was.
-func (j *Join) beside(q trimtab.Quantity, usage []*trimtab.Sample) (out *trimtab.Sample) {
-	v := j.of[q]
-	if v == nil {
-		return nil
-	}
-	for _, s := range usage {
-		t := v.told[idOf(s)]
-		switch {
-		case t == nil || t.sample == nil || !t.sample.Time.Equal(s.Time):
-		case out == nil:
-			out = &trimtab.Sample{Workload: s.Workload, Quantity: q, Source: t.sample.Source, Value: t.sample.Value}
-		case q == trimtab.Throttled:
-			out.Value = max(out.Value, t.sample.Value)
-		default:
-			out.Value = min(out.Value+t.sample.Value, math.MaxFloat64)
-		}
-	}
-	return out
 }
 
 // sum makes one sample of one or more, in order of instance.

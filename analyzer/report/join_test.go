@@ -125,6 +125,17 @@ func TestWhatWaitsIsTheSumOverTheInstancesThatMayWait(t *testing.T) {
 	if len(got) != 3 || got[1].Quantity != trimtab.Waited || got[1].Value != 5 || got[2].Quantity != trimtab.Queued || got[2].Value != 7 || !got[2].Time.Equal(got[0].Time) {
 		t.Errorf("%+v, want 5 s that threads waited, and 7 connections: those of another time are left out", got)
 	}
+	if len(got) == 3 && got[2].Note != "" {
+		t.Errorf("%q: the others do not wait", got[2].Note)
+	}
+	turn := of(h1, trimtab.Queued, 1900, 0)
+	turn.Missing = "is read in turn"
+	idle := of(h1, trimtab.Throttled, 1900, 0)
+	idle.Missing = "no period elapsed"
+	got = joining(j, h, 2000, turn, of(h2a, trimtab.Queued, 1900, 9), idle, of(h2a, trimtab.Throttled, 1900, 0.05), of(h1, trimtab.Usage, 1900, 1), of(h2a, trimtab.Usage, 1900, 1), of(h2b, trimtab.Usage, 1900, 1))
+	if len(got) != 3 || got[1].Quantity != trimtab.Throttled || got[1].Note != "" || got[2].Value != 9 || got[2].Note != Partly {
+		t.Errorf("%+v, want 9 connections at least, since one was not read", got)
+	}
 }
 
 func TestAnInstanceThatStopsTellingIsNamedAndNoSumIsTooLow(t *testing.T) {

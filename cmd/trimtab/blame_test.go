@@ -161,7 +161,7 @@ func recordedIncidents() []nezha {
 		{trainTicket, "08_50_faultfree", []string{"13_33"}, "ts-contacts-service", ""},
 		{trainTicket, "08_50_faultfree", []string{"15_43"}, "ts-preserve-service", ""},
 		{trainTicket, "08_50_faultfree", []string{"14_24"}, "ts-order-service", "ts-verification-code-service: 60 ms more on 3 of 58 requests, none of which is slow"},
-		{trainTicket, "08_50_faultfree", []string{"14_49"}, "ts-order-service", "ts-food-service: " + before},
+		{trainTicket, "08_50_faultfree", []string{"14_49"}, "ts-seat-service", "ts-food-service: " + before},
 		{trainTicket, "08_50_faultfree", []string{"13_31"}, "", "ts-contacts-service: " + before},
 		{trainTicket, "08_50_faultfree", []string{"14_23"}, "no change", "ts-verification-code-service: " + before},
 		{trainTicket, "08_50_faultfree", []string{"15_42"}, "", "ts-preserve-service: " + before},

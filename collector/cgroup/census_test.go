@@ -79,7 +79,7 @@ func TestWhatIsRemarkableOfAGroupIsNamed(t *testing.T) {
 			want: []string{"1 group that is no workload's shares the limit of pool, pool/other: by its weight it gets 20% of it"}},
 		"two": {files: with("pool/x[1]/cpu.weight", "100\n", "pool/x[1]/cgroup.procs", "0\n", "pool/other/cpu.weight", "100\n", "pool/other/cgroup.procs", "", "pool/other/deep/cgroup.procs", "8\n"), above: "pool",
 			want: []string{"2 groups that are no workload's share the limit of pool, such as pool/other: by their weight they get 67% of it"}},
-		"the group above a workload's":            {files: with("pool/team/cpu.weight", "50\n", "pool/team/shop-c/cgroup.procs", "8\n"), above: "pool"},
+		"the group above a workload's":            {files: with("pool/team/cpu.weight", "50\n", "pool/team/cgroup.procs", "", "pool/team/shop-c/cgroup.procs", "8\n"), above: "pool"},
 		"one whose processes cannot be listed":    {files: with("pool/other/cpu.weight", "50\n"), above: "pool"},
 		"it is in another namespace of processes": {files: with("pool/shop-a/cgroup.procs", "0\n0\n", "pool/shop-a/cgroup.threads", "0\n")},
 		"an empty one":                 {files: with("pool/other/cpu.weight", "50\n", "pool/other/cgroup.procs", ""), above: "pool"},
@@ -161,6 +161,12 @@ func TestRealThreadsOfARealTimeClassAndRealStraysAreNamed(t *testing.T) {
 	}
 	if got := s.realtime("pool/shop-a"); got != "1 thread of it has a real-time class: neither weights nor quotas hold it" {
 		t.Errorf("%q", got)
+	}
+	if err := os.WriteFile(filepath.Join(s.root.Path(), "pool/shop-a/cgroup.threads"), []byte(strings.Repeat(pid+"\n", 501)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.realtime("pool/shop-a"); !strings.HasPrefix(got, "at least 500 threads of it have a real-time class") {
+		t.Errorf("%q of more than are looked at", got)
 	}
 }
 

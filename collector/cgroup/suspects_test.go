@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/waits"
 )
 
 func TestWhatWaitsIsReadOfGroupsThatMayWaitAlone(t *testing.T) {
@@ -50,8 +51,8 @@ func (o *told) Publish(_ context.Context, v trimtab.Value) error {
 }
 
 // waiting plays rounds of groups that may wait, each with threads of those numbers, and tells how
-// often it was known for how long they waited, and why it was not known last.
-func waiting(t *testing.T, rounds int, groups map[string][]int) (known map[string]int, why map[string]string) {
+// often something of what waits was known of each, and why it was not known last.
+func waiting(t *testing.T, of trimtab.Quantity, rounds int, groups map[string][]int) (known map[string]int, why map[string]string) {
 	t.Helper()
 	dir, proc := t.TempDir(), t.TempDir()
 	put := func(name, text string) {
@@ -60,7 +61,7 @@ func waiting(t *testing.T, rounds int, groups map[string][]int) (known map[strin
 			t.Fatal(err)
 		}
 	}
-	o := &told{of: trimtab.Waited}
+	o := &told{of: of}
 	config := Config{Root: dir, Bus: o}
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		threads := ""
@@ -104,14 +105,28 @@ func numbered(from, n int) (all []int) {
 }
 
 func TestAGroupWithMoreThreadsThanAreReadTakesNothingFromTheOthers(t *testing.T) {
-	known, why := waiting(t, 6, map[string][]int{"a": numbered(1, 1200), "b": numbered(2001, 400), "c": numbered(3001, 400)})
+	known, why := waiting(t, trimtab.Waited, 6, map[string][]int{"a": numbered(1, 1200), "b": numbered(2001, 400), "c": numbered(3001, 400)})
 	if why["a"] != many || known["b"] < 4 || known["c"] < 4 {
 		t.Errorf("the large one: %q; the others were known in %v of 6 rounds, the first two of which tell nothing", why["a"], known)
 	}
 }
 
+func TestAGroupOfWhichThereIsTooMuchIsLookedAtAgainAfterRounds(t *testing.T) {
+	c, g, looked := &Collector{}, &group{}, 0
+	for range 2*remembered + 1 {
+		c.rounds++
+		err := c.look(g, &g.manyThreads, func() error { looked++; return waits.ErrTooMany })
+		if whyNot(err) != many {
+			t.Fatalf("round %d: %v", c.rounds, err)
+		}
+	}
+	if looked != 3 {
+		t.Errorf("looked at in %d of %d rounds, want 3", looked, c.rounds)
+	}
+}
+
 func TestGroupsThatAreTooManyTogetherHaveTheirTurns(t *testing.T) {
-	known, why := waiting(t, 20, map[string][]int{"a": numbered(1, 900), "b": numbered(1001, 900), "c": numbered(2001, 50), "d": numbered(3001, 900)})
+	known, why := waiting(t, trimtab.Waited, 20, map[string][]int{"a": numbered(1, 900), "b": numbered(1001, 900), "c": numbered(2001, 50), "d": numbered(3001, 900)})
 	for name := range why {
 		if known[name] < 4 || why[name] != "" && why[name] != later {
 			t.Errorf("%s was known in %d of 20 rounds, and last %q", name, known[name], why[name])
@@ -121,9 +136,11 @@ func TestGroupsThatAreTooManyTogetherHaveTheirTurns(t *testing.T) {
 
 func TestAGroupWhoseProcessesCannotBeSeenDoesNotWaitForZero(t *testing.T) {
 	for name, threads := range map[string][]int{"none is listed": nil, "they are in another namespace": {0, 0}} {
-		known, why := waiting(t, 4, map[string][]int{"a": threads})
-		if known["a"] > 0 || why["a"] != "its processes cannot be seen from here" {
-			t.Errorf("%s: known %v, %q", name, known, why)
+		for _, of := range []trimtab.Quantity{trimtab.Waited, trimtab.Queued} {
+			known, why := waiting(t, of, 4, map[string][]int{"a": threads})
+			if known["a"] > 0 || why["a"] != "its processes cannot be seen from here" {
+				t.Errorf("%s: %s known %v, %q", name, of, known, why)
+			}
 		}
 	}
 }

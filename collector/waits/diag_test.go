@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -83,5 +84,56 @@ func TestWhereNetlinkFailsTheFileIsReadAndItIsAskedAgainAfterMinutes(t *testing.
 	}
 	if asked != 2 {
 		t.Errorf("asked %d times in %d rounds, want twice", asked, askedAgain+1)
+	}
+}
+
+// Another process can send to a socket of netlink: here, that the answer is over.
+func TestOnlyTheKernelAnswersAndInTime(t *testing.T) {
+	open := func() int {
+		fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+		if err == nil {
+			err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+		}
+		if err != nil {
+			t.Skip(err)
+		}
+		t.Cleanup(func() { unix.Close(fd) })
+		return fd
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ours, other := open(), open()
+	name, err := unix.Getsockname(ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Sendto(other, message(unix.NLMSG_DONE, make([]byte, 4)), 0, name); err != nil {
+		t.Skipf("nobody but the kernel may send here: %v", err)
+	}
+	out, buffer := map[uint64]int{}, make([]byte, 32<<10)
+	if err := ask(ours, unix.AF_INET, time.Now().Add(answersWithin), buffer, out); err != nil || len(out) == 0 {
+		t.Errorf("%v, %v: want the connection that waits", out, err)
+	}
+	if err := ask(open(), unix.AF_INET, time.Now(), buffer, out); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%v: want that the time is over", err)
+	}
+}
+
+func TestWhoseSocketsAreIsKeptOfSoManyAlone(t *testing.T) {
+	var s Sockets
+	s.Begin(100)
+	for i := range uint64(maxOwners + 1) {
+		s.owners[i] = owner{"a", 1}
+	}
+	if s.Begin(100); len(s.owners) > 0 {
+		t.Errorf("%d are kept", len(s.owners))
 	}
 }

@@ -198,7 +198,7 @@ func Quantity(in trimtab.Input, resource string, share bool) string {
 	case string(trimtab.Queued):
 		return Number(in.Value) + " connections to be accepted"
 	case string(trimtab.Waited):
-		return Number(in.Value) + " s of its threads in each second"
+		return Number(in.Value) + " of its threads, on average"
 	case string(trimtab.RunDelay):
 		return Percent(in.Value) + " of the time that threads could run"
 	case "allocation", "usage":

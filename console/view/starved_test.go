@@ -47,6 +47,10 @@ func TestAWorkloadWhosePerformanceRisesWhenThingsGetWorseIsNeverCalledOk(t *test
 	if r := v.Status(noon).Workloads[0]; r.Code != "doubtful" || r.Kind != "note" || !strings.HasPrefix(r.State, "doubtful: performance is a percentile of latency") {
 		t.Errorf("%s, %s: %q", r.Code, r.Kind, r.State)
 	}
+	v.Observe(&trimtab.Estimate{Workload: "shop", Time: noon.Add(time.Second), Performance: &slow})
+	if r := v.Status(noon.Add(time.Second)).Workloads[0]; r.Code != "learning" {
+		t.Errorf("%s: %q: want what it waits for, which comes first", r.Code, r.State)
+	}
 }
 
 // 10 minutes of 20 requests a second, all in time; then it starves, and nothing is measured any

@@ -355,14 +355,14 @@ func (v *Model) stateAt(s *state, now time.Time) situation {
 		return situation{codeHeld, e.Hold.Text, s.lackSince()}
 	case planned && s.missesIt(e):
 		return situation{codeMisses, "", s.missSince}
-	case planned && s.Doubt != "":
-		return situation{code: codeDoubtful, why: s.Doubt}
 	case planned && e.Curve == nil:
 		return situation{code: codeLearning}
 	case planned && isHeld:
 		return situation{codeHeld, held.Text, s.heldSince}
 	case !planned:
 		return situation{code: codeOff}
+	case s.Doubt != "":
+		return situation{code: codeDoubtful, why: s.Doubt}
 	}
 	return situation{code: codeOK}
 }

@@ -107,3 +107,42 @@ func severalBoth(e *parser.BinaryExpr) []string {
 	}
 	return l
 }
+
+// Apart finds a number of events that counts as 0 where it is missing, (a or 0 * b), and
+// whose series have other labels than those of b, so that it counts nowhere.
+func Apart(e parser.Expr) (a, b string) {
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+		or, ok := n.(*parser.BinaryExpr)
+		if !ok || or.Op != parser.LOR {
+			return nil
+		}
+		if zero, ok := or.RHS.(*parser.BinaryExpr); ok && zero.Op == parser.MUL && apart(or.LHS, zero.RHS) {
+			a, b = or.LHS.String(), zero.RHS.String()
+		}
+		return nil
+	})
+	return a, b
+}
+
+func apart(a, b parser.Expr) bool {
+	l, sure := grouped(a)
+	r, also := grouped(b)
+	switch {
+	case sure && also:
+		return !slices.Equal(l, r)
+	case sure:
+		return len(l) == 0 && Several(b) != nil
+	}
+	return also && len(r) == 0 && Several(a) != nil
+}
+
+// grouped are the labels that the series of an aggregation have, where it says so.
+func grouped(e parser.Expr) (by []string, sure bool) {
+	for p, ok := e.(*parser.ParenExpr); ok; p, ok = e.(*parser.ParenExpr) {
+		e = p.Expr
+	}
+	if s, ok := e.(*parser.AggregateExpr); ok && !s.Without && s.Param == nil {
+		return slices.Compact(slices.Sorted(slices.Values(s.Grouping))), true
+	}
+	return nil, false
+}

@@ -16,7 +16,6 @@ const points = 40
 //
 //	mean = (m_c/s_c² + m_q/s_q²) / (1/s_c² + 1/s_q²),   1/s² = 1/s_c² + 1/s_q²
 //
-// with what the learner knows, 1/s_c², less what a band of everything from 0 to 1 would be,
 // so that where the service was tried what was seen there counts, and elsewhere
 // what its cost tells. A nil curve makes it the model's alone. It is nil when
 // load or cost is not > 0. least and greatest bound the allocations of interest, > 0.
@@ -60,19 +59,15 @@ func (m *Model) Inform(c *trimtab.Curve, load, cost, level, least, greatest floa
 	return out
 }
 
-// join weighs two bands of shares by the inverse of the square of their widths. What b knows
-// counts by what it excludes: a band of all shares knows nothing, and where its mean lies is no
-// evidence, so that a stays as it is.
+// join weighs two bands by the inverse of the square of their widths.
 func join(a, b trimtab.Band) trimtab.Band {
-	knows := math.Max(0, 1-square(b.Upper-b.Lower))
-	u, v := 1/square(a.Upper-a.Lower+1e-3), knows/square(b.Upper-b.Lower+1e-3)
+	u, v := 1/square(a.Upper-a.Lower+1e-3), 1/square(b.Upper-b.Lower+1e-3)
 	mean := (u*a.Mean + v*b.Mean) / (u + v)
+	half := 0.5 / math.Sqrt(u+v)
 	// Where they differ by more than their bands allow, one of them is wrong.
-	apart := math.Abs(a.Mean-b.Mean) * math.Min(u, v) / (u + v)
-	half := math.Max(0.5/math.Sqrt(u+v), math.Min(apart, 0.5))
-	down := knows*half + (1-knows)*(a.Mean-a.Lower)
-	up := knows*half + (1-knows)*(a.Upper-a.Mean)
-	return trimtab.Band{Lower: math.Max(0, mean-down), Mean: mean, Upper: math.Max(mean, math.Min(1, mean+up))}
+	apart := math.Abs(a.Mean - b.Mean)
+	half = math.Max(half, 0.5*math.Min(apart*math.Min(u, v)/(u+v)*2, 1))
+	return trimtab.Band{Lower: math.Max(0, mean-half), Mean: mean, Upper: math.Max(mean, math.Min(1, mean+half))}
 }
 
 func square(v float64) float64 { return v * v }

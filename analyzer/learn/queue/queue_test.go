@@ -147,18 +147,6 @@ func TestWhereNothingWasTriedTheCostTells(t *testing.T) {
 	}
 }
 
-// A learner that was at one allocation alone, where nothing was short, says of less only that it
-// is no better: a band of everything, wherever its mean lies.
-func TestABandOfEverythingIsNoEvidence(t *testing.T) {
-	m := New(0.25)
-	for _, guess := range []float64{0, 0.1, 0.9} {
-		a, b := m.Predict(0.15, 10, 0.01, 0.9), trimtab.Band{Mean: guess, Upper: 1}
-		if got := join(a, b); math.Abs(got.Lower-a.Lower)+math.Abs(got.Mean-a.Mean)+math.Abs(got.Upper-a.Upper) > 1e-9 {
-			t.Errorf("%+v became %+v by a guess of %v", a, got, guess)
-		}
-	}
-}
-
 func TestWhatWasSeenCountsMoreThanTheCost(t *testing.T) {
 	m := New(0.25)
 	seen := &trimtab.Curve{Load: 10, Level: 0.9, Knots: []trimtab.Knot{

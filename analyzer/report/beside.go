@@ -1,0 +1,43 @@
+package report
+
+import (
+	"math"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Partly is the note of a sum that some instances lack which tell of it at other times.
+const Partly = "of some instances alone"
+
+// besideUsage are those that are joined with the usage of the same times.
+func besideUsage() []trimtab.Quantity {
+	return []trimtab.Quantity{trimtab.Throttled, trimtab.Waited, trimtab.Queued}
+}
+
+// beside makes a sample of a quantity of those that were told of at the times of the usage;
+// nil: none was.
+func (j *Join) beside(q trimtab.Quantity, usage []*trimtab.Sample) (out *trimtab.Sample) {
+	v := j.of[q]
+	if v == nil {
+		return nil
+	}
+	part := false
+	for _, s := range usage {
+		t := v.told[idOf(s)]
+		switch {
+		case t != nil && t.lacked.Equal(s.Time): // a quota that counts no period stops nobody
+			part = q != trimtab.Throttled
+		case t == nil || t.sample == nil || !t.sample.Time.Equal(s.Time):
+		case out == nil:
+			out = &trimtab.Sample{Workload: s.Workload, Quantity: q, Source: t.sample.Source, Value: t.sample.Value}
+		case q == trimtab.Throttled:
+			out.Value = max(out.Value, t.sample.Value)
+		default:
+			out.Value = min(out.Value+t.sample.Value, math.MaxFloat64)
+		}
+	}
+	if part && out != nil {
+		out.Note = Partly
+	}
+	return out
+}
