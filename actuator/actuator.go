@@ -245,7 +245,7 @@ func (a *Actuator) start(ctx context.Context) {
 	}
 	a.seek(ctx)
 	a.measure()
-	orphans := a.adopt(s.entries)
+	a.orphans = a.adopt(s.entries)
 	a.remember(s.touched)
 	if a.config.LockDir != "" {
 		// For a restore from the journal alone.
@@ -258,9 +258,11 @@ func (a *Actuator) start(ctx context.Context) {
 			a.claim(ctx, h)
 		}
 	}
-	a.orphans = orphans
 	a.restoreOrphans(ctx)
 	for _, h := range a.knobs {
+		if h.Mode == trimtab.Act {
+			a.claim(ctx, h) // what waited for an orphan
+		}
 		a.probe(ctx, h)
 	}
 	a.expire(ctx)
@@ -277,7 +279,7 @@ func (a *Actuator) adopt(entries []*entry) (orphans []*entry) {
 		switch {
 		case h != nil && h.id != e.ID && e.ID != 0:
 			gone = append(gone, hostfs.Entry{Key: e.journalKey()})
-		case h != nil && h.Mode == trimtab.Act:
+		case h != nil && h.Mode == trimtab.Act && takesOver(h.Knob, e.Undo):
 			h.entry = e.scaled(h.Knob)
 			a.recallUndo(h, e.Undo)
 		default:
@@ -286,6 +288,13 @@ func (a *Actuator) adopt(entries []*entry) (orphans []*entry) {
 	}
 	a.drop(gone)
 	return orphans
+}
+
+// takesOver reports whether what was written by the knob that undo describes is what this one
+// writes.
+func takesOver(k Knob, undo []byte) bool {
+	h, ok := k.(Heir)
+	return !ok || h.TakesOver(undo)
 }
 
 func journalState(j Journal) (map[string][]byte, []string) {

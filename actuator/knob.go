@@ -163,6 +163,15 @@ type Recaller interface {
 	Recall(undo []byte) error
 }
 
+// Heir is a knob at whose place one of another kind may have been before, as the limit of a
+// container is where its request was turned.
+type Heir interface {
+	Knob
+	// TakesOver reports whether an Undo is one of this kind. Another's is put back before this one
+	// is turned.
+	TakesOver(undo []byte) bool
+}
+
 // Restorer is a knob whose baseline is more than an amount, such as a set of cores: the
 // same number of other cores would not be the baseline.
 type Restorer interface {

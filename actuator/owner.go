@@ -111,7 +111,9 @@ func (a *Actuator) claim(ctx context.Context, h *held) string {
 		h.lock = nil
 	}
 	why := ""
-	if err := a.own(ctx, h); err != nil {
+	if a.awaits(h) {
+		why = "what an earlier configuration set there is put back first"
+	} else if err := a.own(ctx, h); err != nil {
 		why = err.Error()
 	}
 	if why != h.contested {
@@ -120,6 +122,11 @@ func (a *Actuator) claim(ctx context.Context, h *held) string {
 		a.notify()
 	}
 	return why
+}
+
+// awaits reports whether what the journal says of a knob is another kind's, and not yet put back.
+func (a *Actuator) awaits(h *held) bool {
+	return slices.ContainsFunc(a.orphans, func(e *entry) bool { return a.heldOf(a.config.here(e.KnobID)) == h })
 }
 
 func (a *Actuator) own(ctx context.Context, h *held) error {
@@ -169,6 +176,8 @@ func (a *Actuator) inherit(ctx context.Context, h *held, last *owner, place stri
 	old := s.at(place, h.Resource, a.config.Reopen)
 	switch {
 	case old != nil && old.ID != 0 && h.id != 0 && old.ID != h.id: // of an instance that is gone
+	case old != nil && !takesOver(h.Knob, old.Undo):
+		return fmt.Errorf("was owned by %v, which turned something else there: run `trimtab restore --storage.path %s`", last, filepath.Dir(last.Dir))
 	case old != nil:
 		a.recallUndo(h, old.Undo)
 		e := &entry{KnobID: h.KnobID, ID: h.id, Undo: h.Knob.Undo(), Baseline: old.Baseline, Wrote: old.Wrote}

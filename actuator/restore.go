@@ -344,7 +344,7 @@ func putBackExactly(ctx context.Context, knob Restorer, it *Restored) {
 }
 
 // restoreOrphans restores a part of what the journal has of knobs that are not declared.
-// What fails waits for the next start.
+// What fails waits for the next start, or, where a knob waits for it, for the next look.
 func (a *Actuator) restoreOrphans(ctx context.Context) {
 	if len(a.orphans) == 0 {
 		return
@@ -355,7 +355,8 @@ func (a *Actuator) restoreOrphans(ctx context.Context) {
 	r := restoreAll(ctx, all, false)
 	told := make(map[*entry]bool, len(r.Items))
 	for i := range r.Items {
-		told[r.Items[i].entry] = true
+		it := &r.Items[i]
+		told[it.entry] = it.Status != trimtab.Failed || a.heldOf(a.config.here(it.KnobID)) == nil
 	}
 	a.orphans = slices.DeleteFunc(a.orphans, func(e *entry) bool { return told[e] })
 	a.forget(r)

@@ -37,6 +37,9 @@ func (r *decision) instances(w *workload, resource int) (instances.All, trimtab.
 				found, least = slices.Grow(found[:0], len(all)), unfit
 			}
 			found = append(found, instances.Of(e, r.planner.ledger.Lost(e, r.now)))
+			if in := &found[len(found)-1]; in.Held.Reserves && w.dials[resource].Min <= r.planner.resources[resource].Unit {
+				in.Low = math.Max(in.Low, in.Baseline()/2) // what falls is gone at once: others are placed there
+			}
 		}
 	}
 	if len(found) == 0 {

@@ -160,12 +160,12 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	most := s.knobs.Effective(func(i *instances.Instance) float64 { return i.High })
 	least := 0.0
 	for i := range s.knobs {
-		least = max(least, max(d.Min, s.knobs[i].Low)/s.knobs[i].Share)
+		least = max(least, max(d.Min, s.knobs[i].Held.Min)/s.knobs[i].Share)
 	}
 	if s.shared() && len(s.knobs) > 1 { // load goes where it is served
 		s.now, least = 0, 0
 		for i := range s.knobs {
-			s.now, least = s.now+s.knobs[i].Has, least+max(d.Min, s.knobs[i].Low)
+			s.now, least = s.now+s.knobs[i].Has, least+max(d.Min, s.knobs[i].Held.Min)
 		}
 	}
 	if left := s.knobs.Left(); len(s.knobs) > 1 {

@@ -127,7 +127,7 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*seat, 
 		m := overload.Member{Workload: s.claim(), Turn: s.turn, Entitled: entitled[s.Name] / scale, Guaranteed: s.dial.Guarantee,
 			Cost: math.Inf(1), Missed: s.missed, Unknown: s.estimate.Cost == nil && s.unserved(), Waiting: s.waiting(),
 			Window: s.estimate.Window.Duration()}
-		m.Min = s.least // without what an alert keeps
+		m.Min = max(s.least, policy.UpUnits(s.floor(), s.of.Unit)) // without what an alert keeps
 		if s.estimate.Cost != nil {
 			m.Cost = *s.estimate.Cost
 		}
@@ -180,7 +180,7 @@ func (r *decision) entitlements() map[string]float64 {
 	p, least := r.planner, map[string]float64{}
 	for _, s := range r.seats {
 		if s.resource == 0 {
-			least[s.Name] = float64(s.lo) * s.of.Unit
+			least[s.Name] = math.Max(float64(s.lo)*s.of.Unit, s.floor())
 		}
 	}
 	var members []entitlement.Member
@@ -207,7 +207,7 @@ func (s *seat) rest(e float64, detail string) {
 
 // serveInTurn has a seat go to the share of its turn.
 func (s *seat) serveInTurn(scale float64) {
-	s.solved, s.aim = true, max(int(math.Round(float64(s.turn.Slice)*scale)), min(s.turn.Slice, s.least))
+	s.solved, s.aim = true, max(int(math.Round(float64(s.turn.Slice)*scale)), min(s.turn.Slice, max(s.least, policy.UpUnits(s.floor(), s.of.Unit))))
 	detail := "needs do not fit; it has what those leave who are served"
 	if s.turn.Rank > 0 {
 		detail = fmt.Sprintf("needs do not fit; it is served, number %d in turn", s.turn.Rank)
@@ -227,6 +227,17 @@ func (s *seat) capped(k *instances.Instance) bool {
 // reserves reports whether what it has is room on machines, too.
 func reserves(s *seat) bool {
 	return slices.ContainsFunc(s.knobs, func(i instances.Instance) bool { return i.Held.Reserves })
+}
+
+// floor is the least that it is given of room that it reserves, whatever it needs; 0: it reserves
+// none.
+func (s *seat) floor() (sum float64) {
+	for i := range s.knobs {
+		if k := &s.knobs[i]; k.Held.Reserves {
+			sum += k.Low
+		}
+	}
+	return sum
 }
 
 // worth reports whether a share is to go to another amount.

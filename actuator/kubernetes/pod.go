@@ -59,6 +59,7 @@ var (
 	_ actuator.Placed    = (*Limit)(nil)
 	_ actuator.Versioned = (*Limit)(nil)
 	_ actuator.Restorer  = (*Limit)(nil)
+	_ actuator.Heir      = (*Limit)(nil)
 )
 
 // limitKind and requestKind mark what Undo returns.
@@ -95,6 +96,12 @@ func (l *Limit) Undo() []byte {
 		panic("kubernetes: encode undo: " + err.Error()) // strings always encode
 	}
 	return b
+}
+
+// TakesOver reports whether undo is of the limit where this is one, or of the request.
+func (l *Limit) TakesOver(undo []byte) bool {
+	var u limitUndo
+	return json.Unmarshal(undo, &u) == nil && u.Kind == l.kind()
 }
 
 // String names the container.
@@ -305,10 +312,10 @@ func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 		return trimtab.Units(l.roundUp(limit)), nil
 	}
 	floor := math.Min(l.least(), l.roundUp(limit))
-	if !l.at.Request {
-		floor = math.Max(floorOf(p, c, l.at.Resource), floor)
+	if l.at.Request {
+		return trimtab.Units(math.Max(floor, l.byRatio(c))), nil
 	}
-	return trimtab.Units(floor), nil
+	return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), floor)), nil
 }
 
 // floorOf is the least limit with which the pod keeps its QoS class.

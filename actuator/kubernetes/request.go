@@ -127,6 +127,19 @@ func underLimit(p *kube.Pod, c *kube.Container, resource string) float64 {
 	return float64(limit)
 }
 
+// byRatio is the least request that limit ranges allow beside the limit.
+func (l *Limit) byRatio(c *kube.Container) float64 {
+	w, err := l.from.watched()
+	if err != nil || w == nil {
+		return 0
+	}
+	least, err := w.LeastRequest(l.at.Namespace, c, l.at.Resource)
+	if err != nil {
+		return 0 // the server tells
+	}
+	return l.roundUp(least)
+}
+
 // allowRequest says why a request may not be asked for.
 func (l *Limit) allowRequest(ctx context.Context, p *kube.Pod, c *kube.Container, v float64) error {
 	now := float64(c.Resources.Requests[l.at.Resource])
@@ -157,9 +170,7 @@ func (l *Limit) fits(p *kube.Pod, c *kube.Container, more float64) error {
 	if err != nil || more <= 0 {
 		return nil //nolint:nilerr // the node itself knows
 	}
-	for i := range p.Spec.Containers {
-		room -= float64(p.Spec.Containers[i].Resources.Requests[l.at.Resource])
-	}
+	room -= p.Requests(l.at.Resource)
 	if more <= room+1e-9 {
 		return nil
 	}
@@ -180,6 +191,9 @@ type full struct {
 	until time.Time
 	wait  time.Duration
 	words string
+	// asked is when what the kubelet did not carry out was asked for: it is one refusal, however
+	// often it is looked at.
+	asked time.Time
 }
 
 // note takes in why so much did not come, and returns it. never: the node has no such room.

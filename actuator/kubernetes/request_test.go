@@ -179,6 +179,9 @@ func TestARequestThatTheNodeRefusesIsPutBackNamedAndAskedForAgainLaterAndLater(t
 				}
 				c.conditions(kubetest.Object{"type": test.condition["type"], "reason": test.condition["reason"], "message": test.condition["message"]})
 				pass(61 * time.Second)
+				for range 3 { // one refusal, however often it is looked at
+					k.Hopeless(t.Context())
+				}
 				if why := k.Hopeless(t.Context()); !strings.Contains(why, name+": ") || !strings.Contains(why, "didn't have enough") {
 					t.Fatalf("hopeless: %q", why)
 				}
@@ -223,6 +226,58 @@ func TestARequestForWhichTheNodeIsKnownToHaveNoRoomIsNotAskedFor(t *testing.T) {
 	if err := write(t.Context(), k, 4); err != nil {
 		t.Errorf("all that there is: %v", err)
 	}
+	c.Edit(kubetest.PodPath(1), func(o kubetest.Object) {
+		kubetest.Sub(o, "spec")["initContainers"] = []any{kubetest.Parse(t, `{"name":"proxy","restartPolicy":"Always","resources":{"requests":{"cpu":"500m"}}}`)}
+		kubetest.Bump(o)
+	})
+	c.sync()
+	k = c.limit(trimtab.CPU)
+	read(t, k)
+	if err := write(t.Context(), k, 4.2); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "has room for 0m more") {
+		t.Errorf("beside a sidecar that goes on: %v", err)
+	}
+}
+
+func TestARequestStaysAboveWhatALimitRangeAllowsBesideItsLimit(t *testing.T) {
+	c := weighing(t, 1, `{"requests":{"cpu":"1","memory":"64Mi"},"limits":{"cpu":"2"}}`)
+	c.Put("/api/v1/namespaces/shop/limitranges/r", `{"spec":{"limits":[{"type":"Container","maxLimitRequestRatio":{"cpu":"4"}}]}}`)
+	k := c.limit(trimtab.CPU)
+	eventually(t, "the floor is half a core", func() bool {
+		f, err := k.(actuator.Floored).Floor(t.Context())
+		return err == nil && f.Value == 0.5
+	})
+}
+
+// The file says another cap after a restart: the request is no baseline of the limit.
+func TestWhereTheLimitIsTurnedNextTheRequestIsPutBackFirst(t *testing.T) {
+	c := weighing(t, 1, burstable)
+	dir, locks := t.TempDir(), t.TempDir()
+	here := func(config *actuator.Config) { config.Dir, config.LockDir = dir, locks }
+	a := c.runs(here)
+	a.Handle(t.Context(), asks(1, order{firstPod, trimtab.CPU, 0.1, 0.3}))
+	if request, _ := c.cpuOf(0); request != "300m" {
+		t.Fatalf("request %v", request)
+	}
+	c.Kubelet(kubetest.PodPath(0))
+	if err := a.Close(t.Context()); err != nil { // it leaves what it set
+		t.Fatal(err)
+	}
+	c.sync()
+	c.rules.Weighs = false
+	a = c.runs(here)
+	if request, limit := c.cpuOf(0); request != "100m" || limit != "500m" {
+		t.Errorf("request %v and limit %v, want both as the site set them", request, limit)
+	}
+	c.Kubelet(kubetest.PodPath(0))
+	c.sync()
+	a.Tick(t.Context())
+	if k := stateOf(a, trimtab.CPU, firstPod); k.Baseline != trimtab.Units(0.5) || k.Problem != "" || k.Shared {
+		t.Errorf("the limit: %+v", k)
+	}
+	a.Handle(t.Context(), asks(2, order{firstPod, trimtab.CPU, 0.5, 1}))
+	if request, limit := c.cpuOf(0); request != "100m" || limit != "1000m" {
+		t.Errorf("then request %v and limit %v", request, limit)
+	}
 }
 
 func TestAnAutoscalerThatGoesByRequestsBarsThem(t *testing.T) {
@@ -257,6 +312,16 @@ func TestExplainNamesTheTwoWeightsOfARequest(t *testing.T) {
 		if !strings.Contains(note, want) {
 			t.Errorf("%q lacks %q", note, want)
 		}
+	}
+	c.Edit(kubetest.PodPath(0), func(o kubetest.Object) {
+		spec := kubetest.Sub(o, "spec")
+		spec["containers"] = spec["containers"].([]any)[:1]
+		spec["initContainers"] = []any{kubetest.Parse(t, `{"name":"proxy","restartPolicy":"Always","resources":{"requests":{"cpu":"500m"}}}`)}
+		kubetest.Bump(o)
+	})
+	c.sync()
+	if got := c.limit(trimtab.CPU).(actuator.Stander).Standing(t.Context()).Note; got != note {
+		t.Errorf("of an init container that goes on: %q", got)
 	}
 	c = open(t, 1, burstable)
 	if note := c.limit(trimtab.CPU).(actuator.Stander).Standing(t.Context()).Note; note != "" {

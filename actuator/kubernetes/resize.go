@@ -184,8 +184,11 @@ func (l *Limit) Hopeless(ctx context.Context) string {
 		switch {
 		case l.at.Request && (pending.Reason == "Infeasible" || waited >= most):
 			why := strings.ToLower(pending.Reason) + ": " + pending.Message
-			asked := float64(c.Resources.Requests[l.at.Resource])
-			return l.full.note(l.now(), asked, why, pending.Reason == "Infeasible")
+			if !l.full.asked.Equal(l.asked) {
+				l.full.note(l.now(), float64(c.Resources.Requests[l.at.Resource]), why, pending.Reason == "Infeasible")
+				l.full.asked = l.asked
+			}
+			return why
 		case pending.Reason == "Infeasible":
 			l.tooMuch = float64(c.Resources.Limits[l.at.Resource])
 			l.from.policies().learn(l.now(), p, l.at.Resource, pending.Message)

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/kube"
@@ -77,14 +78,10 @@ func near1(a, b uint64) bool { return max(a, b)-min(a, b) <= 1 }
 
 // noteOf says what a container's request is on its node.
 func noteOf(p *kube.Pod, c *kube.Container) string {
-	sum := 0.0
-	for i := range p.Spec.Containers {
-		sum += float64(p.Spec.Containers[i].Resources.Requests[trimtab.CPU])
-	}
 	own := float64(c.Resources.Requests[trimtab.CPU])
 	note := fmt.Sprintf("its request of %s is a weight: beside other pods that of its pod counts, %d, which the kubelet writes",
-		kube.Text(trimtab.CPU, own), podWeight(sharesOf(sum)))
-	if len(p.Spec.Containers) > 1 {
+		kube.Text(trimtab.CPU, own), podWeight(sharesOf(p.Requests(trimtab.CPU))))
+	if len(p.Spec.Containers) > 1 || slices.ContainsFunc(p.Spec.InitContainers, func(c kube.Container) bool { return c.RestartPolicy == "Always" }) {
 		note += fmt.Sprintf("; beside the other containers of its pod its own, %d, which the runtime writes by another formula", containerWeight(sharesOf(own)))
 	}
 	return note

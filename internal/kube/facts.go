@@ -119,9 +119,7 @@ func (w *Cluster) RoomOn(p *Pod, resource string) (float64, error) {
 	}
 	w.pods.each("", func(o *Pod) bool {
 		if o.UID != p.UID && o.Spec.NodeName == p.Spec.NodeName && !o.Over() {
-			for i := range o.Spec.Containers {
-				room -= float64(o.Spec.Containers[i].Resources.Requests[resource])
-			}
+			room -= o.Requests(resource)
 		}
 		return true
 	})
@@ -342,6 +340,23 @@ func (w *Cluster) Most(p *Pod, container, resource string) (most float64, by str
 		return true
 	})
 	return most, by, nil
+}
+
+// LeastRequest returns the smallest request of a container that the ratios of the LimitRanges of
+// its namespace allow beside its limit; 0 where none bounds it.
+func (w *Cluster) LeastRequest(namespace string, c *Container, resource string) (least float64, err error) {
+	if err := w.fresh(ranges()); err != nil {
+		return 0, fmt.Errorf("what limit ranges allow cannot be told: %w", err)
+	}
+	w.ranges.each(namespace, func(r *Range) bool {
+		for _, l := range r.Spec.Limits {
+			if v := float64(l.Ratio[resource]); l.Type == "Container" && v > 0 {
+				least = math.Max(least, float64(c.Resources.Limits[resource])/v)
+			}
+		}
+		return true
+	})
+	return least, nil
 }
 
 // Least returns the smallest limit of a container that the LimitRanges of a namespace

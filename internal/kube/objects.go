@@ -130,13 +130,17 @@ type PodSpec struct {
 	Containers     []Container `json:"containers"`
 	InitContainers []Container `json:"initContainers"`
 	Resources      *Resources  `json:"resources"`
+	// Overhead is what its runtime takes beside its containers.
+	Overhead List `json:"overhead"`
 }
 
 // Container is one container as it is asked for.
 type Container struct {
-	Name         string    `json:"name"`
-	Resources    Resources `json:"resources"`
-	ResizePolicy []struct {
+	Name      string    `json:"name"`
+	Resources Resources `json:"resources"`
+	// RestartPolicy is Always of an init container that goes on beside the others.
+	RestartPolicy string `json:"restartPolicy"`
+	ResizePolicy  []struct {
 		ResourceName  string `json:"resourceName"`
 		RestartPolicy string `json:"restartPolicy"`
 	} `json:"resizePolicy"`
@@ -200,6 +204,31 @@ func condition(all []Condition, kind string) *Condition {
 		}
 	}
 	return nil
+}
+
+// Requests is how much of a resource the scheduler keeps free for the pod: what its containers ask
+// for, or its largest init container beside those that go on, or what the pod itself asks for; and
+// the overhead.
+func (p *Pod) Requests(resource string) float64 {
+	if r := p.Spec.Resources; r != nil {
+		if v, ok := r.Requests[resource]; ok {
+			return float64(v + p.Spec.Overhead[resource])
+		}
+	}
+	var sum, beside, most Quantity
+	for i := range p.Spec.Containers {
+		sum += p.Spec.Containers[i].Resources.Requests[resource]
+	}
+	for i := range p.Spec.InitContainers {
+		c := &p.Spec.InitContainers[i]
+		v := c.Resources.Requests[resource]
+		if c.RestartPolicy == "Always" {
+			sum, beside = sum+v, beside+v
+			v = 0
+		}
+		most = max(most, beside+v)
+	}
+	return float64(max(sum, most) + p.Spec.Overhead[resource])
 }
 
 // Container returns a container of the pod by its name, or nil; "" is the only one.
