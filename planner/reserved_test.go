@@ -91,3 +91,16 @@ func TestARolloutThatLowersRequestsIsNotUndone(t *testing.T) {
 		}
 	}
 }
+
+func TestWhereThePoolHasSeveralResourcesRequestsKeepWhatTheSiteSet(t *testing.T) {
+	s := newSite2(map[string]two{"h1": {8, 16 * gib}})
+	s.put("h1", "a", "", two{1, gib})
+	s.put("h1", "b", "", two{1, gib})
+	a := at("h1", "a", "")
+	s.baseline = map[trimtab.KnobID]trimtab.Amount{a: trimtab.Units(1)}
+	s.now[a] = trimtab.Units(2)
+	s.settle(t, leads(t, overHosts(two{8, 16 * gib}, "a", "b")), 40, map[string]two{"a": {4, 4 * gib}, "b": {4, 2 * gib}})
+	if has := s.now[a]; has != trimtab.Units(1) || s.effective("a", "memory") < 3*gib || s.effective("b", "cpu") < 3 {
+		t.Errorf("a has a request of %v and %v of memory, b %v cores", has, s.effective("a", "memory"), s.effective("b", "cpu"))
+	}
+}

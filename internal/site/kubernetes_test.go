@@ -418,3 +418,25 @@ func TestWithoutALimitPodsGetTheirRequestInOneStepWhereTheFileSaysSoAndTheOldOne
 		}
 	}
 }
+
+func TestAReloadThatTurnsTheLimitInsteadOfTheRequestKeepsNeither(t *testing.T) {
+	of := func(cap string) turns {
+		text := strings.Replace(fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), "/kubeconfig", "", "act"), "default: 0.8", "default: 0.8, cap: "+cap, 1)
+		cfg, err := config.Parse("cluster.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := knobsOf(kinds(), cfg, "h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return turns{cfg.Pool.Name, "locks", all, ""}
+	}
+	for caps, keeps := range map[[2]string]bool{{"auto", "never"}: false, {"never", "always"}: false, {"auto", "always"}: true, {"never", "never"}: true} {
+		next := of(caps[1])
+		kept, _ := of(caps[0]).kept(&next)
+		if got := kept(trimtab.KnobID{Workload: "checkout", Resource: trimtab.CPU}); got != keeps {
+			t.Errorf("from %v: kept %v", caps, got)
+		}
+	}
+}
