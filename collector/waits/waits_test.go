@@ -81,7 +81,7 @@ func TestThreadsOfAGroupAndThoseBeneathItAreRead(t *testing.T) {
 			c.threads = ""
 		}
 		write(t, filepath.Join(root, "of/cgroup.threads"), c.threads)
-		if _, err := read("of", 10, c.runs); !errors.Is(err, c.want) || errors.Is(err, fs.ErrPermission) != (c.want == waits.ErrUnseen) {
+		if _, err := read("of", 10, c.runs); !errors.Is(err, c.want) || errors.Is(err, fs.ErrPermission) != errors.Is(c.want, waits.ErrUnseen) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		os.RemoveAll(filepath.Join(root, "of"))
