@@ -64,7 +64,7 @@ func TestPerformanceCountersAreExplainedShownAndExported(t *testing.T) {
 		if p.sum("trimtab_perf_task_clock_cores", "workload", "hungry") <= 0 || p.sum("trimtab_collector_perf_samples_total", "result", "ok") <= 0 {
 			return fmt.Errorf("metrics: %v", p.metrics()["trimtab_perf_task_clock_cores"])
 		}
-		return p.boardHasMetrics("workload.json", "workload.json / Waiting", "workload.json / Switches", "workload.json / Task clock")
+		return p.boardHasMetrics("workload.json", "workload.json / Waiting", "workload.json / What waits", "workload.json / Switches", "workload.json / Task clock")
 	})
 	if code, out := p.command("explain", "hungry"); code != exitDone || !strings.Contains(out, "counter task_clock") || !strings.Contains(out, "from schedstat") {
 		t.Errorf("explain: code %d: %s", code, out)

@@ -167,6 +167,7 @@ func elsewhere() map[string]string {
 		"workload.json / Groups of the fast loop":              "TestTheFastLoopMovesRealGroupsBetweenRoundsAndItsPanelsHaveTheirMetrics",
 		"workload.json / Cycles per instruction, cache misses": "nothing: most machines have no hardware counters",
 		"workload.json / Waiting for a CPU":                    "TestPerformanceCountersAreExplainedShownAndExported",
+		"workload.json / What waits":                           "TestPerformanceCountersAreExplainedShownAndExported",
 		"workload.json / Switches, faults, migrations":         "TestPerformanceCountersAreExplainedShownAndExported",
 		"workload.json / Task clock":                           "TestPerformanceCountersAreExplainedShownAndExported",
 	}
