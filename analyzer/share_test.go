@@ -84,8 +84,8 @@ func TestAShareBelowALimitAboveIsNoMoreThanThatLimit(t *testing.T) {
 	}
 }
 
-// Of a node nobody tells whether it was full. Who is late had its request, at least, and would be no
-// less late with that alone; who is in time would be with its maximum.
+// Nothing tells trimtab whether a node was full. A workload that is late had at least its request,
+// and would be late with the request alone, too; one that is in time would be with its maximum, too.
 func TestARequestTeachesItselfWhereItIsLateAndTheMaximumWhereItIsInTime(t *testing.T) {
 	end := time.Unix(1_700_000_000, 0).UTC()
 	for _, c := range []struct {
