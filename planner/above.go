@@ -26,7 +26,7 @@ func aboveOf(s *seat) string {
 
 // promised says that a group above allows less than what those below it were guaranteed; "": it
 // allows that.
-func (r *decision) promised(s *seat) string {
+func (r telling) promised(s *seat) string {
 	st := s.knobs.Caps("")
 	if st == nil || !(s.dial.Guarantee > 0) || len(s.knobs) != 1 {
 		return ""

@@ -10,7 +10,16 @@ import (
 
 // utility returns the utility that is expected at an allocation.
 func (s *seat) utility(allocation float64) float64 {
-	return clampUnit(s.Utility(s.curve.Eval(allocation).Mean))
+	return s.clamped(s.curve.Eval(allocation).Mean)
+}
+
+// clamped is its utility at a performance.
+func (s *seat) clamped(performance float64) float64 {
+	v := s.Utility(performance)
+	if !(v > 0) {
+		return 0
+	}
+	return min(v, 1)
 }
 
 // misses reports whether the reports miss the SLO beyond their noise: two in a

@@ -169,9 +169,8 @@ func (s *seat) bar() {
 	}
 }
 
-// countable finds the knob of the number, and widens the bounds to what it can give.
-func (r *decision) countable(s *seat) {
-	k := r.planner.scaleKnob(s.workload)
+// countable takes the knob of the number, nil: there is none, and widens the bounds to what it can give.
+func (s *seat) countable(k *ledger.Knob) {
 	if k == nil || s.resource != 0 || s.held.Code != "" || s.knobs.Unlimited() {
 		return
 	}
@@ -254,7 +253,7 @@ func (r counting) numbers() {
 // numberOf decides on one seat, with so much left of the pool, of which so much is free
 // at once, and on its nodes. It returns what is left after it.
 func (r counting) numberOf(s *seat, left, free float64, hosts []float64) float64 {
-	w, index := r.asWorkload(s)
+	w, index := s.asWorkload(r.now, r.planner.ledger.Of(s.Name, s.of.Name))
 	state := &s.number.state
 	switch {
 	case s.number.over(r.now, s.Count):
@@ -284,7 +283,7 @@ func (r counting) numberOf(s *seat, left, free float64, hosts []float64) float64
 		}
 		s.grant.Set = s.knobs.Set()
 	}
-	r.setNumber(s, w, &d, free)
+	s.setNumber(r.now, w, &d, free, r.planner.starts(s.workload, s.scale, s.of.Name), &r.planner.cfg.Guard)
 	for i := range s.knobs {
 		left -= math.Max(0, s.knobs[i].Set-s.knobs[i].Has)
 	}
@@ -309,9 +308,9 @@ func roomOf(s *seat, hosts []float64) map[string]float64 {
 	return out
 }
 
-// asWorkload is the seat as package replicas sees it, and at which of the seat's knobs
+// asWorkload is the seat as package replicas sees it, with the knobs of all its instances, and at which of the seat's knobs
 // each of its instances is; -1: it serves nothing, or cannot be turned.
-func (r counting) asWorkload(s *seat) (*replicas.Workload, []int) {
+func (s *seat) asWorkload(now time.Time, knobs []*ledger.Knob) (*replicas.Workload, []int) {
 	scale, c := s.scale, s.Count
 	need := neededBy(s)
 	w := &replicas.Workload{Name: s.Name, Need: need, Work: workOf(s), Granted: s.grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
@@ -342,7 +341,7 @@ func (r counting) asWorkload(s *seat) (*replicas.Workload, []int) {
 		w.Limits.Amount = &q
 	}
 	var index []int
-	for _, k := range r.planner.ledger.Of(s.Name, s.of.Name) {
+	for _, k := range knobs {
 		if k.Gone() {
 			continue
 		}
@@ -354,7 +353,7 @@ func (r counting) asWorkload(s *seat) (*replicas.Workload, []int) {
 			in.Terminating = st.Phase == trimtab.Ending
 		}
 		if l := s.crew.lives[k.KnobID]; l != nil && !l.served && !l.since.IsZero() {
-			in.Age = r.now.Sub(l.since)
+			in.Age = now.Sub(l.since)
 		}
 		w.Instances = append(w.Instances, in)
 		index = append(index, slices.IndexFunc(s.knobs, func(i instances.Instance) bool { return i.Knob == k && !i.Stuck }))

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/replicas"
 )
 
-// setNumber notes the number that a decision wants, as far as it can be had now.
-func (r counting) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision, free float64) {
+// setNumber notes the number that a decision wants, as far as it can be had now: of what is free, each
+// that comes begins with so much, and g bounds how many go.
+func (s *seat) setNumber(now time.Time, w *replicas.Workload, d *replicas.Decision, free, each float64, g *guard.Config) {
 	c := &s.count
 	c.from, c.to, c.mode = w.Replicas, d.Replicas, trimtab.Act
 	if s.Mode != trimtab.Act || w.Count.Barred != "" || s.scale.Held.Barred != "" {
@@ -26,7 +28,7 @@ func (r counting) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision,
 			held = append(held, h.Text)
 		}
 	}
-	why := numberWhy(s, r.now, w, d)
+	why := numberWhy(s, now, w, d)
 	if w.Count.Barred != "" && s.free {
 		c.to = d.Advised.Replicas
 		held = append(held[:0:0], "only recommended: "+w.Count.Barred)
@@ -35,8 +37,8 @@ func (r counting) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision,
 	case c.to < c.from && c.mode == trimtab.Act && grows && s.barred == "":
 		// What stays has more before others go.
 		c.to, c.note = c.from, fmt.Sprintf("%d instances are enough, once they are larger", c.to)
-	case c.to < c.from && !r.planner.cfg.Guard.Disabled && c.mode == trimtab.Act:
-		fall := r.planner.cfg.Guard.Fall
+	case c.to < c.from && !g.Disabled && c.mode == trimtab.Act:
+		fall := g.Fall
 		if fall == 0 {
 			fall = 0.2
 		}
@@ -44,7 +46,6 @@ func (r counting) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision,
 			c.to, held = least, append(held, fmt.Sprintf("the guard lets at most %.0f%%, or one, go in a round", 100*fall))
 		}
 	case c.to > c.from && c.mode == trimtab.Act:
-		each := r.planner.starts(s.workload, s.scale, s.of.Name)
 		if most := c.from + int(free/math.Max(each, s.of.Quantum())+grain); c.to > most {
 			c.to, held = max(most, c.from), append(held, fmt.Sprintf("the pool has %s left, and one more begins with %s",
 				trimtab.AmountOf(s.of.Name, trimtab.Units(free)), trimtab.AmountOf(s.of.Name, trimtab.Units(each))))

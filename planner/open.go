@@ -2,6 +2,7 @@ package planner
 
 import (
 	"math"
+	"time"
 
 	"github.com/trimtab/trimtab"
 )
@@ -37,7 +38,7 @@ func (r *decision) opens() {
 			k.Takes = nil
 		}
 		s := seats[w]
-		if w.dials[at] == nil || s != nil && !r.keepsOpen(s) || w.justLowered(r, at) {
+		if w.dials[at] == nil || s != nil && !r.keepsOpen(s) || w.dials[at].justLowered(r.now, r.planner.cfg.Lease+r.planner.cfg.Confirm) {
 			continue
 		}
 		if entitled == nil && len(knobs) > 0 {
@@ -58,31 +59,31 @@ func (r *decision) keepsOpen(s *seat) bool {
 	return s.knobs.Unlimited() && (!s.free || !s.acts() || s.firing() && !r.planner.cfg.Guard.Disabled)
 }
 
-// justLowered reports whether a plan that may still be carried out gave it a limit.
-func (w *workload) justLowered(r *decision, resource int) bool {
-	m := w.dials[resource].move
-	return m.Direction < 0 && r.now.Sub(m.At) <= r.planner.cfg.Lease+r.planner.cfg.Confirm
+// justLowered reports whether a plan gave it a limit that may still be carried out, for so long.
+func (d *dial) justLowered(now time.Time, within time.Duration) bool {
+	return d.move.Direction < 0 && now.Sub(d.move.At) <= within
 }
 
 // takes is what a workload takes of the pool that has no limit on the CPU time it may use.
 // entitled is its part of the pool by weight.
 func (r *decision) takes(w *workload, resource int, entitled float64) float64 {
 	takes := entitled
-	if use, known := w.used(r); known {
+	if use, known := w.used(r.now, r.planner.cfg.StaleAfter); known {
 		takes = math.Min(takes, use)
 	}
 	return math.Max(w.dials[resource].Min, takes)
 }
 
 // used is the CPU time that a workload was last measured to use, in cores; false: not known.
-func (w *workload) used(r *decision) (cores float64, known bool) {
-	e, stale := w.estimate, r.planner.cfg.StaleAfter
+// stale is the age at which that is forgotten.
+func (w *workload) used(now time.Time, stale time.Duration) (cores float64, known bool) {
+	e := w.estimate
 	if e == nil || e.Validate() != nil {
 		return 0, false
 	}
 	for _, in := range e.Inputs {
 		if in.Name == string(trimtab.Usage) && in.Missing == "" && in.Value >= 0 {
-			age := r.now.Sub(e.Time) + in.Age.Duration()
+			age := now.Sub(e.Time) + in.Age.Duration()
 			return in.Value, age <= stale && age >= -stale
 		}
 	}

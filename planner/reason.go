@@ -4,20 +4,32 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/measured"
 )
 
+// telling is what reasons are given in: a round, with its seats, at a time, and when the next one is.
+type telling struct {
+	now, next time.Time
+	objective string
+	// several: the pool shares more than one resource.
+	several bool
+	// expect is what the objective expects of a band and a number of reports; nil: the mean.
+	expect func(b trimtab.Band, reports int) float64
+	seats  []*seat
+}
+
 // reason says why a workload gets what it gets.
 func (r telling) reason(s *seat) trimtab.Reason {
 	set, what := s.grant.Set, ""
-	if len(r.planner.resources) > 1 {
+	if r.several {
 		what = s.of.Name + " "
 	}
 	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.of.Name, v) }
-	why := trimtab.Reason{NextCheck: r.planner.next, Binding: s.binding}
+	why := trimtab.Reason{NextCheck: r.next, Binding: s.binding}
 	if e := s.estimate; e != nil {
 		why.Inputs, why.Model = aged(e, r.now.Sub(e.Time).Seconds()), e.Model
 	}
@@ -52,10 +64,10 @@ func (r telling) reason(s *seat) trimtab.Reason {
 	b := s.curve.Eval(set)
 	why.Bounds = &b
 	expected := b.Mean
-	if expect := r.planner.traits.Expect; expect != nil {
-		expected = expect(b, s.estimate.Reports)
+	if r.expect != nil {
+		expected = r.expect(b, s.estimate.Reports)
 	}
-	utility := clampUnit(s.Utility(expected))
+	utility := s.clamped(expected)
 	why.Utility = &utility
 	why.Alternatives = s.in.Of(s.at, s.now, set, stoppedBy(s).String())
 	if s.need.Mean >= 0 && !s.starves() { // what waits is in no curve
@@ -86,7 +98,7 @@ func (r telling) moveOf(s *seat, set, target float64, b trimtab.Band) string {
 		where = "and at " + show(set)
 	}
 	text := fmt.Sprintf("%s from %s to %s: %s wants %s, %s performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
-		verbOf(s, verb), trimtab.AmountOf(s.of.Name, s.has()), show(set), r.planner.cfg.Policy.Name(), show(target), where, b.Mean, b.Lower, b.Upper, s.SLO, s.loan.Because(verb == "lowered"))
+		verbOf(s, verb), trimtab.AmountOf(s.of.Name, s.has()), show(set), r.objective, show(target), where, b.Mean, b.Lower, b.Upper, s.SLO, s.loan.Because(verb == "lowered"))
 	for _, more := range []string{starvationOf(s), takesBackOf(s, set), earlyOf(s, set)} {
 		if more != "" {
 			text += "; " + more
@@ -128,11 +140,8 @@ func verbOf(s *seat, done string) string {
 	return done
 }
 
-// stays notes why a workload that is planned for keeps what it has.
-func (r telling) stays(s *seat) {
-	if !s.free {
-		return // the reason is why it is held
-	}
+// stays says why a workload that is planned for keeps what it has.
+func (r telling) stays(s *seat) trimtab.Held {
 	target := float64(s.aim) * s.of.Unit
 	code, why := trimtab.StayBound, "it has "+s.amount(s.now)
 	if s.knobs.Unlimited() {
@@ -155,9 +164,9 @@ func (r telling) stays(s *seat) {
 		}
 	case math.Abs(target-s.now) < s.of.Unit/2:
 		code = trimtab.StayThere
-		why += ", which is what " + r.planner.cfg.Policy.Name() + " gives it"
+		why += ", which is what " + r.objective + " gives it"
 	default:
-		why += fmt.Sprintf(", %s wants %s", r.planner.cfg.Policy.Name(), s.amount(target))
+		why += fmt.Sprintf(", %s wants %s", r.objective, s.amount(target))
 	}
 	because := strings.TrimPrefix(s.loan.Because(false), "; ")
 	if s.firing() {
@@ -168,13 +177,7 @@ func (r telling) stays(s *seat) {
 			why += "; " + more
 		}
 	}
-	if r.unmoved == nil {
-		r.unmoved = map[string]trimtab.Held{}
-	}
-	if before, ok := r.unmoved[s.Name]; ok { // of another resource
-		code, why = before.Code, before.Text+"; "+why
-	}
-	r.unmoved[s.Name] = trimtab.Held{Code: code, Text: why}
+	return trimtab.Held{Code: code, Text: why}
 }
 
 // late is as [measured.Late].
@@ -219,13 +222,6 @@ func aged(e *trimtab.Estimate, seconds float64) []trimtab.Input {
 		in[i].Age = max(0, in[i].Age+trimtab.Seconds(seconds))
 	}
 	return in
-}
-
-func clampUnit(v float64) float64 {
-	if !(v > 0) {
-		return 0
-	}
-	return min(v, 1)
 }
 
 // amount is an amount of the seat's resource for people, with its unit.

@@ -93,12 +93,11 @@ func (r *decision) each(of func(resource int)) func() {
 	}
 }
 
-// aiming is the pass that sets targets, counting that of the numbers of instances, and telling
-// says why, which only reads. Each goes by the round, and has methods of its own.
+// aiming is the pass that sets targets, and counting that of the numbers of instances. Each goes
+// by the round, and has methods of its own.
 type (
 	aiming   struct{ *decision }
 	counting struct{ *decision }
-	telling  struct{ *decision }
 )
 
 // believe seats the workloads.
@@ -155,7 +154,7 @@ func (r *decision) seat(w *workload) []*seat {
 			continue
 		}
 		s := r.seatOf(w, i)
-		s.draw(r.planner)
+		s.draw(r.planner.traits.Caution, r.planner.serves())
 		if s.held.Code == "" && doubt.Code == "" && s.curve == nil {
 			doubt = trimtab.Held{Code: trimtab.HeldNothingLearnt, Text: "estimate: nothing learnt yet" + r.about(i)}
 		}
@@ -179,7 +178,7 @@ func (r *decision) seat(w *workload) []*seat {
 	}
 	for _, s := range seats {
 		if s.free, s.held = held.Code == "", held; s.free {
-			r.demand(s)
+			s.demand(r.planner.cfg.Beta)
 		}
 	}
 	return seats
@@ -310,7 +309,7 @@ func (r *decision) act(s *seat) {
 		}
 		a := trimtab.Action{KnobID: k.KnobID, Expect: k.Found, Set: trimtab.Units(k.Set), Capped: s.capped(k), Mode: s.mode()}
 		if last == nil {
-			why = telling{r}.reason(s)
+			why = r.telling().reason(s)
 			a.Why = why
 		} else {
 			a.Why = trimtab.Reason{Binding: why.Binding, NextCheck: why.NextCheck}
@@ -330,9 +329,25 @@ func (r *decision) act(s *seat) {
 		*to = append(*to, a)
 		last = k
 	}
-	if last == nil {
-		if !s.count.moves() {
-			telling{r}.stays(s)
-		}
+	if last == nil && !s.count.moves() && s.free { // else the reason is why it is held
+		r.stays(s)
 	}
+}
+
+// stays notes why a seat keeps what it has.
+func (r *decision) stays(s *seat) {
+	why := r.telling().stays(s)
+	if r.unmoved == nil {
+		r.unmoved = map[string]trimtab.Held{}
+	}
+	if before, ok := r.unmoved[s.Name]; ok { // of another resource
+		why = trimtab.Held{Code: before.Code, Text: before.Text + "; " + why.Text}
+	}
+	r.unmoved[s.Name] = why
+}
+
+// telling is the round as its reasons are given.
+func (r *decision) telling() telling {
+	p := r.planner
+	return telling{now: r.now, next: p.next, objective: p.cfg.Policy.Name(), several: len(p.resources) > 1, expect: p.traits.Expect, seats: r.seats}
 }

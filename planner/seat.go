@@ -124,8 +124,9 @@ func (r *decision) about(resource int) string {
 	return " of " + r.planner.resources[resource].Name
 }
 
-// draw sets the curve that the seat is planned by.
-func (s *seat) draw(p *Planner) {
+// draw sets the curve that the seat is planned by, at a load that is so cautious. serves: what
+// waits counts, too.
+func (s *seat) draw(caution float64, serves bool) {
 	e := s.estimate
 	if e == nil {
 		return
@@ -134,27 +135,32 @@ func (s *seat) draw(p *Planner) {
 		s.curve = e.Curves[s.of.Name]
 		return
 	}
-	s.curve = p.planned(e)
+	s.curve = planned(e, caution)
 	if s.starves() && s.curve != nil && len(s.curve.Knots) > 0 && s.curve.Eval(s.now).Mean >= s.SLO {
 		// What was answered says that it is enough, and what waits that it is not.
 		s.lo = max(s.lo, min(s.hi, policy.UpUnits(s.now, s.of.Unit)))
 	}
-	if b := e.Backlog; b != nil && p.serves() && s.curve != nil && *b > 0 {
+	if b := e.Backlog; b != nil && serves && s.curve != nil && *b > 0 {
 		s.curve = need.Behind(s.curve, *b/drain)
 	}
 }
 
 // seatOf looks at the knobs of one resource. Its curve is not drawn yet.
 func (r *decision) seatOf(w *workload, resource int) *seat {
-	p, d := r.planner, w.dials[resource]
-	s := &seat{workload: w, found: found{dial: d, resource: resource, of: &p.resources[resource]}}
-	s.knobs, s.held = r.instances(w, resource)
-	if len(s.knobs) == 0 {
-		return s
+	p := r.planner
+	s := &seat{workload: w, found: found{dial: w.dials[resource], resource: resource, of: &p.resources[resource]}}
+	if s.knobs, s.held = r.instances(w, resource); len(s.knobs) > 0 {
+		s.look(p.scaleKnob(w), !p.cfg.Guard.Disabled, r.about(resource))
 	}
-	u := s.of.Unit
+	return s
+}
+
+// look finds out what its instances have, and what it may have. scale is the knob of their number,
+// nil: there is none; guarded: nobody is lowered while an alert on it fires.
+func (s *seat) look(scale *ledger.Knob, guarded bool, about string) {
+	w, d, u := s.workload, s.dial, s.of.Unit
 	s.now = s.knobs.Effective(func(i *instances.Instance) float64 { return i.Has })
-	if resource == 0 {
+	if s.resource == 0 {
 		w.loan.Begins(s.now)
 	}
 	most := s.knobs.Effective(func(i *instances.Instance) float64 { return i.High })
@@ -176,9 +182,9 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	s.lo, s.hi = policy.UpUnits(least, u), policy.DownUnits(most, u)
 	s.easy = s.hi
 	s.bar()
-	r.countable(s)
+	s.countable(scale)
 	s.least = s.lo
-	if s.firing() && !p.cfg.Guard.Disabled && !s.knobs.Unlimited() {
+	if s.firing() && guarded && !s.knobs.Unlimited() {
 		// The guard would not lower it: what others get is planned without that.
 		s.lo = min(max(s.lo, policy.DownUnits(s.now, u)), s.hi)
 	}
@@ -186,10 +192,9 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 		s.keep()
 	}
 	if s.held.Code == "" && s.lo > s.hi {
-		s.held = trimtab.Held{Code: trimtab.HeldRange, Text: fmt.Sprintf("no whole unit of %v%s between %v and %v%s", u, r.about(resource), least, most, aboveOf(s))}
+		s.held = trimtab.Held{Code: trimtab.HeldRange, Text: fmt.Sprintf("no whole unit of %v%s between %v and %v%s", u, about, least, most, aboveOf(s))}
 	}
 	s.grant = guard.Grant{Set: s.now}
-	return s
 }
 
 // doubt returns why the estimate of a workload proves nothing; the zero Held: it
@@ -238,12 +243,12 @@ func (s *seat) keep() {
 
 // planned returns the curve of an estimate at the load that the policy plans
 // for, between the load's mean and its upper bound: see [trimtab.Curve.At].
-func (p *Planner) planned(e *trimtab.Estimate) *trimtab.Curve {
+func planned(e *trimtab.Estimate, caution float64) *trimtab.Curve {
 	c, l := e.Curve, e.Load
-	if p.traits.Caution == 0 || c == nil || l == nil || !(l.Upper > 0) || c.Load != l.Upper || !(l.Mean < l.Upper) {
+	if caution == 0 || c == nil || l == nil || !(l.Upper > 0) || c.Load != l.Upper || !(l.Mean < l.Upper) {
 		return c
 	}
-	load := l.Mean + p.traits.Caution*(l.Upper-l.Mean)
+	load := l.Mean + caution*(l.Upper-l.Mean)
 	if !(load > 0) || load >= l.Upper {
 		return c
 	}

@@ -124,17 +124,7 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*seat, 
 		round.Policy = p.cfg.Policy
 	}
 	for _, s := range asked {
-		m := overload.Member{Workload: s.claim(), Turn: s.turn, Entitled: entitled[s.Name] / scale, Guaranteed: s.dial.Guarantee,
-			Cost: math.Inf(1), Missed: s.missed, Unknown: s.estimate.Cost == nil && s.unserved(), Waiting: s.waiting(),
-			Window: s.estimate.Window.Duration()}
-		m.Min = max(s.least, policy.UpUnits(s.floor(), s.of.Unit)) // without what an alert keeps
-		if s.estimate.Cost != nil {
-			m.Cost = *s.estimate.Cost
-		}
-		if !(math.Max(s.turn.Wants, s.turn.Held) > 0) {
-			m.Need = s.needAt(-1)
-		}
-		round.Members = append(round.Members, m)
+		round.Members = append(round.Members, s.member(entitled[s.Name]/scale))
 	}
 	state, what, turns := overload.Decide(p.overload[host], round)
 	if p.overload[host] = state; state == (overload.State{}) {
@@ -153,6 +143,21 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*seat, 
 			s.rest(entitled[s.Name], "needs fit; the kernel shares")
 		}
 	}
+}
+
+// member is the seat as package overload sees it, by what it is entitled to.
+func (s *seat) member(entitled float64) overload.Member {
+	m := overload.Member{Workload: s.claim(), Turn: s.turn, Entitled: entitled, Guaranteed: s.dial.Guarantee,
+		Cost: math.Inf(1), Missed: s.missed, Unknown: s.estimate.Cost == nil && s.unserved(), Waiting: s.waiting(),
+		Window: s.estimate.Window.Duration()}
+	m.Min = max(s.least, policy.UpUnits(s.floor(), s.of.Unit)) // without what an alert keeps
+	if s.estimate.Cost != nil {
+		m.Cost = *s.estimate.Cost
+	}
+	if !(math.Max(s.turn.Wants, s.turn.Held) > 0) {
+		m.Need = s.needAt(-1)
+	}
+	return m
 }
 
 // reportOf is what an estimate tells of a workload in an overload. Its load is that of the

@@ -1,11 +1,7 @@
 package planner
 
 import (
-	"cmp"
-	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/alternative"
@@ -13,14 +9,14 @@ import (
 )
 
 // demand updates the recommended demand (equation 6).
-func (r *decision) demand(s *seat) {
+func (s *seat) demand(beta float64) {
 	u := s.of.Unit
 	s.need = policy.DemandOf(s.curve, s.SLO, u, min(s.least, s.hi), s.hi)
 	before := s.dial.demand
 	if !s.dial.knowsDemand {
 		before = int(math.Round(s.now / u))
 	}
-	s.dial.demand = min(max(s.need.Recommend(r.planner.cfg.Beta, before, s.of.Step), s.lo), s.hi)
+	s.dial.demand = min(max(s.need.Recommend(beta, before, s.of.Step), s.lo), s.hi)
 	s.dial.knowsDemand = true
 }
 
@@ -186,31 +182,15 @@ func (r aiming) pooled(resource int, asked []*seat, at []int, claims []policy.Cl
 		Units: max(0, policy.DownUnits(r.idle(resource, others), of.Unit)), Hosts: prob.Hosts}
 }
 
-// maxHolders is how many workloads a reason names that hold what others lack.
-const maxHolders = 3
-
 // shortOf says which workloads, that cannot be moved, leave less of a resource than those that
 // are asked about must have; "": they leave enough.
 func (r aiming) shortOf(asked []*seat, resource int) string {
 	p, of := r.planner, &r.planner.resources[resource]
-	others, least := r.others(asked, resource), 0
-	for _, s := range asked {
-		if s.resource == resource {
-			least += s.lo
-		}
-	}
-	left := math.Max(0, r.idle(resource, others))
-	if least <= policy.DownUnits(left, of.Unit) {
-		return ""
-	}
-	type holder struct {
-		*workload
-		has  float64
-		open bool
-	}
+	others := r.others(asked, resource)
+	left := policy.DownUnits(math.Max(0, r.idle(resource, others)), of.Unit)
 	var holders []holder
 	for _, w := range p.workloads {
-		h := holder{workload: w, open: true}
+		h := holder{name: w.Name, open: true, why: r.heldBack[w.Name].Text}
 		for _, k := range p.ledger.Of(w.Name, of.Name) {
 			h.has += others.Of(k.Place())
 			h.open = h.open && k.Held.Now.Unlimited
@@ -219,30 +199,5 @@ func (r aiming) shortOf(asked []*seat, resource int) string {
 			holders = append(holders, h)
 		}
 	}
-	slices.SortStableFunc(holders, func(a, b holder) int { return cmp.Compare(b.has, a.has) })
-	show := func(v float64) string { return amountOf(of.Name, v) }
-	var named []string
-	for _, h := range holders[:min(len(holders), maxHolders)] {
-		text := fmt.Sprintf("%s holds %s", h.Name, show(h.has))
-		if h.open {
-			text = fmt.Sprintf("%s, which has no limit, counts as %s", h.Name, show(h.has))
-		}
-		if why, held := r.heldBack[h.Name]; held {
-			text += " (" + why.Text + ")"
-		}
-		named = append(named, text)
-	}
-	if n := len(holders) - len(named); n > 0 {
-		named = append(named, fmt.Sprintf("%d more hold the rest", n))
-	}
-	for _, s := range asked {
-		if s.resource == resource && s.firing() && len(named) <= maxHolders {
-			named = append(named, fmt.Sprintf("%s keeps %s while an alert on it fires", s.Name, show(float64(s.lo)*of.Unit)))
-		}
-	}
-	why := fmt.Sprintf("the pool has %s, and those that are planned for have at least %s together", show(p.capacity(resource)), show(float64(least)*of.Unit))
-	if len(named) == 0 {
-		return why
-	}
-	return why + ": " + strings.Join(named, "; ")
+	return shortage(asked, of, left, p.capacity(resource), holders)
 }

@@ -22,15 +22,15 @@ import (
 //
 // Spans tell nothing of this: where nobody serves, nobody sends any.
 
-// outsideOf is what a source outside its instances says of a workload's load; false: it
-// says nothing, or said it too long ago.
-func outsideOf(p *Planner, w *workload, now time.Time) (load float64, known bool) {
+// outside is what a source outside its instances says of its load; false: it says nothing, or said
+// it too long ago, which is stale.
+func (w *workload) outside(now time.Time, stale time.Duration) (load float64, known bool) {
 	e := w.estimate
-	if e == nil || e.Validate() != nil || now.Sub(e.Time) > p.cfg.StaleAfter || e.Time.Sub(now) > p.cfg.StaleAfter {
+	if e == nil || e.Validate() != nil || now.Sub(e.Time) > stale || e.Time.Sub(now) > stale {
 		return 0, false
 	}
 	for _, in := range e.Inputs {
-		if in.Name == string(trimtab.Load) && in.Missing == "" && in.Source == fromPrometheus && in.Age.Duration() <= p.cfg.StaleAfter && in.Value >= 0 {
+		if in.Name == string(trimtab.Load) && in.Missing == "" && in.Source == fromPrometheus && in.Age.Duration() <= stale && in.Value >= 0 {
 			return in.Value, true
 		}
 	}
@@ -48,7 +48,7 @@ func (r counting) rests() {
 		if n == nil || !w.Count.AllowZero {
 			continue
 		}
-		load, known := outsideOf(r.planner, w, r.now)
+		load, known := w.outside(r.now, r.planner.cfg.StaleAfter)
 		n.idle.Look(r.now, load, known, r.planner.cfg.StaleAfter)
 	}
 }
@@ -61,7 +61,7 @@ func (n *number) over(now time.Time, c *Count) bool {
 // waking says with how many instances a workload comes back from zero, and why; 0: it stays
 // there.
 func (r counting) waking(w *workload, k *ledger.Knob) (n int, why string) {
-	load, known := outsideOf(r.planner, w, r.now)
+	load, known := w.outside(r.now, r.planner.cfg.StaleAfter)
 	since, blind := w.number.idle.Blind(r.now, w.Count.Cooldown)
 	switch {
 	case known && load > 0:
