@@ -33,7 +33,7 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	} else {
 		r.decide()
 	}
-	p.counts.Rounds++
+	p.counts.rounds++
 	if len(r.shrinks)+len(r.grows) > 0 {
 		p.patience = 0
 	}
