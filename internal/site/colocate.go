@@ -15,11 +15,14 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kinds"
+	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/jobs"
+	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/pipeline"
 	"github.com/trimtab/trimtab/planner/colocate"
 )
@@ -42,9 +45,9 @@ func JobsPool(pool string) string { return trimtab.JobsPool(pool) }
 type jobKnobs struct {
 	// root is that of control groups; all has the declared ones.
 	root string
-	all  []knobConfig
+	all  []knobs.Declared
 	// registered are those of any job that registers itself: like all, without a place.
-	registered []knobConfig
+	registered []knobs.Declared
 	// resources are those that are turned, missing those that cannot be, with why.
 	resources []string
 	missing   map[string]string
@@ -80,7 +83,7 @@ func turnedOf(cfg *config.Config) []string {
 func jobKnobsOf(kinds []actuator.Kind, cfg *config.Config, host string, m machine) (jobKnobs, error) {
 	k := jobKnobs{missing: map[string]string{}, machine: m}
 	var err error
-	if k.root, err = cgroupRoot(cfg); err != nil {
+	if k.root, err = hostfs.CPURoot(cfg.Actuator.CgroupRoot); err != nil {
 		return k, err
 	}
 	for _, resource := range turnedOf(cfg) {
@@ -94,7 +97,7 @@ func jobKnobsOf(kinds []actuator.Kind, cfg *config.Config, host string, m machin
 		}
 		before := len(k.all)
 		for _, w := range cfg.Jobs() {
-			if onHost(w, host) && w.Mode != trimtab.Off {
+			if w.OnHost(host) && w.Mode != trimtab.Off {
 				k.add(cfg, w, kind, at, resource)
 			}
 		}
@@ -105,7 +108,7 @@ func jobKnobsOf(kinds []actuator.Kind, cfg *config.Config, host string, m machin
 			}
 		} else {
 			any := config.Workload{Name: jobs.Workload, Mode: cfg.Colocate.Mode, Knob: config.Knob{CPU: &config.CPUBounds{Bounds: config.Bounds{Min: config.LeastCPU}}}}
-			k.registered = append(k.registered, knobConfig{kind: kind.Name, at: at, place: kind.Name, like: []actuator.Target{k.target(cfg, &any, resource)}})
+			k.registered = append(k.registered, knobs.Declared{Kind: kind.Name, At: at, Place: kind.Name, Like: []actuator.Target{k.target(cfg, &any, resource)}})
 		}
 		k.resources = append(k.resources, resource)
 	}
@@ -122,7 +125,7 @@ func (k *jobKnobs) add(cfg *config.Config, w *config.Workload, kind actuator.Kin
 		}
 		at = actuator.Location{Root: root, Path: path}
 	}
-	k.all = append(k.all, knobConfig{kind: kind.Name, at: at, place: kind.Name + " " + at.Path, like: []actuator.Target{k.target(cfg, w, resource)}})
+	k.all = append(k.all, knobs.Declared{Kind: kind.Name, At: at, Place: kind.Name + " " + at.Path, Like: []actuator.Target{k.target(cfg, w, resource)}})
 }
 
 // target is jobTarget with what was measured.
@@ -190,12 +193,12 @@ func measuredCPUs(root string) float64 {
 // finders make the finders of the jobs that register themselves.
 func (k *jobKnobs) finders(kinds []actuator.Kind, r *jobs.Registry) (all []actuator.Finder, err error) {
 	for _, d := range k.registered {
-		kind, err := kindOf(kinds, d.kind)
+		kind, err := actuator.KindOf(kinds, d.Kind)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, actuator.Finder{
-			Workload: jobs.Workload, Pattern: "registered jobs", Like: d.like,
+			Workload: jobs.Workload, Pattern: "registered jobs", Like: d.Like,
 			Find: func(context.Context) ([]actuator.Instance, error) {
 				var found []actuator.Instance
 				for name, id := range r.There() {
@@ -208,9 +211,9 @@ func (k *jobKnobs) finders(kinds []actuator.Kind, r *jobs.Registry) (all []actua
 				if !ok {
 					return nil, fmt.Errorf("open job %s: %w", name, jobs.ErrUnknown)
 				}
-				at := d.at
+				at := d.At
 				at.Path = s.Cgroup
-				return kind.Targets(at, d.like)
+				return kind.Targets(at, d.Like)
 			},
 		})
 	}
@@ -219,12 +222,12 @@ func (k *jobKnobs) finders(kinds []actuator.Kind, r *jobs.Registry) (all []actua
 
 // colocatePart runs best-effort jobs beside the services of this host. It decides
 // here, and turns its knobs without the bus: it goes on while the link is cut.
-func (s *Site) colocatePart(cfg *config.Config) ([]part, error) {
+func (s *Site) colocatePart(cfg *config.Config) ([]supervise.Part, error) {
 	if cfg.Colocate == nil {
 		return nil, nil
 	}
-	kinds := kinds()
-	knobs, err := jobKnobsOf(kinds, cfg, s.host, machine{})
+	kinds := kinds.All()
+	own, err := jobKnobsOf(kinds, cfg, s.process.Host, machine{})
 	if err != nil {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}
@@ -242,24 +245,24 @@ func (s *Site) colocatePart(cfg *config.Config) ([]part, error) {
 	} else {
 		watchdog = watchdogAt(watchdog, dir)
 	}
-	all := slices.Concat(knobs.all, knobs.registered)
+	all := slices.Concat(own.all, own.registered)
 	c := actuator.Config{
-		Host: s.host, Pool: JobsPool(cfg.Pool.Name), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, NoApply: true,
-		Measure: measureOf(kinds, cfg, all), Roots: rootsOf(kinds, all), LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
+		Host: s.process.Host, Pool: JobsPool(cfg.Pool.Name), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, NoApply: true,
+		Measure: knobs.Measure(kinds, cfg, all), Roots: knobs.Roots(kinds, all), LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
 		Limits: actuator.Limits{MaxLease: cfg.Colocate.Lease, Skew: cfg.Actuator.ClockSkew},
 	}
 	if c.LockDir == "" {
 		c.LockDir = actuator.DefaultLockDir()
 	}
-	services := servicesOf(cfg, s.host, s.options.Role == natsbus.Agent, kinds)
-	if _, err := colocate.NewStep(stepConfig(cfg, s.host, knobs, services)); err != nil {
+	services := servicesOf(cfg, s.process.Host, s.options.Role == natsbus.Agent, kinds)
+	if _, err := colocate.NewStep(stepConfig(cfg, s.process.Host, own, services)); err != nil {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}
 	work := pipeline.Work{Round: cfg.Colocate.Period}
-	key := keyOf(c, cfg.Measure, knobs, *cfg.Colocate, jobsOf(cfg), services, reservedOf(cfg), work, cfg.Actuator.Reserve)
-	c.Metrics, c.Logger = s.metrics, s.logger
-	return []part{{name: "colocate", key: key, start: func(ctx context.Context) (func() error, error) {
-		return s.startColocate(ctx, cfg, c, kinds, knobs, services)
+	key := supervise.KeyOf(c, cfg.Measure, own, *cfg.Colocate, jobsOf(cfg), services, reservedOf(cfg), work, cfg.Actuator.Reserve)
+	c.Metrics, c.Logger = s.process.Metrics, s.process.Logger
+	return []supervise.Part{{Name: "colocate", Key: key, Start: func(ctx context.Context) (func() error, error) {
+		return s.startColocate(ctx, cfg, c, kinds, own, services)
 	}}}, nil
 }
 
@@ -295,20 +298,20 @@ func jobsOf(cfg *config.Config) map[string]config.Workload {
 	return out
 }
 
-func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator.Config, kinds []actuator.Kind, knobs jobKnobs, services []serviceConfig) (_ func() error, err error) {
-	s.ready.set("colocate", "starting")
+func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator.Config, kinds []actuator.Kind, own jobKnobs, services []serviceConfig) (_ func() error, err error) {
+	s.process.Ready.Set("colocate", "starting")
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start co-location: %w", err)
 	}
-	registry, problem := jobs.Open(c.Dir, jobs.Config{Root: knobs.root, Reserved: reservedOf(cfg), Own: ownGroups(), Predictions: config.Predictions(),
-		Most: actuator.MaxKnobs / 2 / max(1, len(knobs.registered))}) // declared jobs have room, whoever registers
+	registry, problem := jobs.Open(c.Dir, jobs.Config{Root: own.root, Reserved: reservedOf(cfg), Own: ownGroups(), Predictions: config.Predictions(),
+		Most: actuator.MaxKnobs / 2 / max(1, len(own.registered))}) // declared jobs have room, whoever registers
 	if problem != nil {
-		s.logger.Warn("jobs that registered themselves: some are forgotten, and must register again", "err", problem)
+		s.process.Logger.Warn("jobs that registered themselves: some are forgotten, and must register again", "err", problem)
 	}
-	if c.Targets, c.Finders, err = openAll(kinds, knobs.all); err != nil {
+	if c.Targets, c.Finders, err = knobs.OpenAll(kinds, own.all); err != nil {
 		return nil, err
 	}
-	finders, err := knobs.finders(kinds, registry)
+	finders, err := own.finders(kinds, registry)
 	if err != nil {
 		return nil, errors.Join(err, actuator.CloseTargets(c.Targets))
 	}
@@ -317,21 +320,21 @@ func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open actuator of best-effort jobs: %w", err), actuator.CloseTargets(c.Targets))
 	}
-	h, err := newJobHost(cfg, s.host, a, registry, knobs, services)
+	h, err := newJobHost(cfg, s.process.Host, a, registry, own, services)
 	if err != nil {
 		return nil, errors.Join(err, a.Close(ctx))
 	}
-	h.metrics, h.logger, h.bus = s.metrics, s.logger, s.bus
+	h.metrics, h.logger, h.bus = s.process.Metrics, s.process.Logger, s.bus
 	health := pipeline.NewHealth(pipeline.Work{Round: cfg.Colocate.Period})
 	b := health.Bus(s.bus)
-	h.keeper = newKeeper(c.Dir, cfg.Pool.Name, s.host, s.bus)
+	h.keeper = newKeeper(c.Dir, cfg.Pool.Name, s.process.Host, s.bus)
 	h.takeBack(ctx)
 	s.jobs.Store(h)
 	if err := s.catchUp(ctx, h); err != nil {
-		s.logger.Warn("pause best-effort jobs", "err", err)
+		s.process.Logger.Warn("pause best-effort jobs", "err", err)
 	}
-	s.ready.set("colocate", "")
-	stop := s.background(ctx, "colocate", s.working("colocate", health, func(ctx context.Context) error {
+	s.process.Ready.Set("colocate", "")
+	stop := s.process.Background(ctx, "colocate", s.process.Working("colocate", health, func(ctx context.Context) error {
 		var hearing sync.WaitGroup
 		hearing.Go(func() { s.hearOrders(ctx, cfg, b) })
 		defer hearing.Wait()
@@ -340,10 +343,10 @@ func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	return func() error {
 		s.jobs.CompareAndSwap(h, nil)
 		err := stop()
-		ctx, cancel := s.ending.within(actuator.LeastCloseTime)
+		ctx, cancel := s.process.Ending.Within(actuator.LeastCloseTime)
 		defer cancel()
 		if err := h.close(ctx); err != nil {
-			s.logger.Warn("limits of services may have to be found again", "err", err)
+			s.process.Logger.Warn("limits of services may have to be found again", "err", err)
 		}
 		return errors.Join(err, a.Close(ctx))
 	}, nil

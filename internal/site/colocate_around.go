@@ -74,7 +74,7 @@ func aroundOf(cfg *config.Config, host string, k jobKnobs) *around {
 	pooled, entry := cfg.Pooled(), cfg.Application()
 	for i := range pooled.Workloads {
 		w := &pooled.Workloads[i]
-		if w.Class != trimtab.BestEffort && w.Knob.Cgroup != "" && onHost(w, host) {
+		if w.Class != trimtab.BestEffort && w.Knob.Cgroup != "" && w.OnHost(host) {
 			name := w.Name
 			if entry != nil {
 				name = entry.Name // the service is the whole application
@@ -87,8 +87,8 @@ func aroundOf(cfg *config.Config, host string, k jobKnobs) *around {
 	}
 	for i := range k.all {
 		d := &k.all[i]
-		if namespace, _, ok := strings.Cut(d.at.Path, "/"); d.like[0].Resource == trimtab.Network && ok && namespace != "" {
-			a.senders = append(a.senders, d.at)
+		if namespace, _, ok := strings.Cut(d.At.Path, "/"); d.Like[0].Resource == trimtab.Network && ok && namespace != "" {
+			a.senders = append(a.senders, d.At)
 		}
 	}
 	return a

@@ -14,6 +14,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/actuator/network"
 	"github.com/trimtab/trimtab/collector/rapl"
 )
@@ -95,7 +96,7 @@ func newPowered(t *testing.T) *powered {
 	}
 	p.clock(2800)
 	p.open(fmt.Sprintf(strings.Replace(jobFile, "colocate:", "measure: {power: true}\ncolocate:", 1), p.root, t.TempDir(), "act", filepath.Join(p.root, "progress-*")),
-		append([]actuator.Kind{clockKind()}, kinds()...), machine{power: rapl.Reader{Zones: filepath.Join(p.dir, "rapl"), Policies: filepath.Join(p.dir, "cpufreq")}})
+		append([]actuator.Kind{clockKind()}, kinds.All()...), machine{power: rapl.Reader{Zones: filepath.Join(p.dir, "rapl"), Policies: filepath.Join(p.dir, "cpufreq")}})
 	return p
 }
 
@@ -182,7 +183,7 @@ func TestAHostWithoutAClockToTurnSaysSoAndTurnsTheRest(t *testing.T) {
 	w.group("batch/0")
 	none := filepath.Join(t.TempDir(), "none")
 	w.open(fmt.Sprintf(strings.Replace(jobFile, "colocate:", "measure: {power: true, links: [none0]}\ncolocate:", 1), w.root, t.TempDir(), "act", filepath.Join(w.root, "progress-*")),
-		kinds(), machine{power: rapl.Reader{Zones: none, Policies: none}})
+		kinds.All(), machine{power: rapl.Reader{Zones: none, Policies: none}})
 	for range 20 {
 		w.pass(1, 20, 0.4)
 		w.looking.Wait()
@@ -228,7 +229,7 @@ func TestWhatServicesSendIsTakenFromWhatJobsMaySend(t *testing.T) {
 	file := strings.Replace(jobFile, "colocate:", "measure: {links: [up]}\ncolocate:", 1)
 	file = strings.Replace(file, "{cgroup: batch/*}", "{cgroup: batch/0, interface: {name: eth0, namespace: "+ns+"}}", 1)
 	file = strings.Replace(file, ", progress: {file: %s}", "", 1)
-	w.open(fmt.Sprintf(file, w.root, t.TempDir(), "act"), kinds(), machine{links: links})
+	w.open(fmt.Sprintf(file, w.root, t.TempDir(), "act"), kinds.All(), machine{links: links})
 	pass := func(periods int) {
 		for range periods {
 			w.pass(1, 20, 0.4)

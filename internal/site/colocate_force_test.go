@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trimtab/trimtab/actuator/kinds"
 )
 
 // newJobWorldV1 is a host of version 1 with so many jobs in the hierarchy of the cpu
@@ -31,7 +33,7 @@ func newJobWorldV1(t testing.TB, n int) *jobWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.open(fmt.Sprintf(jobFile, w.root, t.TempDir(), "act", filepath.Join(w.root, "progress-*")), kinds(), machine{})
+	w.open(fmt.Sprintf(jobFile, w.root, t.TempDir(), "act", filepath.Join(w.root, "progress-*")), kinds.All(), machine{})
 	return w
 }
 
@@ -98,6 +100,6 @@ func TestAJobWhoseCPUTimeCannotBeLimitedIsNotStarted(t *testing.T) {
 func (w *jobWorld) again(t testing.TB) *jobWorld {
 	t.Helper()
 	next := &jobWorld{t: t, root: w.root, now: w.now}
-	next.open(fmt.Sprintf(jobFile, w.root, t.TempDir(), "act", filepath.Join(w.root, "progress-*")), kinds(), machine{})
+	next.open(fmt.Sprintf(jobFile, w.root, t.TempDir(), "act", filepath.Join(w.root, "progress-*")), kinds.All(), machine{})
 	return next
 }

@@ -35,7 +35,7 @@ func servicesOf(cfg *config.Config, host string, fleet bool, kinds []actuator.Ki
 		if w.Class == trimtab.BestEffort || w.SLO.Latency == 0 {
 			continue
 		}
-		here := w.Knob.Declared() && onHost(w, host)
+		here := w.Knob.Declared() && w.OnHost(host)
 		var places []string
 		if here && fleet && w.Knob.Host == "" {
 			if place, err := placeOf(cfg, w, kinds); err == nil { // else it is taken to be here
@@ -60,7 +60,7 @@ func servicesOf(cfg *config.Config, host string, fleet bool, kinds []actuator.Ki
 // has several.
 func placeOf(cfg *config.Config, w *config.Workload, kinds []actuator.Kind) (string, error) {
 	name, root, path := cfg.Place(&w.Knob)
-	kind, err := kindOf(kinds, name)
+	kind, err := actuator.KindOf(kinds, name)
 	if err != nil {
 		return "", err
 	}

@@ -57,7 +57,7 @@ func (s *Site) hearOrders(ctx context.Context, cfg *config.Config, b bus.Bus) {
 	if cfg.Pool.Capacity() > 0 {
 		return
 	}
-	stop, err := b.Subscribe(ctx, bus.Subscription{Kind: trimtab.KindCommand, Key: cfg.Pool.Name, Consumer: "actuator-" + s.host, For: "colocate",
+	stop, err := b.Subscribe(ctx, bus.Subscription{Kind: trimtab.KindCommand, Key: cfg.Pool.Name, Consumer: "actuator-" + s.process.Host, For: "colocate",
 		Handle: func(ctx context.Context, d bus.Delivery) error {
 			if c, ok := d.Value.(*trimtab.Command); ok {
 				return s.order(ctx, c)
@@ -65,7 +65,7 @@ func (s *Site) hearOrders(ctx context.Context, cfg *config.Config, b bus.Bus) {
 			return nil
 		}})
 	if err != nil {
-		s.logger.Warn("pause and resume do not reach the best-effort jobs", "err", err)
+		s.process.Logger.Warn("pause and resume do not reach the best-effort jobs", "err", err)
 		return
 	}
 	<-ctx.Done()

@@ -13,6 +13,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kinds"
+	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/console/view"
@@ -89,7 +91,7 @@ func newJobWorldWith(t testing.TB, mode string, n int, capacity string) *jobWorl
 	for i := range n {
 		w.group(fmt.Sprintf("batch/%d", i))
 	}
-	w.open(fmt.Sprintf(strings.Replace(jobFile, "capacity: {cpu: 3}", "capacity: {cpu: 3"+capacity+"}", 1), w.root, t.TempDir(), mode, filepath.Join(w.root, "progress-*")), kinds(), machine{})
+	w.open(fmt.Sprintf(strings.Replace(jobFile, "capacity: {cpu: 3}", "capacity: {cpu: 3"+capacity+"}", 1), w.root, t.TempDir(), mode, filepath.Join(w.root, "progress-*")), kinds.All(), machine{})
 	return w
 }
 
@@ -101,7 +103,7 @@ func (w *jobWorld) open(file string, kinds []actuator.Kind, m machine) {
 	if w.cfg, err = config.Parse("trimtab.yaml", []byte(file)); err != nil {
 		t.Fatal(err)
 	}
-	knobs, err := jobKnobsOf(kinds, w.cfg, "h", m)
+	own, err := jobKnobsOf(kinds, w.cfg, "h", m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,10 +113,10 @@ func (w *jobWorld) open(file string, kinds []actuator.Kind, m machine) {
 		t.Fatal(err)
 	}
 	c := actuator.Config{Host: "h", Pool: JobsPool("default"), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, LockDir: w.cfg.Actuator.LockDir}
-	if c.Targets, c.Finders, err = openAll(kinds, knobs.all); err != nil {
+	if c.Targets, c.Finders, err = knobs.OpenAll(kinds, own.all); err != nil {
 		t.Fatal(err)
 	}
-	found, err := knobs.finders(kinds, registry)
+	found, err := own.finders(kinds, registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +126,7 @@ func (w *jobWorld) open(file string, kinds []actuator.Kind, m machine) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.Close(context.Background()) })
-	if w.jobHost, err = newJobHost(w.cfg, "h", clocked{a, w}, registry, knobs, servicesOf(w.cfg, "h", w.fleet, kinds)); err != nil {
+	if w.jobHost, err = newJobHost(w.cfg, "h", clocked{a, w}, registry, own, servicesOf(w.cfg, "h", w.fleet, kinds)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -414,7 +416,7 @@ func TestAFileTellsTheProgressOfAJob(t *testing.T) {
 func TestInAFleetAServiceCountsOnTheHostsThatHaveItsGroup(t *testing.T) {
 	w := &jobWorld{t: t, root: t.TempDir(), now: time.Now(), fleet: true}
 	w.group("batch/0")
-	w.open(fmt.Sprintf(jobFile, w.root, t.TempDir(), "act", filepath.Join(w.root, "progress-*")), kinds(), machine{})
+	w.open(fmt.Sprintf(jobFile, w.root, t.TempDir(), "act", filepath.Join(w.root, "progress-*")), kinds.All(), machine{})
 	tick := func() *view.Colocation {
 		w.now = w.now.Add(lookEvery)
 		w.tick(t.Context(), w.now)

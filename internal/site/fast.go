@@ -2,16 +2,12 @@ package site
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"math"
-	"path/filepath"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
-	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/planner/local"
 )
@@ -204,30 +200,11 @@ func (l *fastLoop) longestStall() (longest float64) {
 	return longest
 }
 
-// fastParent opens the group above that the file names for the fast loop; nil: it names none.
-func fastParent(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, error) {
-	if !cfg.Fast.Acts() || cfg.Fast.Parent == "" || cfg.Pool.Resource() != trimtab.CPU {
-		return nil, nil
-	}
-	root := cfg.Actuator.CgroupRoot
-	if root == "" {
-		var err error
-		if root, err = hostfs.CPUHierarchy(); err != nil {
-			return nil, fmt.Errorf("open fast.parent: %w", err)
-		}
-	}
-	k, err := openGroup(kinds, above{root: root, group: filepath.Clean(cfg.Fast.Parent)})
-	if err != nil {
-		return nil, fmt.Errorf("open fast.parent: %w", err)
-	}
-	return k, nil
-}
-
 // startFast starts the loop beside the actuator; it is no part of its own, since it ends
 // before the actuator restores.
 func (s *Site) startFast(ctx context.Context, a *actuator.Actuator, acts bool) (stop func() error) {
 	if !acts {
 		return func() error { return nil }
 	}
-	return s.background(ctx, "fast", newFastLoop(a, s.host, s.metrics, s.logger).run)
+	return s.process.Background(ctx, "fast", newFastLoop(a, s.process.Host, s.process.Metrics, s.process.Logger).run)
 }

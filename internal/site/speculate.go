@@ -19,6 +19,7 @@ import (
 	"github.com/trimtab/trimtab/collector/load"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/pipeline"
 	"github.com/trimtab/trimtab/planner/throttle"
 )
@@ -59,14 +60,14 @@ func SweepTasks(ctx context.Context, storage string) (bool, error) {
 
 // speculatePart runs speculative tasks in what is reserved and idle on this host. A
 // planner says which; what they may do is decided here.
-func (s *Site) speculatePart(cfg *config.Config) ([]part, error) {
+func (s *Site) speculatePart(cfg *config.Config) ([]supervise.Part, error) {
 	if cfg.Speculate == nil {
 		return nil, nil
 	}
 	if _, err := throttle.New(throttleConfig(cfg.Speculate)); err != nil {
 		return nil, fmt.Errorf("set up speculative tasks: %w", err)
 	}
-	root, err := cgroupRoot(cfg)
+	root, err := hostfs.CPURoot(cfg.Actuator.CgroupRoot)
 	if err != nil {
 		return nil, fmt.Errorf("set up speculative tasks: %w", err)
 	}
@@ -79,8 +80,8 @@ func (s *Site) speculatePart(cfg *config.Config) ([]part, error) {
 		Watchdog: []string{"task-watchdog", "--root", root, "--group", cfg.Speculate.Cgroup, "--dir", dir},
 		MaxTasks: cfg.Speculate.Tasks, Keep: 200 - cfg.Speculate.Tasks, MaxLease: cfg.Speculate.Lease}
 	services := s.servicesBeside(cfg)
-	key := keyOf(c, *cfg.Speculate, services, cfg.Pool.Name, s.host)
-	return []part{{name: "speculate", key: key, start: func(ctx context.Context) (func() error, error) { return s.startSpeculate(ctx, cfg, c, services) }}}, nil
+	key := supervise.KeyOf(c, *cfg.Speculate, services, cfg.Pool.Name, s.process.Host)
+	return []supervise.Part{{Name: "speculate", Key: key, Start: func(ctx context.Context) (func() error, error) { return s.startSpeculate(ctx, cfg, c, services) }}}, nil
 }
 
 // throttleConfig is what the file says to the policy.
@@ -146,26 +147,26 @@ func missingCapabilities(status string) (lacks []string) {
 // startSpeculate opens what runs tasks. A host that cannot says why, and the rest goes on:
 // one file is for all hosts.
 func (s *Site) startSpeculate(ctx context.Context, cfg *config.Config, c task.Config, services []besideConfig) (func() error, error) {
-	s.ready.set("speculate", "starting")
-	c.Logger = s.logger
+	s.process.Ready.Set("speculate", "starting")
+	c.Logger = s.process.Logger
 	h, err := s.openTasks(ctx, cfg, c, services)
-	s.ready.set("speculate", "")
+	s.process.Ready.Set("speculate", "")
 	if err != nil {
-		s.logger.Warn("no speculative task runs on this host", "cause", err)
-		s.ready.note("speculate", "no speculative task runs on this host: "+err.Error())
-		return func() error { s.ready.forget("speculate"); return nil }, nil
+		s.process.Logger.Warn("no speculative task runs on this host", "cause", err)
+		s.process.Ready.Note("speculate", "no speculative task runs on this host: "+err.Error())
+		return func() error { s.process.Ready.Forget("speculate"); return nil }, nil
 	}
 	health := pipeline.NewHealth(pipeline.Work{Round: tellMachine, Every: trimtab.KindMachine})
 	b := health.Bus(s.bus)
 	h.publish = func(ctx context.Context, m *trimtab.Machine) error { return b.Publish(ctx, m) }
-	stop := s.background(ctx, "speculate", s.working("speculate", health, func(ctx context.Context) error {
+	stop := s.process.Background(ctx, "speculate", s.process.Working("speculate", health, func(ctx context.Context) error {
 		end := h.listen(ctx, b)
 		defer end()
 		return h.run(ctx)
 	}))
 	return func() error {
 		err := stop()
-		ctx, cancel := s.ending.within(20 * time.Second)
+		ctx, cancel := s.process.Ending.Within(20 * time.Second)
 		defer cancel()
 		return errors.Join(err, h.close(ctx))
 	}, nil
@@ -199,20 +200,20 @@ func (s *Site) openTasks(ctx context.Context, cfg *config.Config, c task.Config,
 	if err != nil {
 		return nil, err
 	}
-	h, err := newTaskHost(cfg, s.host, life, runner, services)
+	h, err := newTaskHost(cfg, s.process.Host, life, runner, services)
 	if err != nil {
 		return nil, errors.Join(err, runner.Close(ctx))
 	}
 	h.dir, h.user, h.group = c.Dir, uid, gid
-	h.metrics, h.logger, h.root = s.metrics, s.logger, c.Root
+	h.metrics, h.logger, h.root = s.process.Metrics, s.process.Logger, c.Root
 	h.reader = load.Reader{Groups: func() []string { return h.signals.groups(c.Root) }}.Read
 	if err := h.signals.restore(c.Dir, h.policy); err != nil {
-		s.logger.Warn("what was learned of speculative tasks is lost, and learned again", "err", err)
+		s.process.Logger.Warn("what was learned of speculative tasks is lost, and learned again", "err", err)
 	}
 	if cfg.Speculate.Mode == config.Responsiveness && len(services) > 0 {
 		counter, err := s.counterCommand()
 		if err == nil {
-			err = h.signals.open(s.host, c.Root, counter, s.logger)
+			err = h.signals.open(s.process.Host, c.Root, counter, s.process.Logger)
 		}
 		if err != nil {
 			return nil, errors.Join(err, h.close(ctx))
@@ -220,7 +221,7 @@ func (s *Site) openTasks(ctx context.Context, cfg *config.Config, c task.Config,
 		if h.pins, err = openPins(runner, c.Root, services); err != nil {
 			h.signals.lacks = append(h.signals.lacks, "cores of their own for services: "+err.Error())
 		}
-		s.ready.note("speculate", strings.Join(h.signals.lacks, "; "))
+		s.process.Ready.Note("speculate", strings.Join(h.signals.lacks, "; "))
 	}
 	return h, nil
 }
@@ -270,7 +271,7 @@ func (s *Site) servicesBeside(cfg *config.Config) (all []besideConfig) {
 	pooled := cfg.Pooled()
 	for i := range pooled.Workloads {
 		w := &pooled.Workloads[i]
-		if w.Class == trimtab.BestEffort || w.Knob.Cgroup == "" || !onHost(w, s.host) {
+		if w.Class == trimtab.BestEffort || w.Knob.Cgroup == "" || !w.OnHost(s.process.Host) {
 			continue
 		}
 		one := besideConfig{Workload: w.Name, Path: w.Knob.Cgroup, SLO: w.SLO.Latency}

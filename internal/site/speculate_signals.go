@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab/collector/perf"
 	"github.com/trimtab/trimtab/collector/psi"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/planner/throttle"
 )
 
@@ -78,7 +79,7 @@ type counted struct {
 type signals struct {
 	services []besideConfig
 	lacks    []string
-	measures []reader
+	measures []supervise.Reader
 	root     string
 
 	mu     sync.Mutex

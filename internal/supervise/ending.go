@@ -1,4 +1,4 @@
-package site
+package supervise
 
 import (
 	"context"
@@ -12,16 +12,16 @@ import (
 // a NATS server that is away, a collector of yours. What was not put back by then the
 // watchdog puts back.
 const (
-	// endBus bounds what stages wait for the bus, to publish and to save what they learnt.
-	endBus = 10 * time.Second
+	// EndBus bounds what stages wait for the bus, to publish and to save what they learnt.
+	EndBus = 10 * time.Second
 	// endParts bounds what puts limits back, ends tasks and answers requests.
 	endParts = 20 * time.Second
 	// EndWithin bounds all of it.
 	EndWithin = 27 * time.Second
 )
 
-// ending is the time that the end of the process has left.
-type ending struct {
+// Ending is the time that the end of the process has left.
+type Ending struct {
 	mu    sync.Mutex
 	began time.Time // zero: it does not end
 	// longer is what knobs take beyond that which an API server's pace bounds. Whoever ends
@@ -31,8 +31,8 @@ type ending struct {
 	part string
 }
 
-// begin starts the end, and returns when that was, and whether it had not begun.
-func (e *ending) begin() (began time.Time, first bool) {
+// Begin starts the end, and returns when that was, and whether it had not begun.
+func (e *Ending) Begin() (began time.Time, first bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if first = e.began.IsZero(); first {
@@ -41,20 +41,20 @@ func (e *ending) begin() (began time.Time, first bool) {
 	return e.began, first
 }
 
-// lengthen gives the end so much more time, and returns until when it may wait for the
+// Lengthen gives the end so much more time, and returns until when it may wait for the
 // bus; zero: nothing ends.
-func (e *ending) lengthen(by time.Duration) (bus time.Time) {
+func (e *Ending) Lengthen(by time.Duration) (bus time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.began.IsZero() {
 		return time.Time{}
 	}
 	e.longer += by
-	return e.began.Add(endBus + e.longer)
+	return e.began.Add(EndBus + e.longer)
 }
 
-// within bounds one wait, at the end of the process by what is left for all of them.
-func (e *ending) within(d time.Duration) (context.Context, context.CancelFunc) {
+// Within bounds one wait, at the end of the process by what is left for all of them.
+func (e *Ending) Within(d time.Duration) (context.Context, context.CancelFunc) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	until := time.Now().Add(d)
@@ -64,15 +64,15 @@ func (e *ending) within(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), until)
 }
 
-// stops notes what is being stopped.
-func (e *ending) stops(part string) {
+// Stops notes what is being stopped.
+func (e *Ending) Stops(part string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.part = part
 }
 
-// await waits until all has ended, or its time is over.
-func (e *ending) await(ended <-chan error) error {
+// Await waits until all has ended, or its time is over.
+func (e *Ending) Await(ended <-chan error) error {
 	for {
 		e.mu.Lock()
 		left, part := time.Until(e.began.Add(EndWithin+e.longer)), e.part

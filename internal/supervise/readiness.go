@@ -1,4 +1,4 @@
-package site
+package supervise
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// readiness holds why parts are not ready, and shows it as a metric.
-type readiness struct {
-	metrics *metric.Set
-	logger  *slog.Logger
+// Readiness holds why parts are not ready, and shows it as a metric.
+type Readiness struct {
+	Metrics *metric.Set
+	Logger  *slog.Logger
 
 	mu    sync.Mutex
 	why   map[string]string    // of every part, "" when it is ready
@@ -25,8 +25,8 @@ type readiness struct {
 	changed func()
 }
 
-// note sets what a part does without.
-func (r *readiness) note(name, text string) {
+// Note sets what a part does without.
+func (r *Readiness) Note(name, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.notes == nil {
@@ -35,22 +35,22 @@ func (r *readiness) note(name, text string) {
 	r.notes[name] = text
 }
 
-// set notes a part's reason; "" means ready.
-func (r *readiness) set(name, why string) {
+// Set notes a part's reason; "" means ready.
+func (r *Readiness) Set(name, why string) {
 	if tell := r.take(name, why); tell != nil {
 		tell()
 	}
 }
 
-// tell has changed called when a part became ready or is no longer.
-func (r *readiness) tell(changed func()) {
+// OnChange has changed called when a part became ready or is no longer.
+func (r *Readiness) OnChange(changed func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changed = changed
 }
 
 // take notes it, and returns who is to be told; nil: nobody.
-func (r *readiness) take(name, why string) func() {
+func (r *Readiness) take(name, why string) func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old, known := r.why[name]
@@ -75,23 +75,23 @@ func (r *readiness) take(name, why string) func() {
 	if why == "" {
 		ready = 1
 	}
-	r.metrics.Gauge("trimtab_stage_ready", name).Set(ready)
-	r.logger.Log(context.Background(), level, "readiness", "part", name, "ready", why == "", "reason", why)
+	r.Metrics.Gauge("trimtab_stage_ready", name).Set(ready)
+	r.Logger.Log(context.Background(), level, "readiness", "part", name, "ready", why == "", "reason", why)
 	return r.changed
 }
 
-// forget drops a part that was stopped.
-func (r *readiness) forget(name string) {
+// Forget drops a part that was stopped.
+func (r *Readiness) Forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.why, name)
 	delete(r.since, name)
 	delete(r.notes, name)
-	r.metrics.Forget("trimtab_stage_ready", name)
+	r.Metrics.Forget("trimtab_stage_ready", name)
 }
 
-// get returns the reasons of the parts that are not ready.
-func (r *readiness) get() map[string]string {
+// NotReady returns the reasons of the parts that are not ready.
+func (r *Readiness) NotReady() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := maps.Clone(r.why)
@@ -99,9 +99,9 @@ func (r *readiness) get() map[string]string {
 	return out
 }
 
-// stages returns all parts in order of name, with since when they are ready
+// Stages returns all parts in order of name, with since when they are ready
 // or not.
-func (r *readiness) stages() []view.StageState {
+func (r *Readiness) Stages() []view.StageState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := []view.StageState{}

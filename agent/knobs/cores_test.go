@@ -1,4 +1,4 @@
-package site
+package knobs
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
@@ -54,12 +55,12 @@ workloads:
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := knobsOf(kinds(), cfg, "h")
+	all, err := Of(kinds.All(), cfg, "h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), Reopen: Reopen, Measure: measureOf(kinds(), cfg, all)}
-	if c.Targets, c.Finders, err = openAll(kinds(), all); err != nil {
+	c := actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), Reopen: kinds.Reopen, Measure: Measure(kinds.All(), cfg, all)}
+	if c.Targets, c.Finders, err = OpenAll(kinds.All(), all); err != nil {
 		t.Fatal(err)
 	}
 	a, err := actuator.Open(t.Context(), c)

@@ -1,4 +1,4 @@
-package site
+package knobs
 
 import (
 	"context"
@@ -14,13 +14,14 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/config"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of kinds in CONTRIBUTING.md")
 
 func TestEachKindIsWholeAndKnowsItsOwnKnobsAlone(t *testing.T) {
-	all := kinds()
+	all := kinds.All()
 	names := map[string]bool{}
 	for i, k := range all {
 		if k.Name == "" || names[k.Name] || len(k.Resources) == 0 || k.Probe == nil || k.Find == nil || k.Open == nil || k.Reopen == nil {
@@ -50,7 +51,7 @@ func TestEachKindIsWholeAndKnowsItsOwnKnobsAlone(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if again, err := Reopen(knob.Undo()); err != nil || again.Resource() != resource || again.Close() != nil {
+			if again, err := kinds.Reopen(knob.Undo()); err != nil || again.Resource() != resource || again.Close() != nil {
 				t.Errorf("%s: %v, %v", k.Name, again, err)
 			}
 			if err := knob.Close(); err != nil {
@@ -64,7 +65,7 @@ func TestEachKindIsWholeAndKnowsItsOwnKnobsAlone(t *testing.T) {
 			t.Errorf("the file may name a knob of kind %q, and there is none", name)
 		}
 	}
-	if k, err := Reopen([]byte("{}")); k != nil || !errors.Is(err, trimtab.ErrUnsupported) {
+	if k, err := kinds.Reopen([]byte("{}")); k != nil || !errors.Is(err, trimtab.ErrUnsupported) {
 		t.Errorf("of nobody: %v, %v", k, err)
 	}
 }
@@ -144,12 +145,12 @@ workloads:
 		t.Fatal(err)
 	}
 	kinds := []actuator.Kind{dials()}
-	all, err := knobsOf(kinds, cfg, "h")
+	all, err := Of(kinds, cfg, "h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), Reopen: actuator.AnyOf(kinds), Measure: measureOf(kinds, cfg, all)}
-	if c.Targets, c.Finders, err = openAll(kinds, all); err != nil {
+	c := actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), Reopen: actuator.AnyOf(kinds), Measure: Measure(kinds, cfg, all)}
+	if c.Targets, c.Finders, err = OpenAll(kinds, all); err != nil {
 		t.Fatal(err)
 	}
 	a, err := actuator.Open(t.Context(), c)
@@ -186,7 +187,7 @@ workloads:
 
 func TestAKindThatIsNotThereIsAnErrorBeforeAnythingIsOpened(t *testing.T) {
 	cfg := patterned(t, t.TempDir(), "{}")
-	if _, err := knobsOf([]actuator.Kind{dials()}, cfg, "h"); !errors.Is(err, trimtab.ErrUnsupported) || !strings.Contains(err.Error(), `kind of knob "cgroup"`) {
+	if _, err := Of([]actuator.Kind{dials()}, cfg, "h"); !errors.Is(err, trimtab.ErrUnsupported) || !strings.Contains(err.Error(), `kind of knob "cgroup"`) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -195,7 +196,7 @@ func TestTheTableOfKindsIsPrinted(t *testing.T) {
 	const path, begin, end = "../../CONTRIBUTING.md", "<!-- table:kinds -->\n", "<!-- end:kinds -->"
 	var table strings.Builder
 	table.WriteString("\n| kind | turns | what a host has of it |\n|---|---|---|\n")
-	for _, k := range kinds() {
+	for _, k := range kinds.All() {
 		measured := "is measured"
 		if k.Measure == nil {
 			measured = "is what the pool says"

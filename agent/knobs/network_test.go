@@ -1,4 +1,4 @@
-package site
+package knobs
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/config"
 )
 
@@ -56,13 +57,13 @@ workloads:
 			if err != nil {
 				t.Fatal(err)
 			}
-			known := kinds()
-			all, err := knobsOf(known, cfg, "h")
+			known := kinds.All()
+			all, err := Of(known, cfg, "h")
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), Reopen: actuator.AnyOf(known), Measure: measureOf(known, cfg, all), KeepOnStop: true}
-			if c.Targets, c.Finders, err = openAll(known, all); err != nil {
+			c := actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), Reopen: actuator.AnyOf(known), Measure: Measure(known, cfg, all), KeepOnStop: true}
+			if c.Targets, c.Finders, err = OpenAll(known, all); err != nil {
 				t.Fatal(err)
 			}
 			a, err := actuator.Open(t.Context(), c)
@@ -105,7 +106,7 @@ workloads:
 			if err := a.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := actuator.Restore(t.Context(), c.Dir, Reopen); err != nil {
+			if _, err := actuator.Restore(t.Context(), c.Dir, kinds.Reopen); err != nil {
 				t.Fatal(err)
 			}
 			if got := rates(); got != 0 {

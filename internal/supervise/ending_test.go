@@ -1,4 +1,4 @@
-package site
+package supervise
 
 import (
 	"os"
@@ -11,12 +11,12 @@ import (
 
 func TestAllWaitsOfTheEndTogetherAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var e ending
-		ctx, cancel := e.within(time.Hour) // a reload: nothing ends
+		var e Ending
+		ctx, cancel := e.Within(time.Hour) // a reload: nothing ends
 		defer cancel()
-		began, _ := e.begin()
+		began, _ := e.Begin()
 		for range 10 { // ten parts of which none answers
-			one, cancel := e.within(10 * time.Second)
+			one, cancel := e.Within(10 * time.Second)
 			<-one.Done()
 			cancel()
 		}
@@ -26,8 +26,8 @@ func TestAllWaitsOfTheEndTogetherAreBounded(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Error("a wait of a reload was cut off")
 		}
-		e.stops("colocate")
-		if err := e.await(make(chan error)); err == nil || !strings.Contains(err.Error(), "colocate did not end in time") {
+		e.Stops("colocate")
+		if err := e.Await(make(chan error)); err == nil || !strings.Contains(err.Error(), "colocate did not end in time") {
 			t.Errorf("error %v", err)
 		}
 		if took := time.Since(began); took != EndWithin {
@@ -38,15 +38,15 @@ func TestAllWaitsOfTheEndTogetherAreBounded(t *testing.T) {
 
 func TestKnobsBehindAnAPIServerLengthenTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var e ending
-		if until := e.lengthen(time.Minute); !until.IsZero() {
+		var e Ending
+		if until := e.Lengthen(time.Minute); !until.IsZero() {
 			t.Errorf("lengthened to %v before it began", until)
 		}
-		began, _ := e.begin()
-		if until := e.lengthen(time.Minute); until.Sub(began) != time.Minute+endBus {
+		began, _ := e.Begin()
+		if until := e.Lengthen(time.Minute); until.Sub(began) != time.Minute+EndBus {
 			t.Errorf("the bus may be waited for until %v", until.Sub(began))
 		}
-		ctx, cancel := e.within(70 * time.Second)
+		ctx, cancel := e.Within(70 * time.Second)
 		defer cancel()
 		<-ctx.Done()
 		if took := time.Since(began); took != 70*time.Second {

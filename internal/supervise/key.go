@@ -1,4 +1,4 @@
-package site
+package supervise
 
 import (
 	"crypto/sha256"
@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// keyOf names what a part is built from: over a reload, a part with the same
+// KeyOf names what a part is built from: over a reload, a part with the same
 // key goes on. It follows pointers and compares secrets, which printing does
 // not, and gives away neither. Of a function it only sees whether there is one:
 // what it was compiled from must stand beside it. It panics at a channel, which
 // no configuration has: something that runs was put in.
-func keyOf(built ...any) string {
+func KeyOf(built ...any) string {
 	var b strings.Builder
 	spell(&b, reflect.ValueOf(built))
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(b.String())))

@@ -1,4 +1,4 @@
-package site
+package knobs
 
 import (
 	"errors"
@@ -6,11 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
-	"github.com/trimtab/trimtab/collector/cgroup"
+	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
@@ -44,11 +43,11 @@ func TestEachInstanceOfAPatternHasTheKnobsAndBoundsOfTheWorkload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := knobsOf(kinds(), patterned(t, root, "{}"), "h")
+	all, err := Of(kinds.All(), patterned(t, root, "{}"), "h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	targets, finders, err := openAll(kinds(), all)
+	targets, finders, err := OpenAll(kinds.All(), all)
 	if err != nil || len(targets) != 1 || targets[0].Workload != "other" || len(finders) != 1 || finders[0].Workload != "web" {
 		t.Fatalf("targets %+v, finders %+v, %v", targets, finders, err)
 	}
@@ -91,11 +90,11 @@ workloads:
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := knobsOf(kinds(), cfg, "h")
+	all, err := Of(kinds.All(), cfg, "h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	targets, finders, err := openAll(kinds(), all)
+	targets, finders, err := OpenAll(kinds.All(), all)
 	if err != nil || len(targets) != 1 || targets[0].Workload != "mail" || len(finders) != 1 || finders[0].Workload != "web" {
 		t.Fatalf("targets %+v, finders %+v, %v", targets, finders, err)
 	}
@@ -118,20 +117,6 @@ workloads:
 	}
 }
 
-func TestSamplesOfInstancesAndOfAFleetNameTheHost(t *testing.T) {
-	cfg := patterned(t, t.TempDir(), "{}")
-	for fleet, want := range map[bool]string{false: "", true: "h"} {
-		groups := groupsOf(cfg, "h", fleet)
-		if groups[0].Host != "h" || groups[1].Host != want {
-			t.Errorf("fleet %v: %+v", fleet, groups)
-		}
-	}
-	cfg.Workloads[1].Knob.Host = "h"
-	if groups := groupsOf(cfg, "h", true); groups[1].Host != "" {
-		t.Errorf("what one host alone has: %+v", groups)
-	}
-}
-
 func TestTheCapacityOfAHostIsWhatItHasLessTheReserve(t *testing.T) {
 	root, err := hostfs.CPUHierarchy()
 	if err != nil {
@@ -148,11 +133,11 @@ func TestTheCapacityOfAHostIsWhatItHasLessTheReserve(t *testing.T) {
 		"{cpu: 100000, memory: 90TiB}": {0, 0},
 	} {
 		cfg := patterned(t, root, reserve)
-		all, err := knobsOf(kinds(), cfg, "h")
+		all, err := Of(kinds.All(), cfg, "h")
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := measureOf(kinds(), cfg, all)()
+		got, err := Measure(kinds.All(), cfg, all)()
 		if err != nil || len(got) != 2 || got[trimtab.CPU] != want[0] || got[trimtab.Memory] != want[1] {
 			t.Errorf("reserve %s: %v (%v), want %v", reserve, got, err, want)
 		}
@@ -161,23 +146,14 @@ func TestTheCapacityOfAHostIsWhatItHasLessTheReserve(t *testing.T) {
 
 func TestATreeOfPlainFilesIsNoHostToMeasure(t *testing.T) {
 	cfg := patterned(t, t.TempDir(), "{}")
-	all, err := knobsOf(kinds(), cfg, "h")
+	all, err := Of(kinds.All(), cfg, "h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := measureOf(kinds(), cfg, all)(); err != nil || len(got) > 0 {
+	if got, err := Measure(kinds.All(), cfg, all)(); err != nil || len(got) > 0 {
 		t.Errorf("%v, %v", got, err)
 	}
-	if measureOf(kinds(), cfg, nil) != nil {
+	if Measure(kinds.All(), cfg, nil) != nil {
 		t.Error("a host without cgroups is measured")
-	}
-}
-
-func TestOneWhoReadsOnlyPatternsMayBeSilentAndIsReady(t *testing.T) {
-	pattern, plain := cgroup.Target{Workload: "web", Host: "h", Path: "web@*"}, cgroup.Target{Workload: "other", Path: "other"}
-	for want, targets := range map[trimtab.Kind][]cgroup.Target{"": {pattern}, trimtab.KindSample: {pattern, plain}} {
-		if got := groupWork(cgroup.Config{Targets: targets, Interval: time.Second}); got.Every != want || got.Round != time.Second {
-			t.Errorf("%+v: %+v", targets, got)
-		}
 	}
 }
