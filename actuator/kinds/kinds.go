@@ -1,3 +1,7 @@
+// Package kinds lists the kinds of knobs that this program has. Another kind is another
+// line of [In]; everything else, restore and watchdog included, follows from the value.
+//
+//	knob, err := actuator.AnyOf(kinds.All())(undo)
 package kinds
 
 import (

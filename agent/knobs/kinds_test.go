@@ -217,7 +217,7 @@ func TestTheTableOfKindsIsPrinted(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s has\n%s\nwant\n%s\nRewrite it with: go test ./internal/site -run Table -update", path, old, table.String())
+		t.Fatalf("%s has\n%s\nwant\n%s\nRewrite it with: go test ./agent/knobs -run Table -update", path, old, table.String())
 	}
 	if err := os.WriteFile(path, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
 		t.Fatal(err)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
+	"github.com/trimtab/trimtab/agent/fast"
 	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/supervise"
@@ -27,7 +27,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 	if err != nil || cfg.Pool.Capacity() <= 0 {
 		return nil, err
 	}
-	watchdog, err := s.watchdog(cfg)
+	watchdog, err := supervise.Command(s.options.Watchdog, "watchdog", "--dir", JournalDir(cfg.Storage.Path))
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +67,15 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open actuator: %w", err), actuator.CloseTargets(c.Targets))
 		}
-		still := s.startFast(ctx, a, acts)
+		still := func() error { return nil }
+		if acts { // no part of its own, since it ends before the actuator restores
+			still = s.process.Background(ctx, "fast", func(ctx context.Context) error {
+				return fast.Run(ctx, a, s.process.Host, s.process.Metrics, s.process.Logger)
+			})
+		}
 		s.process.Ready.Set("actuator", "")
 		h := pipeline.NewHealth(work)
-		b := orders{h.Bus(s.bus), s.order}
+		b := s.beside.Orders(h.Bus(s.bus))
 		stop := s.process.Background(ctx, "actuator", s.process.Working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
 		return func() error {
 			err := errors.Join(still(), stop())
@@ -81,18 +86,6 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 		start = s.withCluster(cfg, cluster, start)
 	}
 	return []supervise.Part{{Name: "actuator", Key: key, Start: start, Built: &own, Leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
-}
-
-// watchdog is the command that watches over the actuator's journal.
-func (s *Site) watchdog(cfg *config.Config) ([]string, error) {
-	if s.options.Watchdog != nil {
-		return s.options.Watchdog, nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find own program: %w", err)
-	}
-	return []string{self, "watchdog", "--dir", JournalDir(cfg.Storage.Path)}, nil
 }
 
 // turns is what an actuator turns: a reload that leaves it alone restores nothing of it.

@@ -23,6 +23,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/supervise"
 )
 
 // Finding is one thing that was looked at.
@@ -403,7 +404,7 @@ func (v *visit) measured() {
 	if !v.cfg.Measure.Perf {
 		return
 	}
-	command, err := counterCommand(v.counter)
+	command, err := supervise.Command(v.counter, "perf-counter")
 	var a perf.Ability
 	if err == nil {
 		a, err = perf.Probe(v.ctx, command)

@@ -15,7 +15,6 @@ import (
 	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/planner"
 )
 
@@ -67,7 +66,7 @@ func TestAHostIsAloneOnlyWhereNoOtherCanReachItsBus(t *testing.T) {
 	} {
 		cfg := larger(t, c.elsewhere)
 		cfg.NATS.URL, cfg.NATS.Listen = c.url, c.listen
-		s := &Site{process: supervise.Process{Host: "h"}, options: Options{Role: c.role}}
+		s := newSite(Options{Host: "h", Role: c.role})
 		if got := s.shares(cfg); got != c.want {
 			t.Errorf("%s: shares %v, want %v", name, got, c.want)
 		}
@@ -129,7 +128,7 @@ func loop(t *testing.T, cfg *config.Config, step *planner.Planner, a *actuator.A
 func TestPlannerAndActuatorAgreeOnWhatAHostHasThatIsSmallerThanItsPool(t *testing.T) {
 	for role, want := range map[natsbus.Role]float64{"": 3, natsbus.Agent: 2} {
 		cfg := larger(t, "")
-		s := &Site{process: supervise.Process{Host: "h"}, options: Options{Role: role}}
+		s := newSite(Options{Host: "h", Role: role})
 		c, err := PlannerConfig(cfg)
 		if err != nil {
 			t.Fatal(err)

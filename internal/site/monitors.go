@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -47,7 +46,7 @@ func (s *Site) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 		r.Targets = append(r.Targets, resctrl.Target(t))
 		n.Targets = append(n.Targets, perf.Target(t))
 	}
-	if n.Helper, err = s.counterCommand(); err != nil {
+	if n.Helper, err = supervise.Command(s.options.Counter, "perf-counter"); err != nil {
 		return nil, err
 	}
 	work := pipeline.Work{Round: cfg.Analyzer.ReportInterval}
@@ -67,21 +66,6 @@ func (s *Site) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 		}
 		return s.startMonitors(ctx, h, opens...)
 	}}}, nil
-}
-
-// counterCommand is the process that counts performance events.
-func (s *Site) counterCommand() ([]string, error) { return counterCommand(s.options.Counter) }
-
-// counterCommand is otherwise, or this program as such a process.
-func counterCommand(otherwise []string) ([]string, error) {
-	if otherwise != nil {
-		return otherwise, nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find own program: %w", err)
-	}
-	return []string{self, "perf-counter"}, nil
 }
 
 // startMonitors opens what the host has, and runs it.

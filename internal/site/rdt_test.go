@@ -18,10 +18,8 @@ import (
 	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/rdt"
 	"github.com/trimtab/trimtab/internal/rdt/rdttest"
-	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/pipeline"
 	"github.com/trimtab/trimtab/planner"
 )
@@ -146,8 +144,7 @@ func (*lacking) Lacks() []string               { return []string{"pressure of cg
 
 func TestMonitorsThatAHostLacksAreToldOnceAndTheRestIsRead(t *testing.T) {
 	var log strings.Builder
-	s := &Site{process: supervise.Process{Metrics: metric.NewSet(), Logger: slog.New(slog.NewTextHandler(&log, nil))}}
-	s.process.Ready.Metrics, s.process.Ready.Logger = s.process.Metrics, s.process.Logger
+	s := newSite(Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	m := &lacking{}
 	stop, err := s.startMonitors(t.Context(), pipeline.NewHealth(pipeline.Work{Round: time.Second}),
 		func() (monitor, error) { return m, nil },
@@ -204,7 +201,7 @@ workloads:
 		if err != nil || len(all) != 2 || len(all[0].Like) != 1 || all[0].Like[0].Resource != trimtab.LLC {
 			t.Errorf("%s: %+v, %v", objective, all, err)
 		}
-		s := &Site{process: supervise.Process{Host: "h"}}
+		s := newSite(Options{Host: "h"})
 		if parts, err := s.groupPart(cfg); len(parts) > 0 || err != nil {
 			t.Errorf("%s: cores are read as use of ways: %v, %v", objective, parts, err)
 		}

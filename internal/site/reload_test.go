@@ -18,7 +18,6 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/supervise"
 )
 
@@ -95,7 +94,7 @@ workloads:
 // keysOf returns the key of every part of cfg, by name.
 func keysOf(t *testing.T, cfg *config.Config) (map[string]string, error) {
 	t.Helper()
-	s := &Site{process: supervise.Process{Host: "h", Metrics: metric.NewSet(), Logger: slog.New(slog.DiscardHandler)}, options: Options{Watchdog: []string{"true"}}}
+	s := newSite(Options{Host: "h", Logger: slog.New(slog.DiscardHandler), Watchdog: []string{"true"}})
 	parts, err := s.partsOf(cfg)
 	keys := map[string]string{}
 	for _, p := range parts {

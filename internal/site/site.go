@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/agent/beside"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector/alertmanager"
@@ -73,13 +74,11 @@ type Site struct {
 	parts      supervise.Parts
 	webAddress string
 	webhook    webhook
-	// jobs decides for the best-effort jobs of this host; nil: nothing does.
-	jobs atomic.Pointer[jobHost]
+	// beside has what runs beside the services of this host.
+	beside beside.Host
 	// cluster is the Kubernetes cluster whose workloads have knobs; nil: there is none, or
 	// it is not watched yet.
 	cluster atomic.Pointer[kube.Cluster]
-	// ordered is the last pause or resume that was heard of; nil: there was none.
-	ordered atomic.Pointer[trimtab.Command]
 	// otlpAddress is where OTLP over gRPC is received.
 	otlpAddress string
 	stops       []func() error
@@ -88,18 +87,27 @@ type Site struct {
 	config *config.Config
 }
 
+// newSite is a site of which nothing is started.
+func newSite(o Options) *Site {
+	s := &Site{options: o, process: supervise.Process{Host: o.Host, Logger: o.Logger, Metrics: metric.NewSet(), Failed: make(chan error, 16)}}
+	s.parts.Logger, s.parts.Stops = o.Logger, s.process.Ending.Stops
+	s.process.Ready.Metrics, s.process.Ready.Logger = s.process.Metrics, o.Logger
+	s.beside.Process, s.beside.Fleet, s.beside.Watchdog, s.beside.Counter = &s.process, o.Role == natsbus.Agent, o.Watchdog, o.Counter
+	return s
+}
+
 // Open starts everything. On an error nothing is left running.
 func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err error) {
 	if err := lookedUp(cfg); err != nil && o.Role != natsbus.Agent {
 		return nil, fmt.Errorf("open site: %w", err)
 	}
-	s := &Site{options: o, process: supervise.Process{Host: o.Host, Logger: o.Logger, Metrics: metric.NewSet(), Failed: make(chan error, 16)}, config: cfg}
-	if s.process.Host == "" {
-		if s.process.Host, err = os.Hostname(); err != nil {
+	if o.Host == "" {
+		if o.Host, err = os.Hostname(); err != nil {
 			return nil, fmt.Errorf("find host name: %w", err)
 		}
 	}
-	s.parts.Logger, s.parts.Stops, s.process.Ready.Metrics, s.process.Ready.Logger = o.Logger, s.process.Ending.Stops, s.process.Metrics, o.Logger
+	s := newSite(o)
+	s.config = cfg
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -283,7 +291,7 @@ func (s *Site) openWeb(cfg *config.Config) error {
 		Ready: s.process.Ready.NotReady, Reload: s.reloader(), Hosts: s.options.Hosts,
 		Send:    func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
 		Request: func(ctx context.Context, r *trimtab.JobRequest) error { return s.bus.Publish(ctx, r) },
-		Bus:     s.bus, Stages: s.process.Ready.Stages, Done: ending.Done(), Jobs: s.jobsNow,
+		Bus:     s.bus, Stages: s.process.Ready.Stages, Done: ending.Done(), Jobs: s.beside.Jobs,
 		WhatIf: func(change trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
 			return WhatIf(s.Config(), s.view, change, now)
 		},

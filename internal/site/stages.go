@@ -40,7 +40,7 @@ func (s *Site) partsOf(cfg *config.Config) ([]supervise.Part, error) {
 		build func(*config.Config) ([]supervise.Part, error)
 		jobs  bool // it has to do with best-effort jobs, too
 	}{
-		{"", s.exportParts, false}, {natsbus.Agent, s.actuatorPart, false}, {natsbus.Agent, s.colocatePart, true}, {natsbus.Agent, s.speculatePart, true},
+		{"", s.exportParts, false}, {natsbus.Agent, s.actuatorPart, false}, {natsbus.Agent, s.beside.JobsPart, true}, {natsbus.Agent, s.beside.TasksPart, true},
 		{natsbus.Planner, s.plannerPart, false}, {natsbus.Planner, s.batchPart, true},
 		{natsbus.Analyzer, s.learnPart, false}, {natsbus.Analyzer, s.pathParts, false}, {natsbus.Collector, s.queryPart, false},
 		{natsbus.Agent, s.groupPart, false}, {natsbus.Agent, s.monitorPart, false}, {natsbus.Agent, s.hostParts, false},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 
 	"github.com/trimtab/trimtab/bus"
@@ -66,4 +67,16 @@ func (p *Process) Fail(name string, err error) {
 	default:
 		p.Logger.Error("part failed", "part", name, "err", err)
 	}
+}
+
+// Command is otherwise, or where that is nil this program with these arguments.
+func Command(otherwise []string, arguments ...string) ([]string, error) {
+	if otherwise != nil {
+		return otherwise, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	return append([]string{self}, arguments...), nil
 }

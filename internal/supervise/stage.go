@@ -101,4 +101,3 @@ func (p *Process) Reading(alone *pipeline.Alone, name string, built any, work pi
 		return p.Background(ctx, name, run), nil
 	}}
 }
-
