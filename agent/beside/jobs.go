@@ -238,11 +238,8 @@ func (s *Host) JobsPart(cfg *config.Config) ([]supervise.Part, error) {
 	all := slices.Concat(own.all, own.registered)
 	c := actuator.Config{
 		Host: s.Process.Host, Pool: trimtab.JobsPool(cfg.Pool.Name), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, NoApply: true,
-		Measure: knobs.Measure(kinds, cfg, all), Roots: knobs.Roots(kinds, all), LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
+		Measure: knobs.Measure(kinds, cfg, all), Roots: knobs.Roots(kinds, all), LockDir: cmp.Or(cfg.Actuator.LockDir, actuator.DefaultLockDir()), Watchdog: watchdog,
 		Limits: actuator.Limits{MaxLease: cfg.Colocate.Lease, Skew: cfg.Actuator.ClockSkew},
-	}
-	if c.LockDir == "" {
-		c.LockDir = actuator.DefaultLockDir()
 	}
 	services := servicesOf(cfg, s.Process.Host, s.Fleet, kinds)
 	if _, err := colocate.NewStep(stepConfig(cfg, s.Process.Host, own, services)); err != nil {

@@ -106,6 +106,7 @@ type Set struct {
 	last   map[copyID]*counted
 }
 
+// New follows services.
 func New(services []Service) *Set {
 	return &Set{services: services, stands: map[string]throttle.Sample{}, models: map[modelID]*fingerprint.Workload{}, last: map[copyID]*counted{}}
 }
@@ -152,6 +153,7 @@ func (s *Set) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// Close closes what measures.
 func (s *Set) Close() (err error) {
 	for _, r := range s.measures {
 		err = errors.Join(err, r.Close())

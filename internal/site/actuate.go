@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,10 +18,7 @@ import (
 )
 
 func (s *Site) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
-	locks := cfg.Actuator.LockDir
-	if locks == "" {
-		locks = actuator.DefaultLockDir()
-	}
+	locks := cmp.Or(cfg.Actuator.LockDir, actuator.DefaultLockDir())
 	cluster := s.clusterOf(cfg)
 	kinds := kinds.In(kinds.RDT(locks), cluster)
 	all, err := knobs.Of(kinds, cfg, s.process.Host)
