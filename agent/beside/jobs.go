@@ -238,7 +238,7 @@ func (s *Host) JobsPart(cfg *config.Config) ([]supervise.Part, error) {
 	all := slices.Concat(own.all, own.registered)
 	c := actuator.Config{
 		Host: s.Process.Host, Pool: trimtab.JobsPool(cfg.Pool.Name), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, NoApply: true,
-		Measure: knobs.Measure(kinds, cfg, all), Roots: knobs.Roots(kinds, all), LockDir: cmp.Or(cfg.Actuator.LockDir, actuator.DefaultLockDir()), Watchdog: watchdog,
+		Measure: knobs.Measure(kinds, cfg, all), Roots: knobs.Roots(kinds, all), LockDir: knobs.LockDir(cfg), Watchdog: watchdog,
 		Limits: actuator.Limits{MaxLease: cfg.Colocate.Lease, Skew: cfg.Actuator.ClockSkew},
 	}
 	services := servicesOf(cfg, s.Process.Host, s.Fleet, kinds)

@@ -2,6 +2,9 @@ package beside
 
 import (
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,8 +78,13 @@ func TestATaskThatDisturbsAServiceIsFrozenTriedAndRemembered(t *testing.T) {
 	if err := next.signals.Restore(w.dir, next.policy); err != nil {
 		t.Fatal(err)
 	}
-	if len(next.signals.Shown(w.now)) == 0 {
-		t.Error("what services are like is forgotten")
+	if err := next.signals.Save(next.dir, next.policy); err != nil {
+		t.Fatal(err)
+	}
+	saved, _ := os.ReadFile(filepath.Join(w.dir, "learned.json"))
+	again, _ := os.ReadFile(filepath.Join(next.dir, "learned.json"))
+	if !strings.Contains(string(again), `"signal":"cpi"`) || len(again) != len(saved) { // in another order
+		t.Errorf("what services are like is forgotten: %d bytes of %d", len(again), len(saved))
 	}
 	next.now = w.now
 	next.lives(3, 1, r)

@@ -147,3 +147,12 @@ func Roots(kinds []actuator.Kind, all []Declared) map[string]string {
 	}
 	return roots
 }
+
+// LockDir is the directory of the locks of knobs: the one that the file names, else that of
+// the host.
+func LockDir(cfg *config.Config) string {
+	if dir := cfg.Actuator.LockDir; dir != "" {
+		return dir
+	}
+	return actuator.DefaultLockDir()
+}

@@ -1,7 +1,6 @@
 package site
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,7 @@ import (
 )
 
 func (s *Site) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
-	locks := cmp.Or(cfg.Actuator.LockDir, actuator.DefaultLockDir())
+	locks := knobs.LockDir(cfg)
 	cluster := s.clusterOf(cfg)
 	kinds := kinds.In(kinds.RDT(locks), cluster)
 	all, err := knobs.Of(kinds, cfg, s.process.Host)
