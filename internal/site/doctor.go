@@ -273,7 +273,7 @@ func (v *visit) knobs() {
 	root, err := hostfs.CPURoot(v.cfg.Actuator.CgroupRoot)
 	all := kinds.On(kinds.RDT(v.cfg.Actuator.LockDir))
 	declared, also := v.declared(all)
-	declared = slices.DeleteFunc(declared, ofCluster) // the API server tells of those
+	declared = slices.DeleteFunc(declared, func(d knobs.Declared) bool { return kinds.OfCluster(d.Kind) }) // the API server tells of those
 	if !also || len(declared) == 0 {
 		return
 	}
