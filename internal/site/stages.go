@@ -199,7 +199,7 @@ func (s *Site) holderOf(cfg *config.Config) (string, error) {
 // queryPart reads what spans do not tell: the answers of Prometheus. Of several
 // processes one asks.
 func (s *Site) queryPart(cfg *config.Config) ([]supervise.Part, error) {
-	queries := queriesOf(cfg)
+	queries := QueriesOf(cfg)
 	if len(queries) == 0 {
 		return nil, nil
 	}
