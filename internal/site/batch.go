@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/pipeline"
 	"github.com/trimtab/trimtab/planner/jobs"
 	"github.com/trimtab/trimtab/planner/machines"
@@ -33,7 +34,7 @@ const (
 
 // batchPart manages the jobs of the pool, under a lock: it hears hosts and people, stores
 // what it decides, and then tells it.
-func (s *Site) batchPart(cfg *config.Config) ([]part, error) {
+func (s *Site) batchPart(cfg *config.Config) ([]supervise.Part, error) {
 	if cfg.Batch == nil {
 		return nil, nil
 	}
@@ -47,13 +48,13 @@ func (s *Site) batchPart(cfg *config.Config) ([]part, error) {
 	if err := errors.Join(try.Validate(), rule.check()); err != nil {
 		return nil, fmt.Errorf("set up job manager: %w", err)
 	}
-	m := jobManager{config: c, rule: rule, bus: s.bus, logger: s.logger, metrics: s.metrics, ready: func(why string) { s.ready.set(batchName, why) }, raised: new(time.Time)}
+	m := jobManager{config: c, rule: rule, bus: s.bus, logger: s.process.Logger, metrics: s.process.Metrics, ready: func(why string) { s.process.Ready.Set(batchName, why) }, raised: new(time.Time)}
 	alone := m.alone(holder, cfg.NATS.URL == "")
 	start := func(ctx context.Context) (func() error, error) {
-		s.ready.set(batchName, "starting")
-		return s.background(ctx, batchName, func(ctx context.Context) error { return alone.RunTerm(ctx, m.lead) }), nil
+		s.process.Ready.Set(batchName, "starting")
+		return s.process.Background(ctx, batchName, func(ctx context.Context) error { return alone.RunTerm(ctx, m.lead) }), nil
 	}
-	return []part{{name: batchName, key: keyOf(c, *cfg.Batch, holder), start: start}}, nil
+	return []supervise.Part{{Name: batchName, Key: supervise.KeyOf(c, *cfg.Batch, holder), Start: start}}, nil
 }
 
 // jobManager is what all terms of one process have.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kinds"
+	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector/perf"
 	"github.com/trimtab/trimtab/collector/prometheus"
@@ -21,6 +23,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/supervise"
 )
 
 // Finding is one thing that was looked at.
@@ -267,8 +270,8 @@ func (v *visit) listeners() {
 
 // knobs looks at each knob of this host, as the actuator does when it starts.
 func (v *visit) knobs() {
-	root, err := cgroupRoot(v.cfg)
-	all := kindsOn(rdtOf(v.cfg.Actuator.LockDir))
+	root, err := hostfs.CPURoot(v.cfg.Actuator.CgroupRoot)
+	all := kinds.On(kinds.RDT(v.cfg.Actuator.LockDir))
 	declared, also := v.declared(all)
 	declared = slices.DeleteFunc(declared, ofCluster) // the API server tells of those
 	if !also || len(declared) == 0 {
@@ -278,31 +281,31 @@ func (v *visit) knobs() {
 		v.capacity(root)
 	}
 	for _, d := range declared {
-		kind, err := kindOf(all, d.kind)
+		kind, err := actuator.KindOf(all, d.Kind)
 		if err != nil {
-			v.failed("knob", d.place, err, "write another knob")
+			v.failed("knob", d.Place, err, "write another knob")
 			continue
 		}
-		if !d.at.Several() {
-			v.location(kind, d.at, d.place, d.like)
+		if !d.At.Several() {
+			v.location(kind, d.At, d.Place, d.Like)
 			continue
 		}
-		instances, err := kind.Find(v.ctx, d.at)
+		instances, err := kind.Find(v.ctx, d.At)
 		switch {
 		case err != nil:
-			v.failed("knob", d.place, err, "look at the directory")
+			v.failed("knob", d.Place, err, "look at the directory")
 		case len(instances) == 0:
-			v.add("knob", d.place, FoundNote, "nothing matches now: the workload waits", "is the service running? systemd-cgls shows the groups")
+			v.add("knob", d.Place, FoundNote, "nothing matches now: the workload waits", "is the service running? systemd-cgls shows the groups")
 		default:
-			v.add("knob", d.place, FoundOK, fmt.Sprintf("%d instances match", len(instances)), "")
-			v.location(kind, d.at.Instance(instances[0].Name), d.place+" ("+instances[0].Name+")", d.like)
+			v.add("knob", d.Place, FoundOK, fmt.Sprintf("%d instances match", len(instances)), "")
+			v.location(kind, d.At.Instance(instances[0].Name), d.Place+" ("+instances[0].Name+")", d.Like)
 		}
 	}
 }
 
 // declared lists the knobs of this host; ok is false when they cannot even be named.
-func (v *visit) declared(all []actuator.Kind) (_ []knobConfig, ok bool) {
-	declared, err := knobsOf(all, v.cfg, v.place.Host)
+func (v *visit) declared(all []actuator.Kind) (_ []knobs.Declared, ok bool) {
+	declared, err := knobs.Of(all, v.cfg, v.place.Host)
 	if err != nil {
 		v.failed("knob", "all", err, "nothing can be set on this host: trimtab needs the cgroup file system with the cpu controller")
 		return nil, false
@@ -401,7 +404,7 @@ func (v *visit) measured() {
 	if !v.cfg.Measure.Perf {
 		return
 	}
-	command, err := counterCommand(v.counter)
+	command, err := supervise.Command(v.counter, "perf-counter")
 	var a perf.Ability
 	if err == nil {
 		a, err = perf.Probe(v.ctx, command)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kinds"
+	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hostfs"
@@ -32,7 +34,7 @@ func (v *visit) fast() {
 		return
 	}
 	const subject = "fast.parent"
-	parent, err := fastParent(v.cfg, kindsOn(rdtOf(v.cfg.Actuator.LockDir)))
+	parent, err := knobs.FastParent(v.cfg, kinds.On(kinds.RDT(v.cfg.Actuator.LockDir)))
 	if err == nil && parent != nil {
 		if err = parent.Probe(v.ctx); err == nil {
 			err = parent.MayWrite(v.ctx)
@@ -50,18 +52,18 @@ func (v *visit) fast() {
 
 // shares says whether the workloads of the pool can share its CPU time by weight here.
 func (v *visit) shares() {
-	kinds := kindsOn(rdtOf(v.cfg.Actuator.LockDir))
-	all, err := knobsOf(kinds, v.cfg, v.place.Host)
+	kinds := kinds.On(kinds.RDT(v.cfg.Actuator.LockDir))
+	all, err := knobs.Of(kinds, v.cfg, v.place.Host)
 	if err != nil {
 		return // said of the knob
 	}
 	const subject = "knob.cpu.cap"
-	at, no := share(v.cfg, kinds, all, v.place.Host)
+	at, no := knobs.Share(v.cfg, kinds, all, v.place.Host)
 	switch {
-	case at.group != "":
-		v.add("knob", subject, FoundOK, fmt.Sprintf("the group %s carries the limit of the pool, and its members share it by weight", at.group), "")
-	case no.why != "":
-		v.add("knob", subject, FoundNote, "each workload has a quota of its own, and loses what it leaves idle: "+no.why, no.do)
+	case at.Group != "":
+		v.add("knob", subject, FoundOK, fmt.Sprintf("the group %s carries the limit of the pool, and its members share it by weight", at.Group), "")
+	case no.Why != "":
+		v.add("knob", subject, FoundNote, "each workload has a quota of its own, and loses what it leaves idle: "+no.Why, no.Do)
 	}
 }
 
@@ -95,7 +97,7 @@ func (v *visit) beside() {
 	}
 	const subject = "colocate.capacity"
 	declared, known := v.cfg.Colocate.Capacity.ByResource()[trimtab.CPU]
-	root, err := cgroupRoot(v.cfg)
+	root, err := hostfs.CPURoot(v.cfg.Actuator.CgroupRoot)
 	has := 0.0
 	if err == nil {
 		has, err = hostfs.CPUs(root)

@@ -60,9 +60,12 @@ func TestAGroupAboveWithTheNameOfASliceMayBeSetWithoutSystemd(t *testing.T) {
 }
 
 func TestCheckSaysThatBestEffortJobsMayTakeOfThePool(t *testing.T) {
-	w := newJobWorld(t, "act", 0)
-	w.cfg.Colocate.Capacity = config.Amounts{}
-	found := NotInForce(t.Context(), w.cfg)
+	cfg, err := config.Parse("trimtab.yaml", fmt.Appendf(nil, "pool: {cpu: 4}\nactuator: {cgroup_root: %q}\ncolocate: {}\nworkloads:\n"+
+		"  - {name: web, slo: {latency: 200ms, fraction: 0.95}, knob: {cgroup: web, cpu: {max: 4}}}\n  - {name: batch, class: best-effort, knob: {cgroup: batch/*}}\n", t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := NotInForce(t.Context(), cfg)
 	if len(found) != 1 || !strings.Contains(found[0].Text, "best-effort jobs may take what services do not have set, also of the pool's 4 cores") {
 		t.Errorf("%+v", found)
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/kinds"
+	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/kube/kubetest"
@@ -426,7 +428,7 @@ func TestAReloadThatTurnsTheLimitInsteadOfTheRequestKeepsNeither(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := knobsOf(kinds(), cfg, "h")
+		all, err := knobs.Of(kinds.All(), cfg, "h")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -154,9 +154,9 @@ func (s *Site) objectivesChanged(ctx context.Context) (changed bool) {
 		}
 		if ctx.Err() == nil && o.trouble(at, why) {
 			if err != nil {
-				s.logger.Warn("what the SLO is cannot be read: what it was holds", "object", at.name, "err", err)
+				s.process.Logger.Warn("what the SLO is cannot be read: what it was holds", "object", at.name, "err", err)
 			} else {
-				s.logger.Info("the SLO can be read", "object", at.name)
+				s.process.Logger.Info("the SLO can be read", "object", at.name)
 			}
 		}
 		changed = changed || err == nil && !bytes.Equal(before, now)
