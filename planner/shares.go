@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/entitlement"
@@ -119,7 +120,7 @@ func (s *seat) returns() (more float64) {
 // only host.
 func (r aiming) takeTurns(host string, units int, scale float64, asked []*seat, entitled map[string]float64) {
 	p := r.planner
-	round := overload.Round{Now: r.now, Units: units, Unit: p.cfg.Unit, Groups: p.cfg.PolicyGroups(), Stop: p.cfg.Stop}
+	round := overload.Round{Now: r.now, Units: units, Unit: p.cfg.Unit, Groups: p.cfg.PolicyGroups(), Stop: p.cfg.Stop, Counted: true}
 	if p.traits.Sums {
 		round.Policy = p.cfg.Policy
 	}
@@ -134,6 +135,9 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*seat, 
 		if !(math.Max(s.turn.Wants, s.turn.Held) > 0) {
 			m.Need = s.needAt(-1)
 		}
+		stopped, use := s.kernel(r.now, trimtab.Throttled), s.kernel(r.now, trimtab.Usage)
+		m.Stopped = stopped > 0.5
+		round.Counted, round.Used = round.Counted && stopped >= 0 && use >= 0, round.Used+math.Max(use, 0)
 		round.Members = append(round.Members, m)
 	}
 	state, what, turns := overload.Decide(p.overload[host], round)
@@ -153,6 +157,17 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*seat, 
 			s.rest(entitled[s.Name], "needs fit; the kernel shares")
 		}
 	}
+}
+
+// kernel is what the kernel counted last of a workload; -1: it is not known of the last seconds.
+func (w *workload) kernel(now time.Time, q trimtab.Quantity) float64 {
+	const latest = 10 * time.Second // reports may be 5 s apart
+	for _, in := range w.estimate.Inputs {
+		if in.Name == string(q) && in.Missing == "" && now.Sub(w.estimate.Time)+in.Age.Duration() <= latest {
+			return in.Value
+		}
+	}
+	return -1
 }
 
 // reportOf is what an estimate tells of a workload in an overload. Its load is that of the
