@@ -72,7 +72,7 @@ integration: build ## race detector, a nats-server, a Prometheus and real sender
 	GOFLAGS="$$GOFLAGS $(PLAIN)" ./deploy/unprivileged.sh ./actuator/... ./collector/cgroup/... ./internal/hostfs/...
 
 # The packages that share memory between goroutines.
-RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./internal/site ./internal/client
+RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./agent/... ./internal/supervise ./internal/batch ./internal/site ./internal/client
 INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./planner/... ./internal/hostfs ./internal/e2e ./internal/trial ./dashboards/... ./sim/cilantro ./sim/microservices/... ./sim/kubernetes ./internal/bench/real ./internal/bench/interop
 # The others of cmd/trimtab need no tag, and ran in `make test`; those that ask trial.Some
 # for their number of cases tried a part of them there.
@@ -174,7 +174,7 @@ lint: ## gofmt, go vet, golangci-lint
 
 .PHONY: generate
 generate: ## rewrite what is printed from the code: schemas, docs, tables, dashboards, rules
-	go test . ./internal/schema ./internal/metric ./internal/site ./dashboards ./config ./cmd/trimtab -run 'Committed|Page|Printed|Docs|Table' -update
+	go test . ./internal/schema ./internal/metric ./agent/knobs ./dashboards ./config ./cmd/trimtab -run 'Committed|Page|Printed|Docs|Table' -update
 
 .PHONY: package
 package: build ## dist/trimtab-VERSION-linux-ARCH.tar.gz: binary, units, completion, man page, examples

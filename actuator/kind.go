@@ -146,3 +146,13 @@ func OrNil[K Knob](knob K, err error) (Knob, error) {
 	}
 	return knob, nil
 }
+
+// KindOf returns the kind of that name.
+func KindOf(kinds []Kind, name string) (Kind, error) {
+	for _, k := range kinds {
+		if k.Name == name {
+			return k, nil
+		}
+	}
+	return Kind{}, fmt.Errorf("kind of knob %q: %w", name, trimtab.ErrUnsupported)
+}

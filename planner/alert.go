@@ -15,7 +15,7 @@ func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 	w := p.byName[a.Workload]
 	news := false
 	if w != nil && !p.seen.Again(a) {
-		w.loan, news = w.loan.Note(now, a, p.cfg.AlertHold)
+		w.Loan, news = w.Loan.Note(now, a, p.cfg.AlertHold)
 	}
 	if !news || !p.leading || lateFor(p, now, a.Time) {
 		p.counts.Ignored["alert"]++
@@ -31,8 +31,8 @@ func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 // lapses ends alerts of all workloads, and asks for a round for each that has none left.
 func (p *Planner) lapses(now time.Time) (out []trimtab.Value) {
 	for _, w := range p.workloads {
-		if w.loan.Lapse(now, p.cfg.AlertHold) && p.leading {
-			cause := trimtab.Cause{Kind: trimtab.CauseAlertOver, Ref: w.loan.Name, Workload: w.Name, Text: "it was not heard of in time"}
+		if w.Loan.Lapse(now, p.cfg.AlertHold) && p.leading {
+			cause := trimtab.Cause{Kind: trimtab.CauseAlertOver, Ref: w.Loan.Name, Workload: w.Name, Text: "it was not heard of in time"}
 			out = append(out, p.ask(now, "alerts that were not heard of", cause)...)
 		}
 	}
@@ -43,7 +43,7 @@ func (p *Planner) lapses(now time.Time) (out []trimtab.Value) {
 func alarmsOf(p *Planner) map[string]trimtab.Alarm {
 	var all map[string]trimtab.Alarm
 	for _, w := range p.workloads {
-		a, fires := w.loan.Alarm()
+		a, fires := w.Loan.Alarm()
 		if !fires {
 			continue
 		}
@@ -62,29 +62,4 @@ func (p *Planner) ask(now time.Time, group string, cause trimtab.Cause) []trimta
 	}
 	p.counts.Ignored["alert"]++
 	return nil
-}
-
-// lent returns the part of what the workload has of a resource that may be given back
-// because the alerts it was lent for are over.
-func (w *workload) lent(resource int, has float64) float64 {
-	if resource > 0 {
-		return 0
-	}
-	return w.loan.Lent(has)
-}
-
-// moved enters a move that is written. The first one after the end of the
-// alerts settles the loan: a fall gives back, a rise is needed without them.
-func (w *workload) moved(resource, direction int, now time.Time) {
-	d := w.dials[resource]
-	d.move = d.move.Then(direction, now)
-	if w.estimate != nil {
-		d.load = w.estimate.Load
-	}
-	if resource == 0 && w.loan.IsOver() {
-		if direction < 0 {
-			w.returned = now
-		}
-		w.loan = nil
-	}
 }

@@ -43,7 +43,7 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 		return p.apply(now, c)
 	case trimtab.Release:
 		if w := p.byName[c.Workload]; w != nil {
-			w.released = true
+			w.Released = true
 			return nil
 		}
 	}
@@ -61,7 +61,7 @@ func soonest(a, b time.Time) time.Time {
 // takeBack ends every release, as a resume does in the actuators.
 func takeBack(p *Planner) {
 	for _, w := range p.workloads {
-		w.released = false
+		w.Released = false
 	}
 }
 

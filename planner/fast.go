@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/instances"
 )
@@ -41,7 +42,7 @@ func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) 
 	return out
 }
 
-// lent is what a plan says to hosts that move quotas: the envelopes of knobs that stay, and how
+// Lent is what a plan says to hosts that move quotas: the envelopes of knobs that stay, and how
 // much each host may lend beyond the targets.
 type lent struct {
 	within   []trimtab.Enveloped
@@ -83,12 +84,12 @@ func (r *lending) envelopes() {
 	}
 	left := r.idle(0, r.believed(0))
 	for _, s := range r.seats {
-		if s.resource != 0 || !s.acts() {
+		if s.Index != 0 || !s.Acts() {
 			continue
 		}
 		r.correct(s)
-		for i := range s.knobs {
-			k := &s.knobs[i]
+		for i := range s.Knobs {
+			k := &s.Knobs[i]
 			a := moved[k.KnobID]
 			if a == nil {
 				if !advised[k.KnobID] {
@@ -114,8 +115,8 @@ func (r *lending) envelopes() {
 // the plan says nothing else.
 func (r *lending) noEnvelopes(free func(trimtab.KnobID) bool) {
 	for _, s := range r.seats {
-		for i := range s.knobs {
-			if k := &s.knobs[i]; s.resource == 0 && inForce(k) != nil && free(k.KnobID) {
+		for i := range s.Knobs {
+			if k := &s.Knobs[i]; s.Index == 0 && inForce(k) != nil && free(k.KnobID) {
 				r.within = append(r.within, trimtab.Enveloped{KnobID: k.KnobID, At: k.Found})
 			}
 		}
@@ -132,7 +133,7 @@ func inForce(k *instances.Instance) *trimtab.Envelope {
 }
 
 // keep gives a knob that stays its envelope, where it has another or none.
-func (r *lending) keep(s *seat, k *instances.Instance) {
+func (r *lending) keep(s *allocation.Allocation, k *instances.Instance) {
 	if k.Found.Unlimited || k.Stuck || k.Held.Problem != "" || k.Found.Value <= 0 {
 		return
 	}
@@ -146,21 +147,21 @@ func (r *lending) keep(s *seat, k *instances.Instance) {
 }
 
 // envelope is what one instance may be moved within, at a target.
-func (r *lending) envelope(s *seat, k *instances.Instance, target float64) *trimtab.Envelope {
-	return r.planner.cfg.Fast.Of(envelope.Instance{Target: target, Least: math.Max(k.Held.Min, k.Held.Floor), Most: k.High, Stall: s.stall.Seconds, SLO: s.SLO})
+func (r *lending) envelope(s *allocation.Allocation, k *instances.Instance, target float64) *trimtab.Envelope {
+	return r.planner.cfg.Fast.Of(envelope.Instance{Target: target, Least: math.Max(k.Held.Min, k.Held.Floor), Most: k.High, Stall: s.Stall.Seconds, SLO: s.SLO})
 }
 
 // correct moves how long a workload may stand still by what contributions leave it and by what
 // was late of its requests.
-func (r *lending) correct(s *seat) {
+func (r *lending) correct(s *allocation.Allocation) {
 	earlier := 0.0
-	for i := range s.knobs {
-		if e := inForce(&s.knobs[i]); e != nil {
+	for i := range s.Knobs {
+		if e := inForce(&s.Knobs[i]); e != nil {
 			earlier = math.Max(earlier, float64(e.Budget))
 		}
 	}
-	s.stall.Follow(r.now, contributionRounds*r.planner.cfg.Round, earlier)
-	s.stall.Correct(s.estimate, s.SLO)
+	s.Stall.Follow(r.now, contributionRounds*r.planner.cfg.Round, earlier)
+	s.Stall.Correct(s.Estimate, s.SLO)
 }
 
 // contribute takes in what each component adds to a tail: the time that its SLO leaves is
@@ -170,7 +171,7 @@ func (p *Planner) contribute(now time.Time, c *trimtab.Contributions) {
 	if p.cfg.Fast == nil {
 		return
 	}
-	least := map[*workload]float64{}
+	least := map[*allocation.Workload]float64{}
 	for _, b := range c.Budgets() {
 		for _, w := range p.byComponent[b.Component] {
 			if v, known := least[w]; !known || float64(b.Time) < v {
@@ -179,6 +180,6 @@ func (p *Planner) contribute(now time.Time, c *trimtab.Contributions) {
 		}
 	}
 	for w, v := range least {
-		w.stall.Tell(now, c.Workload, v)
+		w.Stall.Tell(now, c.Workload, v)
 	}
 }

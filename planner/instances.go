@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
@@ -21,7 +22,7 @@ const grain = 1e-9
 // order of host and instance, or says why there is none. A host that declares the
 // knob and cannot turn it, such as a standby without the cgroup, or that is silent
 // for a lease, does not stand in the way of those that can: it serves nothing.
-func (r *decision) instances(w *workload, resource int) (instances.All, trimtab.Held) {
+func (r *decision) instances(w *allocation.Workload, resource int) (instances.All, trimtab.Held) {
 	var found instances.All
 	least := math.MaxInt
 	held := trimtab.Held{Code: trimtab.HeldNoKnob, Text: "no actuator has its knob" + r.about(resource)}
@@ -37,7 +38,7 @@ func (r *decision) instances(w *workload, resource int) (instances.All, trimtab.
 				found, least = slices.Grow(found[:0], len(all)), unfit
 			}
 			found = append(found, instances.Of(e, r.planner.ledger.Lost(e, r.now)))
-			if in := &found[len(found)-1]; in.Held.Reserves && w.dials[resource].Min <= r.planner.resources[resource].Unit {
+			if in := &found[len(found)-1]; in.Held.Reserves && w.States[resource].Min <= r.planner.resources[resource].Unit {
 				in.Low = math.Max(in.Low, in.Baseline()/2) // what falls is gone at once: others are placed there
 			}
 		}
@@ -48,7 +49,7 @@ func (r *decision) instances(w *workload, resource int) (instances.All, trimtab.
 	if least > 0 {
 		found = found[:1]
 	}
-	found.ShareOut(w.estimate)
+	found.ShareOut(w.Estimate)
 	first := found[0]
 	switch {
 	case first.Held.Problem != "":
@@ -75,34 +76,23 @@ func (r *decision) unfit(e *ledger.Knob) int {
 	return 0
 }
 
-// has is what the workload has, for people.
-func (s *seat) has() trimtab.Amount {
-	if len(s.knobs) == 1 {
-		return s.knobs[0].Held.Standing.Cap(s.knobs[0].Found)
-	}
-	if s.knobs.Unlimited() {
-		return trimtab.Unlimited()
-	}
-	return trimtab.Units(s.now)
-}
-
 // locate adds the hosts to a problem about seats, beside what is believed of the
 // others.
-func (r *decision) locate(prob *policy.Problem, asked []*seat, others *ledger.Counts) {
+func (r *decision) locate(prob *policy.Problem, asked []*allocation.Allocation, others *ledger.Counts) {
 	left := others.Room()
 	at := make([]int, len(left)) // by site: the place in prob.Hosts, after 1
 	names := make([]site, 0, len(left))
 	for _, s := range asked {
-		if s.countsUp() { // it can have more instances on other nodes
-			for i := range s.knobs {
-				if k := &s.knobs[i]; k.Bounded(left) {
+		if s.CountsUp() { // it can have more instances on other nodes
+			for i := range s.Knobs {
+				if k := &s.Knobs[i]; k.Bounded(left) {
 					left[k.Site()] -= k.Has
 				}
 			}
 			continue
 		}
-		for i := range s.knobs {
-			if k := &s.knobs[i]; !k.Stuck && k.Bounded(left) && at[k.Site()] == 0 {
+		for i := range s.Knobs {
+			if k := &s.Knobs[i]; !k.Stuck && k.Bounded(left) && at[k.Site()] == 0 {
 				at[k.Site()] = 1
 				names = append(names, site{k.Node(), k.Site()})
 			}
@@ -118,10 +108,10 @@ func (r *decision) locate(prob *policy.Problem, asked []*seat, others *ledger.Co
 	}
 	least := make([]float64, len(prob.Hosts))
 	for j, s := range asked {
-		if s.countsUp() {
+		if s.CountsUp() {
 			continue
 		}
-		prob.Workloads[j].Parts = s.knobs.Parts(at)
+		prob.Workloads[j].Parts = s.Knobs.Parts(at)
 		for _, part := range prob.Workloads[j].Parts {
 			least[part.Host] += part.Share * float64(prob.Workloads[j].Min)
 		}
@@ -142,37 +132,37 @@ type site struct {
 // spread turns the grants of one resource into what each instance is to have.
 func (r *decision) spread(resource int) {
 	u := r.planner.resources[resource].Unit
-	var written, advised []*seat // those that move
+	var written, advised []*allocation.Allocation // those that move
 	var rest *ledger.Rest
 	for _, s := range r.seats {
-		if s.resource != resource {
+		if s.Index != resource {
 			continue
 		}
-		for i := range s.knobs {
-			k := &s.knobs[i]
+		for i := range s.Knobs {
+			k := &s.Knobs[i]
 			k.Set = k.Has
 		}
-		stays := math.Abs(s.grant.Set-s.now) < u/2
-		s.evens = stays && s.kept == "" && s.free && s.scale == nil && s.knobs.Uneven(s.now, s.dial.Min, u, r.idle(resource, r.believed(resource)) < -u/2)
+		stays := math.Abs(s.Grant.Set-s.Now) < u/2
+		s.Evens = stays && s.Kept == "" && s.Free && s.Scale == nil && s.Knobs.Uneven(s.Now, s.State.Min, u, r.idle(resource, r.believed(resource)) < -u/2)
 		switch {
-		case s.kept != "":
+		case s.Kept != "":
 			if rest == nil {
 				rest = r.believed(resource).Rest(r.planner.capacity(resource))
 			}
-			s.back(rest)
-		case s.byHost:
-			s.settle()
-		case resource == 0 && s.scale != nil && s.free:
+			s.GoBack(rest)
+		case s.ByHost:
+			s.Settle()
+		case resource == 0 && s.Scale != nil && s.Free:
 			// Its number goes with it: see number.go.
-		case stays && s.acts() && s.knobs.Appeared() && (!reserves(s) || s.divided):
+		case stays && s.Acts() && s.Knobs.Appeared() && (!allocation.Reserves(s) || s.Divided):
 			if rest == nil {
 				rest = r.believed(resource).Rest(r.planner.capacity(resource))
 			}
-			s.knobs.Place(rest, r.believed(resource), s.dial.Min, s.of.Quantum())
-		case stays && !s.evens:
-		case len(s.knobs) == 1 && !s.acts():
-			s.knobs[0].Set = s.grant.Set
-		case s.acts():
+			s.Knobs.Place(rest, r.believed(resource), s.State.Min, s.Of.Quantum())
+		case stays && !s.Evens:
+		case len(s.Knobs) == 1 && !s.Acts():
+			s.Knobs[0].Set = s.Grant.Set
+		case s.Acts():
 			written = append(written, s)
 		default:
 			advised = append(advised, s)
@@ -200,14 +190,14 @@ const unbounded = 1 << 40
 
 // amounts sets what the instances of seats that move are to have, with so much
 // left on each host; nil: they have room for all.
-func (r *decision) amounts(moving []*seat, left []float64) {
+func (r *decision) amounts(moving []*allocation.Allocation, left []float64) {
 	p := r.planner
 	pool := spread.Pool{Quanta: unbounded, Workloads: make([]spread.Workload, 0, len(moving))}
 	at := make([]int, p.ledger.Sites()) // by site: the place in pool.Hosts, after 1
 	for _, s := range moving {
-		u, w := s.of.Quantum(), spread.Workload{Instances: make([]spread.Instance, 0, len(s.knobs))}
-		for i := range s.knobs {
-			k := &s.knobs[i]
+		u, w := s.Of.Quantum(), spread.Workload{Instances: make([]spread.Instance, 0, len(s.Knobs))}
+		for i := range s.Knobs {
+			k := &s.Knobs[i]
 			if k.Stuck {
 				continue
 			}
@@ -220,11 +210,11 @@ func (r *decision) amounts(moving []*seat, left []float64) {
 				at[k.Site()] = len(pool.Hosts)
 			}
 			in := spread.Instance{Host: at[k.Site()] - 1, Load: &k.Share, Max: unbounded, Current: downQuanta(k.Set, u)}
-			if len(s.knobs) > 1 {
+			if len(s.Knobs) > 1 {
 				in.Max = downQuanta(k.High, u)
-				in.Min = min(upQuanta(max(s.dial.Min, k.Low), u), in.Max)
+				in.Min = min(upQuanta(max(s.State.Min, k.Low), u), in.Max)
 			}
-			w.Target += upQuanta(k.Share*s.grant.Set, u)
+			w.Target += upQuanta(k.Share*s.Grant.Set, u)
 			w.Instances = append(w.Instances, in)
 		}
 		pool.Workloads = append(pool.Workloads, w)
@@ -235,44 +225,22 @@ func (r *decision) amounts(moving []*seat, left []float64) {
 		return
 	}
 	for j, s := range moving {
-		next, u := 0, s.of.Quantum()
-		for i := range s.knobs {
-			if k := &s.knobs[i]; !k.Stuck {
+		next, u := 0, s.Of.Quantum()
+		for i := range s.Knobs {
+			if k := &s.Knobs[i]; !k.Stuck {
 				k.Set, k.Fresh = float64(amounts[j][next])*u, false
 				next++
 			}
 		}
-		set := s.knobs.Set()
+		set := s.Knobs.Set()
 		switch {
-		case set < s.grant.Set-u:
-			s.knobs.Level(set, s.dial.Min, u)
-			s.grant.Set, s.grant.Binding = set, trimtab.Binding{Kind: trimtab.BindingHost, Detail: s.knobs.Tightest()}
-		case len(s.knobs) == 1:
-			s.knobs[0].Set = s.grant.Set // which is whole units, and perhaps no whole quanta
+		case set < s.Grant.Set-u:
+			s.Knobs.Level(set, s.State.Min, u)
+			s.Grant.Set, s.Grant.Binding = set, trimtab.Binding{Kind: trimtab.BindingHost, Detail: s.Knobs.Tightest()}
+		case len(s.Knobs) == 1:
+			s.Knobs[0].Set = s.Grant.Set // which is whole units, and perhaps no whole quanta
 		default:
-			s.grant.Set = set
+			s.Grant.Set = set
 		}
 	}
-}
-
-// levelsOf says why instances of a workload that stays are lowered.
-func levelsOf(s *seat, resource string) string {
-	are := "are"
-	if !s.writes() {
-		are = "would be"
-	}
-	return fmt.Sprintf("%sit has %s over all its instances, and those that have more than their part of it %s lowered to that", resource, s.amount(s.now), are)
-}
-
-// partWhy says why one of several instances gets what it gets.
-func partWhy(s *seat, k *instances.Instance, why string) string {
-	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.of.Name, v) }
-	from, to := show(k.Found), show(trimtab.Units(k.Set))
-	if k.Placed {
-		return fmt.Sprintf("from %s to %s: it has just appeared, and gets the median of what the other instances have", from, to)
-	}
-	if why == "" {
-		return fmt.Sprintf("from %s to %s, as 1 of %d instances", from, to, len(s.knobs))
-	}
-	return fmt.Sprintf("%s; this is 1 of %d instances: from %s to %s", why, len(s.knobs), from, to)
 }

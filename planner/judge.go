@@ -2,6 +2,7 @@ package planner
 
 import (
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/audit"
 	"github.com/trimtab/trimtab/planner/ledger"
 )
@@ -25,7 +26,7 @@ func fairness(r *decision) *trimtab.Audit {
 		n := len(now.Tenants)
 		if n == 0 || now.Tenants[n-1].Name != s.Name {
 			t := audit.Tenant{Name: s.Name, Has: make([]float64, len(p.resources))}
-			if s.free {
+			if s.Free {
 				t.Demand = make([]float64, len(p.resources))
 			}
 			now.Tenants = append(now.Tenants, t)
@@ -34,10 +35,10 @@ func fairness(r *decision) *trimtab.Audit {
 			members = append(members, audit.Member{Group: s.Group, Weight: s.Weight})
 			n++
 		}
-		now.Tenants[n-1].Has[s.resource], target.Tenants[n-1].Has[s.resource] = s.now, s.now
-		if s.free {
-			now.Tenants[n-1].Demand[s.resource] = float64(s.dial.demand) * s.of.Unit
-			target.Tenants[n-1].Has[s.resource] = float64(s.aim) * s.of.Unit
+		now.Tenants[n-1].Has[s.Index], target.Tenants[n-1].Has[s.Index] = s.Now, s.Now
+		if s.Free {
+			now.Tenants[n-1].Demand[s.Index] = float64(s.State.Demand) * s.Of.Unit
+			target.Tenants[n-1].Has[s.Index] = float64(s.Aim) * s.Of.Unit
 		}
 	}
 	if len(members) == 0 {
@@ -57,8 +58,8 @@ func fairness(r *decision) *trimtab.Audit {
 		rest[i] = r.believed(i).Clone()
 	}
 	for _, s := range r.seats {
-		for i := range s.knobs {
-			rest[s.resource].LeaveOut(s.knobs[i].Place())
+		for i := range s.Knobs {
+			rest[s.Index].LeaveOut(s.Knobs[i].Place())
 		}
 	}
 	for i := range rest {
@@ -80,15 +81,15 @@ func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tena
 	if left == nil {
 		return
 	}
-	var seats []*seat
+	var seats []*allocation.Allocation
 	for _, s := range r.seats {
-		if s.resource != resource {
+		if s.Index != resource {
 			continue
 		}
 		seats = append(seats, s)
-		for i := range s.knobs {
-			if k := &s.knobs[i]; s.free && !k.Stuck {
-				wanted[k.Site()] -= k.Share * float64(s.aim) * s.of.Unit
+		for i := range s.Knobs {
+			if k := &s.Knobs[i]; s.Free && !k.Stuck {
+				wanted[k.Site()] -= k.Share * float64(s.Aim) * s.Of.Unit
 			} else {
 				wanted[k.Site()] -= r.believed(resource).Of(k.Place())
 			}
@@ -104,6 +105,6 @@ func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tena
 				tenant.Room = make([]float64, len(r.planner.resources))
 			}
 		}
-		now[at].Room[resource], target[at].Room[resource] = s.knobs.Room(left), s.knobs.Room(wanted)
+		now[at].Room[resource], target[at].Room[resource] = s.Knobs.Room(left), s.Knobs.Room(wanted)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
 )
 
 // A group without a limit may use all that the host has, and uses what it has work for: while
@@ -25,10 +26,10 @@ func (r *decision) opens() {
 		return
 	}
 	var entitled map[string]float64
-	seats := make(map[*workload]*seat, len(r.seats))
+	seats := make(map[*allocation.Workload]*allocation.Allocation, len(r.seats))
 	for _, s := range r.seats {
-		if s.resource == at {
-			seats[s.workload] = s
+		if s.Index == at {
+			seats[s.Workload] = s
 		}
 	}
 	for _, w := range p.workloads {
@@ -37,7 +38,7 @@ func (r *decision) opens() {
 			k.Takes = nil
 		}
 		s := seats[w]
-		if w.dials[at] == nil || s != nil && !r.keepsOpen(s) || w.justLowered(r, at) {
+		if w.States[at] == nil || s != nil && !r.keepsOpen(s) || w.States[at].JustLowered(r.now, r.planner.cfg.Lease+r.planner.cfg.Confirm) {
 			continue
 		}
 		if entitled == nil && len(knobs) > 0 {
@@ -48,43 +49,22 @@ func (r *decision) opens() {
 			k.Takes = &each
 		}
 		if s != nil {
-			s.open = true
+			s.Open = true
 		}
 	}
 }
 
 // keepsOpen reports whether a seat has no limit and gets none in this round.
-func (r *decision) keepsOpen(s *seat) bool {
-	return s.knobs.Unlimited() && (!s.free || !s.acts() || s.firing() && !r.planner.cfg.Guard.Disabled)
-}
-
-// justLowered reports whether a plan that may still be carried out gave it a limit.
-func (w *workload) justLowered(r *decision, resource int) bool {
-	m := w.dials[resource].move
-	return m.Direction < 0 && r.now.Sub(m.At) <= r.planner.cfg.Lease+r.planner.cfg.Confirm
+func (r *decision) keepsOpen(s *allocation.Allocation) bool {
+	return s.Knobs.Unlimited() && (!s.Free || !s.Acts() || s.Firing() && !r.planner.cfg.Guard.Disabled)
 }
 
 // takes is what a workload takes of the pool that has no limit on the CPU time it may use.
 // entitled is its part of the pool by weight.
-func (r *decision) takes(w *workload, resource int, entitled float64) float64 {
+func (r *decision) takes(w *allocation.Workload, resource int, entitled float64) float64 {
 	takes := entitled
-	if use, known := w.used(r); known {
+	if use, known := w.Used(r.now, r.planner.cfg.StaleAfter); known {
 		takes = math.Min(takes, use)
 	}
-	return math.Max(w.dials[resource].Min, takes)
-}
-
-// used is the CPU time that a workload was last measured to use, in cores; false: not known.
-func (w *workload) used(r *decision) (cores float64, known bool) {
-	e, stale := w.estimate, r.planner.cfg.StaleAfter
-	if e == nil || e.Validate() != nil {
-		return 0, false
-	}
-	for _, in := range e.Inputs {
-		if in.Name == string(trimtab.Usage) && in.Missing == "" && in.Value >= 0 {
-			age := r.now.Sub(e.Time) + in.Age.Duration()
-			return in.Value, age <= stale && age >= -stale
-		}
-	}
-	return 0, false
+	return math.Max(w.States[resource].Min, takes)
 }

@@ -5,20 +5,17 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/gaps"
-	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
-	"github.com/trimtab/trimtab/planner/loan"
 	"github.com/trimtab/trimtab/planner/measured"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/pool"
 	"github.com/trimtab/trimtab/planner/seen"
 	"github.com/trimtab/trimtab/planner/shift"
-	"github.com/trimtab/trimtab/planner/stall"
 	"github.com/trimtab/trimtab/planner/tally"
-	"github.com/trimtab/trimtab/planner/usage"
 	"github.com/trimtab/trimtab/planner/verdict"
 )
 
@@ -42,10 +39,10 @@ type Planner struct {
 	traits policy.Traits // of cfg.Policy
 	// resources are those of the pool, the first one first.
 	resources []Resource
-	workloads []*workload // in order of name
-	byName    map[string]*workload
+	workloads []*allocation.Workload // in order of name
+	byName    map[string]*allocation.Workload
 	// byComponent are the workloads by the names under which spans tell of them.
-	byComponent map[string][]*workload
+	byComponent map[string][]*allocation.Workload
 	ledger      *ledger.Ledger
 
 	// ends tells that no workload's utility rises beyond its SLO.
@@ -72,68 +69,19 @@ type Planner struct {
 	counts   tally.Counts
 }
 
-// workload is what the planner keeps of one workload.
-type workload struct {
-	WorkloadConfig
-	estimate *trimtab.Estimate
-	crew     crew
-	// fresh is when an estimate was last good for planning; the time of the
-	// first round before any was.
-	fresh time.Time
-	// dials are by the index of the resource; nil: it has no knob for it.
-	dials    []*dial
-	loan     *loan.Loan // nil: no alert fires, and nothing is to be given back
-	returned time.Time
-	// turn is what is decided of it in an overload: see package overload.
-	turn     overload.Turn
-	released bool
-	use      usage.Use
-	judge    verdict.Judge
-	// stall is how long it may stand still in a period of its quota.
-	stall stall.Budget
-	// missed is how many estimates in a row missed the SLO beyond their noise.
-	missed int
-	// confidence is that at which it is left alone: see package need.
-	confidence float64
-	// number is what is kept of the number of its instances; nil: it is not planned.
-	number *number
-}
-
-// dial is what the planner keeps of one resource of one workload.
-type dial struct {
-	Bounds
-	// demand is the recommended demand in units, when known (equation 6).
-	demand      int
-	knowsDemand bool
-	move        guard.Move
-	// load is what was forecast when it last moved; nil: unknown.
-	load *trimtab.LoadForecast
-}
-
-// newDials returns the dials of a workload.
-func newDials(c *WorkloadConfig, resources []Resource) []*dial {
-	dials := make([]*dial, len(resources))
-	for i := range resources {
-		if b, ok := c.BoundsOf(&resources[i], i == 0); ok {
-			dials[i] = &dial{Bounds: b}
-		}
-	}
-	return dials
-}
-
 // New returns a planner that publishes nothing until it is told that it leads.
 // The error is trimtab.ErrInvalid and names the field.
 func New(cfg Config) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Planner{cfg: cfg.WithDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, byComponent: map[string][]*workload{}, gaps: gaps.Gaps{Least: cfg.WithDefaults().AlertGap}, overload: map[string]overload.State{}}
+	p := &Planner{cfg: cfg.WithDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*allocation.Workload{}, byComponent: map[string][]*allocation.Workload{}, gaps: gaps.Gaps{Least: cfg.WithDefaults().AlertGap}, overload: map[string]overload.State{}}
 	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Steady: max(0, p.cfg.Guard.Reversals()), Shared: p.cfg.Shared, Most: p.most, Coming: p.coming})
 	p.resources = p.cfg.AllResources()
 	for _, c := range p.cfg.Workloads {
-		w := &workload{WorkloadConfig: c, dials: newDials(&c, p.resources)}
+		w := &allocation.Workload{Config: c, States: allocation.NewStates(&c, p.resources)}
 		if c.Count != nil {
-			w.number = newNumber(c.Count)
+			w.Number = allocation.NewNumber(c.Count)
 		}
 		p.workloads = append(p.workloads, w)
 		p.byName[c.Name] = w
@@ -141,14 +89,14 @@ func New(cfg Config) (*Planner, error) {
 			p.byComponent[name] = append(p.byComponent[name], w)
 		}
 	}
-	slices.SortFunc(p.workloads, func(a, b *workload) int {
+	slices.SortFunc(p.workloads, func(a, b *allocation.Workload) int {
 		if a.Name < b.Name {
 			return -1
 		}
 		return 1
 	})
 	p.issue = p.issuer()
-	p.ends = !slices.ContainsFunc(p.workloads, func(w *workload) bool { return !w.Ends() })
+	p.ends = !slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return !w.Ends() })
 	p.counts = tally.New()
 	return p, nil
 }
@@ -231,7 +179,7 @@ func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 // most returns what an unlimited knob of a workload counts as, and whether it is one
 // of the pool's.
 func (p *Planner) most(workload, resource string) (most float64, ours bool) {
-	if w := p.byName[workload]; w != nil && w.number != nil && resource == trimtab.Replicas {
+	if w := p.byName[workload]; w != nil && w.Number != nil && resource == trimtab.Replicas {
 		return float64(w.Count.Max), true
 	}
 	d := p.dial(workload, resource)
@@ -246,13 +194,13 @@ func (p *Planner) index(resource string) int {
 	return slices.IndexFunc(p.resources, func(r Resource) bool { return r.Name == resource })
 }
 
-// dial returns what is kept of one resource of one workload, or nil.
-func (p *Planner) dial(target, resource string) *dial {
+// State returns what is kept of one resource of one workload, or nil.
+func (p *Planner) dial(target, resource string) *allocation.State {
 	w, i := p.byName[target], p.index(resource)
 	if w == nil || i < 0 {
 		return nil
 	}
-	return w.dials[i]
+	return w.States[i]
 }
 
 // learn keeps the latest estimate of a workload. One from the future, of a
@@ -260,20 +208,20 @@ func (p *Planner) dial(target, resource string) *dial {
 // is a report: one that is delivered again is no second one.
 func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	w := p.byName[e.Workload]
-	if w == nil || w.estimate != nil && e.Time.Before(w.estimate.Time) && w.estimate.Time.Sub(now) <= p.cfg.StaleAfter {
+	if w == nil || w.Estimate != nil && e.Time.Before(w.Estimate.Time) && w.Estimate.Time.Sub(now) <= p.cfg.StaleAfter {
 		p.counts.Ignored["estimate"]++
 		return false
 	}
-	again := w.estimate != nil && e.Time.Equal(w.estimate.Time)
-	if w.estimate = e; again {
+	again := w.Estimate != nil && e.Time.Equal(w.Estimate.Time)
+	if w.Estimate = e; again {
 		return false
 	}
-	if w.missed++; !measured.Misses(e, w.SLO) {
-		w.missed = 0
+	if w.Missed++; !measured.Misses(e, w.SLO) {
+		w.Missed = 0
 	}
-	w.use.Take(now, e)
+	w.Use.Take(now, e)
 	p.report(w, e)
-	w.turn.Take(reportOf(e, w.SLO))
+	w.Turn.Take(allocation.ReportOf(e, w.SLO))
 	return true
 }
 
@@ -327,21 +275,21 @@ func (r *decision) believed(resource int) *ledger.Counts {
 
 // others is what is believed of the knobs that are not those of seats, but for
 // those that are stuck, which nobody can turn.
-func (r *decision) others(seats []*seat, resource int) *ledger.Counts {
+func (r *decision) others(seats []*allocation.Allocation, resource int) *ledger.Counts {
 	c := r.believed(resource).Clone()
 	for _, s := range seats {
-		if s.resource != resource {
+		if s.Index != resource {
 			continue
 		}
-		for i := range s.knobs {
-			if k := &s.knobs[i]; !k.Stuck {
+		for i := range s.Knobs {
+			if k := &s.Knobs[i]; !k.Stuck {
 				c.LeaveOut(k.Place())
 			}
 		}
 	}
 	for _, s := range r.seats {
-		for i := 0; s.kept != "" && s.byHost && s.resource == resource && i < len(s.knobs); i++ { // it gets that back
-			if k := &s.knobs[i]; k.Held.Reserves {
+		for i := 0; s.Kept != "" && s.ByHost && s.Index == resource && i < len(s.Knobs); i++ { // it gets that back
+			if k := &s.Knobs[i]; k.Held.Reserves {
 				c.Least(k.Place(), k.Before())
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/pool"
 )
@@ -13,8 +14,8 @@ import (
 // issuer returns the one that issues the plans of the pool.
 func (p *Planner) issuer() *issue.Issuer {
 	c := issue.Config{Pool: p.cfg.Pool, Lease: p.cfg.Lease, Confirm: p.cfg.Confirm, Ledger: p.ledger, Unheard: p.unheard,
-		Turns: func(workload string) bool { w := p.byName[workload]; return w != nil && !w.released }}
-	if slices.ContainsFunc(p.workloads, (*workload).counted) {
+		Turns: func(workload string) bool { w := p.byName[workload]; return w != nil && !w.Released }}
+	if slices.ContainsFunc(p.workloads, (*allocation.Workload).Counted) {
 		// Before the others: what instances that come begin with is then counted there.
 		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Replicas, Capacity: pool.MostReplicas, Unit: 1, Quantum: 1})
 	}
@@ -33,7 +34,7 @@ func (p *Planner) unheard(resource string, told func(workload string) bool) (mos
 		return 0 // of a number of instances nobody takes from another
 	}
 	for _, w := range p.workloads {
-		if d := w.dials[i]; d != nil && !told(w.Name) {
+		if d := w.States[i]; d != nil && !told(w.Name) {
 			most += d.Max
 		}
 	}
@@ -62,7 +63,7 @@ func capacitiesOf(p *Planner) map[string]float64 {
 // emit records what a plan does and hands it out.
 func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 	id := plan.ID()
-	var w *workload
+	var w *allocation.Workload
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
 		if w == nil || w.Name != a.Workload {
@@ -72,14 +73,14 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			continue
 		}
 		if p.index(a.Resource) < 0 {
-			w.number.sent(a)
+			w.Number.Sent(a)
 			continue
 		}
 		if d := direction(a); d != 0 {
-			w.moved(p.index(a.Resource), d, plan.Time)
+			w.Moved(p.index(a.Resource), d, plan.Time)
 		}
 		if a.Resource == p.cfg.Resource {
-			w.judge.Expect(id, a, w.estimate, w.SLO)
+			w.Judge.Expect(id, a, w.Estimate, w.SLO)
 		}
 	}
 	p.counts.Plan(plan)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/recall"
 )
@@ -31,11 +32,11 @@ func (r *decision) recall(resource int) {
 	var from []borrower
 	var borrowers []recall.Borrower
 	for _, s := range r.seats {
-		if s.resource != resource || !s.acts() {
+		if s.Index != resource || !s.Acts() {
 			continue
 		}
-		for i := range s.knobs {
-			if k := &s.knobs[i]; k.Held.Problem == "" && !k.Stuck {
+		for i := range s.Knobs {
+			if k := &s.Knobs[i]; k.Held.Problem == "" && !k.Stuck {
 				from = append(from, borrower{s, k})
 				borrowers = append(borrowers, recall.Borrower{Now: k.Has, Set: k.Set, Baseline: k.Baseline()})
 			}
@@ -43,16 +44,16 @@ func (r *decision) recall(resource int) {
 	}
 	slices.Sort(lost)
 	for i, set := range recall.Sets(borrowers, over, p.resources[resource].Unit) {
-		if s, k := from[i].seat, from[i].Instance; set < k.Set {
+		if s, k := from[i].Allocation, from[i].Instance; set < k.Set {
 			k.Set = set
-			s.grant.Set = s.knobs.Set()
-			s.recalled = fmt.Sprintf("what it has above its baseline is lent by host %s, which is lost: its lease ends", strings.Join(slices.Compact(lost), ", "))
+			s.Grant.Set = s.Knobs.Set()
+			s.Recalled = fmt.Sprintf("what it has above its baseline is lent by host %s, which is lost: its lease ends", strings.Join(slices.Compact(lost), ", "))
 		}
 	}
 }
 
 // borrower is one that may have to give back.
 type borrower struct {
-	*seat
+	*allocation.Allocation
 	*instances.Instance
 }

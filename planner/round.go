@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/reason"
 )
 
 // round makes one decision and publishes its first step.
@@ -46,8 +48,8 @@ type decision struct {
 	planner  *Planner
 	now      time.Time
 	cause    trimtab.Cause
-	seats    []*seat          // in order of name, then of the resources
-	counts   []*ledger.Counts // see believed
+	seats    []*allocation.Allocation // in order of name, then of the resources
+	counts   []*ledger.Counts         // see believed
 	heldBack map[string]trimtab.Held
 	// unmoved says why those that are planned for keep what they have.
 	unmoved map[string]trimtab.Held
@@ -93,12 +95,11 @@ func (r *decision) each(of func(resource int)) func() {
 	}
 }
 
-// aiming is the pass that sets targets, counting that of the numbers of instances, and telling
-// says why, which only reads. Each goes by the round, and has methods of its own.
+// aiming is the pass that sets targets, and counting that of the numbers of instances. Each goes
+// by the round, and has methods of its own.
 type (
 	aiming   struct{ *decision }
 	counting struct{ *decision }
-	telling  struct{ *decision }
 )
 
 // believe seats the workloads.
@@ -117,7 +118,7 @@ func (r *decision) aim() {
 	if len(r.planner.resources) > 1 {
 		solve = a.share
 	}
-	for _, in := range []func(*seat) bool{(*seat).acts, func(*seat) bool { return true }} {
+	for _, in := range []func(*allocation.Allocation) bool{(*allocation.Allocation).Acts, func(*allocation.Allocation) bool { return true }} {
 		if a.weigh(in) {
 			continue
 		}
@@ -127,7 +128,7 @@ func (r *decision) aim() {
 	}
 }
 
-// count decides how many instances there are to be.
+// Replicas decides how many instances there are to be.
 func (r *decision) count() {
 	c := counting{r}
 	c.rests()
@@ -135,51 +136,51 @@ func (r *decision) count() {
 	c.wakes()
 }
 
-// seat looks at one workload, at each of its resources; none when it is off.
+// Allocation looks at one workload, at each of its resources; none when it is off.
 // It is planned for as a whole or not at all: who has too little of one
 // resource says nothing of what it needs of another.
-func (r *decision) seat(w *workload) []*seat {
-	if w.Mode == trimtab.Off || w.released {
-		if w.released {
+func (r *decision) seat(w *allocation.Workload) []*allocation.Allocation {
+	if w.Mode == trimtab.Off || w.Released {
+		if w.Released {
 			r.heldBack[w.Name] = trimtab.Held{Code: trimtab.HeldReleased, Text: "released"}
 		}
 		return nil
 	}
-	if w.fresh.IsZero() {
-		w.fresh = r.now
+	if w.Fresh.IsZero() {
+		w.Fresh = r.now
 	}
-	var seats []*seat
+	var seats []*allocation.Allocation
 	doubt, held := r.doubt(w), trimtab.Held{}
-	for i, d := range w.dials {
+	for i, d := range w.States {
 		if d == nil {
 			continue
 		}
 		s := r.seatOf(w, i)
-		s.draw(r.planner)
-		if s.held.Code == "" && doubt.Code == "" && s.curve == nil {
+		s.Draw(r.planner.traits.Caution, r.planner.serves())
+		if s.Held.Code == "" && doubt.Code == "" && s.Curve == nil {
 			doubt = trimtab.Held{Code: trimtab.HeldNothingLearnt, Text: "estimate: nothing learnt yet" + r.about(i)}
 		}
 		if held.Code == "" {
-			held = s.held
+			held = s.Held
 		}
-		if len(s.knobs) > 0 {
+		if len(s.Knobs) > 0 {
 			seats = append(seats, s)
 		}
 	}
 	if doubt.Code == "" {
-		w.fresh = r.now
+		w.Fresh = r.now
 	}
 	if held.Code == "" {
 		held = doubt
 	}
 	if held.Code != "" {
 		r.heldBack[w.Name] = held
-	} else if standsIn(w.estimate) {
-		r.heldBack[w.Name] = byEstimate(w.estimate, "")
+	} else if allocation.StandsIn(w.Estimate) {
+		r.heldBack[w.Name] = allocation.HeldBy(w.Estimate, "")
 	}
 	for _, s := range seats {
-		if s.free, s.held = held.Code == "", held; s.free {
-			r.demand(s)
+		if s.Free, s.Held = held.Code == "", held; s.Free {
+			s.Demand(r.planner.cfg.Beta)
 		}
 	}
 	return seats
@@ -190,35 +191,35 @@ func (r *decision) seat(w *workload) []*seat {
 func (r *decision) guard(resource int) {
 	p, of := r.planner, &r.planner.resources[resource]
 	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: p.capacity(resource), Spare: r.idle(resource, r.believed(resource))}
-	seats := make([]*seat, 0, len(r.seats))
+	seats := make([]*allocation.Allocation, 0, len(r.seats))
 	g.Workloads = make([]guard.Workload, 0, len(r.seats))
 	var worst [2]float64 // the least utility of those that are to rise, by side
 	worst[0], worst[1] = math.Inf(1), math.Inf(1)
 	for _, s := range r.seats {
-		if s.resource != resource {
+		if s.Index != resource {
 			continue
 		}
 		seats = append(seats, s)
-		if s.kept != "" { // what others are raised by leaves room for that
-			g.Spare -= s.returns()
+		if s.Kept != "" { // what others are raised by leaves room for that
+			g.Spare -= s.Returns()
 		}
-		s.want, s.target = s.now, s.now
+		s.Want, s.Target = s.Now, s.Now
 		switch {
-		case s.stays: // a share need be no whole unit
-		case s.open && s.Mode == trimtab.Recommend: // a limit is advised by what it uses: see use.go
-		case s.free:
-			s.target = float64(s.aim) * of.Unit
-			s.want = of.StepTo(s.now, s.aim)
+		case s.Stays: // a share need be no whole unit
+		case s.Open && s.Mode == trimtab.Recommend: // a limit is advised by what it uses: see use.go
+		case s.Free:
+			s.Target = float64(s.Aim) * of.Unit
+			s.Want = of.StepTo(s.Now, s.Aim)
 		default:
-			if raised := r.fallback(s); raised > s.now {
-				s.target, s.want = raised, of.StepTo(s.now, policy.DownUnits(raised, of.Unit))
+			if raised := r.fallback(s); raised > s.Now {
+				s.Target, s.Want = raised, of.StepTo(s.Now, policy.DownUnits(raised, of.Unit))
 			}
 		}
-		if reserves(s) {
-			s.want = s.target // few steps, and large ones
+		if allocation.Reserves(s) {
+			s.Want = s.Target // few steps, and large ones
 		}
-		if s.free && s.want > s.now {
-			side, level := &worst[s.side()], s.utility(s.now)
+		if s.Free && s.Want > s.Now {
+			side, level := &worst[side(s)], s.UtilityAt(s.Now)
 			if !p.traits.Weighs {
 				level = -1 // who is worse off is a matter of entitlement, or the same for all
 			}
@@ -226,23 +227,23 @@ func (r *decision) guard(resource int) {
 		}
 	}
 	for _, s := range seats {
-		g.Workloads = append(g.Workloads, s.bounded(guard.Workload{
-			Name: s.Name, Now: s.now, Target: s.target, Want: s.want, Own: s.knobs.Own(s.now), Fresh: s.free,
-			Missing: s.free && (s.short || s.misses() || s.curve.Eval(s.now).Mean < s.SLO),
-			Meets:   s.free && (s.served || s.curve.Eval(s.target).Mean >= s.SLO),
-			Harms:   s.free && !s.served && s.curve.Eval(s.target).Mean < s.SLO && worst[s.side()] >= s.utility(s.now),
-			Weighed: !s.served, Safe: s.safe, Changed: s.changed(), Lack: s.lack, Firing: s.firing(),
-			Advice: !s.acts(), Last: s.dial.move, Lent: s.lent(resource, s.now), Returned: s.returned,
+		g.Workloads = append(g.Workloads, s.Bounded(guard.Workload{
+			Name: s.Name, Now: s.Now, Target: s.Target, Want: s.Want, Own: s.Knobs.Own(s.Now), Fresh: s.Free,
+			Missing: s.Free && (s.Short || s.Misses() || s.Curve.Eval(s.Now).Mean < s.SLO),
+			Meets:   s.Free && (s.Served || s.Curve.Eval(s.Target).Mean >= s.SLO),
+			Harms:   s.Free && !s.Served && s.Curve.Eval(s.Target).Mean < s.SLO && worst[side(s)] >= s.UtilityAt(s.Now),
+			Weighed: !s.Served, Safe: s.Safe, Changed: s.Changed(), Lack: s.Lack, Firing: s.Firing(),
+			Advice: !s.Acts(), Last: s.State.Move, Lent: s.Lent(resource, s.Now), Returned: s.Returned,
 		}))
 	}
 	for i, grant := range p.cfg.Guard.Apply(g) {
-		seats[i].grant = grant
+		seats[i].Grant = grant
 	}
 }
 
 // side is 0 for what is written and 1 for advice.
-func (s *seat) side() int {
-	if s.acts() {
+func side(s *allocation.Allocation) int {
+	if s.Acts() {
 		return 0
 	}
 	return 1
@@ -250,19 +251,19 @@ func (s *seat) side() int {
 
 // fallback returns what a workload that nothing is known of may be raised to:
 // its declared default, after three rounds.
-func (r *decision) fallback(s *seat) float64 {
-	if s.knobs[0].Held.Problem != "" || r.now.Sub(s.fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.knobs.Unlimited() {
+func (r *decision) fallback(s *allocation.Allocation) float64 {
+	if s.Knobs[0].Held.Problem != "" || r.now.Sub(s.Fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.Knobs.Unlimited() {
 		return 0
 	}
-	return s.knobs.Effective(func(i *instances.Instance) float64 { return min(s.dial.Default, i.High) })
+	return s.Knobs.Effective(func(i *instances.Instance) float64 { return min(s.State.Default, i.High) })
 }
 
 // actions turns what the instances are to have into actions.
 func (r *decision) actions() {
 	moves := map[*[]trimtab.Action]int{} // how many on each list
 	for _, s := range r.seats {
-		for i := range s.knobs {
-			if to := r.list(s, &s.knobs[i]); to != nil {
+		for i := range s.Knobs {
+			if to := r.list(s, &s.Knobs[i]); to != nil {
 				moves[to]++
 			}
 		}
@@ -278,18 +279,18 @@ func (r *decision) actions() {
 }
 
 // list returns the list that an instance's action goes on; nil: it stays.
-func (r *decision) list(s *seat, k *instances.Instance) *[]trimtab.Action {
-	least := s.of.Unit
-	if len(s.knobs) > 1 {
-		least = s.of.Quantum()
+func (r *decision) list(s *allocation.Allocation, k *instances.Instance) *[]trimtab.Action {
+	least := s.Of.Unit
+	if len(s.Knobs) > 1 {
+		least = s.Of.Quantum()
 	}
 	stays := !k.Moves(least) // a quantised knob is where it can be
 	switch {
-	case stays && !s.recaps(k):
+	case stays && !s.Recaps(k):
 		return nil
-	case !s.writes():
+	case !s.Writes():
 		return &r.advice
-	case trimtab.Units(k.Set).Less(k.Found) || s.recaps(k) && (stays || s.capped(k)): // a cap alone asks for nothing
+	case trimtab.Units(k.Set).Less(k.Found) || s.Recaps(k) && (stays || s.Capped(k)): // a cap alone asks for nothing
 		return &r.shrinks
 	}
 	return &r.grows
@@ -297,30 +298,30 @@ func (r *decision) list(s *seat, k *instances.Instance) *[]trimtab.Action {
 
 // act makes the actions of a seat, or notes why there is none. What holds for all of
 // its instances is said with the first.
-func (r *decision) act(s *seat) {
+func (r *decision) act(s *allocation.Allocation) {
 	var why trimtab.Reason
 	var whole *trimtab.Whole
 	var last *instances.Instance
 	text := ""
-	for i := range s.knobs {
-		k := &s.knobs[i]
+	for i := range s.Knobs {
+		k := &s.Knobs[i]
 		to := r.list(s, k)
 		if to == nil {
 			continue
 		}
-		a := trimtab.Action{KnobID: k.KnobID, Expect: k.Found, Set: trimtab.Units(k.Set), Capped: s.capped(k), Mode: s.mode()}
+		a := trimtab.Action{KnobID: k.KnobID, Expect: k.Found, Set: trimtab.Units(k.Set), Capped: s.Capped(k), Mode: s.ActionMode()}
 		if last == nil {
-			why = telling{r}.reason(s)
+			why = r.telling().Of(s)
 			a.Why = why
 		} else {
 			a.Why = trimtab.Reason{Binding: why.Binding, NextCheck: why.NextCheck}
 		}
-		if n := len(s.knobs); n > 1 {
+		if n := len(s.Knobs); n > 1 {
 			if whole == nil {
-				whole = &trimtab.Whole{Instances: n, From: s.now, To: s.knobs.Set()}
+				whole = &trimtab.Whole{Instances: n, From: s.Now, To: s.Knobs.Set()}
 			}
 			if text == "" || last.Found != k.Found || last.Set != k.Set || last.Placed != k.Placed {
-				text = partWhy(s, k, a.Why.Summary)
+				text = reason.OfInstance(s, k, a.Why.Summary)
 			}
 			a.Of, a.Why.Summary = whole, text
 			if last == nil {
@@ -330,9 +331,25 @@ func (r *decision) act(s *seat) {
 		*to = append(*to, a)
 		last = k
 	}
-	if last == nil {
-		if !s.count.moves() {
-			telling{r}.stays(s)
-		}
+	if last == nil && !s.Replicas.Moves() && s.Free { // else the reason is why it is held
+		r.stays(s)
 	}
+}
+
+// stays notes why a seat keeps what it has.
+func (r *decision) stays(s *allocation.Allocation) {
+	why := r.telling().Stays(s)
+	if r.unmoved == nil {
+		r.unmoved = map[string]trimtab.Held{}
+	}
+	if before, ok := r.unmoved[s.Name]; ok { // of another resource
+		why = trimtab.Held{Code: before.Code, Text: before.Text + "; " + why.Text}
+	}
+	r.unmoved[s.Name] = why
+}
+
+// Round is the round as its reasons are given.
+func (r *decision) telling() reason.Round {
+	p := r.planner
+	return reason.Round{Now: r.now, Next: p.next, Objective: p.cfg.Policy.Name(), Several: len(p.resources) > 1, Expect: p.traits.Expect, All: r.seats}
 }

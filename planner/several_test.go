@@ -227,3 +227,36 @@ func TestDemandsOfAllResourcesOutliveARestart(t *testing.T) {
 		}
 	}
 }
+
+// One that is solved for one of its resources and not for the other would be held and planned for at
+// once.
+func TestAWorkloadThatIsUnsolvedForOneResourceIsHeldWithAll(t *testing.T) {
+	c := several(trimtab.Act)
+	c.Workloads = append(c.Workloads, planner.WorkloadConfig{Name: "full", Mode: trimtab.Act, SLO: 0.9})
+	p, err := planner.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &host{name: "h1", names: []string{"a", "b", "full"}, more: []string{"a", "b"}, now: map[string]trimtab.Amount{"full": trimtab.Units(8),
+		"a": trimtab.Units(0.1), "b": trimtab.Units(0.1), "a memory": trimtab.Units(8 * gib), "b memory": trimtab.Units(8 * gib)}}
+	p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
+	now := t0.Add(time.Second)
+	holding := h.holding(now)
+	for i := range holding.Targets {
+		if k := &holding.Targets[i]; k.Workload == "a" && k.Resource == "memory" {
+			k.Barred = "nobody may write it"
+		}
+	}
+	p.Step(now, holding)
+	p.Step(now, both("a", now, 6, 2*gib))
+	p.Step(now, both("b", now, 1, 12*gib))
+	plan := p.Step(now, nil)[0].(*trimtab.Plan)
+	for _, name := range []string{"a", "b"} {
+		if got := plan.Held[name]; got.Code != trimtab.HeldUnsolved {
+			t.Errorf("%s: held %+v, want unsolved", name, got)
+		}
+	}
+	if len(plan.Actions) > 0 {
+		t.Errorf("held, and moved: %+v", plan.Actions)
+	}
+}

@@ -1,11 +1,11 @@
 package planner
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/entitlement"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/policy"
@@ -41,7 +41,7 @@ func (b *berth) scale() float64 {
 
 // berthed is an instance of a seat.
 type berthed struct {
-	*seat
+	*allocation.Allocation
 	in *instances.Instance
 }
 
@@ -49,9 +49,9 @@ type berthed struct {
 // hosts of a pool that has several.
 func (r hosting) shares(all []*berth) {
 	round := shift.Round{Now: r.now}
-	of := map[*seat]int{}
+	of := map[*allocation.Allocation]int{}
 	var joined []*berth
-	var asked []*seat
+	var asked []*allocation.Allocation
 	for _, b := range all {
 		host, entitled := shift.Host{Has: b.node}, r.entitledOn(b)
 		if b.apart() {
@@ -60,14 +60,14 @@ func (r hosting) shares(all []*berth) {
 		}
 		joined = append(joined, b)
 		for k, m := range b.members {
-			at, known := of[m.seat]
+			at, known := of[m.Allocation]
 			if !known {
 				at = len(round.Workloads)
-				of[m.seat], asked = at, append(asked, m.seat)
-				round.Workloads = append(round.Workloads, shift.Workload{Cost: m.cores(), Instances: len(m.knobs), Late: m.missed > 1, Unknown: m.estimate.Cost == nil && m.unserved()})
+				of[m.Allocation], asked = at, append(asked, m.Allocation)
+				round.Workloads = append(round.Workloads, shift.Workload{Cost: m.cores(), Instances: len(m.Knobs), Late: m.Missed > 1, Unknown: m.Estimate.Cost == nil && m.Unserved()})
 			}
 			m.in.Hosted = instances.Hosted{Aim: entitled[k]}
-			host.Instances = append(host.Instances, shift.Instance{ID: m.in.KnobID, Workload: at, Load: m.in.Share, Entitled: entitled[k] / b.scale(), Least: math.Max(m.dial.Min, m.in.Low), Quantum: m.of.Quantum()})
+			host.Instances = append(host.Instances, shift.Instance{ID: m.in.KnobID, Workload: at, Load: m.in.Share, Entitled: entitled[k] / b.scale(), Least: math.Max(m.State.Min, m.in.Low), Quantum: m.Of.Quantum()})
 		}
 		round.Hosts = append(round.Hosts, host)
 	}
@@ -94,12 +94,12 @@ func (r hosting) shares(all []*berth) {
 		shift.Chosen:     "needs fit the pool, but not each host; what has instances elsewhere makes room",
 	}[what]
 	for _, s := range asked {
-		s.turn.Held, s.turn.Rank, s.turn.Slice, s.turn.Capped = 0, 0, 0, false // of another host's overload
-		s.solved, s.served, s.stays, s.byHost = true, true, true, true
-		s.aim, s.divided = policy.UpUnits(s.now, s.of.Unit), what != shift.Fits
-		s.binding = trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}
+		s.Turn.Held, s.Turn.Rank, s.Turn.Slice, s.Turn.Capped = 0, 0, 0, false // of another host's overload
+		s.Solved, s.Served, s.Stays, s.ByHost = true, true, true, true
+		s.Aim, s.Divided = policy.UpUnits(s.Now, s.Of.Unit), what != shift.Fits
+		s.Binding = trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}
 		if what == shift.Chosen {
-			s.binding.Kind = trimtab.BindingHost
+			s.Binding.Kind = trimtab.BindingHost
 		}
 	}
 }
@@ -109,36 +109,36 @@ func (b *berth) part(m berthed, share float64) float64 {
 	if b.has == b.node {
 		return share
 	}
-	u := m.of.Quantum()
-	return math.Max(math.Floor(share*b.scale()/u+grain)*u, math.Max(m.dial.Min, m.in.Low))
+	u := m.Of.Quantum()
+	return math.Max(math.Floor(share*b.scale()/u+grain)*u, math.Max(m.State.Min, m.in.Low))
 }
 
 // apart reports whether no workload of a host has an instance elsewhere.
 func (b *berth) apart() bool {
-	return !slices.ContainsFunc(b.members, func(m berthed) bool { return b.count(m.seat) < len(m.knobs) })
+	return !slices.ContainsFunc(b.members, func(m berthed) bool { return b.count(m.Allocation) < len(m.Knobs) })
 }
 
 // takeTurns decides for a host that is apart, by what each of its instances is entitled to.
 func (r hosting) takeTurns(b *berth, entitled []float64) {
-	var seats []*seat
+	var seats []*allocation.Allocation
 	whole := map[string]float64{}
 	for k, m := range b.members {
-		if k == 0 || seats[len(seats)-1] != m.seat {
-			seats = append(seats, m.seat)
+		if k == 0 || seats[len(seats)-1] != m.Allocation {
+			seats = append(seats, m.Allocation)
 		}
-		whole[m.seat.Name] += entitled[k]
+		whole[m.Allocation.Name] += entitled[k]
 	}
 	aiming(r).takeTurns(b.name, policy.DownUnits(b.node, r.planner.cfg.Unit), b.scale(), seats, whole)
 }
 
 // berths are the hosts of the instances of seats that can be turned, in order of their names,
 // with what is left for those: all of them no more than the pool leaves, or the site gave.
-func (r hosting) berths(asked []*seat) []*berth {
+func (r hosting) berths(asked []*allocation.Allocation) []*berth {
 	others := r.others(asked, 0)
 	room, by, out := others.Room(), map[int]*berth{}, []*berth(nil)
 	for _, s := range asked {
-		for i := range s.knobs {
-			k := &s.knobs[i]
+		for i := range s.Knobs {
+			k := &s.Knobs[i]
 			if k.Stuck {
 				continue
 			}
@@ -189,17 +189,17 @@ func (b *berth) given() (sum float64) {
 
 // cores is what the requests of its workload cost, > 0.
 func (m berthed) cores() float64 {
-	v := m.turn.Wants
+	v := m.Turn.Wants
 	if !(v > 0) {
-		v = float64(m.needAt(-1)) * m.of.Unit
+		v = float64(m.NeedAt(-1)) * m.Of.Unit
 	}
-	return math.Max(v, m.of.Unit)
+	return math.Max(v, m.Of.Unit)
 }
 
-// count is how many instances of a seat are there.
-func (b *berth) count(s *seat) (n int) {
+// Replicas is how many instances of a seat are there.
+func (b *berth) count(s *allocation.Allocation) (n int) {
 	for _, m := range b.members {
-		if m.seat == s {
+		if m.Allocation == s {
 			n++
 		}
 	}
@@ -211,47 +211,27 @@ func (b *berth) count(s *seat) (n int) {
 func (r hosting) entitledOn(b *berth) []float64 {
 	var members []entitlement.Member
 	for k, m := range b.members {
-		if k > 0 && b.members[k-1].seat == m.seat {
+		if k > 0 && b.members[k-1].Allocation == m.Allocation {
 			continue // they are one after the other
 		}
-		part := float64(b.count(m.seat)) / float64(len(m.knobs))
+		part := float64(b.count(m.Allocation)) / float64(len(m.Knobs))
 		least := 0.0
 		for _, o := range b.members {
-			if o.seat == m.seat {
-				least += math.Max(m.dial.Min, o.in.Low)
+			if o.Allocation == m.Allocation {
+				least += math.Max(m.State.Min, o.in.Low)
 			}
 		}
-		members = append(members, entitlement.Member{Name: m.seat.Name, Group: m.Group, Part: entitlement.Part{Weight: m.Weight, Least: math.Max(m.dial.Guarantee*part, least)}})
+		members = append(members, entitlement.Member{Name: m.Allocation.Name, Group: m.Group, Part: entitlement.Part{Weight: m.Weight, Least: math.Max(m.State.Guarantee*part, least)}})
 	}
 	entitled := entitlement.Divide(b.has, members, r.planner.cfg.Entitled())
 	out := make([]float64, len(b.members))
 	for k, m := range b.members {
-		out[k] = entitled[m.seat.Name] / float64(b.count(m.seat))
-		if u := m.of.Quantum(); math.Abs(out[k]-m.in.Has) < m.of.Unit {
+		out[k] = entitled[m.Allocation.Name] / float64(b.count(m.Allocation))
+		if u := m.Of.Quantum(); math.Abs(out[k]-m.in.Has) < m.Of.Unit {
 			out[k] = m.in.Has
 		} else {
 			out[k] = math.Floor(out[k]/u+grain) * u
 		}
 	}
 	return out
-}
-
-// settle sets what the instances of a seat whose shares were decided are to have.
-func (s *seat) settle() {
-	s.evens = false
-	if s.knobs.Settle(); len(s.knobs) == 1 {
-		s.grant.Set = s.knobs[0].Set
-	}
-}
-
-// shareOf says why a share is set.
-func shareOf(s *seat, show func(trimtab.Amount) string) string {
-	if len(s.knobs) > 1 || s.grant.Set == s.now {
-		return s.binding.Detail
-	}
-	verb := "raised"
-	if s.grant.Set < s.now {
-		verb = "lowered"
-	}
-	return fmt.Sprintf("%s from %s to %s: %s", verbOf(s, verb), show(s.has()), show(trimtab.Units(s.grant.Set)), s.binding.Detail)
 }

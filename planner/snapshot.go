@@ -12,20 +12,20 @@ const snapshotName = "planner"
 func (p *Planner) Snapshot() map[string][]byte {
 	state := make(map[string]memory.Workload, len(p.workloads))
 	for _, w := range p.workloads {
-		m := w.dials[0].memory(p.resources[0].Unit)
-		m.Loan, m.Returned, m.Turn = w.loan, w.returned, w.turn
-		if w.number != nil {
-			m.Number = &w.number.state
-			if !w.number.idle.Since.IsZero() {
-				m.Idle = &w.number.idle
+		m := w.States[0].Memory(p.resources[0].Unit)
+		m.Loan, m.Returned, m.Turn = w.Loan, w.Returned, w.Turn
+		if w.Number != nil {
+			m.Number = &w.Number.State
+			if !w.Number.Idle.Since.IsZero() {
+				m.Idle = &w.Number.Idle
 			}
 		}
-		for i, d := range w.dials[1:] {
+		for i, d := range w.States[1:] {
 			if d != nil {
 				if m.Others == nil {
 					m.Others = map[string]memory.Workload{}
 				}
-				m.Others[p.resources[i+1].Name] = d.memory(p.resources[i+1].Unit)
+				m.Others[p.resources[i+1].Name] = d.Memory(p.resources[i+1].Unit)
 			}
 		}
 		state[w.Name] = m
@@ -35,22 +35,6 @@ func (p *Planner) Snapshot() map[string][]byte {
 		return nil // numbers and times always marshal
 	}
 	return map[string][]byte{snapshotName: b}
-}
-
-func (d *dial) memory(unit float64) memory.Workload {
-	m := memory.Workload{Unit: unit, Move: d.move}
-	if d.knowsDemand {
-		m.Demand = &d.demand
-	}
-	return m
-}
-
-// restore takes demand and move back.
-func (d *dial) restore(m *memory.Workload, unit float64) {
-	d.move = m.Move
-	if m.Demand != nil && m.Unit == unit {
-		d.demand, d.knowsDemand = *m.Demand, true
-	}
 }
 
 // Restore takes a state back. Workloads that it does not know are skipped, and
@@ -69,19 +53,19 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if w == nil {
 			continue
 		}
-		w.loan, w.returned, w.turn = m.Loan, m.Returned, m.Turn
-		if w.number != nil && m.Number != nil {
-			declared := w.number.state.Startup.Declared
-			w.number.state = *m.Number
-			w.number.state.Startup.Declared = declared
+		w.Loan, w.Returned, w.Turn = m.Loan, m.Returned, m.Turn
+		if w.Number != nil && m.Number != nil {
+			declared := w.Number.State.Startup.Declared
+			w.Number.State = *m.Number
+			w.Number.State.Startup.Declared = declared
 			if m.Idle != nil {
-				w.number.idle = *m.Idle
+				w.Number.Idle = *m.Idle
 			}
 		}
-		w.dials[0].restore(&m, p.resources[0].Unit)
+		w.States[0].Restore(&m, p.resources[0].Unit)
 		for name, o := range m.Others {
-			if i := p.index(name); i > 0 && w.dials[i] != nil {
-				w.dials[i].restore(&o, p.resources[i].Unit)
+			if i := p.index(name); i > 0 && w.States[i] != nil {
+				w.States[i].Restore(&o, p.resources[i].Unit)
 			}
 		}
 	}

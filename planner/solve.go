@@ -1,55 +1,35 @@
 package planner
 
 import (
-	"cmp"
-	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/alternative"
 	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/reason"
 )
 
-// demand updates the recommended demand (equation 6).
-func (r *decision) demand(s *seat) {
-	u := s.of.Unit
-	s.need = policy.DemandOf(s.curve, s.SLO, u, min(s.least, s.hi), s.hi)
-	before := s.dial.demand
-	if !s.dial.knowsDemand {
-		before = int(math.Round(s.now / u))
-	}
-	s.dial.demand = min(max(s.need.Recommend(r.planner.cfg.Beta, before, s.of.Step), s.lo), s.hi)
-	s.dial.knowsDemand = true
-}
-
 // problem is what the policy is asked about the seats, without hosts.
-func (r aiming) problem(asked []*seat) *policy.Problem {
+func (r aiming) problem(asked []*allocation.Allocation) *policy.Problem {
 	p := r.planner
 	prob := &policy.Problem{Units: r.left(asked), Unit: p.cfg.Unit, Groups: p.cfg.PolicyGroups(), Stop: p.cfg.Stop}
 	for _, s := range asked {
-		w := s.claim()
+		w := s.Claim()
 		w.Demand = r.demanded(s)
 		prob.Workloads = append(prob.Workloads, w)
 	}
 	return prob
 }
 
-// claim is what a policy is told of the seat, but for its demand.
-func (s *seat) claim() policy.Workload {
-	return policy.Workload{Name: s.Name, Group: s.Group, Guarantee: policy.DownUnits(s.dial.Guarantee, s.of.Unit), Weight: s.Weight, Min: s.lo, Max: s.hi,
-		Current: int(math.Round(s.now / s.of.Unit)), Curve: s.curve, Reports: s.estimate.Reports, SLO: s.SLO, Utility: s.Utility, Worth: s.Worth}
-}
-
 // left is what the pool has for the seats, in units.
-func (r *decision) left(asked []*seat) int {
+func (r *decision) left(asked []*allocation.Allocation) int {
 	return max(0, policy.DownUnits(r.idle(0, r.others(asked, 0)), r.planner.cfg.Unit))
 }
 
 // solve asks the policy about the free workloads that are in; all others keep
 // what they may hold. It sets the aim of those that were not asked about yet.
-func (r aiming) solve(in func(*seat) bool) {
+func (r aiming) solve(in func(*allocation.Allocation) bool) {
 	p := r.planner
 	asked, fresh := r.asked(in)
 	if !fresh {
@@ -75,8 +55,8 @@ func (r aiming) solve(in func(*seat) bool) {
 		sol.Score = score(prob)
 	}
 	for i, s := range asked {
-		if !s.solved {
-			s.solved, s.in, s.at, s.aim, s.binding = true, sol, i, answer.Units[i], answer.Binding[i]
+		if !s.Solved {
+			s.Solved, s.In, s.At, s.Aim, s.Binding = true, sol, i, answer.Units[i], answer.Binding[i]
 		}
 	}
 	gap := answer.Gap()
@@ -87,27 +67,27 @@ func (r aiming) solve(in func(*seat) bool) {
 // at its mean load, where the pool is planned for by need. A demand that is
 // certain to be enough is of no use at a few requests per second, where no
 // bound ever meets the SLO.
-func (r aiming) demanded(s *seat) int {
-	if r.planner.serves() && s.estimate.Cost != nil {
-		return min(s.needAt(-1)+s.waiting(), s.hi)
+func (r aiming) demanded(s *allocation.Allocation) int {
+	if r.planner.serves() && s.Estimate.Cost != nil {
+		return min(s.NeedAt(-1)+s.Waiting(), s.Hi)
 	}
-	return s.dial.demand
+	return s.State.Demand
 }
 
 // asked returns the free seats that are in, and whether any of them has no aim
 // yet.
-func (r *decision) asked(in func(*seat) bool) (asked []*seat, fresh bool) {
+func (r *decision) asked(in func(*allocation.Allocation) bool) (asked []*allocation.Allocation, fresh bool) {
 	for _, s := range r.seats {
-		if s.free && in(s) && (s.kept == "" || s.countsUp()) {
+		if s.Free && in(s) && (s.Kept == "" || s.CountsUp()) {
 			asked = append(asked, s)
-			fresh = fresh || !s.solved
+			fresh = fresh || !s.Solved
 		}
 	}
 	return asked, fresh
 }
 
 // unsolved holds those that wait for an aim.
-func (r aiming) unsolved(asked []*seat, err error) {
+func (r aiming) unsolved(asked []*allocation.Allocation, err error) {
 	r.planner.counts.Unsolved++
 	why := err.Error()
 	for i := range r.planner.resources {
@@ -116,16 +96,20 @@ func (r aiming) unsolved(asked []*seat, err error) {
 			break
 		}
 	}
+	whole := map[*allocation.Workload]bool{} // all resources of a workload wait where one does
 	for _, s := range asked {
-		if !s.solved {
-			s.free, s.held = false, trimtab.Held{Code: trimtab.HeldUnsolved, Text: why}
-			r.heldBack[s.Name] = s.held
+		whole[s.Workload] = whole[s.Workload] || !s.Solved
+	}
+	for _, s := range r.seats {
+		if whole[s.Workload] {
+			s.Free, s.Held = false, trimtab.Held{Code: trimtab.HeldUnsolved, Text: why}
+			r.heldBack[s.Name] = s.Held
 		}
 	}
 }
 
 // share is solve for a policy that shares several resources at once.
-func (r aiming) share(in func(*seat) bool) {
+func (r aiming) share(in func(*allocation.Allocation) bool) {
 	p := r.planner
 	asked, fresh := r.asked(in)
 	if !fresh {
@@ -152,8 +136,8 @@ func (r aiming) share(in func(*seat) bool) {
 		return
 	}
 	for i, s := range asked {
-		if !s.solved {
-			s.solved, s.aim, s.binding = true, answer.Units[at[i]][s.resource], answer.Binding[at[i]][s.resource]
+		if !s.Solved {
+			s.Solved, s.Aim, s.Binding = true, answer.Units[at[i]][s.Index], answer.Binding[at[i]][s.Index]
 		}
 	}
 	r.value, r.cut = &answer.Value, r.cut || answer.Cut
@@ -161,22 +145,22 @@ func (r aiming) share(in func(*seat) bool) {
 
 // pooled returns one resource of a question about seats, and sets what their
 // workloads, at the given places, want of it.
-func (r aiming) pooled(resource int, asked []*seat, at []int, claims []policy.Claim) policy.Pooled {
+func (r aiming) pooled(resource int, asked []*allocation.Allocation, at []int, claims []policy.Claim) policy.Pooled {
 	of := &r.planner.resources[resource]
 	others := r.others(asked, resource)
 	prob := &policy.Problem{Unit: of.Unit}
-	var seats []*seat
+	var seats []*allocation.Allocation
 	var places []int
 	for i, s := range asked {
-		if s.resource == resource {
+		if s.Index == resource {
 			seats, places = append(seats, s), append(places, at[i])
-			prob.Workloads = append(prob.Workloads, policy.Workload{Min: s.lo})
+			prob.Workloads = append(prob.Workloads, policy.Workload{Min: s.Lo})
 		}
 	}
 	r.locate(prob, seats, others)
 	for j, s := range seats {
-		claims[places[j]].Wants[resource] = policy.Want{Min: s.lo, Max: s.hi, Current: int(math.Round(s.now / s.of.Unit)), Demand: s.dial.demand,
-			Guarantee: policy.DownUnits(s.dial.Guarantee, s.of.Unit), Parts: prob.Workloads[j].Parts}
+		claims[places[j]].Wants[resource] = policy.Want{Min: s.Lo, Max: s.Hi, Current: int(math.Round(s.Now / s.Of.Unit)), Demand: s.State.Demand,
+			Guarantee: policy.DownUnits(s.State.Guarantee, s.Of.Unit), Parts: prob.Workloads[j].Parts}
 	}
 	capacity := of.Capacity
 	if has := r.planner.capacity(resource); has > 0 {
@@ -186,63 +170,26 @@ func (r aiming) pooled(resource int, asked []*seat, at []int, claims []policy.Cl
 		Units: max(0, policy.DownUnits(r.idle(resource, others), of.Unit)), Hosts: prob.Hosts}
 }
 
-// maxHolders is how many workloads a reason names that hold what others lack.
-const maxHolders = 3
-
 // shortOf says which workloads, that cannot be moved, leave less of a resource than those that
 // are asked about must have; "": they leave enough.
-func (r aiming) shortOf(asked []*seat, resource int) string {
+func (r aiming) shortOf(asked []*allocation.Allocation, resource int) string {
 	p, of := r.planner, &r.planner.resources[resource]
-	others, least := r.others(asked, resource), 0
-	for _, s := range asked {
-		if s.resource == resource {
-			least += s.lo
-		}
-	}
-	left := math.Max(0, r.idle(resource, others))
-	if least <= policy.DownUnits(left, of.Unit) {
-		return ""
-	}
-	type holder struct {
-		*workload
-		has  float64
-		open bool
-	}
-	var holders []holder
+	others := r.others(asked, resource)
+	left := policy.DownUnits(math.Max(0, r.idle(resource, others)), of.Unit)
+	var holders []reason.Holder
 	for _, w := range p.workloads {
-		h := holder{workload: w, open: true}
+		h := reason.Holder{Name: w.Name, Open: true, Why: r.heldBack[w.Name].Text}
 		for _, k := range p.ledger.Of(w.Name, of.Name) {
-			h.has += others.Of(k.Place())
-			h.open = h.open && k.Held.Now.Unlimited
+			h.Has += others.Of(k.Place())
+			h.Open = h.Open && k.Held.Now.Unlimited
 		}
-		if h.has > 0 {
+		if h.Has > 0 {
 			holders = append(holders, h)
 		}
 	}
-	slices.SortStableFunc(holders, func(a, b holder) int { return cmp.Compare(b.has, a.has) })
-	show := func(v float64) string { return amountOf(of.Name, v) }
-	var named []string
-	for _, h := range holders[:min(len(holders), maxHolders)] {
-		text := fmt.Sprintf("%s holds %s", h.Name, show(h.has))
-		if h.open {
-			text = fmt.Sprintf("%s, which has no limit, counts as %s", h.Name, show(h.has))
-		}
-		if why, held := r.heldBack[h.Name]; held {
-			text += " (" + why.Text + ")"
-		}
-		named = append(named, text)
-	}
-	if n := len(holders) - len(named); n > 0 {
-		named = append(named, fmt.Sprintf("%d more hold the rest", n))
-	}
-	for _, s := range asked {
-		if s.resource == resource && s.firing() && len(named) <= maxHolders {
-			named = append(named, fmt.Sprintf("%s keeps %s while an alert on it fires", s.Name, show(float64(s.lo)*of.Unit)))
-		}
-	}
-	why := fmt.Sprintf("the pool has %s, and those that are planned for have at least %s together", show(p.capacity(resource)), show(float64(least)*of.Unit))
-	if len(named) == 0 {
-		return why
-	}
-	return why + ": " + strings.Join(named, "; ")
+	return reason.OfShortage(asked, of, left, p.capacity(resource), holders)
 }
+
+// maxExplained bounds how many workloads a pool may have to get alternatives
+// with every action: each costs time in proportion to their number.
+const maxExplained = 200

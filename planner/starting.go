@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/ledger"
 )
@@ -17,41 +17,18 @@ import (
 // what nobody else uses, and nobody is lowered for it. Where the amount reserves room, what the
 // template says is the site's, and stays while the needs fit.
 
-// crew is which instances of a workload in a cluster are there.
-type crew struct {
-	lives map[trimtab.KnobID]*life
-	// told tells that a host has said which are there: one that comes later is new.
-	told bool
-}
-
-// comes notes how far an instance is, and reports whether it is the first time that it
-// runs or serves.
-func (c *crew) comes(now time.Time, t *trimtab.KnobState) (l *life, news bool) {
-	l = c.lives[t.KnobID]
-	if l == nil {
-		l = &life{ran: !c.told && t.Problem == "", served: !c.told && t.Serves()}
-		if c.told {
-			l.since = now
-		}
-		c.lives[t.KnobID] = l
-	}
-	news = !l.ran && t.Problem == "" || !l.served && t.Serves()
-	l.ran = l.ran || t.Problem == ""
-	return l, news
-}
-
 // starting raises instances that run and do not serve yet.
 func (r *decision) starting(resource int) {
 	var rest *ledger.Rest
 	for _, s := range r.seats {
-		if s.resource != resource || !s.writes() || !s.free && s.held.Code == trimtab.HeldKnob || reserves(s) && !s.divided {
+		if s.Index != resource || !s.Writes() || !s.Free && s.Held.Code == trimtab.HeldKnob || allocation.Reserves(s) && !s.Divided {
 			continue
 		}
-		usual, ok := s.knobs.Median()
+		usual, ok := s.Knobs.Median()
 		if !ok {
 			continue
 		}
-		for _, k := range r.planner.ledger.Of(s.Name, s.of.Name) {
+		for _, k := range r.planner.ledger.Of(s.Name, s.Of.Name) {
 			if !r.starts(k) {
 				continue
 			}
@@ -63,15 +40,15 @@ func (r *decision) starting(resource int) {
 			if i.Bounded(rest.Room) {
 				goal = math.Min(goal, i.Has+math.Max(0, rest.Room[i.Site()]))
 			}
-			goal = math.Floor(goal/s.of.Quantum()+grain) * s.of.Quantum()
-			if goal <= i.Has+s.of.Quantum()/2 {
+			goal = math.Floor(goal/s.Of.Quantum()+grain) * s.Of.Quantum()
+			if goal <= i.Has+s.Of.Quantum()/2 {
 				continue
 			}
 			rest.Take(i.Site(), goal-i.Has)
-			show := func(v float64) string { return trimtab.AmountOf(s.of.Name, trimtab.Units(v)) }
-			r.begun = append(r.begun, trimtab.Action{KnobID: k.KnobID, Expect: i.Found, Set: trimtab.Units(goal), Mode: s.mode(), Why: trimtab.Reason{
+			show := func(v float64) string { return trimtab.AmountOf(s.Of.Name, trimtab.Units(v)) }
+			r.begun = append(r.begun, trimtab.Action{KnobID: k.KnobID, Expect: i.Found, Set: trimtab.Units(goal), Mode: s.ActionMode(), Why: trimtab.Reason{
 				Summary:   fmt.Sprintf("raised from %s to %s: it starts, and gets the median of what the other instances have", show(i.Has), show(goal)),
-				NextCheck: r.planner.next, Binding: s.binding,
+				NextCheck: r.planner.next, Binding: s.Binding,
 			}})
 		}
 	}
@@ -97,16 +74,16 @@ func (r *decision) leftover(resource int) *ledger.Rest {
 	rest := r.believed(resource).Rest(r.planner.capacity(resource))
 	rest.Room = slices.Clone(rest.Room)
 	for _, s := range r.seats {
-		if s.resource != resource || !s.acts() {
+		if s.Index != resource || !s.Acts() {
 			continue
 		}
-		for i := range s.knobs {
-			if k := &s.knobs[i]; k.Set > k.Has {
+		for i := range s.Knobs {
+			if k := &s.Knobs[i]; k.Set > k.Has {
 				rest.Take(k.Site(), k.Set-k.Has)
 			}
 		}
-		if more := s.count.to - s.count.from; more > 0 && s.scale != nil {
-			rest.Idle -= float64(more) * r.planner.starts(s.workload, s.scale, s.of.Name)
+		if more := s.Replicas.To - s.Replicas.From; more > 0 && s.Scale != nil {
+			rest.Idle -= float64(more) * r.planner.starts(s.Workload, s.Scale, s.Of.Name)
 		}
 	}
 	return rest

@@ -56,12 +56,12 @@ func TargetOf(cfg Config, now time.Time, estimates []*trimtab.Estimate, holdings
 	r.aim()
 	out := &Target{Capacity: p.capacity(0), Value: r.value, Cut: r.cut, Held: r.heldBack}
 	for _, s := range r.seats {
-		if s.held.Code == trimtab.HeldUnsolved {
-			return nil, fmt.Errorf("%s (a unit is %v of %s): %w", s.held.Text, cfg.Unit, cfg.Resource, trimtab.ErrInfeasible)
+		if s.Held.Code == trimtab.HeldUnsolved {
+			return nil, fmt.Errorf("%s (a unit is %v of %s): %w", s.Held.Text, cfg.Unit, cfg.Resource, trimtab.ErrInfeasible)
 		}
-		w := Wanted{WorkloadConfig: s.WorkloadConfig, Now: s.now, Aim: s.now, Unit: s.of.Unit, Free: s.free, Held: s.held, Binding: s.binding, Curve: s.curve, Estimate: s.estimate}
-		if s.free {
-			w.Aim = float64(s.aim) * s.of.Unit
+		w := Wanted{WorkloadConfig: s.Config, Now: s.Now, Aim: s.Now, Unit: s.Of.Unit, Free: s.Free, Held: s.Held, Binding: s.Binding, Curve: s.Curve, Estimate: s.Estimate}
+		if s.Free {
+			w.Aim = float64(s.Aim) * s.Of.Unit
 		}
 		out.Workloads = append(out.Workloads, w)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/verdict"
 )
 
@@ -15,20 +16,20 @@ func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 		if w == nil || r.Status != trimtab.Written || r.Resource != p.cfg.Resource || !r.Known || r.Found.Unlimited {
 			continue
 		}
-		p.judged(w, w.judge.Written(now, trimtab.PlanID(o.Epoch, o.Sequence), r, p.cfg.Unit))
+		p.judged(w, w.Judge.Written(now, trimtab.PlanID(o.Epoch, o.Sequence), r, p.cfg.Unit))
 	}
 }
 
 // report counts a report after a move and gives the verdict when it is in.
-func (p *Planner) report(w *workload, e *trimtab.Estimate) {
-	v, taken := w.judge.Report(e, w.SLO, verdict.Rules{Unit: p.cfg.Unit, Round: p.cfg.Round, Urgent: p.cfg.Urgent, Reversals: p.cfg.Guard.Reversals()})
+func (p *Planner) report(w *allocation.Workload, e *trimtab.Estimate) {
+	v, taken := w.Judge.Report(e, w.SLO, verdict.Rules{Unit: p.cfg.Unit, Round: p.cfg.Round, Urgent: p.cfg.Urgent, Reversals: p.cfg.Guard.Reversals()})
 	if p.judged(w, v); taken {
 		p.counts.TakenBack++
 	}
 }
 
 // judged notes a verdict for the next plan; nil: there is none.
-func (p *Planner) judged(w *workload, v *trimtab.Verdict) {
+func (p *Planner) judged(w *allocation.Workload, v *trimtab.Verdict) {
 	if v != nil {
 		v.Workload = w.Name
 		p.counts.Verdict(v.Verdict)

@@ -3,12 +3,10 @@ package planner
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/ledger"
-	"github.com/trimtab/trimtab/planner/pool"
-	"github.com/trimtab/trimtab/planner/replicas"
 )
 
 // A workload that may have no instance at all goes there once a source outside its
@@ -22,50 +20,27 @@ import (
 //
 // Spans tell nothing of this: where nobody serves, nobody sends any.
 
-// outsideOf is what a source outside its instances says of a workload's load; false: it
-// says nothing, or said it too long ago.
-func outsideOf(p *Planner, w *workload, now time.Time) (load float64, known bool) {
-	e := w.estimate
-	if e == nil || e.Validate() != nil || now.Sub(e.Time) > p.cfg.StaleAfter || e.Time.Sub(now) > p.cfg.StaleAfter {
-		return 0, false
-	}
-	for _, in := range e.Inputs {
-		if in.Name == string(trimtab.Load) && in.Missing == "" && in.Source == fromPrometheus && in.Age.Duration() <= p.cfg.StaleAfter && in.Value >= 0 {
-			return in.Value, true
-		}
-	}
-	return 0, false
-}
-
-// fromPrometheus is the source of what a query answered.
-const fromPrometheus = "prometheus"
-
 // rests notes since when workloads that may go to zero have no load, and since when that
 // is not known.
 func (r counting) rests() {
 	for _, w := range r.planner.workloads {
-		n := w.number
+		n := w.Number
 		if n == nil || !w.Count.AllowZero {
 			continue
 		}
-		load, known := outsideOf(r.planner, w, r.now)
-		n.idle.Look(r.now, load, known, r.planner.cfg.StaleAfter)
+		load, known := w.Outside(r.now, r.planner.cfg.StaleAfter)
+		n.Idle.Look(r.now, load, known, r.planner.cfg.StaleAfter)
 	}
-}
-
-// over reports whether a workload has had no load for its cooldown.
-func (n *number) over(now time.Time, c *Count) bool {
-	return c.AllowZero && n.idle.Over(now, c.Cooldown)
 }
 
 // waking says with how many instances a workload comes back from zero, and why; 0: it stays
 // there.
-func (r counting) waking(w *workload, k *ledger.Knob) (n int, why string) {
-	load, known := outsideOf(r.planner, w, r.now)
-	since, blind := w.number.idle.Blind(r.now, w.Count.Cooldown)
+func (r counting) waking(w *allocation.Workload, k *ledger.Knob) (n int, why string) {
+	load, known := w.Outside(r.now, r.planner.cfg.StaleAfter)
+	since, blind := w.Number.Idle.Blind(r.now, w.Count.Cooldown)
 	switch {
 	case known && load > 0:
-		return w.wanted(k, load), fmt.Sprintf("load of %g requests per second waits for it", load)
+		return w.Wanted(k, load), fmt.Sprintf("load of %g requests per second waits for it", load)
 	case !known && k.Baseline() > 0 && blind:
 		return max(1, w.Count.Min), fmt.Sprintf("whether it has load is not known since %s", since.UTC().Format("15:04:05 UTC"))
 	}
@@ -77,7 +52,7 @@ func (r counting) wakes() {
 	left := math.Inf(1)
 	for _, w := range r.planner.workloads {
 		k := r.planner.scaleKnob(w)
-		if k == nil || !w.Count.AllowZero || w.released || w.Mode == trimtab.Off || k.Held.Problem != "" || k.Now() != 0 {
+		if k == nil || !w.Count.AllowZero || w.Released || w.Mode == trimtab.Off || k.Held.Problem != "" || k.Now() != 0 {
 			continue
 		}
 		n, because := r.waking(w, k)
@@ -107,30 +82,18 @@ func (r counting) wakes() {
 	}
 }
 
-// wanted is the number for a load to come back with: at least one.
-func (w *workload) wanted(k *ledger.Knob, load float64) int {
-	n := max(1, w.Count.Min)
-	if need, ok := replicas.NeedOf(w.estimate.Curve, w.SLO, load, 0); ok {
-		n = max(n, int(math.Min(math.Ceil(need.Round/w.Max-grain), pool.MostReplicas)))
-	}
-	if st := k.Held.Standing; st != nil && st.Most > 0 {
-		n = min(n, int(st.Most))
-	}
-	return min(n, w.Count.Max)
-}
-
 // unasked is what of the pool nobody has and this round asks for nobody.
 func (r counting) unasked() float64 {
 	left := r.idle(0, r.believed(0))
 	for _, s := range r.seats {
-		if s.resource != 0 {
+		if s.Index != 0 {
 			continue
 		}
-		for i := range s.knobs {
-			left -= math.Max(0, s.knobs[i].Set-s.knobs[i].Has)
+		for i := range s.Knobs {
+			left -= math.Max(0, s.Knobs[i].Set-s.Knobs[i].Has)
 		}
-		if more := s.count.to - s.count.from; more > 0 && s.scale != nil {
-			left -= float64(more) * r.planner.starts(s.workload, s.scale, s.of.Name)
+		if more := s.Replicas.To - s.Replicas.From; more > 0 && s.Scale != nil {
+			left -= float64(more) * r.planner.starts(s.Workload, s.Scale, s.Of.Name)
 		}
 	}
 	return math.Max(0, left)

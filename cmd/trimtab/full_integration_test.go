@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab/internal/site"
+	"github.com/trimtab/trimtab/internal/supervise"
 )
 
 // unitTimeout is TimeoutStopSec of the units: what systemd waits before it kills.
@@ -43,7 +43,7 @@ func TestAStopOnAFullDiskEndsWithinTheTimeOfTheUnit(t *testing.T) {
 		t.Errorf("ended with %v after %v, and systemd kills after %v\n%s", err, took, unitTimeout, p.log())
 	}
 	p.until("the baselines", p.restored)
-	if site.EndWithin >= unitTimeout {
-		t.Errorf("the end may take %v", site.EndWithin)
+	if supervise.EndWithin >= unitTimeout {
+		t.Errorf("the end may take %v", supervise.EndWithin)
 	}
 }

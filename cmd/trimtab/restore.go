@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/actuator/process"
+	agent "github.com/trimtab/trimtab/agent/beside"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/hostfs"
@@ -40,13 +42,13 @@ func (c *restoreCmd) Run(ctx context.Context, t terminal) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	// Speculative tasks are ended before anybody gets back what they use.
-	if there, err := site.SweepTasks(ctx, c.Storage); err != nil {
+	if there, err := agent.SweepTasks(ctx, c.Storage); err != nil {
 		errs = append(errs, hint.Add(err, "what cannot be killed waits for a device; trimtab restore tries again"))
 	} else if there {
 		fmt.Fprintln(t.out, "no speculative task is left, or a running trimtab has them")
 	}
 	// Best-effort jobs first: they shrink.
-	for _, dir := range []string{site.JobsDir(c.Storage), site.JournalDir(c.Storage)} {
+	for _, dir := range []string{agent.JobsDir(c.Storage), site.JournalDir(c.Storage)} {
 		if _, err := os.Stat(dir); os.IsNotExist(err) {
 			if dir == site.JournalDir(c.Storage) {
 				fmt.Fprintf(t.out, "nothing to restore: %s has no journal\n", dir)
@@ -85,7 +87,7 @@ func restoreCluster(ctx context.Context, file string, t terminal) error {
 
 // restoreFrom restores the baselines of one journal.
 func restoreFrom(ctx context.Context, dir string, t terminal) error {
-	report, err := actuator.Restore(ctx, dir, site.Reopen)
+	report, err := actuator.Restore(ctx, dir, kinds.Reopen)
 	if errors.Is(err, hostfs.ErrUnreadable) {
 		for _, knob := range actuator.Turned(actuator.DefaultLockDir(), dir) {
 			fmt.Fprintf(t.out, "may still be as trimtab set it: %s\n", knob)
@@ -113,7 +115,7 @@ func (c *watchdogCmd) Run() error {
 	waitLean()
 	// Not the command's context: a signal to the group must not end the one
 	// that has to act when everybody else is gone.
-	report, err := actuator.Watchdog(context.Background(), c.Dir, os.Stdin, site.Reopen)
+	report, err := actuator.Watchdog(context.Background(), c.Dir, os.Stdin, kinds.Reopen)
 	if err == nil {
 		err = report.Err()
 	}

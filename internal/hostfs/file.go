@@ -137,3 +137,19 @@ func setAside(path string, info os.FileInfo) (to string, err error) {
 	}
 	return to, nil
 }
+
+// ReplaceFile writes a file that is whole, the old or the new, whatever happens.
+func ReplaceFile(name string, content []byte) (err error) {
+	next := name + ".new"
+	f, _, err := OpenOwn(next)
+	if err != nil {
+		return err
+	}
+	if err = f.Truncate(0); err == nil {
+		_, err = f.Write(content)
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(next, name)
+}

@@ -14,6 +14,15 @@ import (
 // maxMounts bounds what is read of a mount table.
 const maxMounts = 4 << 20
 
+// CPURoot returns the root of control groups that is declared, or where none is the mount
+// with the cpu controller.
+func CPURoot(declared string) (string, error) {
+	if declared != "" {
+		return declared, nil
+	}
+	return CPUHierarchy()
+}
+
 // CPUHierarchy returns the mount point of the control group hierarchy that has
 // the cpu controller: version 1 where it is there, else version 2. The error
 // is trimtab.ErrUnsupported when this host has none.

@@ -4,71 +4,76 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
+	"github.com/trimtab/trimtab/agent/fast"
+	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/pipeline"
 )
 
-func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
-	locks := cfg.Actuator.LockDir
-	if locks == "" {
-		locks = actuator.DefaultLockDir()
-	}
+func (s *Site) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
+	locks := knobs.LockDir(cfg)
 	cluster := s.clusterOf(cfg)
-	kinds := kindsIn(rdtOf(locks), cluster)
-	all, err := knobsOf(kinds, cfg, s.host)
+	kinds := kinds.In(kinds.RDT(locks), cluster)
+	all, err := knobs.Of(kinds, cfg, s.process.Host)
 	if err != nil || cfg.Pool.Capacity() <= 0 {
 		return nil, err
 	}
-	watchdog, err := s.watchdog(cfg)
+	watchdog, err := supervise.Command(s.options.Watchdog, "watchdog", "--dir", JournalDir(cfg.Storage.Path))
 	if err != nil {
 		return nil, err
 	}
 	c := actuator.Config{
-		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: actuator.AnyOf(kinds),
-		Shared: s.shares(cfg), Measure: measureOf(kinds, cfg, all), Roots: rootsOf(kinds, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: locks, Watchdog: watchdog,
+		Host: s.process.Host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: actuator.AnyOf(kinds),
+		Shared: s.shares(cfg), Measure: knobs.Measure(kinds, cfg, all), Roots: knobs.Roots(kinds, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: locks, Watchdog: watchdog,
 		Repeat: actuator.RepeatOf(cfg.Lease), ForeignHold: cfg.Kubernetes.ForeignHold,
 	}
 	acts := cfg.Fast.Acts() && cfg.Pool.Resource() == trimtab.CPU && len(all) > 0
 	c.Fast = acts
-	above, no := share(cfg, kinds, all, s.host)
+	above, no := knobs.Share(cfg, kinds, all, s.process.Host)
 	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
 	if hasCluster(all) {
 		s.ofCluster(&c, cfg, cluster)
 	}
-	key := keyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg))
-	c.Metrics, c.Logger = s.metrics, s.logger
-	own := turns{cfg.Pool.Name, locks, all, keyOf(above, cfg.Fast.Acts(), cfg.Fast.Parent, cfg.Actuator.CgroupRoot)}
+	key := supervise.KeyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg))
+	c.Metrics, c.Logger = s.process.Metrics, s.process.Logger
+	own := turns{cfg.Pool.Name, locks, all, supervise.KeyOf(above, cfg.Fast.Acts(), cfg.Fast.Parent, cfg.Actuator.CgroupRoot)}
 	var heir *turns // what takes its place at a reload
 	// Once before anything is stopped for it, to see that they can be opened.
-	once, _, err := openAll(kinds, all)
+	once, _, err := knobs.OpenAll(kinds, all)
 	if err = errors.Join(err, actuator.CloseTargets(once)); err != nil {
 		return nil, err
 	}
 	start := func(ctx context.Context) (func() error, error) {
-		s.ready.set("actuator", "starting")
-		no.say(s.logger)
+		s.process.Ready.Set("actuator", "starting")
+		no.Log(s.process.Logger)
 		c := c
 		var err error
-		if c.Targets, c.Finders, err = openAll(kinds, all); err != nil {
+		if c.Targets, c.Finders, err = knobs.OpenAll(kinds, all); err != nil {
 			return nil, err
 		}
-		if c.Parent, err = above.open(cfg, kinds); err != nil {
+		if c.Parent, err = above.Open(cfg, kinds); err != nil {
 			return nil, errors.Join(err, actuator.CloseTargets(c.Targets))
 		}
 		a, err := actuator.Open(ctx, c)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open actuator: %w", err), actuator.CloseTargets(c.Targets))
 		}
-		still := s.startFast(ctx, a, acts)
-		s.ready.set("actuator", "")
+		still := func() error { return nil }
+		if acts { // no part of its own, since it ends before the actuator restores
+			still = s.process.Background(ctx, "fast", func(ctx context.Context) error {
+				return fast.Run(ctx, a, s.process.Host, s.process.Metrics, s.process.Logger)
+			})
+		}
+		s.process.Ready.Set("actuator", "")
 		h := pipeline.NewHealth(work)
-		b := orders{h.Bus(s.bus), s.order}
-		stop := s.background(ctx, "actuator", s.working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
+		b := s.beside.Orders(h.Bus(s.bus))
+		stop := s.process.Background(ctx, "actuator", s.process.Working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
 		return func() error {
 			err := errors.Join(still(), stop())
 			return errors.Join(err, s.closeActuator(a, own, heir))
@@ -77,25 +82,13 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	if hasCluster(all) {
 		start = s.withCluster(cfg, cluster, start)
 	}
-	return []part{{name: "actuator", key: key, start: start, built: &own, leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
-}
-
-// watchdog is the command that watches over the actuator's journal.
-func (s *Site) watchdog(cfg *config.Config) ([]string, error) {
-	if s.options.Watchdog != nil {
-		return s.options.Watchdog, nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find own program: %w", err)
-	}
-	return []string{self, "watchdog", "--dir", JournalDir(cfg.Storage.Path)}, nil
+	return []supervise.Part{{Name: "actuator", Key: key, Start: start, Built: &own, Leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
 }
 
 // turns is what an actuator turns: a reload that leaves it alone restores nothing of it.
 type turns struct {
 	pool, locks string
-	all         []knobConfig
+	all         []knobs.Declared
 	// above says which group above carries a limit.
 	above string
 }
@@ -116,12 +109,12 @@ func (t turns) kept(next *turns) (keeps func(trimtab.KnobID) bool, above bool) {
 func (t turns) places() map[[2]string]string {
 	out := map[[2]string]string{}
 	for _, d := range t.all {
-		shares := d.at.ShareUnit > 0 || d.kind == kubernetes.PodsKind && d.cap == config.CapNever
+		shares := d.At.ShareUnit > 0 || d.Kind == kubernetes.PodsKind && d.Cap == config.CapNever
 		// The same weight stands for another amount; the quota of a max is set anew.
-		d.at.ShareUnit, d.at.ShareMost = 0, 0
-		for _, l := range d.like {
+		d.At.ShareUnit, d.At.ShareMost = 0, 0
+		for _, l := range d.Like {
 			if l.Mode == trimtab.Act {
-				out[[2]string{l.Workload, l.Resource}] = keyOf(d.kind, d.at, shares)
+				out[[2]string{l.Workload, l.Resource}] = supervise.KeyOf(d.Kind, d.At, shares)
 			}
 		}
 	}
@@ -132,10 +125,10 @@ func (t turns) places() map[[2]string]string {
 // the end of the process.
 func (s *Site) closeActuator(a *actuator.Actuator, own turns, next *turns) error {
 	long := a.CloseTime()
-	if until := s.ending.lengthen(max(0, long-actuator.LeastCloseTime)); !until.IsZero() {
+	if until := s.process.Ending.Lengthen(max(0, long-actuator.LeastCloseTime)); !until.IsZero() {
 		s.bus.EndBy(until)
 	}
-	ctx, cancel := s.ending.within(long)
+	ctx, cancel := s.process.Ending.Within(long)
 	defer cancel()
 	if next == nil {
 		return a.Close(ctx)

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab/collector/alertmanager"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/supervise"
 )
 
 // webhook passes requests to the receiver of the newest configuration: the web
@@ -29,15 +30,15 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // alertPart takes Alertmanager's webhooks at a path of the web server.
-func (s *Site) alertPart(cfg *config.Config) ([]part, error) {
+func (s *Site) alertPart(cfg *config.Config) ([]supervise.Part, error) {
 	c := alertmanager.Config{TokenFile: cfg.Alertmanager.TokenFile}
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		c.Workloads = append(c.Workloads, alertmanager.Workload{Name: w.Name, Labels: w.Match.Alert})
 	}
-	key := keyOf(c)
-	c.Bus, c.Metrics, c.Logger = s.bus, s.metrics, s.logger
-	return []part{{name: "alertmanager", key: key, start: func(context.Context) (func() error, error) {
+	key := supervise.KeyOf(c)
+	c.Bus, c.Metrics, c.Logger = s.bus, s.process.Metrics, s.process.Logger
+	return []supervise.Part{{Name: "alertmanager", Key: key, Start: func(context.Context) (func() error, error) {
 		r, err := alertmanager.Open(c)
 		if err != nil {
 			return nil, hint.Add(fmt.Errorf("receive alerts: %w", err), "alertmanager.token_file names a file that holds the token and nothing else")

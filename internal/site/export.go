@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab/exporters/otlp"
 	"github.com/trimtab/trimtab/exporters/record"
 	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/pipeline"
 )
 
@@ -24,12 +25,12 @@ import (
 // exportWait is how long the end of a process waits for an OTLP endpoint.
 const exportWait = 3 * time.Second
 
-func (s *Site) exportParts(cfg *config.Config) ([]part, error) {
-	var out []part
+func (s *Site) exportParts(cfg *config.Config) ([]supervise.Part, error) {
+	var out []supervise.Part
 	if r := cfg.Exporters.Record; r.Path != "" && (s.does(natsbus.Analyzer) || s.does(natsbus.Planner)) {
 		c := record.Config{Dir: r.Path, MaxBytes: int64(r.MaxBytes), SegmentBytes: int64(r.SegmentBytes), SegmentAge: r.SegmentAge,
 			Build: version.Version, Digest: Digest(cfg)}
-		out = append(out, part{name: "record", key: keyOf(c), start: func(context.Context) (func() error, error) { return s.startRecord(c) }})
+		out = append(out, supervise.Part{Name: "record", Key: supervise.KeyOf(c), Start: func(context.Context) (func() error, error) { return s.startRecord(c) }})
 	}
 	if cfg.Exporters.OTLP.Endpoint != "" && s.does(natsbus.Console) {
 		c := otlpExport(cfg)
@@ -37,9 +38,9 @@ func (s *Site) exportParts(cfg *config.Config) ([]part, error) {
 		if err != nil {
 			return nil, err
 		}
-		key := keyOf(c, files.content(), exported(cfg), utilityTexts(cfg))
+		key := supervise.KeyOf(c, files.content(), exported(cfg), utilityTexts(cfg))
 		c.TLS = files.client()
-		out = append(out, part{name: "export-otlp", key: key, start: func(ctx context.Context) (func() error, error) { return s.startOTLP(ctx, c) }})
+		out = append(out, supervise.Part{Name: "export-otlp", Key: key, Start: func(ctx context.Context) (func() error, error) { return s.startOTLP(ctx, c) }})
 	}
 	if k := cfg.Exporters.KEDA; k.ListenAddress != "" && s.does(natsbus.Console) {
 		c := kedaExport(cfg)
@@ -47,9 +48,9 @@ func (s *Site) exportParts(cfg *config.Config) ([]part, error) {
 		if err != nil {
 			return nil, err
 		}
-		key := keyOf(c, files.content())
+		key := supervise.KeyOf(c, files.content())
 		c.TLS = files.server()
-		out = append(out, part{name: "export-keda", key: key, start: func(ctx context.Context) (func() error, error) { return s.startKEDA(ctx, c) }})
+		out = append(out, supervise.Part{Name: "export-keda", Key: key, Start: func(ctx context.Context) (func() error, error) { return s.startKEDA(ctx, c) }})
 	}
 	return append(out, s.tellPart(cfg)...), nil
 }
@@ -60,7 +61,7 @@ func (s *Site) tap(stage string, step trimtab.Step) trimtab.Step {
 }
 
 func (s *Site) startRecord(c record.Config) (func() error, error) {
-	c.Metrics, c.Logger = s.metrics, s.logger
+	c.Metrics, c.Logger = s.process.Metrics, s.process.Logger
 	r, err := record.Start(c)
 	if err != nil {
 		return nil, fmt.Errorf("start recording: %w", err)
@@ -78,7 +79,7 @@ func Digest(cfg *config.Config) string {
 }
 
 func (s *Site) startOTLP(ctx context.Context, c otlp.Config) (func() error, error) {
-	c.Metrics, c.Logger = s.metrics, s.logger
+	c.Metrics, c.Logger = s.process.Metrics, s.process.Logger
 	e, err := otlp.Open(ctx, c)
 	if err != nil {
 		if errors.Is(err, trimtab.ErrRefused) {
@@ -92,12 +93,12 @@ func (s *Site) startOTLP(ctx context.Context, c otlp.Config) (func() error, erro
 	if err != nil {
 		return nil, errors.Join(err, e.Close(ctx))
 	}
-	untell := s.background(ctx, "export-otlp", s.working("export-otlp", h, untilDone))
+	untell := s.process.Background(ctx, "export-otlp", s.process.Working("export-otlp", h, untilDone))
 	s.exporter.SetTraces(e.TraceID)
 	return func() error {
 		s.exporter.SetTraces(nil)
 		unfollow()
-		ctx, cancel := s.ending.within(exportWait)
+		ctx, cancel := s.process.Ending.Within(exportWait)
 		defer cancel()
 		return errors.Join(untell(), e.Close(ctx))
 	}, nil

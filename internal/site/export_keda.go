@@ -25,7 +25,7 @@ func kedaExport(cfg *config.Config) keda.Config {
 }
 
 func (s *Site) startKEDA(ctx context.Context, c keda.Config) (func() error, error) {
-	c.Metrics = s.metrics
+	c.Metrics = s.process.Metrics
 	e, err := keda.Open(c)
 	if err != nil {
 		return nil, err
@@ -36,8 +36,8 @@ func (s *Site) startKEDA(ctx context.Context, c keda.Config) (func() error, erro
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	untell := s.background(ctx, "export-keda", s.working("export-keda", h, untilDone))
-	s.logger.Info("answering KEDA", "address", e.Addr())
+	untell := s.process.Background(ctx, "export-keda", s.process.Working("export-keda", h, untilDone))
+	s.process.Logger.Info("answering KEDA", "address", e.Addr())
 	return func() error {
 		unfollow()
 		return errors.Join(untell(), e.Close())

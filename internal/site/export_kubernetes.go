@@ -9,12 +9,13 @@ import (
 	"github.com/trimtab/trimtab/config"
 	tell "github.com/trimtab/trimtab/exporters/kubernetes"
 	"github.com/trimtab/trimtab/internal/kube"
+	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/pipeline"
 )
 
 // tellPart is what tells a cluster, where there is one. Events that nobody asked for come
 // from the process that watches the cluster anyway.
-func (s *Site) tellPart(cfg *config.Config) []part {
+func (s *Site) tellPart(cfg *config.Config) []supervise.Part {
 	k := cfg.Exporters.Kubernetes
 	if k.Events == "" && s.does(natsbus.Agent) {
 		k.Events = tell.Changes
@@ -23,7 +24,7 @@ func (s *Site) tellPart(cfg *config.Config) []part {
 	if !s.does(natsbus.Console) || len(c.Workloads) == 0 || (c.Events == tell.NoEvents && c.StartValues == "" && c.Recommender == "") {
 		return nil
 	}
-	return []part{{name: "export-kubernetes", key: keyOf(c, cfg.Kubernetes), start: func(ctx context.Context) (func() error, error) { return s.startTelling(ctx, cfg, c) }}}
+	return []supervise.Part{{Name: "export-kubernetes", Key: supervise.KeyOf(c, cfg.Kubernetes), Start: func(ctx context.Context) (func() error, error) { return s.startTelling(ctx, cfg, c) }}}
 }
 
 func tellExport(cfg *config.Config, k config.ExportKubernetes) tell.Config {
@@ -51,7 +52,7 @@ func tellExport(cfg *config.Config, k config.ExportKubernetes) tell.Config {
 
 func (s *Site) startTelling(ctx context.Context, cfg *config.Config, c tell.Config) (func() error, error) {
 	of := s.clusterOf(cfg)
-	c.Metrics, c.Logger, c.Watched = s.metrics, s.logger, of.Watched
+	c.Metrics, c.Logger, c.Watched = s.process.Metrics, s.process.Logger, of.Watched
 	e, err := tell.Open(c)
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func (s *Site) startTelling(ctx context.Context, cfg *config.Config, c tell.Conf
 	if err != nil {
 		return nil, errors.Join(err, unwatch())
 	}
-	untell := s.background(ctx, "export-kubernetes", s.working("export-kubernetes", h, e.Run))
+	untell := s.process.Background(ctx, "export-kubernetes", s.process.Working("export-kubernetes", h, e.Run))
 	return func() error {
 		unfollow()
 		return errors.Join(untell(), unwatch())

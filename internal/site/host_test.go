@@ -11,6 +11,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kinds"
+	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/planner"
@@ -29,11 +31,11 @@ workloads:
 		t.Fatal(err)
 	}
 	for host, want := range map[string][]string{"h1": {"here", "anywhere"}, "h2": {"there", "anywhere"}, "h3": {"anywhere"}} {
-		knobs, err := knobsOf(kinds(), cfg, host)
+		knobs, err := knobs.Of(kinds.All(), cfg, host)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !elsewhere(cfg, host) {
+		if !cfg.Elsewhere(host) {
 			t.Errorf("%s believes that no other host has a knob", host)
 		}
 		groups := groupsOf(cfg, host, false)
@@ -41,7 +43,7 @@ workloads:
 			t.Fatalf("%s has %d knobs and reads %d groups, want %d", host, len(knobs), len(groups), len(want))
 		}
 		for i, name := range want {
-			if of := knobs[i].like[0].Workload; of != name || groups[i].Workload != name {
+			if of := knobs[i].Like[0].Workload; of != name || groups[i].Workload != name {
 				t.Errorf("%s has the knob of %s and reads %s, want %s", host, of, groups[i].Workload, name)
 			}
 		}
@@ -64,7 +66,7 @@ func TestAHostIsAloneOnlyWhereNoOtherCanReachItsBus(t *testing.T) {
 	} {
 		cfg := larger(t, c.elsewhere)
 		cfg.NATS.URL, cfg.NATS.Listen = c.url, c.listen
-		s := &Site{host: "h", options: Options{Role: c.role}}
+		s := newSite(Options{Host: "h", Role: c.role})
 		if got := s.shares(cfg); got != c.want {
 			t.Errorf("%s: shares %v, want %v", name, got, c.want)
 		}
@@ -126,7 +128,7 @@ func loop(t *testing.T, cfg *config.Config, step *planner.Planner, a *actuator.A
 func TestPlannerAndActuatorAgreeOnWhatAHostHasThatIsSmallerThanItsPool(t *testing.T) {
 	for role, want := range map[natsbus.Role]float64{"": 3, natsbus.Agent: 2} {
 		cfg := larger(t, "")
-		s := &Site{host: "h", options: Options{Role: role}}
+		s := newSite(Options{Host: "h", Role: role})
 		c, err := PlannerConfig(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -136,15 +138,15 @@ func TestPlannerAndActuatorAgreeOnWhatAHostHasThatIsSmallerThanItsPool(t *testin
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := knobsOf(kinds(), cfg, "h")
+		all, err := knobs.Of(kinds.All(), cfg, "h")
 		if err != nil {
 			t.Fatal(err)
 		}
-		targets, _, err := openAll(kinds(), all)
+		targets, _, err := knobs.OpenAll(kinds.All(), all)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), Reopen: Reopen, Targets: targets,
+		a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), Reopen: kinds.Reopen, Targets: targets,
 			Shared: s.shares(cfg), Limits: limitsOf(cfg), Measure: func() (map[string]float64, error) { return map[string]float64{trimtab.CPU: 2}, nil }})
 		if err != nil {
 			t.Fatal(err)
@@ -172,15 +174,15 @@ func TestAPlannerPlansWithWhatOtherPoolsOfItsHostLeave(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := knobsOf(kinds(), cfg, "h")
+		all, err := knobs.Of(kinds.All(), cfg, "h")
 		if err != nil {
 			t.Fatal(err)
 		}
-		targets, _, err := openAll(kinds(), all)
+		targets, _, err := knobs.OpenAll(kinds.All(), all)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), LockDir: locks, Reopen: Reopen, Targets: targets,
+		a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), LockDir: locks, Reopen: kinds.Reopen, Targets: targets,
 			Limits: limitsOf(cfg), Measure: func() (map[string]float64, error) { return map[string]float64{trimtab.CPU: 3}, nil }})
 		if err != nil {
 			t.Fatal(err)

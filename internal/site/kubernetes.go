@@ -3,7 +3,6 @@ package site
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -11,7 +10,9 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
+	"github.com/trimtab/trimtab/agent/knobs"
 	names "github.com/trimtab/trimtab/collector/kubernetes"
 	"github.com/trimtab/trimtab/config"
 	tell "github.com/trimtab/trimtab/exporters/kubernetes"
@@ -24,11 +25,6 @@ import (
 // This file has the cluster whose workloads this process turns: the actuator's part
 // watches it from its start to its end.
 
-// noCluster is while no cluster is watched.
-func noCluster() (*kube.Cluster, error) {
-	return nil, fmt.Errorf("the Kubernetes cluster is not watched: %w", trimtab.ErrStale)
-}
-
 // clusterOf is the cluster of a configuration; it is asked once it is watched.
 func (s *Site) clusterOf(cfg *config.Config) kubernetes.Cluster {
 	return kubernetes.Cluster{
@@ -37,7 +33,7 @@ func (s *Site) clusterOf(cfg *config.Config) kubernetes.Cluster {
 			if c := s.cluster.Load(); c != nil {
 				return c, nil
 			}
-			return noCluster()
+			return kinds.NoCluster()
 		},
 		Rules: rulesOfCluster(cfg),
 	}
@@ -94,12 +90,8 @@ func (s *Site) nameSenders(attrs []trimtab.Attr) (more []trimtab.Attr, settled b
 }
 
 // hasCluster reports whether some knob is one of a cluster.
-func hasCluster(all []knobConfig) bool {
-	return slices.ContainsFunc(all, ofCluster)
-}
-
-func ofCluster(d knobConfig) bool {
-	return d.kind == kubernetes.PodsKind || d.kind == kubernetes.ScaleKind
+func hasCluster(all []knobs.Declared) bool {
+	return slices.ContainsFunc(all, func(d knobs.Declared) bool { return kinds.OfCluster(d.Kind) })
 }
 
 // countOf is what the file says of the number of a workload's pods, for the planner.
@@ -145,15 +137,15 @@ func (s *Site) watchCluster(ctx context.Context, cfg *config.Config, of kubernet
 		return nil, err
 	}
 	// It ends with its part, not with the start.
-	c := kube.Watch(context.WithoutCancel(ctx), client, cfg.Watched(), s.logger)
+	c := kube.Watch(context.WithoutCancel(ctx), client, cfg.Watched(), s.process.Logger)
 	s.cluster.Store(c)
 	wait, cancel := context.WithTimeout(ctx, firstLists)
 	defer cancel()
 	if err := c.Ready(wait); err != nil {
-		s.logger.Warn("the Kubernetes cluster does not answer yet", "server", client.Server(), "err", err)
+		s.process.Logger.Warn("the Kubernetes cluster does not answer yet", "server", client.Server(), "err", err)
 	}
 	for _, missing := range c.Missing() {
-		s.logger.Warn("the Kubernetes cluster does not tell everything", "server", client.Server(), "err", missing)
+		s.process.Logger.Warn("the Kubernetes cluster does not tell everything", "server", client.Server(), "err", missing)
 	}
 	return func() error {
 		s.cluster.CompareAndSwap(c, nil)
@@ -218,7 +210,7 @@ func RestoreCluster(ctx context.Context, cfg *config.Config) (actuator.Report, e
 	if err != nil {
 		return actuator.Report{}, err
 	}
-	report, err := actuator.RestoreJournal(ctx, j, Reopen)
+	report, err := actuator.RestoreJournal(ctx, j, kinds.Reopen)
 	if namespace := cfg.Exporters.Kubernetes.StartValues; namespace != "" {
 		if cleared := tell.ClearStartValues(ctx, client, namespace, cfg.Pool.Name); !errors.Is(cleared, os.ErrNotExist) {
 			err = errors.Join(err, cleared)

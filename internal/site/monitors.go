@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,12 +14,14 @@ import (
 	"github.com/trimtab/trimtab/collector/psi"
 	"github.com/trimtab/trimtab/collector/resctrl"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/pipeline"
 )
 
 // monitor is a collector of what a host may not have.
 type monitor interface {
-	reader
+	supervise.Reader
 	// Lacks tells what of it this host does not have.
 	Lacks() []string
 }
@@ -28,34 +29,34 @@ type monitor interface {
 // monitorPart reads the monitors of this host's kernel and hardware: pressure, cache
 // occupancy, memory bandwidth, and performance counters where they are asked for. What the host lacks is said once in the log, and in the
 // status of the part; the rest is read.
-func (s *Site) monitorPart(cfg *config.Config) ([]part, error) {
-	groups := groupsOf(cfg, s.host, s.shares(cfg))
+func (s *Site) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
+	groups := groupsOf(cfg, s.process.Host, s.shares(cfg))
 	if len(groups) == 0 {
 		return nil, nil
 	}
-	root, err := cgroupRoot(cfg)
+	root, err := hostfs.CPURoot(cfg.Actuator.CgroupRoot)
 	if err != nil {
 		return nil, err
 	}
-	p := psi.Config{Host: s.host, Root: root, Interval: cfg.Analyzer.ReportInterval}
-	r := resctrl.Config{Host: s.host, Root: root, Interval: cfg.Analyzer.ReportInterval}
-	n := perf.Config{Host: s.host, Root: root, Interval: cfg.Analyzer.ReportInterval}
+	p := psi.Config{Host: s.process.Host, Root: root, Interval: cfg.Analyzer.ReportInterval}
+	r := resctrl.Config{Host: s.process.Host, Root: root, Interval: cfg.Analyzer.ReportInterval}
+	n := perf.Config{Host: s.process.Host, Root: root, Interval: cfg.Analyzer.ReportInterval}
 	for _, t := range groups {
 		p.Targets = append(p.Targets, psi.Target(t))
 		r.Targets = append(r.Targets, resctrl.Target(t))
 		n.Targets = append(n.Targets, perf.Target(t))
 	}
-	if n.Helper, err = s.counterCommand(); err != nil {
+	if n.Helper, err = supervise.Command(s.options.Counter, "perf-counter"); err != nil {
 		return nil, err
 	}
 	work := pipeline.Work{Round: cfg.Analyzer.ReportInterval}
-	return []part{{name: "monitors", key: keyOf(root, s.host, groups, work, cfg.Measure.Perf), start: func(ctx context.Context) (func() error, error) {
+	return []supervise.Part{{Name: "monitors", Key: supervise.KeyOf(root, s.process.Host, groups, work, cfg.Measure.Perf), Start: func(ctx context.Context) (func() error, error) {
 		h := pipeline.NewHealth(work)
 		b := h.Bus(s.bus)
 		p, r, n := p, r, n
-		p.Bus, p.Metrics, p.Logger = b, s.metrics, s.logger
-		r.Bus, r.Metrics, r.Logger = b, s.metrics, s.logger
-		n.Bus, n.Metrics, n.Logger = b, s.metrics, s.logger
+		p.Bus, p.Metrics, p.Logger = b, s.process.Metrics, s.process.Logger
+		r.Bus, r.Metrics, r.Logger = b, s.process.Metrics, s.process.Logger
+		n.Bus, n.Metrics, n.Logger = b, s.process.Metrics, s.process.Logger
 		opens := []func() (monitor, error){
 			func() (monitor, error) { return psi.Open(p) },
 			func() (monitor, error) { return resctrl.Open(r) },
@@ -65,21 +66,6 @@ func (s *Site) monitorPart(cfg *config.Config) ([]part, error) {
 		}
 		return s.startMonitors(ctx, h, opens...)
 	}}}, nil
-}
-
-// counterCommand is the process that counts performance events.
-func (s *Site) counterCommand() ([]string, error) { return counterCommand(s.options.Counter) }
-
-// counterCommand is otherwise, or this program as such a process.
-func counterCommand(otherwise []string) ([]string, error) {
-	if otherwise != nil {
-		return otherwise, nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find own program: %w", err)
-	}
-	return []string{self, "perf-counter"}, nil
 }
 
 // startMonitors opens what the host has, and runs it.
@@ -102,11 +88,11 @@ func (s *Site) startMonitors(ctx context.Context, h *pipeline.Health, opens ...f
 		}
 	}
 	if len(lacks) > 0 {
-		s.logger.Info("monitors that this host does not have", "lacks", lacks)
+		s.process.Logger.Info("monitors that this host does not have", "lacks", lacks)
 	}
-	s.ready.set("monitors", "")
-	s.ready.note("monitors", strings.Join(lacks, "; "))
-	stop := s.background(ctx, "monitors", s.working("monitors", h, func(ctx context.Context) error {
+	s.process.Ready.Set("monitors", "")
+	s.process.Ready.Note("monitors", strings.Join(lacks, "; "))
+	stop := s.process.Background(ctx, "monitors", s.process.Working("monitors", h, func(ctx context.Context) error {
 		errs := make([]error, len(open))
 		var running sync.WaitGroup
 		for i, m := range open {

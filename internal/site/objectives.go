@@ -3,9 +3,7 @@ package site
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -154,9 +152,9 @@ func (s *Site) objectivesChanged(ctx context.Context) (changed bool) {
 		}
 		if ctx.Err() == nil && o.trouble(at, why) {
 			if err != nil {
-				s.logger.Warn("what the SLO is cannot be read: what it was holds", "object", at.name, "err", err)
+				s.process.Logger.Warn("what the SLO is cannot be read: what it was holds", "object", at.name, "err", err)
 			} else {
-				s.logger.Info("the SLO can be read", "object", at.name)
+				s.process.Logger.Info("the SLO can be read", "object", at.name)
 			}
 		}
 		changed = changed || err == nil && !bytes.Equal(before, now)
@@ -172,23 +170,4 @@ func lookedUp(cfg *config.Config) error {
 		}
 	}
 	return nil
-}
-
-// objective says what an object gives a workload.
-func (c *clusterCheck) objective(ctx context.Context, w *config.Workload) {
-	if w.SLO.Object == "" {
-		return
-	}
-	text, err := c.client.ObjectiveOf(ctx, w.SLO.Object)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		c.bad("%s: its SLO %s is not there", w.Name, w.SLO.Object)
-		return
-	case err != nil:
-		c.bad("%s: its SLO %s cannot be read: %v", w.Name, w.SLO.Object, err)
-		return
-	}
-	if _, err := config.ReadObjectives(w.SLO.Object, text, config.DefaultWindow); err != nil {
-		c.bad("%s: its SLO has no meaning here: %v", w.Name, err)
-	}
 }

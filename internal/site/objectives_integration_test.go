@@ -82,7 +82,7 @@ workloads:
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	stop := s.background(t.Context(), "test", func(ctx context.Context) error {
+	stop := s.process.Background(t.Context(), "test", func(ctx context.Context) error {
 		s.followObjectives(ctx, 250*time.Millisecond)
 		return nil
 	})

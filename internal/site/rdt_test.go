@@ -13,10 +13,11 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/actuator/resctrl"
+	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/rdt"
 	"github.com/trimtab/trimtab/internal/rdt/rdttest"
 	"github.com/trimtab/trimtab/pipeline"
@@ -47,17 +48,17 @@ workloads:
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cfg, tree, kindsOn(resctrl.Host{Open: func(string) (rdt.Files, error) { return tree, nil }})
+	return cfg, tree, kinds.On(resctrl.Host{Open: func(string) (rdt.Files, error) { return tree, nil }})
 }
 
 func TestCacheAndBandwidthOfTheFileAreKnobsBesideTheCores(t *testing.T) {
 	cfg, tree, kinds := rdtHost(t)
-	all, err := knobsOf(kinds, cfg, "h")
+	all, err := knobs.Of(kinds, cfg, "h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), Reopen: actuator.AnyOf(kinds), Measure: measureOf(kinds, cfg, all)}
-	if c.Targets, c.Finders, err = openAll(kinds, all); err != nil {
+	c := actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), Reopen: actuator.AnyOf(kinds), Measure: knobs.Measure(kinds, cfg, all)}
+	if c.Targets, c.Finders, err = knobs.OpenAll(kinds, all); err != nil {
 		t.Fatal(err)
 	}
 	a, err := actuator.Open(t.Context(), c)
@@ -105,21 +106,21 @@ func TestCacheAndBandwidthOfTheFileAreKnobsBesideTheCores(t *testing.T) {
 
 func TestWaysOfBestEffortJobsAreTakenFromTheOtherEnd(t *testing.T) {
 	cfg, _, kinds := rdtHost(t)
-	all, err := knobsOf(kinds, cfg, "h")
-	if err != nil || len(all) != 2 || all[0].at.High || !all[1].at.High {
+	all, err := knobs.Of(kinds, cfg, "h")
+	if err != nil || len(all) != 2 || all[0].At.High || !all[1].At.High {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
 
 func TestAHostWithoutResctrlStillHasItsOtherKnobsAndSaysWhatIsMissing(t *testing.T) {
 	cfg, _, _ := rdtHost(t)
-	kinds := kindsOn(resctrl.Host{Open: func(string) (rdt.Files, error) { return rdt.Open(filepath.Join(t.TempDir(), "nowhere")) }})
-	all, err := knobsOf(kinds, cfg, "h")
+	kinds := kinds.On(resctrl.Host{Open: func(string) (rdt.Files, error) { return rdt.Open(filepath.Join(t.TempDir(), "nowhere")) }})
+	all, err := knobs.Of(kinds, cfg, "h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), Reopen: actuator.AnyOf(kinds), Measure: measureOf(kinds, cfg, all)}
-	if c.Targets, c.Finders, err = openAll(kinds, all); err != nil {
+	c := actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), Reopen: actuator.AnyOf(kinds), Measure: knobs.Measure(kinds, cfg, all)}
+	if c.Targets, c.Finders, err = knobs.OpenAll(kinds, all); err != nil {
 		t.Fatal(err)
 	}
 	a, err := actuator.Open(t.Context(), c)
@@ -143,8 +144,7 @@ func (*lacking) Lacks() []string               { return []string{"pressure of cg
 
 func TestMonitorsThatAHostLacksAreToldOnceAndTheRestIsRead(t *testing.T) {
 	var log strings.Builder
-	s := &Site{metrics: metric.NewSet(), logger: slog.New(slog.NewTextHandler(&log, nil))}
-	s.ready.metrics, s.ready.logger = s.metrics, s.logger
+	s := newSite(Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	m := &lacking{}
 	stop, err := s.startMonitors(t.Context(), pipeline.NewHealth(pipeline.Work{Round: time.Second}),
 		func() (monitor, error) { return m, nil },
@@ -152,7 +152,7 @@ func TestMonitorsThatAHostLacksAreToldOnceAndTheRestIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.ready.stages(); len(got) != 1 || !got[0].Ready || !strings.HasPrefix(got[0].Lacks, "pressure of cgroups; no resctrl here") {
+	if got := s.process.Ready.Stages(); len(got) != 1 || !got[0].Ready || !strings.HasPrefix(got[0].Lacks, "pressure of cgroups; no resctrl here") {
 		t.Errorf("%+v", got)
 	}
 	if err := stop(); err != nil || !m.closed {
@@ -161,7 +161,7 @@ func TestMonitorsThatAHostLacksAreToldOnceAndTheRestIsRead(t *testing.T) {
 	if n := strings.Count(log.String(), "does not have"); n != 1 {
 		t.Errorf("%d lines: %s", n, log.String())
 	}
-	if got := s.ready.stages(); len(got) != 0 {
+	if got := s.process.Ready.Stages(); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 	if _, err := s.startMonitors(t.Context(), nil, func() (monitor, error) { return nil, errors.New("EIO") }); err == nil {
@@ -197,11 +197,11 @@ workloads:
 		if err != nil {
 			t.Errorf("%s: %v", objective, err)
 		}
-		all, err := knobsOf(kinds(), cfg, "h")
-		if err != nil || len(all) != 2 || len(all[0].like) != 1 || all[0].like[0].Resource != trimtab.LLC {
+		all, err := knobs.Of(kinds.All(), cfg, "h")
+		if err != nil || len(all) != 2 || len(all[0].Like) != 1 || all[0].Like[0].Resource != trimtab.LLC {
 			t.Errorf("%s: %+v, %v", objective, all, err)
 		}
-		s := &Site{host: "h"}
+		s := newSite(Options{Host: "h"})
 		if parts, err := s.groupPart(cfg); len(parts) > 0 || err != nil {
 			t.Errorf("%s: cores are read as use of ways: %v, %v", objective, parts, err)
 		}

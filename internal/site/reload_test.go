@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/internal/supervise"
 )
 
 // wholeConfig is a configuration with a part of every kind.
@@ -94,11 +94,11 @@ workloads:
 // keysOf returns the key of every part of cfg, by name.
 func keysOf(t *testing.T, cfg *config.Config) (map[string]string, error) {
 	t.Helper()
-	s := &Site{host: "h", metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler), options: Options{Watchdog: []string{"true"}}}
+	s := newSite(Options{Host: "h", Logger: slog.New(slog.DiscardHandler), Watchdog: []string{"true"}})
 	parts, err := s.partsOf(cfg)
 	keys := map[string]string{}
 	for _, p := range parts {
-		keys[p.name] = p.key
+		keys[p.Name] = p.Key
 	}
 	return keys, err
 }
@@ -294,7 +294,7 @@ func TestAReloadSeesEveryChangeOfTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := func() string { return keyOf(viewConfig(cfg), exported(cfg)) }
+	shown := func() string { return supervise.KeyOf(viewConfig(cfg), exported(cfg)) }
 	view, count := shown(), 0
 	settings(reflect.ValueOf(cfg).Elem(), "", func(path string, v reflect.Value) {
 		if without(path) {

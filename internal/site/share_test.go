@@ -11,7 +11,10 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kinds"
+	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/supervise"
 )
 
 // shareFile is a site of two services in the groups named, on a host with these files.
@@ -76,7 +79,7 @@ func TestAPoolSharesByWeightWhereItsGroupsHaveAGroupOfTheirOwnInCommon(t *testin
 		more   string
 		groups [2]string
 		files  map[string]string
-		above  string
+		Above  string
 		unit   float64
 		why    string
 	}{
@@ -102,21 +105,21 @@ func TestAPoolSharesByWeightWhereItsGroupsHaveAGroupOfTheirOwnInCommon(t *testin
 		"one application":                    {"objective: end-to-end\nplanning: {entry: w0}", same, nil, "", 0, "decides amounts"},
 	} {
 		cfg := shareFile(t, c.more, c.groups, c.files)
-		kinds := kinds()
-		all, err := knobsOf(kinds, cfg, "h")
+		kinds := kinds.All()
+		all, err := knobs.Of(kinds, cfg, "h")
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, no := share(cfg, kinds, all, "h")
-		if at.group != c.above || c.why == "" != (no.why == "") || no.do == "" != (no.why == "") || !strings.Contains(no.why, c.why) {
+		at, no := knobs.Share(cfg, kinds, all, "h")
+		if at.Group != c.Above || c.why == "" != (no.Why == "") || no.Do == "" != (no.Why == "") || !strings.Contains(no.Why, c.why) {
 			t.Errorf("%s: %+v, %+v", name, at, no)
 		}
-		if said := quotaRemark(cfg, kinds, "h"); said != "" != no.groups || no.groups && !strings.Contains(said, c.why) {
+		if said := knobs.Remark(cfg, kinds, "h"); said != "" != no.Groups || no.Groups && !strings.Contains(said, c.why) {
 			t.Errorf("%s: each is said to have a quota: %q", name, said)
 		}
 		for _, d := range all {
-			if math.Abs(d.at.ShareUnit-c.unit) > 1e-12 {
-				t.Errorf("%s: the usual weight is %v cores, want %v", name, d.at.ShareUnit, c.unit)
+			if math.Abs(d.At.ShareUnit-c.unit) > 1e-12 {
+				t.Errorf("%s: the usual weight is %v cores, want %v", name, d.At.ShareUnit, c.unit)
 			}
 		}
 	}
@@ -124,14 +127,14 @@ func TestAPoolSharesByWeightWhereItsGroupsHaveAGroupOfTheirOwnInCommon(t *testin
 
 func TestAPoolWithoutControlGroupsIsNotToldHowTheyWouldShare(t *testing.T) {
 	cfg := shareFile(t, "", [2]string{"shop/a", "shop/b"}, nil)
-	all, err := knobsOf(kinds(), cfg, "h")
+	all, err := knobs.Of(kinds.All(), cfg, "h")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range all {
-		all[i].kind = "kubernetes"
+		all[i].Kind = "kubernetes"
 	}
-	if at, no := share(cfg, kinds(), all, "h"); at != (above{}) || no != (obstacle{}) {
+	if at, no := knobs.Share(cfg, kinds.All(), all, "h"); at != (knobs.Above{}) || no != (knobs.Obstacle{}) {
 		t.Errorf("%+v, %+v", at, no)
 	}
 }
@@ -141,19 +144,19 @@ func TestAPoolWithoutControlGroupsIsNotToldHowTheyWouldShare(t *testing.T) {
 func TestAShareHasAQuotaOfItsMaxAlone(t *testing.T) {
 	for bounds, want := range map[string]float64{"{}": 0, "{max: 0.66}": 0, "{max: 4}": 0, "{max: 0.4}": 0.4} {
 		cfg := shareFile(t, "cpu: "+bounds, [2]string{"shop/a", "shop/b"}, nil)
-		kinds := kinds()
-		all, err := knobsOf(kinds, cfg, "h")
+		kinds := kinds.All()
+		all, err := knobs.Of(kinds, cfg, "h")
 		if err != nil {
 			t.Fatal(err)
 		}
-		share(cfg, kinds, all, "h")
+		knobs.Share(cfg, kinds, all, "h")
 		for _, d := range all {
 			k, err := openAllOf(kinds, d)
-			if err != nil || d.at.ShareMost != want {
-				t.Fatalf("%s: %v, want %v: %v", bounds, d.at.ShareMost, want, err)
+			if err != nil || d.At.ShareMost != want {
+				t.Fatalf("%s: %v, want %v: %v", bounds, d.At.ShareMost, want, err)
 			}
 			err = errors.Join(k.Adopt(t.Context(), trimtab.Units(0.66)), k.Close())
-			quota, bad := os.ReadFile(filepath.Join(d.at.Root, d.at.Path, "cpu.max"))
+			quota, bad := os.ReadFile(filepath.Join(d.At.Root, d.At.Path, "cpu.max"))
 			if text := map[float64]string{0: "max 100000", 0.4: "40000 100000"}[want]; err != nil || bad != nil || strings.TrimSpace(string(quota)) != text {
 				t.Errorf("%s: the quota is %q, want %q: %v, %v", bounds, quota, text, err, bad)
 			}
@@ -162,8 +165,8 @@ func TestAShareHasAQuotaOfItsMaxAlone(t *testing.T) {
 }
 
 // openAllOf opens the knob of a workload that shares.
-func openAllOf(kinds []actuator.Kind, d knobConfig) (actuator.Shared, error) {
-	all, _, err := openAll(kinds, []knobConfig{d})
+func openAllOf(kinds []actuator.Kind, d knobs.Declared) (actuator.Shared, error) {
+	all, _, err := knobs.OpenAll(kinds, []knobs.Declared{d})
 	if err != nil {
 		return nil, err
 	}
@@ -173,20 +176,20 @@ func openAllOf(kinds []actuator.Kind, d knobConfig) (actuator.Shared, error) {
 // What the next actuator turns at the same place, and in the same way, stays as it is.
 func TestAReloadKeepsWhatIsStillTurnedAtItsPlace(t *testing.T) {
 	of := func(cfg *config.Config) turns {
-		known := kinds()
-		all, err := knobsOf(known, cfg, "h")
+		known := kinds.All()
+		all, err := knobs.Of(known, cfg, "h")
 		if err != nil {
 			t.Fatal(err)
 		}
-		above, _ := share(cfg, known, all, "h")
-		return turns{cfg.Pool.Name, "locks", all, keyOf(above)}
+		above, _ := knobs.Share(cfg, known, all, "h")
+		return turns{cfg.Pool.Name, "locks", all, supervise.KeyOf(above)}
 	}
 	const shares, quotas = "", "cpu: {cap: always}"
 	for name, c := range map[string]struct {
 		more   string
 		change func(*config.Config)
 		keeps  [2]bool
-		above  bool
+		Above  bool
 	}{
 		"a larger pool":         {shares, func(c *config.Config) { c.Pool.CPU = 0.9 }, [2]bool{true, true}, true},
 		"another max":           {shares, func(c *config.Config) { c.Workloads[0].Knob.CPU.Max = 0.5 }, [2]bool{true, true}, true},
@@ -213,8 +216,8 @@ func TestAReloadKeepsWhatIsStillTurnedAtItsPlace(t *testing.T) {
 				t.Errorf("%s: w%d stays as it is: %v, want %v", name, i, got, want)
 			}
 		}
-		if above != c.above {
-			t.Errorf("%s: the group above stays as it is: %v, want %v", name, above, c.above)
+		if above != c.Above {
+			t.Errorf("%s: the group above stays as it is: %v, want %v", name, above, c.Above)
 		}
 	}
 }

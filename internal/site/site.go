@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/agent/beside"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector/alertmanager"
@@ -30,6 +31,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/pipeline"
 )
 
@@ -62,34 +64,36 @@ type Options struct {
 // as long as the process does, and the parts that a configuration names.
 type Site struct {
 	options Options
-	host    string
-	logger  *slog.Logger
+	process supervise.Process
 	bus     *natsbus.Bus
-	metrics *metric.Set
 	// view and exporter follow what is decided; nil where the role shows nothing.
 	view     *view.Model
 	exporter *exporter.Exporter
 	// recorder is where the steps are recorded; nil: nowhere.
 	recorder   atomic.Pointer[record.Recorder]
-	ready      readiness
-	parts      parts
-	failed     chan error
+	parts      supervise.Parts
 	webAddress string
 	webhook    webhook
-	// jobs decides for the best-effort jobs of this host; nil: nothing does.
-	jobs atomic.Pointer[jobHost]
+	// beside has what runs beside the services of this host.
+	beside beside.Host
 	// cluster is the Kubernetes cluster whose workloads have knobs; nil: there is none, or
 	// it is not watched yet.
 	cluster atomic.Pointer[kube.Cluster]
-	// ordered is the last pause or resume that was heard of; nil: there was none.
-	ordered atomic.Pointer[trimtab.Command]
 	// otlpAddress is where OTLP over gRPC is received.
 	otlpAddress string
 	stops       []func() error
-	ending      ending
 
 	mu     sync.Mutex
 	config *config.Config
+}
+
+// newSite is a site of which nothing is started.
+func newSite(o Options) *Site {
+	s := &Site{options: o, process: supervise.Process{Host: o.Host, Logger: o.Logger, Metrics: metric.NewSet(), Failed: make(chan error, 16)}}
+	s.parts.Logger, s.parts.Stops = o.Logger, s.process.Ending.Stops
+	s.process.Ready.Metrics, s.process.Ready.Logger = s.process.Metrics, o.Logger
+	s.beside.Process, s.beside.Fleet, s.beside.Watchdog, s.beside.Counter = &s.process, o.Role == natsbus.Agent, o.Watchdog, o.Counter
+	return s
 }
 
 // Open starts everything. On an error nothing is left running.
@@ -97,20 +101,20 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 	if err := lookedUp(cfg); err != nil && o.Role != natsbus.Agent {
 		return nil, fmt.Errorf("open site: %w", err)
 	}
-	s := &Site{options: o, host: o.Host, logger: o.Logger, metrics: metric.NewSet(), failed: make(chan error, 16), config: cfg}
-	if s.host == "" {
-		if s.host, err = os.Hostname(); err != nil {
+	if o.Host == "" {
+		if o.Host, err = os.Hostname(); err != nil {
 			return nil, fmt.Errorf("find host name: %w", err)
 		}
 	}
-	s.parts.logger, s.parts.stops, s.ready.metrics, s.ready.logger = o.Logger, s.ending.stops, s.metrics, o.Logger
+	s := newSite(o)
+	s.config = cfg
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	s.metrics.Registry().MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), versioncollector.NewCollector("trimtab"))
-	s.ready.set("pipeline", "starting")
+	s.process.Metrics.Registry().MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), versioncollector.NewCollector("trimtab"))
+	s.process.Ready.Set("pipeline", "starting")
 	if err := s.openBus(ctx, cfg); err != nil {
 		return nil, err
 	}
@@ -118,10 +122,10 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 	if s.does(natsbus.Console) {
 		viewed := viewConfig(cfg)
 		viewed.Dir = cfg.Storage.Path
-		s.view, s.exporter = view.New(viewed), exporter.New(s.metrics)
+		s.view, s.exporter = view.New(viewed), exporter.New(s.process.Metrics)
 		s.exporter.Configure(exported(cfg))
 		s.exporter.SetPatience(view.Patience(cfg.Round))
-		s.ready.tell(s.view.Touch) // pages say at once that the bus is out of reach
+		s.process.Ready.OnChange(s.view.Touch) // pages say at once that the bus is out of reach
 		if err := s.follow(ctx); err != nil {
 			return nil, err
 		}
@@ -133,17 +137,17 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 	if err != nil {
 		return nil, err
 	}
-	if err := s.parts.apply(ctx, next); err != nil {
+	if err := s.parts.Apply(ctx, next); err != nil {
 		return nil, err
 	}
-	s.onClose(s.parts.close)
+	s.onClose(s.parts.Close)
 	if o.Objectives != nil && o.Load != nil {
-		s.onClose(s.background(ctx, "objectives", func(ctx context.Context) error {
+		s.onClose(s.process.Background(ctx, "objectives", func(ctx context.Context) error {
 			s.followObjectives(ctx, lookUpEvery)
 			return nil
 		}))
 	}
-	s.ready.set("pipeline", "")
+	s.process.Ready.Set("pipeline", "")
 	return s, nil
 }
 
@@ -164,21 +168,21 @@ func (s *Site) follow(ctx context.Context) error {
 		health  *pipeline.Health
 		history bool
 		observe func(trimtab.Value)
-		kinds   []trimtab.Kind
+		All     []trimtab.Kind
 	}{
 		{console, false, both, []trimtab.Kind{trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding}},
 		{console, false, s.view.Observe, []trimtab.Kind{trimtab.KindMachine, trimtab.KindJobState}},
 		{console, true, s.view.Observe, decisions},
 		{metrics, false, s.exporter.Observe, decisions},
 	} {
-		stop, err := bus.Follow(ctx, f.health.Bus(s.bus), f.history, f.observe, f.kinds...)
+		stop, err := bus.Follow(ctx, f.health.Bus(s.bus), f.history, f.observe, f.All...)
 		if err != nil {
 			return err
 		}
 		s.onClose(func() error { stop(); return nil })
 	}
 	for name, h := range map[string]*pipeline.Health{"console": console, "metrics": metrics} {
-		s.onClose(s.background(ctx, name, s.working(name, h, untilDone)))
+		s.onClose(s.process.Background(ctx, name, s.process.Working(name, h, untilDone)))
 	}
 	return nil
 }
@@ -198,10 +202,10 @@ func (s *Site) Config() *config.Config {
 
 // Failed gives the error of a part that ended by itself: the site is then to be
 // closed.
-func (s *Site) Failed() <-chan error { return s.failed }
+func (s *Site) Failed() <-chan error { return s.process.Failed }
 
 // NotReady returns the reasons of the parts that are not ready, by name.
-func (s *Site) NotReady() map[string]string { return s.ready.get() }
+func (s *Site) NotReady() map[string]string { return s.process.Ready.NotReady() }
 
 // WebAddress is where the page, the API and the metrics are.
 func (s *Site) WebAddress() string { return s.webAddress }
@@ -216,7 +220,7 @@ func (s *Site) Bus() bus.Bus { return s.bus }
 func (s *Site) View() *view.Model { return s.view }
 
 // Metrics is what /metrics shows.
-func (s *Site) Metrics() *metric.Set { return s.metrics }
+func (s *Site) Metrics() *metric.Set { return s.process.Metrics }
 
 func (s *Site) onClose(f func() error) { s.stops = append(s.stops, f) }
 
@@ -224,12 +228,12 @@ func (s *Site) onClose(f func() error) { s.stops = append(s.stops, f) }
 // [EndWithin], and the time that knobs behind an API server take to be put back; where
 // something has not ended by then, with an error, and the process is to be ended.
 func (s *Site) Close() error {
-	began, first := s.ending.begin()
+	began, first := s.process.Ending.Begin()
 	if !first {
 		return nil
 	}
 	if s.bus != nil {
-		s.bus.EndBy(began.Add(endBus))
+		s.bus.EndBy(began.Add(supervise.EndBus))
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -240,35 +244,25 @@ func (s *Site) Close() error {
 		s.stops = nil
 		ended <- err
 	}()
-	return s.ending.await(ended)
-}
-
-// fail ends the process with the first error of a part that was running.
-func (s *Site) fail(name string, err error) {
-	s.ready.set(name, err.Error())
-	select {
-	case s.failed <- fmt.Errorf("run %s: %w", name, err):
-	default:
-		s.logger.Error("part failed", "part", name, "err", err)
-	}
+	return s.process.Ending.Await(ended)
 }
 
 func (s *Site) openBus(ctx context.Context, cfg *config.Config) error {
 	if err := os.MkdirAll(cfg.Storage.Path, 0o700); err != nil {
 		return fmt.Errorf("make storage: %w", err)
 	}
-	c, err := busConfig(cfg, s.options.Role, s.host)
+	c, err := BusConfig(cfg, s.options.Role, s.process.Host)
 	if err != nil {
 		return fmt.Errorf("open bus: %w", err)
 	}
-	c.Logger = s.logger
+	c.Logger = s.process.Logger
 	b, err := natsbus.Open(ctx, c)
 	if err != nil {
 		return fmt.Errorf("open bus: %w", err)
 	}
-	s.bus = b
+	s.bus, s.process.Bus = b, b
 	s.onClose(func() error {
-		s.ending.stops("bus")
+		s.process.Ending.Stops("bus")
 		return b.Close()
 	})
 	return nil
@@ -277,8 +271,8 @@ func (s *Site) openBus(ctx context.Context, cfg *config.Config) error {
 // countBus exports what the bus counts and shows in readiness when it is out
 // of reach, for as long as there is a bus.
 func (s *Site) countBus(ctx context.Context) {
-	s.onClose(s.background(ctx, "bus", func(ctx context.Context) error {
-		return pipeline.CountBus(ctx, s.bus, s.metrics, func(why string) { s.ready.set("bus", why) })
+	s.onClose(s.process.Background(ctx, "bus", func(ctx context.Context) error {
+		return pipeline.CountBus(ctx, s.bus, s.process.Metrics, func(why string) { s.process.Ready.Set("bus", why) })
 	}))
 }
 
@@ -291,13 +285,13 @@ func (s *Site) openWeb(cfg *config.Config) error {
 	s.webAddress = l.Addr().String()
 	ending, end := context.WithCancel(context.Background())
 	o := console.Options{
-		Metrics: promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true,
+		Metrics: promhttp.HandlerFor(s.process.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true,
 			DisableCompression: true}), // the console's handler does that, in a third of the time,
 		Config: func() []byte { return s.Config().Redacted() }, Debug: s.debugTexts(),
-		Ready: s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
+		Ready: s.process.Ready.NotReady, Reload: s.reloader(), Hosts: s.options.Hosts,
 		Send:    func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
 		Request: func(ctx context.Context, r *trimtab.JobRequest) error { return s.bus.Publish(ctx, r) },
-		Bus:     s.bus, Stages: s.ready.stages, Done: ending.Done(), Jobs: s.jobsNow,
+		Bus:     s.bus, Stages: s.process.Ready.Stages, Done: ending.Done(), Jobs: s.beside.Jobs,
 		WhatIf: func(change trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
 			return WhatIf(s.Config(), s.view, change, now)
 		},
@@ -321,15 +315,15 @@ func (s *Site) openWeb(cfg *config.Config) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := web.Serve(l, server, flags, s.logger); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			s.fail("web", err)
+		if err := web.Serve(l, server, flags, s.process.Logger); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			s.process.Fail("web", err)
 		}
 	}()
 	s.onClose(func() error {
 		// The streams of events, which have no end of their own.
 		end()
-		s.ending.stops("web server")
-		ctx, cancel := s.ending.within(3 * time.Second)
+		s.process.Ending.Stops("web server")
+		ctx, cancel := s.process.Ending.Within(3 * time.Second)
 		defer cancel()
 		err := server.Shutdown(ctx)
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -358,12 +352,12 @@ func (s *Site) Reload(ctx context.Context) error {
 		err = s.Apply(ctx, next)
 	}
 	if err != nil {
-		s.logger.Error("reload: the old configuration stays", "err", err)
-		s.metrics.Counter("trimtab_config_reloads_total", "refused").Inc()
+		s.process.Logger.Error("reload: the old configuration stays", "err", err)
+		s.process.Metrics.Counter("trimtab_config_reloads_total", "refused").Inc()
 		return err
 	}
-	s.metrics.Counter("trimtab_config_reloads_total", "applied").Inc()
-	s.logger.Info("reloaded", "workloads", len(next.Workloads))
+	s.process.Metrics.Counter("trimtab_config_reloads_total", "applied").Inc()
+	s.process.Logger.Info("reloaded", "workloads", len(next.Workloads))
 	return nil
 }
 
@@ -383,11 +377,11 @@ func (s *Site) Apply(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 	// Who asked for the reload may go away: half a change is none.
-	if err := s.parts.apply(context.WithoutCancel(ctx), next); err != nil {
+	if err := s.parts.Apply(context.WithoutCancel(ctx), next); err != nil {
 		return err
 	}
 	for _, c := range changes {
-		s.logger.Info("changed", "setting", c.Path, "from", c.Old, "to", c.New)
+		s.process.Logger.Info("changed", "setting", c.Path, "from", c.Old, "to", c.New)
 	}
 	s.config = cfg
 	if s.view != nil {

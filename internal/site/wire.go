@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +22,6 @@ import (
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/guard"
@@ -32,7 +30,8 @@ import (
 // This file turns the configuration into that of each stage, and does nothing
 // else.
 
-func busConfig(cfg *config.Config, role natsbus.Role, host string) (natsbus.Config, error) {
+// BusConfig is what the file says to the bus of a process with a role.
+func BusConfig(cfg *config.Config, role natsbus.Role, host string) (natsbus.Config, error) {
 	n := cfg.NATS
 	c := natsbus.Config{
 		URL: n.URL, Dir: filepath.Join(cfg.Storage.Path, "bus"), Listen: n.Listen, Source: host, Credentials: n.CredentialsFile,
@@ -296,37 +295,8 @@ func limitsOf(cfg *config.Config) actuator.Limits {
 	return l
 }
 
-// onHost tells whether a host has the knob of a workload.
-func onHost(w *config.Workload, host string) bool { return w.Knob.Host == "" || w.Knob.Host == host }
-
-// elsewhere tells whether the file names another host that has a knob of the pool.
-func elsewhere(cfg *config.Config, host string) bool {
-	return slices.ContainsFunc(cfg.Workloads, func(w config.Workload) bool { return !onHost(&w, host) })
-}
-
-// manyHosts says by what key the pool may have knobs on other hosts than this one; "": it has
-// none.
-func manyHosts(cfg *config.Config, host string) string {
-	switch {
-	case cfg.NATS.URL != "":
-		return "nats.url"
-	case cfg.NATS.Listen != "":
-		return "nats.listen"
-	case elsewhere(cfg, host):
-		return "knob.host"
-	}
-	return ""
-}
-
-// cgroupRoot is the declared root, or the mount with the cpu controller.
-func cgroupRoot(cfg *config.Config) (string, error) {
-	if cfg.Actuator.CgroupRoot != "" {
-		return cfg.Actuator.CgroupRoot, nil
-	}
-	return hostfs.CPUHierarchy()
-}
-
-func queriesOf(cfg *config.Config) []prometheus.Query {
+// QueriesOf lists what Prometheus is asked.
+func QueriesOf(cfg *config.Config) []prometheus.Query {
 	var out []prometheus.Query
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
@@ -355,7 +325,7 @@ func groupsOf(cfg *config.Config, host string, fleet bool) []cgroup.Target {
 	var out []cgroup.Target
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
-		if w.Knob.Cgroup == "" || !onHost(w, host) {
+		if w.Knob.Cgroup == "" || !w.OnHost(host) {
 			continue
 		}
 		t := cgroup.Target{Workload: w.Name, Path: w.Knob.Cgroup}

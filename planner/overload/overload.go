@@ -78,10 +78,6 @@ type Round struct {
 	Policy policy.Policy
 	Groups []policy.Group
 	Stop   func() bool
-	// Counted reports whether the kernel's counts tell of all members whether they were stopped at
-	// a limit, and what they used, in cores: Used, together.
-	Counted bool
-	Used    float64
 	// Members are in order of name.
 	Members []Member
 }
@@ -99,8 +95,10 @@ type Member struct {
 	// Cost is what a request costs, in cores·s; +Inf: unknown, and then of two that could be
 	// served the other is.
 	Cost float64
-	// Stopped reports whether it was stopped at a limit for most of the last second, by the
-	// kernel's count: its own, or that of all.
+	// Used is what it used in the last seconds, in cores, and Stopped reports whether a limit stopped
+	// it in most periods, its own or that of all, by the kernel's counts; Used < 0: nothing is
+	// counted.
+	Used    float64
 	Stopped bool
 	// Missed is how many reports in a row missed its SLO beyond their noise. Unknown: nobody
 	// knows what would be enough for it.
@@ -142,6 +140,8 @@ func Decide(s State, r Round) (State, Verdict, []Turn) {
 type decision struct {
 	Round
 	state State
+	// counted: the kernel's counts are known of all members.
+	counted bool
 }
 
 func (d *decision) verdict() Verdict {
@@ -172,7 +172,7 @@ func (d *decision) overloaded() bool {
 		if m.Unknown {
 			return false
 		}
-		if wants, misses = wants+m.wants(d.Unit), misses || m.Missed > 1; !d.Counted {
+		if wants, misses = wants+m.wants(d.Unit), misses || m.Missed > 1; !d.counted {
 			lasts = max(lasts, m.Window/4)
 		}
 		now += (m.Turn.now + m.Turn.hidden + m.Turn.late) / d.Unit
@@ -182,7 +182,7 @@ func (d *decision) overloaded() bool {
 		over, lasts = wants > full*float64(d.Units), ends
 	}
 	switch s := &d.state; {
-	case d.Counted && s.FullSince.IsZero(): // everybody has all that it has work for
+	case d.counted && s.FullSince.IsZero(): // everybody has all that it has work for
 		s.Since = time.Time{}
 		return false
 	case over == s.Lasts:
@@ -191,7 +191,7 @@ func (d *decision) overloaded() bool {
 	case s.Since.IsZero():
 		s.Since = d.Now
 	}
-	if d.Now.Sub(d.state.Since) < lasts || !d.state.Lasts && d.Counted && d.Now.Sub(d.state.FullSince) < fills {
+	if d.Now.Sub(d.state.Since) < lasts || !d.state.Lasts && d.counted && d.state.FullAt.Sub(d.state.FullSince) < fills {
 		return d.state.Lasts
 	}
 	d.state.Since = time.Time{}
@@ -204,13 +204,20 @@ func (d *decision) overloaded() bool {
 
 // fill notes since when the limit of all is used up, or one is stopped at its own.
 func (d *decision) fill() {
-	full := slices.ContainsFunc(d.Members, func(m Member) bool { return m.Stopped }) || d.Used > used*float64(d.Units)*d.Unit
+	full, sum := false, 0.0
+	d.counted = true
+	for i := range d.Members {
+		m := &d.Members[i]
+		d.counted = d.counted && m.Used >= 0
+		full, sum = full || m.Stopped, sum+m.Used
+	}
+	full = full || sum > used*float64(d.Units)*d.Unit
 	switch s := &d.state; {
-	case full && d.Counted:
+	case full && d.counted:
 		if s.FullAt = d.Now; s.FullSince.IsZero() {
 			s.FullSince = d.Now
 		}
-	case !d.Counted || d.Now.Sub(s.FullAt) >= rests:
+	case !d.counted || d.Now.Sub(s.FullAt) >= rests:
 		s.FullSince, s.FullAt = time.Time{}, time.Time{}
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/agent/fast"
 	"github.com/trimtab/trimtab/internal/bench/rig"
 	"github.com/trimtab/trimtab/internal/metric"
-	"github.com/trimtab/trimtab/internal/site"
 	"github.com/trimtab/trimtab/planner/baseline/quota"
 	"github.com/trimtab/trimtab/sim/services/shape"
 )
@@ -407,7 +407,7 @@ func moved(ctx context.Context, f *fastBench) (func() error, error) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		done <- site.MoveQuotas(ctx, a, "bench", metric.NewSet(), slog.New(slog.DiscardHandler))
+		done <- fast.Run(ctx, a, "bench", metric.NewSet(), slog.New(slog.DiscardHandler))
 	}()
 	return func() error { return errors.Join(<-done, a.Close(context.Background())) }, nil
 }

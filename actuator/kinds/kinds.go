@@ -1,0 +1,62 @@
+// Package kinds lists the kinds of knobs that this program has. Another kind is another
+// line of [In]; everything else, restore and watchdog included, follows from the value.
+//
+//	knob, err := actuator.AnyOf(kinds.All())(undo)
+package kinds
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/actuator/cpufreq"
+	"github.com/trimtab/trimtab/actuator/cpuset"
+	"github.com/trimtab/trimtab/actuator/freezer"
+	"github.com/trimtab/trimtab/actuator/kubernetes"
+	"github.com/trimtab/trimtab/actuator/network"
+	"github.com/trimtab/trimtab/actuator/process"
+	"github.com/trimtab/trimtab/actuator/resctrl"
+	"github.com/trimtab/trimtab/internal/kube"
+)
+
+// All are the kinds of knobs that this program has. Another kind is another line.
+func All() []actuator.Kind { return On(resctrl.Host{}) }
+
+// On are the kinds on a host with such a resctrl.
+func On(rdt resctrl.Host) []actuator.Kind {
+	return In(rdt, kubernetes.Cluster{Watched: NoCluster})
+}
+
+// In are the kinds on a host that sees a cluster.
+func In(rdt resctrl.Host, cluster kubernetes.Cluster) []actuator.Kind {
+	return []actuator.Kind{
+		actuator.Join(cgroup.Kind(), cpuset.Kind(), freezer.Kind(), resctrl.Kind(rdt), cpufreq.Kind()),
+		network.Kind(),
+		process.Kind(),
+		kubernetes.Pods(cluster),
+		kubernetes.Scales(cluster),
+	}
+}
+
+// RDT is this host's resctrl for an actuator with locks in a directory: what it leaves
+// behind tells by them whose it is.
+func RDT(locks string) resctrl.Host {
+	return resctrl.Host{Places: func(ctx context.Context) (map[string]bool, error) {
+		return actuator.Places(ctx, locks, trimtab.LLC, trimtab.MemBW)
+	}}
+}
+
+// Reopen makes a knob from the journal alone.
+func Reopen(undo []byte) (actuator.Knob, error) { return actuator.AnyOf(All())(undo) }
+
+// NoCluster is while no cluster is watched.
+func NoCluster() (*kube.Cluster, error) {
+	return nil, fmt.Errorf("the Kubernetes cluster is not watched: %w", trimtab.ErrStale)
+}
+
+// OfCluster reports whether a kind of that name turns workloads of a cluster.
+func OfCluster(kind string) bool {
+	return kind == kubernetes.PodsKind || kind == kubernetes.ScaleKind
+}

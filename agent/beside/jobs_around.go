@@ -1,0 +1,239 @@
+package beside
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/cpufreq"
+	"github.com/trimtab/trimtab/actuator/network"
+	"github.com/trimtab/trimtab/collector/link"
+	"github.com/trimtab/trimtab/collector/rapl"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/planner/colocate"
+)
+
+// machine is where the kernel tells of the host; the zero machine is this one.
+type machine struct {
+	power rapl.Reader
+	// links is the folder of interfaces; "": that of the kernel.
+	links string
+}
+
+// fastest is the highest clock of any CPU, in MHz.
+func (m *machine) fastest() (most float64, err error) {
+	r := m.power.Read()
+	if r.NoPolicies != nil {
+		return 0, r.NoPolicies
+	}
+	for i := range r.Policies {
+		most = max(most, r.Policies[i].Most)
+	}
+	if most < leastClock {
+		return 0, fmt.Errorf("no policy of the CPUs tells its highest clock: %w", trimtab.ErrUnsupported)
+	}
+	return most, nil
+}
+
+// around measures what the co-location step is told of beside knobs and services: what
+// the host draws and may draw, the clock of the cores of services, and what services
+// send over its links. It needs no bus. What cannot be measured is left out.
+type around struct {
+	machine
+	powered bool
+	links   []string
+	root    string
+	// groups are the control groups of services, least the clock that the file asks for.
+	groups map[string][]string
+	least  map[string]float64
+	// senders are the interfaces of jobs in network namespaces.
+	senders []actuator.Location
+
+	before *measured
+}
+
+// measured is what was read at one time.
+type measured struct {
+	power rapl.Reading
+	links map[string]link.Reading
+	// sent is what each interface of a job sent, by location and instance.
+	sent map[string]uint64
+	at   time.Duration
+}
+
+// aroundOf says what is measured on a host; nil: nothing.
+func aroundOf(cfg *config.Config, host string, k jobKnobs) *around {
+	a := &around{machine: k.machine, powered: cfg.Measure.Power, links: cfg.Measure.Links, root: k.root, groups: map[string][]string{}, least: map[string]float64{}}
+	if !a.powered && len(a.links) == 0 {
+		return nil
+	}
+	pooled, entry := cfg.Pooled(), cfg.Application()
+	for i := range pooled.Workloads {
+		w := &pooled.Workloads[i]
+		if w.Class != trimtab.BestEffort && w.Knob.Cgroup != "" && w.OnHost(host) {
+			name := w.Name
+			if entry != nil {
+				name = entry.Name // the service is the whole application
+			}
+			a.groups[name] = append(a.groups[name], w.Knob.Cgroup)
+			if b, ok := w.Knob.BoundsOf(trimtab.Frequency); ok {
+				a.least[name] = max(a.least[name], b.Min)
+			}
+		}
+	}
+	for i := range k.all {
+		d := &k.all[i]
+		if namespace, _, ok := strings.Cut(d.At.Path, "/"); d.Like[0].Resource == trimtab.Network && ok && namespace != "" {
+			a.senders = append(a.senders, d.At)
+		}
+	}
+	return a
+}
+
+// look measures once.
+func (a *around) look(ctx context.Context, now time.Time) *colocate.Surroundings {
+	m := &measured{links: map[string]link.Reading{}, sent: map[string]uint64{}}
+	out := &colocate.Surroundings{Time: now}
+	if a.powered {
+		m.power = a.power.Read()
+		out.Frequencies = a.clocks(&m.power)
+	}
+	for _, name := range a.links {
+		if r, err := link.Read(a.machine.links, name); err == nil {
+			m.links[name] = r
+		}
+	}
+	m.at = hostfs.BootTime()
+	for _, at := range a.senders {
+		for instance, v := range network.Sent(ctx, at) {
+			m.sent[at.Root+"/"+at.Path+" "+instance] = v
+		}
+	}
+	before := a.before
+	a.before = m
+	if before == nil {
+		return out
+	}
+	if a.powered {
+		if draws, may, err := rapl.Power(before.power, m.power); err == nil {
+			out.Power = &colocate.Power{Draws: draws, TDP: may}
+		}
+	}
+	if out.Link = a.used(before, m); out.Link != nil {
+		out.Capacity = colocate.Amounts{trimtab.Network: out.Link.Bandwidth}
+	}
+	return out
+}
+
+// used is what services send over all links that are named: all that is sent, less what
+// jobs send by their own interfaces. What of a job cannot be read counts as sent by
+// services, so that jobs get less; what jobs send to others of this host counts as if it
+// had left it. nil: a link is missing, or tells no speed.
+func (a *around) used(before, now *measured) *colocate.Link {
+	var l colocate.Link
+	window, bytes := (now.at - before.at).Seconds(), 0.0
+	for _, name := range a.links {
+		x, known := before.links[name]
+		y, still := now.links[name]
+		if !known || !still || y.Bytes < x.Bytes || y.Bandwidth <= 0 {
+			return nil
+		}
+		l.Bandwidth, bytes = l.Bandwidth+y.Bandwidth, bytes+float64(y.Bytes-x.Bytes)
+	}
+	if len(a.links) == 0 || window <= 0 {
+		return nil
+	}
+	for name, v := range now.sent {
+		if old, ok := before.sent[name]; ok && v >= old {
+			bytes -= float64(v - old)
+		}
+	}
+	l.Used = max(0, bytes) / window
+	return &l
+}
+
+// clocks are what the cores of services run at: the mean over their CPUs; and should at
+// least: what the file declares, else the clock that the processor promises for them.
+func (a *around) clocks(r *rapl.Reading) map[string]colocate.Frequency {
+	policy := map[int]*rapl.Policy{}
+	for i := range r.Policies {
+		p := &r.Policies[i]
+		if all, err := cpufreq.ParseCPUs(p.CPUs); err == nil && p.Err == nil {
+			for _, cpu := range all {
+				policy[cpu] = p
+			}
+		}
+	}
+	out := map[string]colocate.Frequency{}
+	for name, groups := range a.groups {
+		var f colocate.Frequency
+		n, untold := 0.0, false
+		for cpu := range a.cpus(groups) {
+			if p := policy[cpu]; p != nil {
+				n++
+				f.Now += p.MHz
+				f.Least += p.Base
+				untold = untold || p.Base <= 0
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		if f.Now, f.Least = f.Now/n, f.Least/n; untold {
+			f.Least = 0
+		}
+		if least := a.least[name]; least > 0 {
+			f.Least = least
+		}
+		out[name] = f
+	}
+	return out
+}
+
+// cpus are those that the groups of a service may run on.
+func (a *around) cpus(groups []string) map[int]bool {
+	root, err := hostfs.OpenRoot(a.root)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	out := map[int]bool{}
+	for _, group := range groups {
+		found, _ := (&hostfs.Follower{Path: group}).Look(root) // of one that is not there, there are none
+		for _, f := range found {
+			all, _ := cpufreq.CPUs(a.root, f.Path) // nor of one of which nothing is told
+			for _, cpu := range all {
+				out[cpu] = true
+			}
+		}
+	}
+	return out
+}
+
+// measure looks around beside the decisions, one look at a time: the next tick has what
+// comes of it.
+func (h *jobHost) measure(ctx context.Context, now time.Time) {
+	if h.around == nil || !h.measuring.CompareAndSwap(false, true) {
+		return
+	}
+	h.looking.Go(func() {
+		defer h.measuring.Store(false)
+		s := h.around.look(ctx, now)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.surroundings = s
+	})
+}
+
+// takeSurroundings returns what was measured since the last tick.
+func (h *jobHost) takeSurroundings() *colocate.Surroundings {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.surroundings
+	h.surroundings = nil
+	return s
+}

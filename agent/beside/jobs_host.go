@@ -1,0 +1,294 @@
+package beside
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/jobs"
+	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/planner/colocate"
+	"github.com/trimtab/trimtab/planner/issue"
+)
+
+// turner is what a [jobHost] needs of its actuator.
+type turner interface {
+	Tick(ctx context.Context)
+	Holding() *trimtab.Holding
+	Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
+	Command(ctx context.Context, c *trimtab.Command) error
+}
+
+// jobHost lets the co-location step of one host and its actuator answer each other, and
+// tells people what comes of it.
+type jobHost struct {
+	host, pool, name string
+	mode             trimtab.Mode
+	period, maxAge   time.Duration
+	services         []serviceConfig
+	jobs             map[string]config.Workload
+	knobs            jobKnobs
+	actuator         turner
+	registry         *jobs.Registry
+	metrics          *metric.Set
+	logger           *slog.Logger
+
+	files *jobs.Files
+	// around measures what else there is to know; nil: nothing does.
+	around *around
+
+	// bus is told how the jobs stand; nil: nobody is.
+	bus publisher
+
+	// Of the loop alone.
+	step *colocate.Step
+	last time.Time // the last tick
+	// given are core-seconds that jobs had, reclaimed the cores that were taken back.
+	given, reclaimed float64
+	// told is what was published last, at toldAt.
+	told   *view.Colocation
+	toldAt time.Time
+	// keeper has what outlives the process, saved last at kept; nil: nothing does.
+	keeper  *keeper
+	kept    time.Time
+	keeping atomic.Bool
+	keeps   sync.WaitGroup
+	// looking counts what measures beside the decisions.
+	measuring atomic.Bool
+	looking   sync.WaitGroup
+
+	mu sync.Mutex
+	// heard is when each service was heard of, by the time in what it said; news is
+	// what the step was not told yet.
+	heard map[string]time.Time
+	// found is when the places of services were last looked for.
+	found time.Time
+	news  []*trimtab.Contributions
+	// surroundings are what was measured since the last tick; nil: nothing.
+	surroundings *colocate.Surroundings
+	stands       map[string]*trimtab.Contributions
+	shown        *view.Colocation
+}
+
+func newJobHost(cfg *config.Config, host string, a turner, r *jobs.Registry, knobs jobKnobs, services []serviceConfig) (*jobHost, error) {
+	c := cfg.Colocate
+	step, err := colocate.NewStep(stepConfig(cfg, host, knobs, services))
+	if err != nil {
+		return nil, fmt.Errorf("set up co-location: %w", err)
+	}
+	around := aroundOf(cfg, host, knobs)
+	h := &jobHost{
+		around: around,
+		host:   host, pool: trimtab.JobsPool(cfg.Pool.Name), name: c.Policy, mode: c.Mode, period: c.Period, maxAge: c.MaxAge,
+		services: slices.Clone(services), jobs: jobsOf(cfg), knobs: knobs, step: step, actuator: a, registry: r,
+		metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler),
+		heard: map[string]time.Time{}, stands: map[string]*trimtab.Contributions{},
+	}
+	h.files = jobs.NewFiles(h.takeFile)
+	h.shown = h.blank()
+	return h, nil
+}
+
+// stepConfig is what the file says to the step.
+func stepConfig(cfg *config.Config, host string, knobs jobKnobs, services []serviceConfig) colocate.StepConfig {
+	c := cfg.Colocate
+	out := colocate.StepConfig{Pool: trimtab.JobsPool(cfg.Pool.Name), Host: host, Policy: c.Policy, Config: policyConfig(c), Mode: stepMode(cfg), Lease: c.Lease}
+	capacity := c.Capacity.ByResource()
+	for _, resource := range knobs.resources {
+		out.Resources = append(out.Resources, issue.Resource{Name: resource, Capacity: capacity[resource]})
+	}
+	out.Services = namesHere(services)
+	return out
+}
+
+// stepMode is act where any job may be acted on: the actuator holds each to its own.
+func stepMode(cfg *config.Config) trimtab.Mode {
+	for _, w := range cfg.Jobs() {
+		if w.Mode == trimtab.Act {
+			return trimtab.Act
+		}
+	}
+	return cfg.Colocate.Mode
+}
+
+// done is what came of one tick.
+type done struct {
+	results []trimtab.Result
+	refused string
+	plans   int
+}
+
+// tick looks, decides and acts, once.
+func (h *jobHost) tick(ctx context.Context, now time.Time) {
+	began := time.Now()
+	h.actuator.Tick(ctx)
+	h.files.Poll(now, h.fileSources())
+	around := h.takeSurroundings() // of the look before: the next one may be quick
+	h.measure(ctx, now)
+	h.findServices(now)
+	holding := h.actuator.Holding()
+	all := jobsIn(holding)
+	h.account(now, all)
+	h.forget(all)
+	var out done
+	give := func(v trimtab.Value) { h.pump(ctx, now, h.step.Step(now, v), &out) }
+	for _, c := range h.takeNews() {
+		give(c)
+	}
+	if around != nil {
+		give(around)
+	}
+	for id := range all {
+		give(h.progressOf(now, id))
+	}
+	give(holding)
+	give(nil)
+	status := h.step.Status()
+	if out.plans > 0 {
+		holding = h.actuator.Holding()
+	}
+	h.killed(&out)
+	h.show(now, &status, jobsIn(holding), &out)
+	h.keep(ctx, now)
+	h.metrics.Histogram("trimtab_colocate_step_seconds").Observe(time.Since(began).Seconds())
+}
+
+// pump carries out plans until no more come.
+func (h *jobHost) pump(ctx context.Context, now time.Time, values []trimtab.Value, out *done) {
+	for _, v := range values {
+		p, ok := v.(*trimtab.Plan)
+		if !ok {
+			continue
+		}
+		o := h.actuator.Handle(ctx, p)
+		out.plans++
+		out.results = append(out.results, o.Results...)
+		if out.refused = o.Refused; o.Refused != "" {
+			h.logger.Warn("plan for best-effort jobs refused", "plan", p.ID(), "reason", o.Refused)
+		}
+		h.pump(ctx, now, h.step.Step(now, o), out)
+	}
+}
+
+// progressOf is what is known of how far a job is. What a job that fell silent said is
+// no longer used to predict.
+func (h *jobHost) progressOf(now time.Time, id string) *colocate.Progress {
+	known, p := h.registry.Progress(id), &colocate.Progress{Job: id, Time: now}
+	elapsed, since := known.Elapsed, known.SinceCheckpoint
+	p.Elapsed, p.SinceCheckpoint, p.Finished = &elapsed, &since, known.Last.Finished
+	switch h.predictOf(id) {
+	case config.DataParallel:
+		if f, ok := known.Fraction(); ok {
+			p.Predict, p.Done = colocate.PredictDataParallel, &f
+		}
+	case config.Training:
+		if left, rate, ok := known.Steps(); ok {
+			p.Predict, p.Remaining, p.Rate = colocate.PredictTraining, &left, &rate
+		}
+	}
+	return p
+}
+
+// lives reports whether a job has a process, as far as that can be told.
+func lives(knobs map[string]*trimtab.KnobState) bool {
+	k := knobs[alive]
+	return k == nil || k.Problem != "" || k.InForce().Unlimited || k.InForce().Value != 0
+}
+
+// ends reports whether a job was killed and has not ended.
+func ends(knobs map[string]*trimtab.KnobState) bool {
+	k := knobs[alive]
+	return lives(knobs) && k != nil && k.Problem == "" && k.Effective != nil
+}
+
+// runs reports whether a job is not frozen.
+func runs(knobs map[string]*trimtab.KnobState) bool {
+	k := knobs[running]
+	return lives(knobs) && !ends(knobs) && (k == nil || k.Problem != "" || k.Now.Unlimited || k.Now.Value != 0)
+}
+
+// coresOf is what a job has of CPU time.
+func coresOf(knobs map[string]*trimtab.KnobState) float64 {
+	if k := knobs[trimtab.CPU]; k != nil && k.Problem == "" {
+		return amountOf(k)
+	}
+	return 0
+}
+
+// account adds up what the jobs were given since the last tick.
+func (h *jobHost) account(now time.Time, all map[string]map[string]*trimtab.KnobState) {
+	d := now.Sub(h.last)
+	if h.last.IsZero() || d < 0 || d > time.Minute {
+		d = 0
+	}
+	h.last = now
+	for id, knobs := range all {
+		if !runs(knobs) {
+			continue
+		}
+		cores := coresOf(knobs)
+		h.registry.Change(id, func(p *jobs.Progress) { p.Run(d, cores) })
+		h.given += d.Seconds() * cores
+		h.metrics.Counter("trimtab_colocate_given_core_seconds_total").Add(d.Seconds() * cores)
+	}
+}
+
+// forget drops what is known of jobs that are gone.
+func (h *jobHost) forget(all map[string]map[string]*trimtab.KnobState) {
+	there := map[string]bool{}
+	for id := range all {
+		there[id] = true
+	}
+	for _, s := range h.registry.Registered() {
+		there[s.ID()] = true
+	}
+	h.registry.Keep(there)
+	for _, id := range h.registry.Forget() {
+		h.logger.Info("job is gone", "job", id)
+	}
+}
+
+// killed notes what was lost with the jobs that were killed, and what was taken back.
+func (h *jobHost) killed(out *done) {
+	for i := range out.results {
+		r := &out.results[i]
+		if r.Status != trimtab.Written && r.Status != trimtab.Pending || !r.Found.Less(r.Before) {
+			continue
+		}
+		id := jobs.IDOf(r.Workload, r.Instance)
+		switch {
+		case r.Resource == trimtab.CPU && !r.Before.Unlimited:
+			h.reclaimed += r.Before.Value - r.Found.Value
+			h.metrics.Counter("trimtab_colocate_reclaimed_cores_total", h.host).Add(r.Before.Value - r.Found.Value)
+		case r.Resource == alive:
+			before := 0.0
+			h.registry.Change(id, func(p *jobs.Progress) { before = p.Lost; p.Kill(h.hadCores(id)) })
+			lost := h.registry.Progress(id).Lost - before
+			h.metrics.Counter("trimtab_colocate_lost_core_seconds_total").Add(lost)
+			h.logger.Warn("best-effort job killed", "job", id, "lost_core_seconds", lost)
+			h.mu.Lock()
+			next := *h.shown
+			next.Kills++
+			next.Lost += lost
+			h.shown = &next
+			h.mu.Unlock()
+		}
+	}
+}
+
+// hadCores is what a job had when it was shown last.
+func (h *jobHost) hadCores(id string) float64 {
+	for _, j := range h.Colocation().Jobs {
+		if j.ID == id {
+			return j.Has[trimtab.CPU]
+		}
+	}
+	return 0
+}

@@ -1,0 +1,228 @@
+package beside
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/jobs"
+)
+
+// serviceConfig is a latency-critical service as the file says it.
+type serviceConfig struct {
+	name string
+	slo  time.Duration
+	// here tells that it has a knob on this host.
+	here bool
+	// places are where its knobs would be, if it were here: the file does not say on
+	// which hosts of a fleet it is.
+	places []string
+}
+
+// servicesOf lists the services that a slack can be told of. Of one application it is
+// the entry alone: its SLO is that of all. In a fleet a service of which the file names
+// no host is here while its place is there.
+func servicesOf(cfg *config.Config, host string, fleet bool, kinds []actuator.Kind) (all []serviceConfig) {
+	pooled := cfg.Pooled()
+	entry := cfg.Application()
+	for i := range pooled.Workloads {
+		w := &pooled.Workloads[i]
+		if w.Class == trimtab.BestEffort || w.SLO.Latency == 0 {
+			continue
+		}
+		here := w.Knob.Declared() && w.OnHost(host)
+		var places []string
+		if here && fleet && w.Knob.Host == "" {
+			if place, err := placeOf(cfg, w, kinds); err == nil { // else it is taken to be here
+				here, places = false, []string{place}
+			}
+		}
+		if entry == nil {
+			all = append(all, serviceConfig{w.Name, w.SLO.Latency, here, places})
+			continue
+		}
+		if len(all) == 0 {
+			all = append(all, serviceConfig{name: entry.Name, slo: entry.SLO.Latency})
+		}
+		all[0].here = all[0].here || here
+		all[0].places = append(all[0].places, places...)
+	}
+	slices.SortFunc(all, func(a, b serviceConfig) int { return cmp.Compare(a.name, b.name) })
+	return all
+}
+
+// placeOf is the directory of the knob of a workload on this host, a pattern where it
+// has several.
+func placeOf(cfg *config.Config, w *config.Workload, kinds []actuator.Kind) (string, error) {
+	name, root, path := cfg.Place(&w.Knob)
+	kind, err := actuator.KindOf(kinds, name)
+	if err != nil {
+		return "", err
+	}
+	at, err := kind.Probe(actuator.Location{Root: root, Path: path, Force: w.Knob.Force})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(at.Root, at.Path), nil
+}
+
+// lookEvery is how often is looked for the places of services.
+const lookEvery = 10 * time.Second
+
+// findServices looks which services are here of which the file does not say it, and
+// tells the step.
+func (h *jobHost) findServices(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.found.IsZero() && now.Sub(h.found) < lookEvery && !now.Before(h.found) {
+		return
+	}
+	h.found = now
+	changed := false
+	for i := range h.services {
+		s := &h.services[i]
+		if len(s.places) == 0 {
+			continue
+		}
+		here := slices.ContainsFunc(s.places, func(place string) bool {
+			found, err := filepath.Glob(place)
+			return err != nil || len(found) > 0
+		})
+		changed = changed || here != s.here
+		s.here = here
+	}
+	if changed {
+		h.step.Expect(namesHere(h.services))
+	}
+}
+
+// namesHere are the services that are here.
+func namesHere(services []serviceConfig) (names []string) {
+	for _, s := range services {
+		if s.here {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// hear takes in how a service stands. Services that nobody declared, and those that
+// have nothing here, decide nothing. It counts as true when it came: the clock of
+// whoever measured it is another.
+func (h *jobHost) hear(now time.Time, c *trimtab.Contributions) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i := slices.IndexFunc(h.services, func(s serviceConfig) bool { return s.name == c.Workload })
+	if i < 0 || !h.newer(now, c) || !h.services[i].here && !hasPod(c, h.host) && h.stands[c.Workload] == nil {
+		return
+	}
+	h.heard[c.Workload] = c.Time
+	own := *c
+	own.Time = now
+	if own.SLO <= 0 {
+		own.SLO = trimtab.SecondsOf(h.services[i].slo)
+	}
+	if !h.services[i].here {
+		own.Servpods = slices.DeleteFunc(slices.Clone(c.Servpods), func(p trimtab.Servpod) bool { return p.Host == "" })
+	}
+	if len(h.news) < 2*len(h.services) {
+		h.news = append(h.news, &own)
+	}
+	h.stands[c.Workload] = &own
+}
+
+// newer reports whether a service tells more than what was heard of it.
+func (h *jobHost) newer(now time.Time, c *trimtab.Contributions) bool {
+	last := h.heard[c.Workload]
+	if c.Time.After(last) {
+		return true
+	}
+	stands := h.stands[c.Workload]
+	return !c.Time.Equal(last) && stands != nil && now.Sub(stands.Time) > h.maxAge
+}
+
+// hasPod reports whether a Servpod says that it is on a host.
+func hasPod(c *trimtab.Contributions, host string) bool {
+	return slices.ContainsFunc(c.Servpods, func(p trimtab.Servpod) bool { return p.Host == host })
+}
+
+// takeNews returns what was heard since the last tick.
+func (h *jobHost) takeNews() []*trimtab.Contributions {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	news := h.news
+	h.news = nil
+	return news
+}
+
+// jobsIn sorts the knobs of a holding by job.
+func jobsIn(holding *trimtab.Holding) map[string]map[string]*trimtab.KnobState {
+	out := map[string]map[string]*trimtab.KnobState{}
+	for i := range holding.Targets {
+		t := &holding.Targets[i]
+		if t.Workload == jobs.Workload && t.Instance == "" {
+			continue // what stops a finder
+		}
+		id := jobs.IDOf(t.Workload, t.Instance)
+		if out[id] == nil {
+			out[id] = map[string]*trimtab.KnobState{}
+		}
+		out[id][t.Resource] = t
+	}
+	return out
+}
+
+// amountOf is what a knob gives, unlimited as its most.
+func amountOf(k *trimtab.KnobState) float64 {
+	v := k.InForce()
+	if v.Unlimited {
+		return k.Max
+	}
+	return v.Value
+}
+
+// problemOf is why a job cannot be turned, the CPU time first.
+func (h *jobHost) problemOf(knobs map[string]*trimtab.KnobState) string {
+	for _, resource := range h.knobs.resources {
+		k := knobs[resource]
+		switch {
+		case k != nil && k.Problem != "":
+			return resource + ": " + k.Problem
+		case k == nil && resource == trimtab.CPU:
+			return "its CPU time cannot be limited"
+		}
+	}
+	return ""
+}
+
+// predictOf is how what a job would lose is predicted.
+func (h *jobHost) predictOf(id string) string {
+	if w, ok := h.declaredOf(id); ok {
+		return w.Predict.Kind
+	}
+	if name, ok := strings.CutPrefix(id, jobs.Workload+"/"); ok {
+		s, _ := h.registry.Find(name)
+		return s.Predict
+	}
+	return ""
+}
+
+// declaredOf returns the workload that a job is one of.
+func (h *jobHost) declaredOf(id string) (config.Workload, bool) {
+	if w, ok := h.jobs[id]; ok {
+		return w, true
+	}
+	for i := len(id) - 1; i > 0; i-- {
+		if id[i] == '/' {
+			if w, ok := h.jobs[id[:i]]; ok {
+				return w, true
+			}
+		}
+	}
+	return config.Workload{}, false
+}

@@ -1,0 +1,69 @@
+package beside
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/jobs"
+)
+
+// ownGroups lists the control groups of this process, and of the first of all: a job
+// that held them would take the CPU time of trimtab, and of the whole host.
+func ownGroups() (all []string) {
+	for _, pid := range []string{"self", "1"} {
+		if b, err := os.ReadFile("/proc/" + pid + "/cgroup"); err == nil {
+			all = append(all, groupsIn(string(b))...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// groupsIn reads such a file, in which a line is "0::/system.slice/a.service". A root
+// is none of them: no job is one.
+func groupsIn(text string) (all []string) {
+	for line := range strings.Lines(text) {
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if group := strings.Trim(parts[len(parts)-1], "/"); len(parts) == 3 && group != "" {
+			all = append(all, group)
+		}
+	}
+	return all
+}
+
+// declaredApart refuses a declared job that holds trimtab. Of a pattern it says
+// nothing: what matches is looked at when it comes.
+func declaredApart(cfg *config.Config, own []string) error {
+	for _, w := range cfg.Jobs() {
+		if of := jobs.Holds(hostfs.PlainPattern(w.Knob.Cgroup), own); of != "" {
+			return fmt.Errorf("best-effort job %q: its cgroup %s holds trimtab itself or the system's first process, which are in %s: declare the groups of the jobs alone", w.Name, w.Knob.Cgroup, of)
+		}
+	}
+	return nil
+}
+
+// apart leaves out of what a finder finds the groups that hold trimtab.
+func apart(f actuator.Finder, group func(instance string) string, own []string) actuator.Finder {
+	find := f.Find
+	f.Find = func(ctx context.Context) ([]actuator.Instance, error) {
+		found, err := find(ctx)
+		return slices.DeleteFunc(slices.Clone(found), func(i actuator.Instance) bool { return jobs.Holds(group(i.Name), own) != "" }), err
+	}
+	return f
+}
+
+// allApart is apart for the finders of declared jobs.
+func allApart(finders []actuator.Finder, cfg *config.Config, own []string) (all []actuator.Finder) {
+	declared := jobsOf(cfg)
+	for _, f := range finders {
+		pattern := declared[f.Workload].Knob.Cgroup
+		all = append(all, apart(f, func(instance string) string { return groupOf(pattern, instance) }, own))
+	}
+	return all
+}

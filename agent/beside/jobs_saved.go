@@ -1,0 +1,121 @@
+package beside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/planner/colocate"
+)
+
+const (
+	// thresholdsFile has the state of the step, in the directory of the jobs.
+	thresholdsFile = "thresholds.json"
+	// maxSaved bounds what is read again of what was saved, in bytes.
+	maxSaved = 16 << 20
+	// saveThresholds is how often it is saved; it is at the end, too.
+	saveThresholds = time.Minute
+	// storePatience is how long is waited for the bus.
+	storePatience = 5 * time.Second
+)
+
+// keeper keeps what outlives the controller: the limits that it found for services, its
+// hysteresis, and what it learned that jobs may have. It is in the bucket of thresholds,
+// where a host that lost its disk finds it again, and in a file, which is there while
+// the link is cut.
+type keeper struct {
+	dir string
+	// key is that of this host in the bucket that open opens; open nil: there is none.
+	key  string
+	open func(ctx context.Context) (bus.Bucket, error)
+}
+
+func newKeeper(dir, pool, host string, b bus.Bus) *keeper {
+	return &keeper{dir: dir, key: natsbus.ThresholdsKey(pool, host), open: func(ctx context.Context) (bus.Bucket, error) {
+		return b.Bucket(ctx, natsbus.BucketThresholds)
+	}}
+}
+
+// save writes a state to the file and the bucket.
+func (k *keeper) save(ctx context.Context, state []byte) error {
+	err := hostfs.ReplaceFile(filepath.Join(k.dir, thresholdsFile), state)
+	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	b, open := k.open(ctx)
+	if open == nil {
+		_, open = b.Put(ctx, k.key, state)
+	}
+	if err = errors.Join(err, open); err != nil {
+		return fmt.Errorf("keep thresholds: %w", err)
+	}
+	return nil
+}
+
+// load gives restore what was saved: the file, or else the bucket. What restore refuses
+// is in the error.
+func (k *keeper) load(ctx context.Context, restore func(state []byte) error) error {
+	state, err := hostfs.ReadFile(filepath.Join(k.dir, thresholdsFile), maxSaved)
+	if err == nil {
+		if err = restore(state); err == nil {
+			return nil
+		}
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	b, stored := k.open(ctx)
+	if stored == nil {
+		if state, _, stored = b.Get(ctx, k.key); stored == nil {
+			stored = restore(state)
+		}
+	}
+	if errors.Is(stored, bus.ErrNotFound) {
+		stored = nil // nothing was saved yet
+	}
+	if err = errors.Join(err, stored); err != nil {
+		return fmt.Errorf("take back thresholds: %w", err)
+	}
+	return nil
+}
+
+// keep saves the state of the step, beside the decisions: neither a disk nor a link that
+// hangs holds one up. One save goes on at a time.
+func (h *jobHost) keep(ctx context.Context, now time.Time) {
+	if h.keeper == nil || now.Sub(h.kept) < saveThresholds && !now.Before(h.kept) {
+		return
+	}
+	begun := h.kept.IsZero()
+	h.kept = now
+	if begun || !h.keeping.CompareAndSwap(false, true) {
+		return // nothing was found yet, or the last save has not ended
+	}
+	state := h.step.Snapshot()[colocate.SnapshotName]
+	h.keeps.Go(func() {
+		defer h.keeping.Store(false)
+		if err := h.keeper.save(ctx, state); err != nil && ctx.Err() == nil {
+			h.logger.Warn("limits of services may have to be found again after a restart", "err", err)
+		}
+	})
+}
+
+// takeBack restores the step.
+func (h *jobHost) takeBack(ctx context.Context) {
+	err := h.keeper.load(ctx, func(state []byte) error { return h.step.Restore(colocate.SnapshotName, state) })
+	if err != nil {
+		h.logger.Warn("what was found of the limits of services is not all there", "err", err)
+	}
+}
+
+// close saves once more, when the loop has ended.
+func (h *jobHost) close(ctx context.Context) error {
+	h.keeps.Wait()
+	return h.keeper.save(ctx, h.step.Snapshot()[colocate.SnapshotName])
+}

@@ -1,0 +1,40 @@
+package beside
+
+import (
+	"context"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
+)
+
+// publisher is the part of a bus that tells.
+type publisher interface {
+	Publish(ctx context.Context, v trimtab.Value) error
+}
+
+// tellEvery is how often the consoles of a fleet hear of jobs where nothing happens.
+const tellEvery = 5 * time.Second
+
+// tell publishes how the jobs stand: at once when something was decided or done, else
+// every few seconds. The kind is shed and never waits: while the link is cut it is
+// lost, and what comes next says the same and more.
+func (h *jobHost) tell(ctx context.Context, now time.Time) {
+	c := h.Colocation()
+	if h.bus == nil || c.Time.IsZero() || !isNews(h.told, c) && now.Sub(h.toldAt) < tellEvery {
+		return
+	}
+	h.told, h.toldAt = c, now
+	if err := h.bus.Publish(ctx, c.Brief()); err != nil && ctx.Err() == nil {
+		h.logger.Debug("tell of best-effort jobs", "err", err)
+	}
+}
+
+// isNews reports whether something happened since the last word.
+func isNews(before, now *view.Colocation) bool {
+	if before == nil || before.Paused != now.Paused || before.Problem != now.Problem || before.Kills != now.Kills ||
+		before.Running != now.Running || before.Suspended != now.Suspended || (before.Last == nil) != (now.Last == nil) {
+		return true
+	}
+	return now.Last != nil && !before.Last.Time.Equal(now.Last.Time)
+}

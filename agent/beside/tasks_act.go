@@ -1,0 +1,312 @@
+package beside
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/placed"
+	"github.com/trimtab/trimtab/actuator/task"
+	"github.com/trimtab/trimtab/agent/signals"
+	"github.com/trimtab/trimtab/planner/throttle"
+)
+
+// carryOut does what a list says.
+func (h *taskHost) carryOut(ctx context.Context, now time.Duration, p *trimtab.Placements) {
+	orders, err := h.ledger.Take(now, p)
+	if err != nil {
+		h.metrics.Counter("trimtab_speculate_lists_total", h.host, "refused").Inc()
+		h.logger.Debug("placements are not carried out", "err", err)
+		return
+	}
+	h.metrics.Counter("trimtab_speculate_lists_total", h.host, "taken").Inc()
+	for _, id := range orders.Forget {
+		if h.infos[id].State == task.Ended {
+			_ = h.runner.Forget(id) // it may have forgotten by itself
+		}
+		delete(h.infos, id)
+		delete(h.failed, id)
+		delete(h.classes, id)
+		delete(h.used, id)
+		if h.pins != nil {
+			delete(h.pins.last, id)
+		}
+	}
+	h.cancel(orders.Cancel)
+	h.kill(ctx, orders.Kill)
+	for _, r := range orders.Relabel {
+		h.relabel(ctx, r)
+	}
+	h.renew(ctx, now, orders.Renew)
+	for i := range orders.Queue {
+		h.queue(now, &orders.Queue[i])
+	}
+}
+
+// expire ends what nobody renewed.
+func (h *taskHost) expire(ctx context.Context, now time.Duration) {
+	o := h.ledger.Expire(now)
+	h.cancel(o.Cancel)
+	for _, a := range h.ledger.Attempts() {
+		if a.State == placed.Running && a.Why != "" { // until it has ended
+			h.kill(ctx, []placed.Kill{{ID: a.AttemptID, Why: a.Why}})
+		}
+	}
+}
+
+// cancel takes attempts out of the queue.
+func (h *taskHost) cancel(ids []task.ID) {
+	for _, id := range ids {
+		h.policy.Cancel(id.String())
+		h.granted = slices.DeleteFunc(h.granted, func(g task.ID) bool { return g == id })
+	}
+}
+
+// kill kills tasks. Those to which something else is being done are killed later.
+func (h *taskHost) kill(ctx context.Context, all []placed.Kill) {
+	for _, k := range all {
+		if i := h.infos[k.ID]; i.State == task.Killing || i.State == task.Ended {
+			continue
+		}
+		h.turn(ctx, k.ID, turnKill, func(ctx context.Context) error {
+			_, err := h.runner.Kill(ctx, k.ID, k.Why)
+			return err
+		})
+	}
+}
+
+// renew makes the leases of the runner and of the queue those of the ledger.
+func (h *taskHost) renew(ctx context.Context, now time.Duration, ids []task.ID) {
+	for _, id := range ids {
+		a, _ := h.ledger.Find(id)
+		if a.State == placed.Queued {
+			h.policy.Renew(id.String(), signals.Time(a.Until))
+			continue
+		}
+		if err := h.runner.Renew(ctx, a.Until-now, id); err != nil {
+			h.logger.Debug("renew speculative task", "err", err)
+		}
+	}
+}
+
+// queue takes a new attempt in: a granted one waits for memory alone, others for the
+// policy.
+func (h *taskHost) queue(now time.Duration, p *trimtab.Placement) {
+	if p.Class == trimtab.RegularTask && !h.mayBeRegular(p) {
+		p.Class = trimtab.OversubscribedTask
+		h.ledger.Relabelled(p.AttemptID, p.Class) // told, so that the planner knows
+	}
+	if _, err := h.specOf(p, p.Class); err != nil {
+		h.refuse(p.AttemptID, err.Error())
+		return
+	}
+	if p.Class == trimtab.RegularTask {
+		h.granted = append(h.granted, p.AttemptID)
+		return
+	}
+	h.offer(now, p)
+}
+
+func (h *taskHost) offer(now time.Duration, p *trimtab.Placement) {
+	a, _ := h.ledger.Find(p.AttemptID)
+	why := h.policy.Offer(signals.Time(now), throttle.Request{ID: p.AttemptID.String(), Job: p.Job, Wants: wantsOf(&p.Spec), Priority: p.Priority, Expires: signals.Time(a.Until)})
+	if why != "" {
+		h.refuse(p.AttemptID, string(why))
+	}
+}
+
+// wantsOf is what a task is to hold, in the order of throttleConfig.
+func wantsOf(s *trimtab.TaskSpec) []float64 { return []float64{s.Cores, s.Memory, 1} }
+
+// mayBeRegular reports whether the file lets one more task be regular.
+func (h *taskHost) mayBeRegular(p *trimtab.Placement) bool {
+	cores, memory := p.Spec.Cores, p.Spec.Memory
+	for _, a := range h.ledger.Attempts() {
+		counts := a.State == placed.Running && a.Class == trimtab.RegularTask || slices.Contains(h.granted, a.AttemptID)
+		if counts && a.AttemptID != p.AttemptID {
+			cores, memory = cores+a.Spec.Cores, memory+a.Spec.Memory
+		}
+	}
+	return cores <= h.config.Regular.CPU && memory <= float64(h.config.Regular.Memory)
+}
+
+// relabel changes the class of an attempt, as far as the file allows it.
+func (h *taskHost) relabel(ctx context.Context, r placed.Relabel) {
+	a, known := h.ledger.Find(r.ID)
+	if !known || r.Class == trimtab.RegularTask && !h.mayBeRegular(&a.Placement) {
+		return
+	}
+	if a.State == placed.Queued {
+		h.cancel([]task.ID{r.ID})
+		h.ledger.Relabelled(r.ID, r.Class)
+		if a.Class = r.Class; r.Class == trimtab.RegularTask {
+			h.granted = append(h.granted, r.ID)
+			return
+		}
+		h.offer(h.clock(), &a.Placement)
+		return
+	}
+	frozen := h.infos[r.ID].State == task.Frozen
+	if h.turn(ctx, r.ID, turnRelabel, func(ctx context.Context) error {
+		if frozen {
+			if err := h.runner.Thaw(ctx, r.ID); err != nil {
+				return err
+			}
+		}
+		return h.runner.Relabel(ctx, r.ID, task.Class(r.Class))
+	}) {
+		if h.pins != nil { // it is on all cores then
+			delete(h.pins.last, r.ID)
+		}
+		// From now on, so that what is granted is not promised twice.
+		h.ledger.Relabelled(r.ID, r.Class)
+	}
+}
+
+// act does what the policy decided.
+func (h *taskHost) act(ctx context.Context, now time.Duration) {
+	h.classify()
+	for _, e := range h.decision.End {
+		id, ok := parseAttempt(e.Task)
+		a, known := h.ledger.Find(id)
+		switch {
+		case !ok || !known:
+		case a.State == placed.Queued:
+			h.refuse(id, string(e.Why))
+		case a.State == placed.Running:
+			h.kill(ctx, []placed.Kill{{ID: id, Why: string(e.Why)}})
+		}
+	}
+	for _, s := range h.decision.Start {
+		if id, ok := parseAttempt(s.ID); ok {
+			h.classes[id] = s.Class
+			h.start(ctx, now, id)
+		}
+	}
+	h.startGranted(ctx, now)
+	h.freeze(ctx, now)
+	h.bind(ctx)
+}
+
+// start starts an attempt that waits.
+func (h *taskHost) start(ctx context.Context, now time.Duration, id task.ID) {
+	a, known := h.ledger.Find(id)
+	if !known {
+		return
+	}
+	spec, err := h.specOf(&a.Placement, a.Class)
+	if err != nil {
+		h.refuse(id, err.Error())
+		return
+	}
+	if !h.ledger.Start(now, id) {
+		return
+	}
+	if spec.CPUs = h.cpusOf(&a); h.pins != nil {
+		h.pins.last[id] = spec.CPUs
+	}
+	h.metrics.Counter("trimtab_speculate_started_total", h.host, string(a.Class)).Inc()
+	if !h.turn(ctx, id, turnStart, func(ctx context.Context) error {
+		_, err := h.runner.Start(ctx, spec, a.Until-h.clock())
+		return err
+	}) {
+		h.failed[id] = "something else is being done to it"
+	}
+}
+
+// startGranted starts the tasks with a grant for which there is memory, or nothing left to
+// take it from.
+func (h *taskHost) startGranted(ctx context.Context, now time.Duration) {
+	free, known := h.free()
+	for len(h.granted) > 0 {
+		id := h.granted[0]
+		a, here := h.ledger.Find(id)
+		if here && a.State == placed.Queued && known && a.Spec.Memory > free && h.speculative() > 0 {
+			return
+		}
+		if h.granted = h.granted[1:]; here {
+			free -= a.Spec.Memory
+			h.start(ctx, now, id)
+		}
+	}
+}
+
+// free is the memory that nothing uses.
+func (h *taskHost) free() (bytes float64, known bool) {
+	l, known := h.loads.newest["memory"]
+	return l.Capacity - l.Used, known
+}
+
+// regular counts the tasks that run with a grant.
+func (h *taskHost) regular() (n int) {
+	for _, a := range h.ledger.Attempts() {
+		if a.State == placed.Running && a.Class == trimtab.RegularTask {
+			n++
+		}
+	}
+	return n
+}
+
+// speculative counts the tasks that run without a grant.
+func (h *taskHost) speculative() (n int) {
+	for _, a := range h.ledger.Attempts() {
+		if a.State == placed.Running && a.Class != trimtab.RegularTask {
+			n++
+		}
+	}
+	return n
+}
+
+// revoke is what granted tasks ask back: memory that is not free. CPU time they have by
+// their weight.
+func (h *taskHost) revoke() []float64 {
+	free, known := h.free()
+	if !known || len(h.granted) == 0 {
+		return nil
+	}
+	need := -free
+	for _, id := range h.granted {
+		a, _ := h.ledger.Find(id)
+		need += a.Spec.Memory
+	}
+	return []float64{0, math.Max(0, need)}
+}
+
+// freeze makes those tasks stand still that the policy throttles, and no others.
+func (h *taskHost) freeze(ctx context.Context, now time.Duration) {
+	still := map[string]bool{}
+	for _, t := range h.decision.Throttled {
+		if signals.Time(now).Before(t.Until) {
+			still[t.Task] = true
+		}
+	}
+	for id, i := range h.infos {
+		switch stop := still[id.String()]; {
+		case stop && i.State == task.Running:
+			h.turn(ctx, id, turnFreeze, func(ctx context.Context) error { return h.runner.Freeze(ctx, id) })
+		case !stop && i.State == task.Frozen:
+			h.turn(ctx, id, turnThaw, func(ctx context.Context) error { return h.runner.Thaw(ctx, id) })
+		}
+	}
+}
+
+// parseAttempt reads what [trimtab.AttemptID.String] printed.
+func parseAttempt(text string) (id task.ID, ok bool) {
+	for i := range text {
+		if text[i] == '/' {
+			id.Job, text = text[:i], text[i+1:]
+			break
+		}
+	}
+	for i := range text {
+		if text[i] == '#' {
+			n, err := fmt.Sscanf(text[i+1:], "%d", &id.Attempt)
+			id.Task = text[:i]
+			return id, n == 1 && err == nil && id.Validate() == nil
+		}
+	}
+	return id, false
+}

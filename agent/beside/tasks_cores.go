@@ -1,0 +1,131 @@
+package beside
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/cpuset"
+	"github.com/trimtab/trimtab/actuator/placed"
+	"github.com/trimtab/trimtab/actuator/task"
+	"github.com/trimtab/trimtab/agent/signals"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/planner/throttle"
+)
+
+// pins binds tasks to the cores of their class: the policy says how many are of the second
+// class, this which ones.
+type pins struct {
+	// cores are those that tasks may have, each with its threads; nil: tasks are not bound.
+	cores []cpuset.Set
+	// held reads which CPUs belong to services alone.
+	held func() cpuset.Set
+	// now are the CPUs of the second class; nil: there are no two classes.
+	now cpuset.Set
+	// last are the CPUs to which each task was bound last; absent: to all.
+	last map[task.ID]string
+}
+
+// openPins looks which CPUs tasks may have. Its error says why they cannot be bound.
+func openPins(r interface{ CPUs() (string, error) }, root string, services []signals.Service) (*pins, error) {
+	text, err := r.CPUs()
+	if err != nil {
+		return nil, err
+	}
+	all, err := cpuset.ParseSet(text)
+	if err != nil {
+		return nil, err
+	}
+	topology, err := new(cpuset.Machine).Topology()
+	if err != nil {
+		return nil, err
+	}
+	return &pins{cores: topology.Cores(all), held: func() cpuset.Set { return heldBy(root, all, services) }, last: map[task.ID]string{}}, nil
+}
+
+// heldBy adds up the CPUs of services that have fewer than all.
+func heldBy(root string, all cpuset.Set, services []signals.Service) (held cpuset.Set) {
+	sets, err := hostfs.OpenRoot(cmp.Or(hostfs.Twin(root, "cpuset"), root))
+	if err != nil {
+		return nil // it is gone: nobody is bound to anything
+	}
+	defer sets.Close()
+	for _, of := range services {
+		found, _ := filepath.Glob(filepath.Join(sets.Path(), of.Path)) // patterns were checked
+		for _, dir := range found {
+			group, err := filepath.Rel(sets.Path(), dir)
+			if err != nil {
+				continue
+			}
+			text, err := sets.Read(path.Join(group, "cpuset.cpus"))
+			if err != nil {
+				continue // it ended, or has no set of its own
+			}
+			if set, err := cpuset.ParseSet(text); err == nil && len(set) > 0 && !set.Covers(all) {
+				held = held.Or(set)
+			}
+		}
+	}
+	return held
+}
+
+// second chooses the cores of the second class: the highest-numbered ones that no service
+// has for itself, since services with a knob take the lowest. A core is of one class with
+// all its threads, so the first class may have a little more than it asks for. nil: there
+// are no two classes.
+func (p *pins) second(c throttle.Classes, held cpuset.Set) (set cpuset.Set) {
+	if c.First <= 0 || c.Second <= 0 {
+		return nil
+	}
+	left := -c.First
+	for _, core := range p.cores {
+		left += len(core)
+	}
+	for _, core := range slices.Backward(p.cores) {
+		if len(core) > left {
+			break
+		}
+		if !core.Meets(held) {
+			set, left = set.Or(core), left-len(core)
+		}
+	}
+	return set
+}
+
+// classify chooses the cores of the second class anew.
+func (h *taskHost) classify() {
+	if h.pins == nil {
+		return
+	}
+	h.pins.now = h.pins.second(h.decision.Cores, h.pins.held())
+	h.metrics.Gauge("trimtab_speculate_second_class_cpus", h.host).Set(float64(len(h.pins.now)))
+}
+
+// cpusOf are those on which an attempt is to run; "": all.
+func (h *taskHost) cpusOf(a *placed.Attempt) string {
+	if h.pins == nil || a.Class == trimtab.RegularTask || h.classes[a.AttemptID] == throttle.First {
+		return ""
+	}
+	return h.pins.now.String()
+}
+
+// bind binds the tasks that run to the cores of their class, where that is not so yet.
+func (h *taskHost) bind(ctx context.Context) {
+	if h.pins == nil {
+		return
+	}
+	for _, a := range h.ledger.Attempts() {
+		id, cpus := a.AttemptID, h.cpusOf(&a)
+		i := h.infos[id]
+		if a.State != placed.Running || i.State != task.Running && i.State != task.Frozen || cpus == h.pins.last[id] {
+			continue
+		}
+		// What cannot be done is told, and tried again when other cores are chosen.
+		if h.turn(ctx, id, turnBind, func(ctx context.Context) error { return h.runner.Pin(ctx, id, cpus) }) {
+			h.pins.last[id] = cpus
+		}
+	}
+}

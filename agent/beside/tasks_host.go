@@ -1,0 +1,342 @@
+package beside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/placed"
+	"github.com/trimtab/trimtab/actuator/task"
+	"github.com/trimtab/trimtab/agent/signals"
+	"github.com/trimtab/trimtab/collector/load"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/planner/throttle"
+)
+
+// runner is what a [taskHost] needs of package task.
+type runner interface {
+	Start(ctx context.Context, s task.Spec, lease time.Duration) (task.Info, error)
+	Renew(ctx context.Context, lease time.Duration, ids ...task.ID) error
+	Freeze(ctx context.Context, id task.ID) error
+	Thaw(ctx context.Context, id task.ID) error
+	Kill(ctx context.Context, id task.ID, reason string) (task.Info, error)
+	Relabel(ctx context.Context, id task.ID, class task.Class) error
+	Pin(ctx context.Context, id task.ID, cpus string) error
+	List(ctx context.Context) ([]task.Info, error)
+	Forget(id task.ID) error
+	Close(ctx context.Context) error
+}
+
+const (
+	// speculateEvery is how often is decided, speculateGap the least time between two
+	// decisions where something happens.
+	speculateEvery = time.Second
+	speculateGap   = 50 * time.Millisecond
+	// tellMachine is how often the planner hears of this host where nothing happens.
+	tellMachine = 5 * time.Second
+	// saveLearned is how often what was learned is kept.
+	saveLearned = time.Minute
+	// turnWait bounds one turn of a task.
+	turnWait = 30 * time.Second
+	// maxInbox is how many lists wait: each has all that those before it had.
+	maxInbox = 16
+)
+
+// taskHost runs the speculative tasks of one host: it does what the planner's lists say,
+// as far as the host's file and the throttle let it, and tells what comes of it.
+type taskHost struct {
+	host, pool, dir, user, group, root string
+	life                               uint64
+	config                             *config.Speculate
+	runner                             runner
+	signals                            *signals.Set
+	publish                            func(context.Context, *trimtab.Machine) error
+	metrics                            *metric.Set
+	logger                             *slog.Logger
+	// clock is the time since the host booted, reader what tells of its loads.
+	clock  func() time.Duration
+	reader func() load.Reading
+
+	// Of the loop alone.
+	policy  *throttle.Policy
+	ledger  *placed.Ledger
+	loads   *loadLevels
+	infos   map[task.ID]task.Info // what the runner, or a former life, knows
+	classes map[task.ID]throttle.Class
+	used    map[task.ID]usage
+	pins    *pins     // nil: tasks are not bound to cores
+	granted []task.ID // regular ones that wait for room
+	failed  map[task.ID]string
+	// lately is until when a task ran.
+	lately   time.Duration
+	decision throttle.Decision
+	told     string
+	toldAt   time.Duration
+	savedAt  time.Duration
+	counts   throttle.Counts
+	// shownSignals are the series of signals that there are.
+	shownSignals map[shownSignal]bool
+
+	wake    chan struct{}
+	turning sync.WaitGroup
+
+	mu    sync.Mutex
+	inbox []*trimtab.Placements
+	// busy are the tasks that are being started or turned, turned what came of it.
+	busy   map[task.ID]bool
+	turned []turned
+}
+
+// usage is how much CPU time a task had had at a time.
+type usage struct{ at, cpu time.Duration }
+
+// turned is what came of starting or turning a task.
+type turned struct {
+	id   task.ID
+	what string
+	err  error
+}
+
+func newTaskHost(cfg *config.Config, host string, life uint64, r runner, services []signals.Service) (*taskHost, error) {
+	c := cfg.Speculate
+	policy, err := throttle.New(throttleConfig(c))
+	if err != nil {
+		return nil, fmt.Errorf("set up speculative tasks: %w", err)
+	}
+	ledger, err := placed.New(placed.Config{Pool: cfg.Pool.Name, Host: host, Life: life, MaxLease: c.Lease})
+	if err != nil {
+		return nil, fmt.Errorf("set up speculative tasks: %w", err)
+	}
+	return &taskHost{
+		host: host, pool: cfg.Pool.Name, life: life, config: c, runner: r, signals: signals.New(services), metrics: metric.NewSet(),
+		logger: slog.New(slog.DiscardHandler), clock: hostfs.BootTime, reader: load.Reader{}.Read, policy: policy, ledger: ledger, loads: &loadLevels{},
+		infos: map[task.ID]task.Info{}, classes: map[task.ID]throttle.Class{}, used: map[task.ID]usage{}, failed: map[task.ID]string{}, shownSignals: map[shownSignal]bool{}, wake: make(chan struct{}, 1), busy: map[task.ID]bool{},
+		publish: func(context.Context, *trimtab.Machine) error { return nil }, lately: -time.Hour, toldAt: -time.Hour,
+	}, nil
+}
+
+// take takes a list in; the loop carries it out.
+func (h *taskHost) take(p *trimtab.Placements) {
+	h.mu.Lock()
+	if len(h.inbox) == maxInbox {
+		h.inbox = h.inbox[1:]
+	}
+	h.inbox = append(h.inbox, p)
+	h.mu.Unlock()
+	h.awake()
+}
+
+func (h *taskHost) awake() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run decides every second, and when something happened, until ctx ends.
+func (h *taskHost) run(ctx context.Context) error {
+	var measuring sync.WaitGroup
+	measuring.Go(func() {
+		if err := h.signals.Run(ctx); err != nil {
+			h.logger.Warn("measure services beside speculative tasks", "err", err)
+		}
+	})
+	defer measuring.Wait()
+	h.adopt(ctx)
+	ticker := time.NewTicker(speculateEvery)
+	defer ticker.Stop()
+	for {
+		h.tick(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			continue
+		case <-h.wake:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(speculateGap):
+		}
+	}
+}
+
+// close ends all tasks, and keeps what was learned.
+func (h *taskHost) close(ctx context.Context) error {
+	err := h.runner.Close(ctx)
+	h.turning.Wait()
+	return errors.Join(err, h.signals.Close(), h.signals.Save(h.dir, h.policy))
+}
+
+// adopt enters what ended in a former life.
+func (h *taskHost) adopt(ctx context.Context) {
+	all, err := h.runner.List(ctx)
+	if err != nil {
+		return // it stops
+	}
+	for _, i := range all {
+		if i.ID.Validate() == nil {
+			h.infos[i.ID] = i
+			h.ledger.Adopt(h.clock(), i.ID, trimtab.TaskClass(i.Class))
+		}
+	}
+}
+
+// tick looks, decides, acts and tells, once.
+func (h *taskHost) tick(ctx context.Context) {
+	began := time.Now()
+	now := h.clock()
+	h.settle()
+	h.look(ctx, now)
+	for _, p := range h.takeInbox() {
+		h.carryOut(ctx, now, p)
+	}
+	h.expire(ctx, now)
+	h.loads.add(now, h.reader)
+	o := h.observe(now)
+	h.decision = h.policy.Decide(&o)
+	h.act(ctx, now)
+	h.show()
+	if h.savedAt == 0 {
+		h.savedAt = now // nothing was learned yet
+	}
+	if now-h.savedAt > saveLearned {
+		h.savedAt = now
+		if err := h.signals.Save(h.dir, h.policy); err != nil {
+			h.logger.Warn("keep what was learned", "err", err)
+		}
+	}
+	h.tell(ctx, h.clock())
+	h.metrics.Histogram("trimtab_speculate_tick_seconds").Observe(time.Since(began).Seconds())
+}
+
+func (h *taskHost) takeInbox() []*trimtab.Placements {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.loads.levels == nil {
+		return nil // what never fits is refused at once, which takes to know what there is
+	}
+	in := h.inbox
+	h.inbox = nil
+	return in
+}
+
+// turn does something to a task beside the loop, one thing at a time. It reports false
+// where something else is being done to it.
+func (h *taskHost) turn(ctx context.Context, id task.ID, what string, do func(ctx context.Context) error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.busy[id] {
+		return false
+	}
+	h.busy[id] = true
+	ctx = context.WithoutCancel(ctx) // what was begun is finished, or ended by Close
+	h.turning.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, turnWait)
+		defer cancel()
+		err := do(ctx)
+		h.mu.Lock()
+		delete(h.busy, id)
+		h.turned = append(h.turned, turned{id, what, err})
+		h.mu.Unlock()
+		h.awake()
+	})
+	return true
+}
+
+// The turns.
+const (
+	turnStart   = "start"
+	turnKill    = "kill"
+	turnFreeze  = "freeze"
+	turnThaw    = "thaw"
+	turnRelabel = "relabel"
+	turnBind    = "bind"
+)
+
+// settle takes in what came of turns.
+func (h *taskHost) settle() {
+	h.mu.Lock()
+	all := h.turned
+	h.turned = nil
+	h.mu.Unlock()
+	for _, t := range all {
+		result := "ok"
+		if t.err != nil {
+			result = "failed"
+			h.logger.Warn("speculative task", "task", t.id.String(), "turn", t.what, "err", t.err)
+			switch t.what {
+			case turnStart:
+				h.failed[t.id] = t.err.Error()
+			case turnRelabel: // the next list asks again
+				h.ledger.Relabelled(t.id, trimtab.TaskClass(h.infos[t.id].Class))
+			}
+		}
+		h.metrics.Counter("trimtab_speculate_turns_total", h.host, t.what, result).Inc()
+	}
+}
+
+func (h *taskHost) isBusy(id task.ID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.busy[id]
+}
+
+// look reads what runs, and tells the ledger what has ended.
+func (h *taskHost) look(ctx context.Context, now time.Duration) {
+	all, err := h.runner.List(ctx)
+	if err != nil {
+		return // it stops
+	}
+	there := map[task.ID]bool{}
+	for _, i := range all {
+		there[i.ID] = true
+		h.infos[i.ID] = i
+		if i.State != task.Ended {
+			h.lately = now
+		}
+	}
+	for _, a := range h.ledger.Attempts() {
+		if a.State != placed.Running || h.isBusy(a.AttemptID) && !there[a.AttemptID] {
+			continue
+		}
+		i, known := h.infos[a.AttemptID]
+		why, failed := h.failed[a.AttemptID]
+		switch {
+		case known && i.State == task.Ended:
+			h.ledger.End(a.AttemptID)
+			h.metrics.Counter("trimtab_speculate_ended_total", h.host, string(i.Outcome)).Inc()
+			h.logger.Info("speculative task ended", "task", a.AttemptID.String(), "how", i.String())
+		case there[a.AttemptID]:
+		case failed:
+			h.refuse(a.AttemptID, why)
+			delete(h.failed, a.AttemptID)
+		default: // the runner forgot it, which it does of those that ended
+			h.infos[a.AttemptID] = task.Info{ID: a.AttemptID, Class: task.Class(a.Class), State: task.Ended, Outcome: task.Lost, Reason: "it is not known any more"}
+			h.ledger.End(a.AttemptID)
+		}
+	}
+}
+
+// refuse says that an attempt never will run here.
+func (h *taskHost) refuse(id task.ID, why string) {
+	h.ledger.Refuse(id, why)
+	h.metrics.Counter("trimtab_speculate_refused_total", h.host).Inc()
+	h.logger.Info("speculative task refused", "task", id.String(), "why", why)
+}
+
+// finite is a share, and a missing one where it is no number.
+func finite(v float64, known bool) float64 {
+	if !known || math.IsInf(v, 0) {
+		return math.NaN()
+	}
+	return v
+}

@@ -1,0 +1,112 @@
+package beside
+
+import (
+	"maps"
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/placed"
+	"github.com/trimtab/trimtab/actuator/task"
+	"github.com/trimtab/trimtab/agent/signals"
+	"github.com/trimtab/trimtab/analyzer/fingerprint"
+	"github.com/trimtab/trimtab/collector/load"
+	"github.com/trimtab/trimtab/planner/throttle"
+)
+
+// loadWindow is of how many seconds the load level of a host is.
+const loadWindow = 30
+
+// loadLevels are the loads of the last seconds, and their levels: algorithms 1 and 2.
+type loadLevels struct {
+	before *load.Reading
+	newest map[string]load.Load
+	window map[string][]float64
+	levels map[string]load.Load
+}
+
+// add measures, at most once in a second. What cannot be measured any more is missing.
+func (l *loadLevels) add(now time.Duration, read func() load.Reading) {
+	if l.before != nil && now-l.before.At < speculateEvery*9/10 && now >= l.before.At {
+		return
+	}
+	r := read()
+	if l.before == nil {
+		l.before = &r
+		return
+	}
+	l.newest = load.Between(*l.before, r)
+	l.before = &r
+	if l.window == nil {
+		l.window = map[string][]float64{}
+	}
+	l.levels = map[string]load.Load{}
+	maps.DeleteFunc(l.window, func(name string, _ []float64) bool { _, told := l.newest[name]; return !told })
+	a := fingerprint.Default()
+	for name, v := range l.newest {
+		l.window[name] = append(l.window[name], v.Used)
+		w := l.window[name]
+		w = w[max(0, len(w)-loadWindow):]
+		l.window[name] = w
+		if level, err := a.Of(w); err == nil {
+			l.levels[name] = load.Load{Used: level.Value, Capacity: v.Capacity}
+		}
+	}
+}
+
+// share is a level as a part of what there is.
+func (l *loadLevels) share(name string) float64 {
+	v, known := l.levels[name]
+	return finite(v.Used/v.Capacity, known && v.Capacity > 0)
+}
+
+// capacity is what there is of something; NaN: not known.
+func (l *loadLevels) capacity(name string) float64 {
+	v, known := l.levels[name]
+	return finite(v.Capacity, known)
+}
+
+// observe is what the policy is told.
+func (h *taskHost) observe(now time.Duration) throttle.Observation {
+	o := throttle.Observation{Time: signals.Time(now), Mode: throttle.Mode(h.config.Mode), Revoke: h.revoke(),
+		Capacity: []float64{h.loads.capacity("cpu"), h.loads.capacity("memory"), float64(h.config.Tasks - h.regular())}}
+	if n := o.Capacity[0]; n > 0 {
+		o.Cores = int(math.Floor(n))
+	}
+	for _, t := range h.config.Thresholds.List() {
+		o.Metrics = append(o.Metrics, h.loads.share(t.Name))
+	}
+	if h.config.Mode != string(throttle.UP) {
+		o.LRAs = h.signals.Observe(now, h.lately)
+	}
+	for _, a := range h.ledger.Attempts() {
+		if a.State != placed.Running || a.Class == trimtab.RegularTask {
+			continue
+		}
+		class := h.classes[a.AttemptID]
+		if class == "" {
+			class = throttle.Second
+		}
+		t := throttle.Task{Activity: h.activity(now, a.AttemptID), ID: a.AttemptID.String(), Job: a.Job, Class: class, Holds: wantsOf(&a.Spec), Progress: math.NaN(), Expires: signals.Time(a.Until)}
+		if p := progressOf(h.infos[a.AttemptID]); p != nil {
+			t.Progress = *p
+		}
+		o.Tasks = append(o.Tasks, t)
+	}
+	return o
+}
+
+// activity is the cores that a task used since the last tick; NaN: not known.
+func (h *taskHost) activity(now time.Duration, id task.ID) float64 {
+	cpu := h.infos[id].CPU
+	if cpu == nil {
+		delete(h.used, id)
+		return math.NaN()
+	}
+	was, known := h.used[id]
+	h.used[id] = usage{now, *cpu}
+	if !known || now <= was.at || *cpu < was.cpu { // it is in another group
+		return math.NaN()
+	}
+	return (*cpu - was.cpu).Seconds() / (now - was.at).Seconds()
+}

@@ -1,0 +1,201 @@
+package fast
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/planner/local"
+)
+
+// loop moves the quotas of this host inside the envelopes of plans: planner/local
+// decides, the actuator looks and writes. No bus is between them.
+type loop struct {
+	mover   mover
+	host    string
+	metrics *metric.Set
+	logger  *slog.Logger
+
+	rule *local.Host
+	// planned is the generation of groups that the rule has; ready tells that it has it.
+	planned uint64
+	ready   bool
+
+	look     actuator.FastLook
+	readings []local.Reading
+	found    []float64
+	moves    []actuator.FastMove
+	status   []local.Status
+	// parent is how long the group above stood still until the last look, at parentAt, and
+	// pressure how long all its tasks waited, since when pressed is true; stalled is how
+	// long each group below it stood still.
+	parent   float64
+	parentAt time.Duration
+	bound    bool
+	pressure float64
+	pressed  bool
+	stalled  []float64
+
+	story story
+}
+
+// mover is what the loop needs of an actuator.
+type mover interface {
+	FastLook(*actuator.FastLook)
+	FastMove(generation uint64, moves []actuator.FastMove, found []float64) []float64
+	FastTell([]actuator.FastAccount)
+}
+
+func newLoop(m mover, host string, set *metric.Set, logger *slog.Logger) *loop {
+	return &loop{mover: m, host: host, metrics: set, logger: logger, rule: local.New(), story: story{groups: map[trimtab.KnobID]*group{}}}
+}
+
+// Run moves the quotas of a host inside the envelopes that its actuator was given,
+// until ctx ends: the fast loop without the rest of a site, as benchmarks have it.
+func Run(ctx context.Context, a *actuator.Actuator, host string, set *metric.Set, logger *slog.Logger) error {
+	return newLoop(a, host, set, logger).run(ctx)
+}
+
+// run ticks until ctx ends.
+func (l *loop) run(ctx context.Context) error {
+	t := time.NewTicker(local.Tick)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+			began := time.Now()
+			l.tick()
+			if len(l.look.Groups) > 0 {
+				l.metrics.Histogram("trimtab_fast_tick_seconds").Observe(time.Since(began).Seconds())
+			}
+		}
+	}
+}
+
+// tick looks, decides, writes what shrinks, reads back, and then what grows.
+func (l *loop) tick() {
+	l.mover.FastLook(&l.look)
+	if !l.ready || l.planned != l.look.Generation {
+		l.plan()
+	}
+	if !l.ready || len(l.look.Groups) == 0 {
+		l.story.idle(l)
+		return
+	}
+	look := local.Look{At: l.look.At, Contention: l.contention(), Groups: l.read()}
+	d := l.rule.Tick(&look)
+	if d.Late {
+		l.metrics.Counter("trimtab_fast_late_total", l.host).Inc()
+	}
+	l.found = l.found[:0]
+	for i := range l.readings {
+		l.found = append(l.found, l.readings[i].Set)
+	}
+	if len(d.Shrinks) > 0 {
+		l.write(d.Shrinks)
+	}
+	if grows := l.rule.Grow(l.found); len(grows) > 0 {
+		l.write(grows)
+	}
+	l.story.take(l, d.Asks)
+}
+
+// write has moves made; found is what is set afterwards, or nothing when the groups are
+// others by now.
+func (l *loop) write(all []local.Write) {
+	l.moves = l.moves[:0]
+	for _, w := range all {
+		l.moves = append(l.moves, actuator.FastMove{Group: w.Group, Set: w.Set, Burst: w.Burst})
+	}
+	l.found = l.mover.FastMove(l.look.Generation, l.moves, l.found)
+}
+
+// plan hands the rule the groups and limits that hold now.
+func (l *loop) plan() {
+	p := local.Plan{Capacity: l.look.Capacity, Lendable: l.look.Lendable, Until: l.look.Until, Groups: make([]local.Group, len(l.look.Groups))}
+	for i := range l.look.Groups {
+		g := &l.look.Groups[i]
+		p.Groups[i] = local.Group{Name: g.Name(), Envelope: g.Envelope}
+	}
+	if err := l.rule.SetPlan(&p); err != nil {
+		if l.ready {
+			l.logger.Warn("fast loop: nothing is moved", "err", err)
+		}
+		l.ready = false
+		return
+	}
+	l.planned, l.ready = l.look.Generation, true
+}
+
+// read turns what was looked at into what the rule reads.
+func (l *loop) read() []local.Reading {
+	l.readings = l.readings[:0]
+	for i := range l.look.Counters {
+		c, err := &l.look.Counters[i], l.look.Errs[i]
+		r := local.Reading{State: local.Fresh, Used: c.Used, Stalled: c.Stalled, Set: math.Inf(1)}
+		switch {
+		case gone(err):
+			r = local.Reading{State: local.Gone, Set: math.NaN()}
+		case err != nil:
+			r = local.Reading{Set: math.NaN()}
+		case !c.Set.Unlimited:
+			r.Set = c.Set.Value
+		}
+		l.readings = append(l.readings, r)
+	}
+	return l.readings
+}
+
+// contention is the share of the time since the last look in which the group above stood
+// still, or all its tasks waited for a CPU while no quota below stopped one: larger quotas
+// below it cure neither. nil: nothing tells.
+func (l *loop) contention() *float64 {
+	p := l.look.Parent
+	longest := l.longestStall()
+	if p == nil {
+		l.bound, l.pressed = false, false
+		return nil
+	}
+	stood, elapsed, was := p.Stalled-l.parent, (l.look.At - l.parentAt).Seconds(), l.bound
+	l.parent, l.parentAt, l.bound = p.Stalled, l.look.At, true
+	waited := 0.0
+	if f := l.look.Pressure; f != nil {
+		if l.pressed && *f >= l.pressure {
+			waited = *f - l.pressure - longest
+		}
+		l.pressure = *f
+	}
+	l.pressed = l.look.Pressure != nil
+	if !was || !(elapsed > 0) || !(stood >= 0) {
+		return nil
+	}
+	share := math.Min(1, math.Max(stood, waited)/elapsed)
+	return &share
+}
+
+// longestStall is the longest time that a group was stopped by its quota since the last
+// look, in seconds: in it the pressure of the group above says nothing of the CPUs.
+func (l *loop) longestStall() (longest float64) {
+	known := len(l.stalled) == len(l.look.Counters)
+	if !known {
+		l.stalled = make([]float64, len(l.look.Counters))
+	}
+	for i := range l.look.Counters {
+		if l.look.Errs[i] != nil {
+			continue
+		}
+		now := l.look.Counters[i].Stalled
+		longest = math.Max(longest, now-l.stalled[i])
+		l.stalled[i] = now
+	}
+	if !known {
+		return math.Inf(1)
+	}
+	return longest
+}

@@ -1,0 +1,158 @@
+package knobs
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/config"
+)
+
+// Declared is the knobs of a workload as the file says it, before they are opened.
+type Declared struct {
+	Kind string
+	At   actuator.Location
+	// Place is what messages call the location, like has a target for each resource.
+	Place string
+	Like  []actuator.Target
+	// Cap is how the file has CPU time bounded: see [config.CPUBounds].
+	Cap string
+}
+
+// Of lists the knobs of all workloads that a host has.
+func Of(kinds []actuator.Kind, cfg *config.Config, host string) (out []Declared, err error) {
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		if w.Knob.Bounds() == nil || !w.Knob.Declared() || !w.OnHost(host) {
+			continue
+		}
+		name, root, path := cfg.Place(&w.Knob)
+		places := []Declared{{Kind: name, At: actuator.Location{Root: root, Path: path, Force: w.Knob.Force, High: w.Class == trimtab.BestEffort}}}
+		if name, root, path, ok := w.Knob.Link(); ok {
+			places = append(places, Declared{Kind: name, At: actuator.Location{Root: root, Path: path}})
+		}
+		if name, root, path, ok := w.Knob.Scale(); ok {
+			places = append(places, Declared{Kind: name, At: actuator.Location{Root: root, Path: path}})
+		}
+		if w.Knob.CPU != nil {
+			places[0].Cap = w.Knob.CPU.Cap
+		}
+		for _, d := range places {
+			d, err := d.probe(kinds, w)
+			if err != nil {
+				return nil, fmt.Errorf("open knob of %s: %w", w.Name, err)
+			}
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+// probe completes a location as it was declared, and adds the resources of its kind
+// that the workload has bounds of.
+func (d Declared) probe(kinds []actuator.Kind, w *config.Workload) (Declared, error) {
+	d.Place = d.Kind + " " + d.At.Path
+	kind, err := actuator.KindOf(kinds, d.Kind)
+	if err == nil {
+		d.At, err = kind.Probe(d.At)
+	}
+	if err != nil {
+		return Declared{}, err
+	}
+	for _, resource := range kind.Resources {
+		if b, ok := w.Knob.BoundsOf(resource); ok {
+			d.Like = append(d.Like, actuator.Target{KnobID: trimtab.KnobID{Workload: w.Name, Resource: resource}, Min: b.Min, Max: b.Max, Mode: w.Mode})
+		}
+	}
+	return d, nil
+}
+
+// OpenAll opens the knobs that are declared, and makes finders of the patterns,
+// one for each workload.
+func OpenAll(kinds []actuator.Kind, all []Declared) (targets []actuator.Target, finders []actuator.Finder, err error) {
+	for _, d := range all {
+		var opened []actuator.Target
+		kind, err := actuator.KindOf(kinds, d.Kind)
+		switch {
+		case err != nil:
+		case d.At.Several():
+			finders = append(finders, kind.Finder(d.At, d.Place, d.Like))
+		default:
+			opened, err = kind.Targets(d.At, d.Like)
+		}
+		if err != nil {
+			return nil, nil, errors.Join(err, actuator.CloseTargets(targets))
+		}
+		targets = append(targets, opened...)
+	}
+	return targets, finders, nil
+}
+
+// Measure measures what the pool may give out of this host, of the resources that
+// its knobs turn and their kinds can measure; nil where there is none.
+func Measure(kinds []actuator.Kind, cfg *config.Config, all []Declared) func() (map[string]float64, error) {
+	measures := map[string]func() (float64, error){}
+	for _, d := range all {
+		kind, err := actuator.KindOf(kinds, d.Kind)
+		if err != nil || kind.Measure == nil {
+			continue
+		}
+		for _, t := range d.Like {
+			measures[t.Resource] = func() (float64, error) { return kind.Measure(d.At, t.Resource) }
+		}
+	}
+	if len(measures) == 0 {
+		return nil
+	}
+	reserve := cfg.Actuator.Reserve
+	return func() (map[string]float64, error) {
+		capacity := map[string]float64{}
+		var errs []error
+		for _, resource := range slices.Sorted(maps.Keys(measures)) {
+			v, err := measures[resource]()
+			switch {
+			case errors.Is(err, trimtab.ErrUnsupported): // a tree of plain files is no host's
+			case err != nil:
+				errs = append(errs, err)
+			default:
+				capacity[resource] = max(0, v-reserve.Of(resource))
+			}
+		}
+		return capacity, errors.Join(errs...)
+	}
+}
+
+// Roots returns where what measureOf measures is, by resource, without links: two
+// pools that have one group know it by one name.
+func Roots(kinds []actuator.Kind, all []Declared) map[string]string {
+	roots := map[string]string{}
+	for _, d := range all {
+		if kind, err := actuator.KindOf(kinds, d.Kind); err != nil || kind.Measure == nil {
+			continue
+		}
+		root, err := filepath.EvalSymlinks(d.At.Root)
+		if err != nil {
+			root = d.At.Root // it is not there yet
+		}
+		if root, err = filepath.Abs(root); err != nil {
+			continue
+		}
+		for _, t := range d.Like {
+			roots[t.Resource] = root
+		}
+	}
+	return roots
+}
+
+// LockDir is the directory of the locks of knobs: the one that the file names, else that of
+// the host.
+func LockDir(cfg *config.Config) string {
+	if dir := cfg.Actuator.LockDir; dir != "" {
+		return dir
+	}
+	return actuator.DefaultLockDir()
+}

@@ -1,0 +1,72 @@
+package supervise
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// KeyOf names what a part is built from: over a reload, a part with the same
+// key goes on. It follows pointers and compares secrets, which printing does
+// not, and gives away neither. Of a function it only sees whether there is one:
+// what it was compiled from must stand beside it. It panics at a channel, which
+// no configuration has: something that runs was put in.
+func KeyOf(built ...any) string {
+	var b strings.Builder
+	spell(&b, reflect.ValueOf(built))
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(b.String())))
+}
+
+// spell writes v so that different values have different texts.
+func spell(b *strings.Builder, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Invalid:
+		b.WriteString("nil,")
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			b.WriteString(v.Elem().Type().String() + ":")
+		}
+		spell(b, v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			b.WriteString(v.Type().Field(i).Name + "=")
+			spell(b, v.Field(i))
+		}
+		b.WriteString(";")
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			spell(b, v.Index(i))
+		}
+		b.WriteString("]")
+	case reflect.Map:
+		var entries []string
+		for key, value := range v.Seq2() {
+			var e strings.Builder
+			spell(&e, key)
+			spell(&e, value)
+			entries = append(entries, e.String())
+		}
+		slices.Sort(entries)
+		fmt.Fprintf(b, "%q}", entries)
+	case reflect.Func:
+		fmt.Fprintf(b, "func %t,", v.IsNil())
+	case reflect.String:
+		fmt.Fprintf(b, "%q,", v.String())
+	case reflect.Bool:
+		fmt.Fprintf(b, "%t,", v.Bool())
+	case reflect.Float32, reflect.Float64:
+		fmt.Fprintf(b, "%x,", math.Float64bits(v.Float()))
+	default:
+		switch {
+		case v.CanInt():
+			fmt.Fprintf(b, "%d,", v.Int())
+		case v.CanUint():
+			fmt.Fprintf(b, "%d,", v.Uint())
+		default:
+			panic("a part is built from a " + v.Kind().String())
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package supervise
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+// Readiness holds why parts are not ready, and shows it as a metric.
+type Readiness struct {
+	Metrics *metric.Set
+	Logger  *slog.Logger
+
+	mu    sync.Mutex
+	why   map[string]string    // of every part, "" when it is ready
+	since map[string]time.Time // when that changed
+	notes map[string]string    // what a part that is ready does without
+	// changed is called when a part became ready or is no longer; nil: nobody asks.
+	changed func()
+}
+
+// Note sets what a part does without.
+func (r *Readiness) Note(name, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.notes == nil {
+		r.notes = map[string]string{}
+	}
+	r.notes[name] = text
+}
+
+// Set notes a part's reason; "" means ready.
+func (r *Readiness) Set(name, why string) {
+	if tell := r.take(name, why); tell != nil {
+		tell()
+	}
+}
+
+// OnChange has changed called when a part became ready or is no longer.
+func (r *Readiness) OnChange(changed func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed = changed
+}
+
+// take notes it, and returns who is to be told; nil: nobody.
+func (r *Readiness) take(name, why string) func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old, known := r.why[name]
+	if known && old == why {
+		return nil
+	}
+	if r.why == nil {
+		r.why, r.since = map[string]string{}, map[string]time.Time{}
+	}
+	// Another reason of a part that is not ready is worth no line of the log
+	// by default: reasons with an error in them may change at every attempt.
+	level := slog.LevelDebug
+	if !known || (old == "") != (why == "") {
+		r.since[name] = time.Now()
+		level = slog.LevelInfo
+	}
+	if old == "starting" {
+		level = slog.LevelInfo
+	}
+	r.why[name] = why
+	ready := 0.0
+	if why == "" {
+		ready = 1
+	}
+	r.Metrics.Gauge("trimtab_stage_ready", name).Set(ready)
+	r.Logger.Log(context.Background(), level, "readiness", "part", name, "ready", why == "", "reason", why)
+	return r.changed
+}
+
+// Forget drops a part that was stopped.
+func (r *Readiness) Forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.why, name)
+	delete(r.since, name)
+	delete(r.notes, name)
+	r.Metrics.Forget("trimtab_stage_ready", name)
+}
+
+// NotReady returns the reasons of the parts that are not ready.
+func (r *Readiness) NotReady() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := maps.Clone(r.why)
+	maps.DeleteFunc(out, func(_, why string) bool { return why == "" })
+	return out
+}
+
+// Stages returns all parts in order of name, with since when they are ready
+// or not.
+func (r *Readiness) Stages() []view.StageState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := []view.StageState{}
+	for _, name := range slices.Sorted(maps.Keys(r.why)) {
+		out = append(out, view.StageState{Name: name, Ready: r.why[name] == "", Reason: r.why[name], Since: r.since[name], Lacks: r.notes[name]})
+	}
+	return out
+}

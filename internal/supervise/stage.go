@@ -1,0 +1,103 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/pipeline"
+)
+
+// startWait is how long a stage may take to work before the parts that send to
+// it are started all the same.
+const startWait = 2 * time.Second
+
+// Stage makes a part of a pure step, which is built from the given values.
+func (p *Process) Stage(st pipeline.Stage, step trimtab.Step, built ...any) Part {
+	return p.StageIn(nil, st, func() (trimtab.Step, error) { return step, nil }, built...)
+}
+
+// StageIn is Stage for a step that one process at a time may run, under the lock
+// of alone; nil: whoever has the part runs it. Each time that it takes over it
+// begins with a new step, and what is stored of the old one.
+func (p *Process) StageIn(alone *pipeline.Alone, st pipeline.Stage, step func() (trimtab.Step, error), built ...any) Part {
+	key := KeyOf(st, built)
+	st.Bus, st.Metrics, st.Logger = p.Bus, p.Metrics, p.Logger
+	return Part{Name: st.Name, Key: key, Start: func(ctx context.Context) (func() error, error) {
+		works := make(chan struct{})
+		var once sync.Once
+		st.Ready = func(why string) {
+			p.Ready.Set(st.Name, why)
+			if why == "" {
+				once.Do(func() { close(works) })
+			}
+		}
+		stop := p.Background(ctx, st.Name, p.Under(alone, st.Ready, func(ctx context.Context) (err error) {
+			st := st
+			if st.Step, err = step(); err != nil {
+				return fmt.Errorf("set up %s: %w", st.Name, err)
+			}
+			return pipeline.Run(ctx, st)
+		}))
+		late := time.NewTimer(startWait)
+		defer late.Stop()
+		select {
+		case <-works:
+		case <-late.C:
+		case <-ctx.Done():
+		}
+		return stop, nil
+	}}
+}
+
+// Under runs something while a lock is held; nil: always.
+func (p *Process) Under(alone *pipeline.Alone, ready func(string), run func(context.Context) error) func(context.Context) error {
+	if alone == nil {
+		return run
+	}
+	a := *alone
+	a.Ready = ready
+	return func(ctx context.Context) error { return a.Run(ctx, run) }
+}
+
+// Reader is a collector that asks: it runs until its context ends.
+type Reader interface {
+	Run(context.Context) error
+	Close() error
+}
+
+// Reading makes a part of a reader, which is opened when the part starts, or
+// when this process takes over under the lock of alone, with the configuration
+// that it is built from.
+func (p *Process) Reading(alone *pipeline.Alone, name string, built any, work pipeline.Work, open func(bus.Bus) (Reader, error)) Part {
+	start := func() (func(context.Context) error, error) {
+		h := pipeline.NewHealth(work)
+		r, err := open(h.Bus(p.Bus))
+		if err != nil {
+			return nil, fmt.Errorf("set up %s collector: %w", name, err)
+		}
+		p.Ready.Set(name, "")
+		reads := p.Working(name, h, r.Run)
+		return func(ctx context.Context) error { return errors.Join(reads(ctx), r.Close()) }, nil
+	}
+	return Part{Name: name, Key: KeyOf(built, work), Start: func(ctx context.Context) (func() error, error) {
+		if alone != nil {
+			return p.Background(ctx, name, p.Under(alone, func(why string) { p.Ready.Set(name, why) }, func(ctx context.Context) error {
+				run, err := start()
+				if err != nil {
+					return err
+				}
+				return run(ctx)
+			})), nil
+		}
+		run, err := start()
+		if err != nil {
+			return nil, err
+		}
+		return p.Background(ctx, name, run), nil
+	}}
+}

@@ -1,0 +1,78 @@
+package allocation
+
+import (
+	"math"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/verdict"
+)
+
+// UtilityAt returns the utility that is expected at an allocation.
+func (s *Allocation) UtilityAt(allocation float64) float64 {
+	return s.UtilityOf(s.Curve.Eval(allocation).Mean)
+}
+
+// UtilityOf is its utility at a performance.
+func (s *Allocation) UtilityOf(performance float64) float64 {
+	v := s.Utility(performance)
+	if !(v > 0) {
+		return 0
+	}
+	return min(v, 1)
+}
+
+// Misses reports whether the reports miss the SLO beyond their noise: two in a
+// row, since requests fail together, or one where work waits or where a report is
+// of a longer time.
+func (s *Allocation) Misses() bool {
+	e := s.Estimate
+	if s.Starves() {
+		return true
+	}
+	if e == nil || e.Backlog == nil || *e.Backlog > waits*s.Now {
+		return s.Missed > 0
+	}
+	return s.Missed > 1
+}
+
+// Starves reports whether its limit starves the workload: it uses all that it has and waits,
+// whatever its spans tell. A share by weight is no limit.
+func (s *Allocation) Starves() bool {
+	return s.Index == 0 && s.Estimate != nil && s.Estimate.Starved > 0 && !s.Shared()
+}
+
+// hungry is what a workload that starves is guessed to need beyond what it has, in units.
+func (s *Allocation) hungry() int {
+	return policy.UpUnits(math.Min(growing*float64(s.Estimate.Starved), growth)*s.Now, s.Of.Unit)
+}
+
+// waits is how many seconds of its allocation must wait to tell of a queue.
+const waits = 0.2
+
+// Firing reports whether an alert on the workload fires that keeps what it has. In an overload whose
+// turns are decided all have their alerts: none decides.
+func (s *Allocation) Firing() bool { return s.Loan.Fires() && !(s.Turn.Slice > 0 && s.Shared()) }
+
+// Changed reports whether the workload is not where it was expected to be when
+// it last moved: its load left the band of that forecast, or it misses its SLO.
+func (s *Allocation) Changed() bool {
+	before, e := s.State.load, s.Estimate
+	if before == nil && s.State.Move.Direction == 0 || s.Misses() {
+		return true
+	}
+	if before == nil || e == nil || e.Load == nil {
+		return false // nobody knows
+	}
+	return !verdict.Within(e.Load, before)
+}
+
+// inputOf returns an input of an estimate; -1: missing.
+func inputOf(e *trimtab.Estimate, q trimtab.Quantity) float64 {
+	for _, in := range e.Inputs {
+		if in.Name == string(q) && in.Missing == "" {
+			return in.Value
+		}
+	}
+	return -1
+}

@@ -1,0 +1,254 @@
+package allocation
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/instances"
+	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/measured"
+	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/pool"
+	"github.com/trimtab/trimtab/planner/replicas"
+)
+
+// Number is what the planner keeps of the number of a workload's instances.
+type Number struct {
+	State replicas.State
+	// From is the number that an action found that went out, To what it sets.
+	From, To int
+	Minute   replicas.Minute
+	// Idle is the time that it has no load, where it may go to zero.
+	Idle replicas.Idle
+}
+
+// Life is one instance's.
+type Life struct {
+	Since       time.Time // when it was seen first, zero: it was there before
+	ran, Served bool
+}
+
+// Crew is which instances of a workload in a cluster are there.
+type Crew struct {
+	Lives map[trimtab.KnobID]*Life
+	// Told tells that a host has said which are there: one that comes later is new.
+	Told bool
+}
+
+// Comes notes how far an instance is, and reports whether it is the first time that it
+// runs or serves.
+func (c *Crew) Comes(now time.Time, t *trimtab.KnobState) (l *Life, news bool) {
+	l = c.Lives[t.KnobID]
+	if l == nil {
+		l = &Life{ran: !c.Told && t.Problem == "", Served: !c.Told && t.Serves()}
+		if c.Told {
+			l.Since = now
+		}
+		c.Lives[t.KnobID] = l
+	}
+	news = !l.ran && t.Problem == "" || !l.Served && t.Serves()
+	l.ran = l.ran || t.Problem == ""
+	return l, news
+}
+
+// NewNumber returns what is known of a number that is planned first.
+func NewNumber(c *pool.Count) *Number {
+	return &Number{State: replicas.State{Startup: replicas.Startup{Declared: c.Startup}}}
+}
+
+// Counted reports whether the number of its instances is planned.
+func (w *Workload) Counted() bool { return w.Number != nil }
+
+// Sent notes an action on the number.
+func (n *Number) Sent(a *trimtab.Action) {
+	n.From, n.To = int(a.Expect.Value), int(a.Set.Value)
+}
+
+// countable takes the knob of the number, nil: there is none, and widens the bounds to what it can give.
+func (s *Allocation) countable(k *ledger.Knob) {
+	if k == nil || s.Index != 0 || s.Held.Code != "" || s.Knobs.Unlimited() {
+		return
+	}
+	s.Scale = k
+	if !s.CountsUp() {
+		return
+	}
+	size, least := mostSizeOf(s), s.State.Min
+	if s.sizeFixed() || Reserves(s) {
+		size, least = s.Now/float64(len(s.Knobs)), s.Now/float64(len(s.Knobs))
+		s.easy = policy.UpUnits(s.Now, s.Of.Unit)
+	}
+	most := float64(min(s.Count.Max, int(math.Max(mostCountOf(s), 1))))
+	s.Hi = max(s.Hi, policy.DownUnits(math.Min(most*size, s.Of.Capacity), s.Of.Unit))
+	s.Lo = min(s.Lo, max(policy.UpUnits(least*float64(s.Count.Min), s.Of.Unit), 1))
+}
+
+// mostSizeOf is the largest size of an instance that is declared and that the cluster
+// allows.
+func mostSizeOf(s *Allocation) float64 { return math.Max(s.Knobs.Largest(s.Max), s.State.Min) }
+
+// CountsUp reports whether the number may be planned: where nothing is written of the
+// workload, also if somebody else sets it.
+func (s *Allocation) CountsUp() bool {
+	return s.Scale != nil && s.Scale.Held.Problem == "" && (s.Scale.Held.Barred == "" || s.Mode != trimtab.Act || s.Barred != "")
+}
+
+// sizeFixed reports whether its number alone is written.
+func (s *Allocation) sizeFixed() bool {
+	return s.Mode == trimtab.Act && s.Barred != "" && s.Scale != nil && s.Scale.Held.Problem == "" && s.Scale.Held.Barred == ""
+}
+
+// mostCountOf is the largest number that quotas leave.
+func mostCountOf(s *Allocation) float64 {
+	if st := s.Scale.Held.Standing; st != nil && st.Most > 0 {
+		return st.Most
+	}
+	return float64(s.Count.Max)
+}
+
+// Replicas is what the number of an allocation's instances is to be.
+type Replicas struct {
+	From, To int
+	Mode     trimtab.Mode
+	Why      trimtab.Reason
+	// Note says why the number stays; "": there is nothing to say.
+	Note string
+}
+
+// Moves reports whether it changes.
+func (n *Replicas) Moves() bool { return n.To != n.From }
+
+// nodeName is a site as a key.
+func nodeName(site int) string { return fmt.Sprint(site) }
+
+// RoomOf is what is left on the nodes of an allocation's instances; nil: they bound nothing.
+func RoomOf(s *Allocation, hosts []float64) map[string]float64 {
+	if hosts == nil {
+		return nil
+	}
+	out := make(map[string]float64, len(s.Knobs))
+	for i := range s.Knobs {
+		out[nodeName(s.Knobs[i].Site())] = hosts[s.Knobs[i].Site()]
+	}
+	return out
+}
+
+// AsWorkload is it as package replicas sees it, with the knobs of all its instances, and at which of it's knobs
+// each of its instances is; -1: it serves nothing, or cannot be turned.
+func (s *Allocation) AsWorkload(now time.Time, knobs []*ledger.Knob) (*replicas.Workload, []int) {
+	scale, c := s.Scale, s.Count
+	need := neededBy(s)
+	w := &replicas.Workload{Name: s.Name, Need: need, Work: workOf(s), Granted: s.Grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
+		Size:  replicas.Size{Min: math.Max(s.State.Min, s.Of.Quantum()), Max: math.Max(mostSizeOf(s), s.Of.Quantum()), Step: math.Max(s.Of.Quantum(), 0.01*s.Of.Unit), Behavior: c.Size},
+		Count: replicas.Count{Min: c.Min, Max: c.Max, Spare: c.Spare, Behavior: c.Behavior}}
+	w.Size.Fixed = s.Kept != ""
+	if s.Of.Name == trimtab.CPU {
+		w.Size.Step = 0.01 // what a kubelet rounds to
+	}
+	if s.Acts() {
+		w.Size.Barred, w.Count.Barred = s.Barred, scale.Held.Barred
+	}
+	if scale.Held.Problem != "" {
+		w.Count.Barred = scale.Held.Problem
+	}
+	if st := scale.Held.Standing; st != nil {
+		w.Rollout = st.Rollout
+	}
+	if st := scale.Held.Standing; st != nil && st.Most > 0 {
+		more := max(0, int(st.Most)-w.Replicas)
+		w.Limits.Pods = &more
+	}
+	if scale.Held.Floor > 0 {
+		may := max(0, w.Replicas-int(math.Ceil(scale.Held.Floor-grain)))
+		w.Limits.Budgets = append(w.Limits.Budgets, replicas.Budget{Allowed: &may})
+	}
+	if q := s.Knobs.Left(); !math.IsInf(q, 1) {
+		w.Limits.Amount = &q
+	}
+	var index []int
+	for _, k := range knobs {
+		if k.Gone() {
+			continue
+		}
+		in := replicas.Instance{Host: nodeName(k.Site()), InForce: k.Now(), Asked: k.Now(), Ready: k.Held.Serves()}
+		if e := k.Held.InForce(); !e.Unlimited {
+			in.InForce = e.Value
+		}
+		if st := k.Held.Standing; st != nil {
+			in.Terminating = st.Phase == trimtab.Ending
+		}
+		if l := s.Crew.Lives[k.KnobID]; l != nil && !l.Served && !l.Since.IsZero() {
+			in.Age = now.Sub(l.Since)
+		}
+		w.Instances = append(w.Instances, in)
+		index = append(index, slices.IndexFunc(s.Knobs, func(i instances.Instance) bool { return i.Knob == k && !i.Stuck }))
+	}
+	return w, index
+}
+
+// workOf is what of its need is work; 0: not known.
+func workOf(s *Allocation) float64 {
+	e := s.Estimate
+	if !s.Free || !s.Served || e.Cost == nil || e.Load == nil {
+		return 0
+	}
+	return *e.Cost * (e.Load.Mean + math.Max(0, s.Confidence)*(e.Load.Upper-e.Load.Mean))
+}
+
+// neededBy is what the workload needs for the coming round, and for as long as a start
+// takes: of what the policy gives it where the pool has not enough for all.
+func neededBy(s *Allocation) replicas.Need {
+	if !s.Free {
+		return replicas.Need{Round: s.Now, Start: s.Now}
+	}
+	n := replicas.Need{Round: float64(s.Aim) * s.Of.Unit}
+	switch {
+	case s.Served:
+		n.Round = math.Min(s.Safe, float64(s.Hi)*s.Of.Unit)
+	case !s.Unserved(): // what the policy shares out beyond that is no reason to start any
+		n.Round = math.Min(n.Round, float64(s.NeedAt(1)+s.Waiting())*s.Of.Unit)
+	}
+	if s.Scale.Held.Barred != "" && s.Writes() {
+		// What it is advised is bound by no instances that are there.
+		hi := s.Hi
+		s.Hi = policy.DownUnits(math.Min(float64(s.Count.Max)*s.Max, s.Of.Capacity), s.Of.Unit)
+		n.Round = math.Max(n.Round, float64(s.NeedAt(s.Confidence))*s.Of.Unit)
+		if s.Unserved() && measured.Misses(s.Estimate, s.SLO) && s.Now >= float64(hi)*s.Of.Unit-grain*s.Of.Unit {
+			// It has all that its instances may, misses its SLO, and nothing tells how much
+			// is enough: a step towards more is no worse a guess than to stay.
+			n.Round = math.Min(math.Max(n.Round, (1+growth)*s.Now), float64(s.Hi)*s.Of.Unit)
+		}
+		s.Hi = hi
+	}
+	n.Start = n.Round
+	l := s.Estimate.Load
+	if l == nil || !s.Served || !(l.Later > l.Upper) || !(l.Within > 0) {
+		return n
+	}
+	// Between the bounds of the round and of all that is forecast.
+	part := math.Min(math.Max(s.Number.State.Startup.Upper().Seconds()/float64(l.Within), 0), 1)
+	asks := s.Asks()
+	later := asks.Beyond(l.Upper + part*(l.Later-l.Upper))
+	n.Start = math.Max(n.Start, float64(later)*s.Of.Unit)
+	return n
+}
+
+// Over reports whether a workload has had no load for its cooldown.
+func (n *Number) Over(now time.Time, c *pool.Count) bool {
+	return c.AllowZero && n.Idle.Over(now, c.Cooldown)
+}
+
+// Wanted is the number for a load to come back with: at least one.
+func (w *Workload) Wanted(k *ledger.Knob, load float64) int {
+	n := max(1, w.Count.Min)
+	if need, ok := replicas.NeedOf(w.Estimate.Curve, w.SLO, load, 0); ok {
+		n = max(n, int(math.Min(math.Ceil(need.Round/w.Max-grain), pool.MostReplicas)))
+	}
+	if st := k.Held.Standing; st != nil && st.Most > 0 {
+		n = min(n, int(st.Most))
+	}
+	return min(n, w.Count.Max)
+}

@@ -1,0 +1,55 @@
+package reason
+
+import (
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
+)
+
+// boundBy names what of the cluster, or which group above, bounds size or number of its
+// instances where they are at their most; "": nothing does.
+func boundBy(s *allocation.Allocation) string {
+	if s.Now < (float64(s.Hi)-1)*s.Of.Unit {
+		return ""
+	}
+	if s.Scale != nil {
+		if st := s.Scale.Held.Standing; st != nil && st.Most > 0 && s.Scale.Now() >= st.Most && st.Most < float64(s.Count.Max) {
+			return st.By + " leaves no more instances"
+		}
+	}
+	return s.Knobs.BoundBy(s.Of.Unit)
+}
+
+// grain absorbs rounding of sums.
+const grain = 1e-9
+
+// promised says that a group above allows less than what those below it were guaranteed; "": it
+// allows that.
+func (r Round) promised(s *allocation.Allocation) string {
+	st := s.Knobs.Caps("")
+	if st == nil || !(s.State.Guarantee > 0) || len(s.Knobs) != 1 {
+		return ""
+	}
+	sum := 0.0
+	for _, o := range r.All {
+		if with := o.Knobs.Caps(s.Knobs[0].Host); o.Index == s.Index && len(o.Knobs) == 1 && with != nil && with.By == st.By {
+			sum += o.State.Guarantee
+		}
+	}
+	if sum <= st.Most+grain {
+		return ""
+	}
+	return fmt.Sprintf("what those below it are guaranteed adds up to %s, and %s, gives %s", s.Amount(sum), st.By, s.Amount(st.Most))
+}
+
+// clusterReason adds what a cluster has to do with what instances get.
+func clusterReason(s *allocation.Allocation, why trimtab.Reason) trimtab.Reason {
+	if s.Mode == trimtab.Act && s.Barred != "" {
+		why.Summary += "; only recommended: " + s.Barred
+	}
+	if by := boundBy(s); why.Binding.Kind == trimtab.BindingMax && why.Binding.Detail == "" {
+		why.Binding.Detail = by
+	}
+	return why
+}

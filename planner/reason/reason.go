@@ -1,0 +1,219 @@
+package reason
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
+	"github.com/trimtab/trimtab/planner/issue"
+	"github.com/trimtab/trimtab/planner/measured"
+)
+
+// Round is what reasons are given in: a round, with its allocations, at a time, and when the next one is.
+type Round struct {
+	Now, Next time.Time
+	Objective string
+	// Several: the pool shares more than one resource.
+	Several bool
+	// Expect is what the objective expects of a band and a number of reports; nil: the mean.
+	Expect func(b trimtab.Band, reports int) float64
+	All    []*allocation.Allocation
+}
+
+// Of says why a workload gets what it gets.
+func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
+	set, what := s.Grant.Set, ""
+	if r.Several {
+		what = s.Of.Name + " "
+	}
+	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.Of.Name, v) }
+	why := trimtab.Reason{NextCheck: r.Next, Binding: s.Binding}
+	if e := s.Estimate; e != nil {
+		why.Inputs, why.Model = aged(e, r.Now.Sub(e.Time).Seconds()), e.Model
+	}
+	switch {
+	case s.Limit > 0:
+		return r.limit(s, why)
+	case s.Recalled != "":
+		why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: s.Recalled}
+		why.Summary = fmt.Sprintf("%s%s from %s to %s: %s", what, verbOf(s, "lowered"), show(s.Has()), show(trimtab.Units(set)), s.Recalled)
+		return why
+	case s.Kept != "" && s.Free && !s.ByHost:
+		why.Summary = what + s.Kept
+		return why
+	case s.ByHost && s.Free:
+		why.Summary = what + OfShare(s, show)
+		return why
+	case s.Evens:
+		why.Summary = OfLevels(s, what)
+		return why
+	case !s.Free && s.Has() == trimtab.Units(set):
+		why.Binding = trimtab.Binding{Kind: trimtab.BindingNone}
+		why.Summary = fmt.Sprintf("%skeeps its share of %s; the limit that an overload put on it is lifted, because nothing is known of it now: %s", what, show(s.Has()), s.Held.Text)
+		return why
+	case !s.Free:
+		why.Binding = trimtab.Binding{Kind: trimtab.BindingDefault}
+		why.Summary = fmt.Sprintf("%s%s from %s to %s, towards its declared default, because nothing is known of it: %s%s",
+			what, verbOf(s, "raised"), show(s.Has()), show(trimtab.Units(set)), s.Held.Text, s.Loan.Because(false))
+		return why
+	}
+	target := float64(s.Aim) * s.Of.Unit
+	why.Target = &target
+	b := s.Curve.Eval(set)
+	why.Bounds = &b
+	expected := b.Mean
+	if r.Expect != nil {
+		expected = r.Expect(b, s.Estimate.Reports)
+	}
+	utility := s.UtilityOf(expected)
+	why.Utility = &utility
+	why.Alternatives = s.In.Of(s.At, s.Now, set, stoppedBy(s).String())
+	if s.Need.Mean >= 0 && !s.Starves() { // what waits is in no curve
+		d := float64(s.Need.Mean) * s.Of.Unit
+		why.Demand = &d
+	}
+	switch {
+	case s.Grant.Binding.Kind != "":
+		why.Binding = s.Grant.Binding
+	case set != target:
+		why.Binding = stoppedBy(s)
+	case why.Binding.Kind == "":
+		why.Binding.Kind = trimtab.BindingNone
+	}
+	why.Summary = what + r.moveOf(s, set, target, b)
+	return clusterReason(s, why)
+}
+
+// moveOf says what happens to a workload, what the objective wants, and what is expected of what
+// it gets, b.
+func (r Round) moveOf(s *allocation.Allocation, set, target float64, b trimtab.Band) string {
+	show := func(v float64) string { return trimtab.AmountOf(s.Of.Name, trimtab.Units(v)) }
+	verb, where := "raised", "where"
+	if set < s.Now {
+		verb = "lowered"
+	}
+	if set != target {
+		where = "and at " + show(set)
+	}
+	text := fmt.Sprintf("%s from %s to %s: %s wants %s, %s performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
+		verbOf(s, verb), trimtab.AmountOf(s.Of.Name, s.Has()), show(set), r.Objective, show(target), where, b.Mean, b.Lower, b.Upper, s.SLO, s.Loan.Because(verb == "lowered"))
+	for _, more := range []string{starvationOf(s), takesBackOf(s, set), earlyOf(s, set)} {
+		if more != "" {
+			text += "; " + more
+		}
+	}
+	return text
+}
+
+// starvationOf says that the workload starves; "": it does not.
+func starvationOf(s *allocation.Allocation) string {
+	if s.Starves() {
+		return "it uses all that it has and waits"
+	}
+	return ""
+}
+
+// takesBackOf says why a rise to set gives back what it had; "": it does not.
+func takesBackOf(s *allocation.Allocation, set float64) string {
+	if _, why := s.Judge.Floor(); set > s.Now {
+		return why
+	}
+	return ""
+}
+
+// earlyOf says that a rise to set acts on a part of the requests; "": on a whole report.
+func earlyOf(s *allocation.Allocation, set float64) string {
+	if e := s.Estimate; set > s.Now && measured.Early(e, s.SLO) {
+		return fmt.Sprintf("acts on what has come since the last report: %.0f of %.0f requests in time", e.Newer.Under, e.Newer.Requests)
+	}
+	return ""
+}
+
+// verbOf says what happens to a workload, or what would in mode recommend, in
+// which nothing is written.
+func verbOf(s *allocation.Allocation, done string) string {
+	if !s.Writes() {
+		return issue.WouldBe + done
+	}
+	return done
+}
+
+// Stays says why a workload that is planned for keeps what it has.
+func (r Round) Stays(s *allocation.Allocation) trimtab.Held {
+	target := float64(s.Aim) * s.Of.Unit
+	code, why := trimtab.StayBound, "it has "+s.Amount(s.Now)
+	if s.Knobs.Unlimited() {
+		why = "it has no limit, which counts as " + s.Amount(s.Now)
+	}
+	switch {
+	case s.Starves() && s.Now > (float64(s.Hi)-0.5)*s.Of.Unit && s.State.Max < s.Of.Capacity:
+		why += ", uses all of it and waits: it may not have more"
+	case s.Starves():
+		why += ", uses all of it and waits: there is no more for it"
+	case s.Firing():
+		why += ", and keeps that while alert " + s.Loan.Name + " fires"
+	case s.Served && (s.Binding.Kind == trimtab.BindingIdle || s.ByHost):
+		if code = trimtab.StayThere; s.Binding.Kind == trimtab.BindingIdle {
+			code = trimtab.StayIdle
+		}
+		why += ": " + s.Binding.Detail
+		if late := measured.Late(s.Estimate, s.SLO); late != "" {
+			why = "it has " + s.Amount(s.Now) + " and misses its SLO" + late
+		}
+	case math.Abs(target-s.Now) < s.Of.Unit/2:
+		code = trimtab.StayThere
+		why += ", which is what " + r.Objective + " gives it"
+	default:
+		why += fmt.Sprintf(", %s wants %s", r.Objective, s.Amount(target))
+	}
+	because := strings.TrimPrefix(s.Loan.Because(false), "; ")
+	if s.Firing() {
+		because = "" // said
+	}
+	for _, more := range []string{needOf(s, code == trimtab.StayIdle), because, s.Grant.Binding.String(), boundBy(s), r.promised(s), s.Replicas.Note, s.Without, s.Kept} {
+		if more != "" && (more != s.Kept || !s.ByHost) { // else it is said
+			why += "; " + more
+		}
+	}
+	return trimtab.Held{Code: code, Text: why}
+}
+
+// needOf says what a workload that stays needs; idle: what is needed beyond what it has is within
+// the noise.
+func needOf(s *allocation.Allocation, idle bool) string {
+	if s.Starves() {
+		return "" // what waits is in no curve
+	}
+	needs := float64(s.Need.Mean) * s.Of.Unit
+	n := measured.Need{Amount: s.Amount(needs), Unknown: s.Need.Mean < 0, More: needs > s.Now+s.Of.Unit/2, Idle: idle, Shared: s.Shared()}
+	return n.Words(s.Estimate, s.SLO)
+}
+
+// stoppedBy says what kept a step from its target.
+func stoppedBy(s *allocation.Allocation) trimtab.Binding {
+	if s.Grant.Binding.Kind != "" {
+		return s.Grant.Binding
+	}
+	return trimtab.Binding{Kind: trimtab.BindingStep, Detail: fmt.Sprintf("at most %d units of %s a round", s.Of.Step, trimtab.AmountOf(s.Of.Name, trimtab.Units(s.Of.Unit)))}
+}
+
+// aged returns the inputs of an estimate as old as they are by now.
+func aged(e *trimtab.Estimate, seconds float64) []trimtab.Input {
+	in := make([]trimtab.Input, len(e.Inputs))
+	copy(in, e.Inputs)
+	for i := range in {
+		in[i].Age = max(0, in[i].Age+trimtab.Seconds(seconds))
+	}
+	return in
+}
+
+// limit says why a workload without a limit is recommended one.
+func (r Round) limit(s *allocation.Allocation, why trimtab.Reason) trimtab.Reason {
+	seen := s.Use.Day(r.Now)
+	why.Target, why.Binding.Kind = &s.Limit, trimtab.BindingUse
+	why.Summary = seen.Why(s.Limit, s.Coming(), s.SLO)
+	return why
+}
