@@ -36,7 +36,7 @@ func easeOfUse() map[string][]string {
 		"U7: pages of 1,000 workloads in 1 s":                                             {"console.TestEveryPageOfAThousandWorkloads"},
 		"U7: 300 KiB for the first view, nothing from elsewhere, keyboard and 360 px":     {"console.TestTheConsoleInABrowser", "console.TestTheConsoleAsPeopleUseIt"},
 		"U8: an HPA's block behavior is taken as it is":                                   {"planner.TestTheBlockBehaviorIsObeyedInThePlan", "planner/behavior.TestBehaviorBlocksOfATableGiveTheReplicasOfTheControllersOwnFunctions"},
-		"U8: KEDA's words for a fallback are taken as they are":                           {"config.TestAWordThatLowersOnMissingInputIsRefusedWithTheOneThatIsAccepted", "planner/baseline/autoscale.TestTheFallbackOfKEDAIsAsItsWordsSay"},
+		"U8: KEDA's words for a fallback are taken as they are":                           {"config.TestAWordThatLowersOnMissingInputIsRefusedWithTheOneThatIsAccepted", "sim/autoscale.TestTheFallbackOfKEDAIsAsItsWordsSay"},
 		"U8: files of OpenSLO, Sloth and Pyrra are read":                                  {"config.TestObjectivesOfOtherToolsBecomeQueries", "config.TestAWorkloadTakesItsSLOFromAFile"},
 	}
 }
