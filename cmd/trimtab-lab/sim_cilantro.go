@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/forecast/auto"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/learn/kernel"
 	"github.com/trimtab/trimtab/config"
@@ -23,7 +24,6 @@ import (
 	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/site"
-	"github.com/trimtab/trimtab/lab/bintree"
 	"github.com/trimtab/trimtab/lab/cilantro"
 )
 

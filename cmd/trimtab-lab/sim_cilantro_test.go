@@ -15,8 +15,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/cli"
 )
 
 // simulation parses the flags of `trimtab-lab sim cilantro`.

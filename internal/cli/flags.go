@@ -62,6 +62,7 @@ func (f *Ranged) Span() string {
 	return Plain(f.Low) + " to " + Plain(f.High)
 }
 
+// Plain writes a number without an exponent.
 func Plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // Plottable makes the directory for figures and tries to write there, so that a bad

@@ -10,10 +10,10 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/learn/kernel"
-	"github.com/trimtab/trimtab/lab/bintree"
-	"github.com/trimtab/trimtab/lab/bintree/published"
+	"github.com/trimtab/trimtab/lab/published"
 )
 
 // learnInput is what was observed and what is asked.

@@ -7,7 +7,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	tree "github.com/trimtab/trimtab/lab/bintree/published"
+	tree "github.com/trimtab/trimtab/lab/published"
 )
 
 // known is a learner that was told the true curve, and follows its drift.

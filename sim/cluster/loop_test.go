@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/lab/bintree"
+	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/welfare"

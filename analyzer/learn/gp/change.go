@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/trimtab/trimtab/analyzer/learn/walk"
+	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/analyzer/learn/learntest"
-	"github.com/trimtab/trimtab/lab/bintree"
-	"github.com/trimtab/trimtab/lab/bintree/published"
+	"github.com/trimtab/trimtab/lab/published"
 )
 
 func tree(t *testing.T, c published.Config) *published.Tree {

@@ -3,7 +3,7 @@ package bintree
 import (
 	"math"
 
-	"github.com/trimtab/trimtab/analyzer/learn/walk"
+	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
 )
 
 const (
