@@ -55,3 +55,8 @@ func Reopen(undo []byte) (actuator.Knob, error) { return actuator.AnyOf(All())(u
 func NoCluster() (*kube.Cluster, error) {
 	return nil, fmt.Errorf("the Kubernetes cluster is not watched: %w", trimtab.ErrStale)
 }
+
+// OfCluster reports whether a kind of that name turns workloads of a cluster.
+func OfCluster(kind string) bool {
+	return kind == kubernetes.PodsKind || kind == kubernetes.ScaleKind
+}

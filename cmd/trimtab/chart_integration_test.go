@@ -18,9 +18,9 @@ import (
 
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/dashboards"
+	"github.com/trimtab/trimtab/internal/doctor"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/kube/kubetest"
-	"github.com/trimtab/trimtab/internal/site"
 )
 
 // This file tries the chart, and the Kustomize files that are made from it.
@@ -455,7 +455,7 @@ workloads:
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	err = site.CheckCluster(context.WithoutCancel(t.Context()), cfg, &out)
+	err = doctor.CheckCluster(context.WithoutCancel(t.Context()), cfg, &out)
 	if mode == "observe" != (err != nil) {
 		t.Errorf("%s: trimtab check kubernetes: %v\n%s", mode, err, out.String())
 	}

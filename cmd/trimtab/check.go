@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/dashboards/rulefile"
 	"github.com/trimtab/trimtab/internal/client"
+	"github.com/trimtab/trimtab/internal/doctor"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/site"
 )
@@ -53,7 +54,7 @@ func (c *checkConfigCmd) Run(ctx context.Context, t terminal) error {
 	for _, w := range cfg.Warnings {
 		fmt.Fprintln(t.out, "warning:", w)
 	}
-	for _, f := range site.NotInForce(ctx, cfg) {
+	for _, f := range doctor.NotInForce(ctx, cfg) {
 		fmt.Fprintf(t.out, "warning: %s: %s\n  hint: %s\n", f.Subject, client.Printable(f.Text), f.Hint)
 	}
 	if c.Live {
@@ -85,7 +86,7 @@ func withObjectives(file string, cfg *config.Config) (*config.Config, error) {
 
 // live asks the servers, and prints what they answer.
 func live(ctx context.Context, t terminal, cfg *config.Config) error {
-	found := site.Servers(ctx, cfg, site.Place{})
+	found := doctor.Servers(ctx, cfg, doctor.Place{})
 	printFindings(t.out, found)
 	return badOf("check config --live", found)
 }

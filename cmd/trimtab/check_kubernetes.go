@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/doctor"
 	"github.com/trimtab/trimtab/internal/hint"
-	"github.com/trimtab/trimtab/internal/site"
 )
 
 // checkKubernetesCmd is `trimtab check kubernetes`.
@@ -28,7 +28,7 @@ func (c *checkKubernetesCmd) Run(t terminal) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkFor)
 	defer cancel()
-	if err := site.CheckCluster(ctx, cfg, t.out); err != nil {
+	if err := doctor.CheckCluster(ctx, cfg, t.out); err != nil {
 		return hint.Add(err, "docs/kubernetes.md says what each mode needs")
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/client"
+	"github.com/trimtab/trimtab/internal/doctor"
 	"github.com/trimtab/trimtab/internal/hint"
-	"github.com/trimtab/trimtab/internal/site"
 )
 
 // doctorCmd is `trimtab doctor`.
@@ -34,7 +34,7 @@ func (c *doctorCmd) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return err
 	}
-	found := append(c.running(ctx), site.Examine(ctx, cfg, site.Place{Role: natsbus.Role(c.Role), Host: c.Host})...)
+	found := append(c.running(ctx), doctor.Examine(ctx, cfg, doctor.Place{Role: natsbus.Role(c.Role), Host: c.Host})...)
 	if err := c.print(t.out, found, func(w io.Writer) { printFindings(w, found) }); err != nil {
 		return err
 	}
@@ -68,19 +68,19 @@ func knownRole(name string) bool {
 }
 
 // running tells what a trimtab that runs says of itself.
-func (c *doctorCmd) running(ctx context.Context) []site.Finding {
+func (c *doctorCmd) running(ctx context.Context) []doctor.Finding {
 	p, err := client.Client{URL: c.URL}.Pipeline(ctx)
 	if err != nil {
-		return []site.Finding{{Area: "running", Subject: c.URL, Level: site.FoundNote, Text: err.Error(), Hint: "it does not run yet, or elsewhere: then name its page with --url"}}
+		return []doctor.Finding{{Area: "running", Subject: c.URL, Level: doctor.FoundNote, Text: err.Error(), Hint: "it does not run yet, or elsewhere: then name its page with --url"}}
 	}
-	out := []site.Finding{}
+	out := []doctor.Finding{}
 	for _, s := range p.Stages {
-		f := site.Finding{Area: "running", Subject: s.Name, Level: site.FoundOK, Text: "ready"}
+		f := doctor.Finding{Area: "running", Subject: s.Name, Level: doctor.FoundOK, Text: "ready"}
 		switch {
 		case !s.Ready:
-			f.Level, f.Text, f.Hint = site.FoundBad, "not ready: "+s.Reason, "docs/operations.md says what each reason asks for"
+			f.Level, f.Text, f.Hint = doctor.FoundBad, "not ready: "+s.Reason, "docs/operations.md says what each reason asks for"
 		case s.Lacks != "":
-			f.Level, f.Text = site.FoundNote, "ready, without "+s.Lacks
+			f.Level, f.Text = doctor.FoundNote, "ready, without "+s.Lacks
 		}
 		out = append(out, f)
 	}
@@ -88,42 +88,42 @@ func (c *doctorCmd) running(ctx context.Context) []site.Finding {
 }
 
 // status tells what hosts do not have in force, and what bears on workloads.
-func (c *doctorCmd) status(ctx context.Context) (out []site.Finding) {
+func (c *doctorCmd) status(ctx context.Context) (out []doctor.Finding) {
 	s, err := client.Client{URL: c.URL}.Status(ctx)
 	if err != nil {
 		return nil // of a process without a console, which the pipeline told of
 	}
 	for i := range s.Unmet {
 		u := &s.Unmet[i]
-		level := site.FoundBad
+		level := doctor.FoundBad
 		if u.What == trimtab.UnmetClaims {
-			level = site.FoundNote // it may be meant so
+			level = doctor.FoundNote // it may be meant so
 		}
-		out = append(out, site.Finding{Area: "running", Subject: u.What + " on " + u.Host, Level: level, Text: u.Text(), Hint: u.Do})
+		out = append(out, doctor.Finding{Area: "running", Subject: u.What + " on " + u.Host, Level: level, Text: u.Text(), Hint: u.Do})
 	}
 	for _, w := range s.Workloads {
 		for _, note := range w.Notes {
-			out = append(out, site.Finding{Area: "workload", Subject: w.Name, Level: site.FoundNote, Text: note, Hint: "docs/operations.md says what to do about it"})
+			out = append(out, doctor.Finding{Area: "workload", Subject: w.Name, Level: doctor.FoundNote, Text: note, Hint: "docs/operations.md says what to do about it"})
 		}
 	}
 	return out
 }
 
 // printFindings prints one line for each, and its hint below.
-func printFindings(w io.Writer, found []site.Finding) {
+func printFindings(w io.Writer, found []doctor.Finding) {
 	for _, f := range found {
 		fmt.Fprintf(w, "%-5s %s %s: %s\n", f.Level, f.Area, f.Subject, client.Printable(f.Text))
-		if f.Hint != "" && f.Level != site.FoundOK {
+		if f.Hint != "" && f.Level != doctor.FoundOK {
 			fmt.Fprintf(w, "      hint: %s\n", client.Printable(f.Hint))
 		}
 	}
 }
 
 // badOf is an error when one of them is bad.
-func badOf(what string, found []site.Finding) error {
+func badOf(what string, found []doctor.Finding) error {
 	var bad []string
 	for _, f := range found {
-		if f.Level == site.FoundBad {
+		if f.Level == doctor.FoundBad {
 			bad = append(bad, f.Subject)
 		}
 	}

@@ -68,7 +68,7 @@ func kubernetesPromises() map[string][]string {
 		"27: mode recommend writes nothing but events and the journal": {
 			"internal/site.TestOnARealAPIServerModeRecommendWritesNothing", "internal/site.TestInModeRecommendTheClusterGetsNoWriteAndADeploymentGetsAdvice"},
 		"28: check kubernetes names each missing right, API, kind and version in one run": {
-			"internal/site.TestTheCheckOfAClusterNamesEachMissingRightAPIKindAndVersionInOneRun"},
+			"internal/doctor.TestTheCheckOfAClusterNamesEachMissingRightAPIKindAndVersionInOneRun"},
 		"29: the chart passes lint and a server's dry run for every set of values; Kustomize is what it renders": {
 			chart, "cmd/trimtab.TestTheKustomizeFilesAreWhatTheChartRenders", "cmd/trimtab.TestTheBoardsAndRulesOfTheChartAreTheGeneratedOnes", "cmd/trimtab.TestARealAPIServerTakesTheChartAndKeepsNothingOfIt"},
 		"30: the binary grows by at most 6 MB, --help by 10 ms, and has no typed clientset": {

@@ -10,8 +10,8 @@
 //	…
 //	err = s.Close()     // in the reverse order of the flow
 //
-// It turns the configuration file into that of each stage (wire.go), and a
-// reload compares what was built: a part whose built configuration is the same
-// goes on undisturbed (key.go). It says of every part whether it is ready, and
-// since when. It decides nothing, and reads no flags.
+// It turns the configuration file into that of each stage (wire.go) and names the
+// parts (stages.go); package supervise starts them, replaces at a reload those
+// whose built configuration is another, and says of each whether it is ready. It
+// decides nothing, and reads no flags.
 package site

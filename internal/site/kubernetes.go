@@ -91,11 +91,7 @@ func (s *Site) nameSenders(attrs []trimtab.Attr) (more []trimtab.Attr, settled b
 
 // hasCluster reports whether some knob is one of a cluster.
 func hasCluster(all []knobs.Declared) bool {
-	return slices.ContainsFunc(all, ofCluster)
-}
-
-func ofCluster(d knobs.Declared) bool {
-	return d.Kind == kubernetes.PodsKind || d.Kind == kubernetes.ScaleKind
+	return slices.ContainsFunc(all, func(d knobs.Declared) bool { return kinds.OfCluster(d.Kind) })
 }
 
 // countOf is what the file says of the number of a workload's pods, for the planner.

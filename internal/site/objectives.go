@@ -3,9 +3,7 @@ package site
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -172,23 +170,4 @@ func lookedUp(cfg *config.Config) error {
 		}
 	}
 	return nil
-}
-
-// objective says what an object gives a workload.
-func (c *clusterCheck) objective(ctx context.Context, w *config.Workload) {
-	if w.SLO.Object == "" {
-		return
-	}
-	text, err := c.client.ObjectiveOf(ctx, w.SLO.Object)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		c.bad("%s: its SLO %s is not there", w.Name, w.SLO.Object)
-		return
-	case err != nil:
-		c.bad("%s: its SLO %s cannot be read: %v", w.Name, w.SLO.Object, err)
-		return
-	}
-	if _, err := config.ReadObjectives(w.SLO.Object, text, config.DefaultWindow); err != nil {
-		c.bad("%s: its SLO has no meaning here: %v", w.Name, err)
-	}
 }

@@ -251,7 +251,7 @@ func (s *Site) openBus(ctx context.Context, cfg *config.Config) error {
 	if err := os.MkdirAll(cfg.Storage.Path, 0o700); err != nil {
 		return fmt.Errorf("make storage: %w", err)
 	}
-	c, err := busConfig(cfg, s.options.Role, s.process.Host)
+	c, err := BusConfig(cfg, s.options.Role, s.process.Host)
 	if err != nil {
 		return fmt.Errorf("open bus: %w", err)
 	}

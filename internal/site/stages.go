@@ -22,6 +22,7 @@ import (
 	"github.com/trimtab/trimtab/collector/otlp"
 	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/batch"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/pipeline"
@@ -172,6 +173,19 @@ func (s *Site) plannerPart(cfg *config.Config) ([]supervise.Part, error) {
 	}, s.tap("planner", step), c, utilityTexts(cfg))}, nil
 }
 
+// batchPart manages the jobs of the pool.
+func (s *Site) batchPart(cfg *config.Config) ([]supervise.Part, error) {
+	if cfg.Batch == nil {
+		return nil, nil
+	}
+	holder, err := s.holderOf(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("set up job manager: %w", err)
+	}
+	p, err := batch.Part(&s.process, cfg, holder)
+	return []supervise.Part{p}, err
+}
+
 // holderOf names this process in a leader's lock: no other has this storage on
 // this host.
 func (s *Site) holderOf(cfg *config.Config) (string, error) {
@@ -185,7 +199,7 @@ func (s *Site) holderOf(cfg *config.Config) (string, error) {
 // queryPart reads what spans do not tell: the answers of Prometheus. Of several
 // processes one asks.
 func (s *Site) queryPart(cfg *config.Config) ([]supervise.Part, error) {
-	queries := queriesOf(cfg)
+	queries := QueriesOf(cfg)
 	if len(queries) == 0 {
 		return nil, nil
 	}

@@ -30,7 +30,8 @@ import (
 // This file turns the configuration into that of each stage, and does nothing
 // else.
 
-func busConfig(cfg *config.Config, role natsbus.Role, host string) (natsbus.Config, error) {
+// BusConfig is what the file says to the bus of a process with a role.
+func BusConfig(cfg *config.Config, role natsbus.Role, host string) (natsbus.Config, error) {
 	n := cfg.NATS
 	c := natsbus.Config{
 		URL: n.URL, Dir: filepath.Join(cfg.Storage.Path, "bus"), Listen: n.Listen, Source: host, Credentials: n.CredentialsFile,
@@ -294,7 +295,8 @@ func limitsOf(cfg *config.Config) actuator.Limits {
 	return l
 }
 
-func queriesOf(cfg *config.Config) []prometheus.Query {
+// QueriesOf lists what Prometheus is asked.
+func QueriesOf(cfg *config.Config) []prometheus.Query {
 	var out []prometheus.Query
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]

@@ -1,10 +1,11 @@
-package site
+package doctor
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/trimtab/trimtab"
@@ -199,4 +200,23 @@ func (c *clusterCheck) cpu(w *config.Workload, container *kube.Container, ref ku
 		}
 	}
 	return true
+}
+
+// objective says what an object gives a workload.
+func (c *clusterCheck) objective(ctx context.Context, w *config.Workload) {
+	if w.SLO.Object == "" {
+		return
+	}
+	text, err := c.client.ObjectiveOf(ctx, w.SLO.Object)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		c.bad("%s: its SLO %s is not there", w.Name, w.SLO.Object)
+		return
+	case err != nil:
+		c.bad("%s: its SLO %s cannot be read: %v", w.Name, w.SLO.Object, err)
+		return
+	}
+	if _, err := config.ReadObjectives(w.SLO.Object, text, config.DefaultWindow); err != nil {
+		c.bad("%s: its SLO has no meaning here: %v", w.Name, err)
+	}
 }

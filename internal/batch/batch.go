@@ -1,4 +1,12 @@
-package site
+// Package batch runs the manager of the jobs of a pool (planner/jobs) for as long as this
+// process has the lock: it hears hosts and people, asks the manager, stores what it
+// decided, and then tells it. A term that cannot store ends, and another begins with what
+// is stored.
+//
+// Source: ROSE, sections 5.2 and 6.3. It decides nothing: planner/jobs, planner/machines.
+//
+//	part, err := batch.Part(&process, cfg, holder)
+package batch
 
 import (
 	"context"
@@ -32,29 +40,22 @@ const (
 	batchInputs = 256
 )
 
-// batchPart manages the jobs of the pool, under a lock: it hears hosts and people, stores
-// what it decides, and then tells it.
-func (s *Site) batchPart(cfg *config.Config) ([]supervise.Part, error) {
-	if cfg.Batch == nil {
-		return nil, nil
-	}
+// Part manages the jobs of the pool, under a lock that holder names this process in: it
+// hears hosts and people, stores what it decides, and then tells it.
+func Part(p *supervise.Process, cfg *config.Config, holder string) (supervise.Part, error) {
 	c, rule := managerConfig(cfg), newSelector(cfg.Batch)
-	holder, err := s.holderOf(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("set up job manager: %w", err)
-	}
 	try := c
 	try.Epoch = 1
 	if err := errors.Join(try.Validate(), rule.check()); err != nil {
-		return nil, fmt.Errorf("set up job manager: %w", err)
+		return supervise.Part{}, fmt.Errorf("set up job manager: %w", err)
 	}
-	m := jobManager{config: c, rule: rule, bus: s.bus, logger: s.process.Logger, metrics: s.process.Metrics, ready: func(why string) { s.process.Ready.Set(batchName, why) }, raised: new(time.Time)}
+	m := jobManager{config: c, rule: rule, bus: p.Bus, logger: p.Logger, metrics: p.Metrics, ready: func(why string) { p.Ready.Set(batchName, why) }, raised: new(time.Time)}
 	alone := m.alone(holder, cfg.NATS.URL == "")
 	start := func(ctx context.Context) (func() error, error) {
-		s.process.Ready.Set(batchName, "starting")
-		return s.process.Background(ctx, batchName, func(ctx context.Context) error { return alone.RunTerm(ctx, m.lead) }), nil
+		p.Ready.Set(batchName, "starting")
+		return p.Background(ctx, batchName, func(ctx context.Context) error { return alone.RunTerm(ctx, m.lead) }), nil
 	}
-	return []supervise.Part{{Name: batchName, Key: supervise.KeyOf(c, *cfg.Batch, holder), Start: start}}, nil
+	return supervise.Part{Name: batchName, Key: supervise.KeyOf(c, *cfg.Batch, holder), Start: start}, nil
 }
 
 // jobManager is what all terms of one process have.

@@ -1,4 +1,10 @@
-package site
+// Package doctor looks whether a configuration would work: on this host, with the servers
+// that it names, and in its cluster. What it found is a list of [Finding]s.
+//
+//	found := doctor.Examine(ctx, cfg, doctor.Place{Role: natsbus.Agent})
+//
+// It asks as the parts of the program ask, and changes nothing.
+package doctor
 
 import (
 	"context"
@@ -23,6 +29,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/site"
 	"github.com/trimtab/trimtab/internal/supervise"
 )
 
@@ -121,7 +128,7 @@ func (v *visit) nats() {
 		v.add("nats", "embedded", FoundOK, "the server runs in trimtab's own process", "")
 		return
 	}
-	c, err := busConfig(v.cfg, v.place.Role, v.place.Host)
+	c, err := site.BusConfig(v.cfg, v.place.Role, v.place.Host)
 	if err != nil {
 		v.failed("nats", "nats.token_file", err, "write the token into that file, and nothing else")
 		return
@@ -148,7 +155,7 @@ func (v *visit) nats() {
 
 // prometheus asks each query once.
 func (v *visit) prometheus() {
-	queries := queriesOf(v.cfg)
+	queries := site.QueriesOf(v.cfg)
 	p := v.cfg.Prometheus
 	if p.URL == "" {
 		return
@@ -273,7 +280,7 @@ func (v *visit) knobs() {
 	root, err := hostfs.CPURoot(v.cfg.Actuator.CgroupRoot)
 	all := kinds.On(kinds.RDT(v.cfg.Actuator.LockDir))
 	declared, also := v.declared(all)
-	declared = slices.DeleteFunc(declared, ofCluster) // the API server tells of those
+	declared = slices.DeleteFunc(declared, func(d knobs.Declared) bool { return kinds.OfCluster(d.Kind) }) // the API server tells of those
 	if !also || len(declared) == 0 {
 		return
 	}
