@@ -22,7 +22,7 @@ func easeOfUse() map[string][]string {
 		"U2: every command has help with an example":                                      {"cmd/trimtab.TestEveryVisibleCommandHasHelpAndAnExampleThatStartsWithIt"},
 		"U2: every command is completed":                                                  {"cmd/trimtab.TestBashCompletesCommandsFlagsValuesFilesAndRunningWorkloads", "cmd/trimtab.TestFishCompletesTheSame", "cmd/trimtab.TestZshCompletesOnATerminal"},
 		"U2: help takes at most 100 ms":                                                   {"cmd/trimtab.BenchmarkHelp"},
-		"U2: what takes more than 2 s shows progress":                                     {"cmd/trimtab.TestWithoutATerminalALineNowAndThenTellsHowFarALongRunIs"},
+		"U2: what takes more than 2 s shows progress":                                     {"internal/cli.TestWithoutATerminalALineNowAndThenTellsHowFarALongRunIs"},
 		"U3: inputs with age, rule, bounds, alternatives and next check of each decision": {"console/view.TestExplainTellsTheDecisionItsReasonAndWhatCameOfIt", "cmd/trimtab.TestU3ExplainPrintsInputsWithAgeRuleBoundsAlternativesAndNextCheck"},
 		"U3: explain takes at most 200 ms over 100,000 decisions":                         {"cmd/trimtab.BenchmarkExplain"},
 		"U4: wrong configurations are answered with file, line, column and hint":          {"config.TestBadFilesAreAnsweredWithPlaceAndHint", "config.TestEveryHintThatNamesWhatToWriteMendsItsMistake"},
