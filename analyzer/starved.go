@@ -152,9 +152,11 @@ func (w *workload) inferred(now time.Time, hold *trimtab.Held) standIn {
 		return standIn{}
 	}
 	name, amount := "", 0.0
-	if long, had := w.starved(now); hold != nil && long > 0 {
-		name, amount = ByStarvation, had*(1+math.Min(hungry*long.Seconds(), mostHungry))
-	} else if hold == nil && w.last.Performance == nil && w.idle(now) {
+	if hold != nil {
+		if long, had := w.starved(now); long > 0 {
+			name, amount = ByStarvation, had*(1+math.Min(hungry*long.Seconds(), mostHungry))
+		}
+	} else if w.last.Performance == nil && w.idle(now) {
 		name, amount = ByIdleness, math.Max(w.Min, idleCores)
 	}
 	if name == "" {

@@ -18,7 +18,7 @@ func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 		w.Loan, news = w.Loan.Note(now, a, p.cfg.AlertHold)
 	}
 	if !news || !p.leading || lateFor(p, now, a.Time) {
-		p.counts.Ignored["alert"]++
+		p.counts.ignored["alert"]++
 		return nil
 	}
 	cause := trimtab.Cause{Kind: trimtab.CauseAlert, Ref: a.Name, Workload: a.Workload, Text: fmt.Sprintf("group %s, fingerprint %s", a.Group, a.Fingerprint)}
@@ -60,6 +60,6 @@ func (p *Planner) ask(now time.Time, group string, cause trimtab.Cause) []trimta
 	if p.gaps.Ask(now, group, cause) {
 		return p.start(now, cause)
 	}
-	p.counts.Ignored["alert"]++
+	p.counts.ignored["alert"]++
 	return nil
 }

@@ -14,7 +14,7 @@ func lateFor(p *Planner, now, asked time.Time) bool { return now.Sub(asked) > p.
 // ones change only what lasts: a pause holds until it is ended.
 func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 	if c.Pool != p.cfg.Pool || p.seen.Again(c) {
-		p.counts.Ignored["command"]++
+		p.counts.ignored["command"]++
 		return nil
 	}
 	switch c.Verb {
@@ -22,7 +22,7 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 		heard, changed := p.issue.Pause(now, c.Time, c.Verb == trimtab.Pause)
 		switch {
 		case !heard:
-			p.counts.Ignored["command"]++
+			p.counts.ignored["command"]++
 			return nil
 		case c.Verb == trimtab.Pause:
 			p.wanted = nil
@@ -47,7 +47,7 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 			return nil
 		}
 	}
-	p.counts.Ignored["command"]++
+	p.counts.ignored["command"]++
 	return nil
 }
 
@@ -77,7 +77,7 @@ func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
 	}
 	d := p.issue.Apply(now, c)
 	if d.Applies == "" {
-		p.counts.Refused++
+		p.counts.refused++
 	}
 	return p.publish(now, d)
 }

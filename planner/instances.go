@@ -221,7 +221,7 @@ func (r *decision) amounts(moving []*allocation.Allocation, left []float64) {
 	}
 	amounts, err := pool.Amounts()
 	if err != nil {
-		p.counts.Unsolved++ // no seat makes such a problem
+		p.counts.unsolved++ // no seat makes such a problem
 		return
 	}
 	for j, s := range moving {

@@ -15,7 +15,6 @@ import (
 	"github.com/trimtab/trimtab/planner/pool"
 	"github.com/trimtab/trimtab/planner/seen"
 	"github.com/trimtab/trimtab/planner/shift"
-	"github.com/trimtab/trimtab/planner/tally"
 	"github.com/trimtab/trimtab/planner/verdict"
 )
 
@@ -66,7 +65,7 @@ type Planner struct {
 	heard    map[trimtab.KnobID]int // the last round that a fast loop asked for, by knob
 	verdicts verdict.List
 	leading  bool
-	counts   tally.Counts
+	counts   counts
 }
 
 // New returns a planner that publishes nothing until it is told that it leads.
@@ -97,7 +96,7 @@ func New(cfg Config) (*Planner, error) {
 	})
 	p.issue = p.issuer()
 	p.ends = !slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return !w.Ends() })
-	p.counts = tally.New()
+	p.counts = newCounts()
 	return p, nil
 }
 
@@ -124,7 +123,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	case *trimtab.Contributions:
 		p.contribute(now, v)
 	default:
-		p.counts.Ignored["other"]++
+		p.counts.ignored["other"]++
 	}
 	return nil
 }
@@ -132,7 +131,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 // hold takes in what a host says of its knobs.
 func (p *Planner) hold(now time.Time, h *trimtab.Holding) []trimtab.Value {
 	if !h.Of(p.cfg.Pool) || !p.ledger.Hold(now, p.own(h)) {
-		p.counts.Ignored["holding"]++
+		p.counts.ignored["holding"]++
 		return nil
 	}
 	p.observe(now, h)
@@ -153,7 +152,7 @@ func (p *Planner) own(h *trimtab.Holding) *trimtab.Holding {
 	}
 	own := *h
 	own.Targets = slices.DeleteFunc(slices.Clone(h.Targets), elsewhere)
-	p.counts.Ignored["foreign_knob"] += uint64(len(h.Targets) - len(own.Targets))
+	p.counts.ignored["foreign_knob"] += uint64(len(h.Targets) - len(own.Targets))
 	return &own
 }
 
@@ -162,7 +161,7 @@ func (p *Planner) own(h *trimtab.Holding) *trimtab.Holding {
 func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 	switch {
 	case v.Pool != p.cfg.Pool || v.Epoch != 0 && v.Epoch < p.issue.Epoch():
-		p.counts.Ignored["leader"]++
+		p.counts.ignored["leader"]++
 	case v.Epoch == 0:
 		p.wanted, p.applies = nil, nil
 		p.issue.Drop()
@@ -209,7 +208,7 @@ func (p *Planner) dial(target, resource string) *allocation.State {
 func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	w := p.byName[e.Workload]
 	if w == nil || w.Estimate != nil && e.Time.Before(w.Estimate.Time) && w.Estimate.Time.Sub(now) <= p.cfg.StaleAfter {
-		p.counts.Ignored["estimate"]++
+		p.counts.ignored["estimate"]++
 		return false
 	}
 	again := w.Estimate != nil && e.Time.Equal(w.Estimate.Time)
@@ -307,9 +306,4 @@ func (r *decision) idle(resource int, knobs *ledger.Counts) float64 {
 func (p *Planner) capacity(resource int) float64 {
 	of := &p.resources[resource]
 	return p.ledger.Capacity(of.Name, of.Capacity)
-}
-
-// Counts yields the totals; see [trimtab.Counted].
-func (p *Planner) Counts(yield func(name string, value float64, labels ...string)) {
-	p.counts.Yield(p.cfg.Pool, p.issue, p.ledger, yield)
 }

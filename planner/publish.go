@@ -83,7 +83,7 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			w.Judge.Expect(id, a, w.Estimate, w.SLO)
 		}
 	}
-	p.counts.Plan(plan)
+	p.counts.plan(plan)
 	return []trimtab.Value{plan}
 }
 
@@ -121,7 +121,7 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 // again, releases nothing: the next tick does.
 func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 	if o.Pool != p.cfg.Pool {
-		p.counts.Ignored["outcome"]++
+		p.counts.ignored["outcome"]++
 		return nil
 	}
 	news := p.issue.Answer(o)

@@ -81,7 +81,7 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*alloca
 		round.Policy = p.cfg.Policy
 	}
 	for _, s := range asked {
-		round.Members = append(round.Members, s.Member(entitled[s.Name]/scale))
+		round.Members = append(round.Members, s.Member(r.now, entitled[s.Name]/scale))
 	}
 	state, what, turns := overload.Decide(p.overload[host], round)
 	if p.overload[host] = state; state == (overload.State{}) {

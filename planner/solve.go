@@ -88,7 +88,7 @@ func (r *decision) asked(in func(*allocation.Allocation) bool) (asked []*allocat
 
 // unsolved holds those that wait for an aim.
 func (r aiming) unsolved(asked []*allocation.Allocation, err error) {
-	r.planner.counts.Unsolved++
+	r.planner.counts.unsolved++
 	why := err.Error()
 	for i := range r.planner.resources {
 		if short := r.shortOf(asked, i); short != "" {

@@ -24,7 +24,7 @@ func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 func (p *Planner) report(w *allocation.Workload, e *trimtab.Estimate) {
 	v, taken := w.Judge.Report(e, w.SLO, verdict.Rules{Unit: p.cfg.Unit, Round: p.cfg.Round, Urgent: p.cfg.Urgent, Reversals: p.cfg.Guard.Reversals()})
 	if p.judged(w, v); taken {
-		p.counts.TakenBack++
+		p.counts.takenBack++
 	}
 }
 
@@ -32,7 +32,7 @@ func (p *Planner) report(w *allocation.Workload, e *trimtab.Estimate) {
 func (p *Planner) judged(w *allocation.Workload, v *trimtab.Verdict) {
 	if v != nil {
 		v.Workload = w.Name
-		p.counts.Verdict(v.Verdict)
+		p.counts.verdicts[v.Verdict]++
 		p.verdicts.Add(*v)
 	}
 }

@@ -170,11 +170,15 @@ func (c *Config) options() []nats.Option {
 	)
 }
 
-// places is how many messages may wait for the handler of one subscription. A
-// process in the middle of a fleet has few subscriptions, and hears more senders
-// than itself.
+// places is how many messages may wait for the handler of one subscription. Where
+// nobody else is on the bus only what is stored comes that way, one after the other
+// (see pull and near). A process in the middle of a fleet has few subscriptions, and
+// hears more senders than itself.
 func (c *Config) places() int {
-	if c.Role == "" || c.Role == Agent {
+	switch {
+	case c.alone():
+		return maxQueued / 8
+	case c.Role == "" || c.Role == Agent:
 		return 2 * maxQueued
 	}
 	return 16 * maxQueued

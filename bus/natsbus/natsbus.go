@@ -30,8 +30,8 @@ type Bus struct {
 	sequence    atomic.Uint64
 	kinds       map[trimtab.Kind]*kind
 	streams     []StreamInfo
-	shed        *shedder
-	near        *near // nil where others can reach this bus
+	shed        *shedder // nil with near
+	near        *near    // nil where others can reach this bus
 	damaged     struct{ stores, consumers atomic.Uint64 }
 	untested    atomic.Bool // see Untested
 	reads       reads
@@ -77,8 +77,9 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 	if err := b.open(ctx); err != nil {
 		return nil, err
 	}
-	b.shed = startShedder(b.conn, b.config.PendingBytes)
-	b.near = openNear(ctx, b)
+	if b.near = openNear(ctx, b); b.near == nil {
+		b.shed = startShedder(b.conn, b.config.PendingBytes)
+	}
 	return b, nil
 }
 
@@ -311,7 +312,9 @@ func (b *Bus) Close() error {
 		stop()
 	}
 	b.near.close()
-	b.shed.close()
+	if b.shed != nil {
+		b.shed.close()
+	}
 	if b.conn.IsConnected() {
 		// The server must have read what Publish handed over.
 		_ = b.conn.FlushTimeout(time.Second)

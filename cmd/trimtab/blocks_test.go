@@ -145,11 +145,21 @@ func joinedByName(base any, more []any) []any {
 	return all
 }
 
-// readme returns the configurations that README shows: those that are whole, and
+// tour returns the blocks of README and of the pages that go on from it, whose
+// commands are tried and whose configurations are laid over README's first.
+func tour(t *testing.T) (all []block) {
+	t.Helper()
+	for _, page := range []string{"README.md", "docs/start.md", "docs/beside.md", "docs/blame.md", "docs/lab.md"} {
+		all = append(all, blocks(t, page)...)
+	}
+	return all
+}
+
+// readme returns the configurations that the tour shows: those that are whole, and
 // the first of them with each part that is to be added to it.
 func readme(t *testing.T) (files []string) {
 	t.Helper()
-	for _, b := range blocks(t, "README.md") {
+	for _, b := range tour(t) {
 		if b.language != "yaml" || strings.HasPrefix(b.text, "# alertmanager.yml") {
 			continue
 		}
@@ -289,7 +299,7 @@ func TestEveryCommandOfTheReadmeRunsAsPrinted(t *testing.T) {
 		return nil
 	})
 	prepareReadme(t, p.dir)
-	shown, targets := blocks(t, "README.md"), made(t)
+	shown, targets := tour(t), made(t)
 	t.Chdir(p.dir)
 	comment := regexp.MustCompile(`\s+# .*$`)
 	for _, b := range shown {

@@ -48,7 +48,7 @@ const HeldBack = 0.02
 const cpus = 2
 
 // advance runs all that are below it, of all queues, from t to t+step, the n-th step of a
-// period. Counters of throttling are those of the group above: those below have none.
+// period. Counters of throttling are those of the group above, and of a quota of its own.
 func (a *above) advance(qs []*queue, t float64, n int) {
 	if n == 0 {
 		a.left = a.pool * period
@@ -78,9 +78,11 @@ func (a *above) advance(qs []*queue, t float64, n int) {
 		q.leave(t)
 		waits = waits || len(q.waiting) > 0
 	}
-	if n == steps-1 && waits && a.left <= 1e-9 {
-		for _, i := range a.members {
-			qs[i].throttled++
+	for _, i := range a.members {
+		q := qs[i]
+		own := (q.capped > 0 || q.quota <= 0) && q.left <= 1e-9 && len(q.waiting) > 0
+		if n == steps-1 && (own || waits && a.left <= 1e-9) {
+			q.throttled++
 		}
 	}
 }

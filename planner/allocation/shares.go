@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
@@ -52,10 +53,14 @@ func (s *Allocation) Returns() (more float64) {
 }
 
 // Member is it as package overload sees it, by what it is entitled to.
-func (s *Allocation) Member(entitled float64) overload.Member {
+func (s *Allocation) Member(now time.Time, entitled float64) overload.Member {
 	m := overload.Member{Workload: s.Claim(), Turn: s.Turn, Entitled: entitled, Guaranteed: s.State.Guarantee,
 		Cost: math.Inf(1), Missed: s.Missed, Unknown: s.Estimate.Cost == nil && s.Unserved(), Waiting: s.Waiting(),
-		Window: s.Estimate.Window.Duration()}
+		Window: s.Estimate.Window.Duration(), Used: counted(s.Estimate, trimtab.Usage, now)}
+	stopped := counted(s.Estimate, trimtab.Throttled, now)
+	if m.Stopped = stopped > 0.5; stopped < 0 {
+		m.Used = -1
+	}
 	m.Min = max(s.least, policy.UpUnits(s.Floor(), s.Of.Unit)) // without what an alert keeps
 	if s.Estimate.Cost != nil {
 		m.Cost = *s.Estimate.Cost
@@ -64,6 +69,17 @@ func (s *Allocation) Member(entitled float64) overload.Member {
 		m.Need = s.NeedAt(-1)
 	}
 	return m
+}
+
+// counted is what the kernel counted of a workload in the last seconds; -1: it is not known.
+func counted(e *trimtab.Estimate, q trimtab.Quantity, now time.Time) float64 {
+	const latest = 10 * time.Second // reports may be 5 s apart
+	for _, in := range e.Inputs {
+		if in.Name == string(q) && in.Missing == "" && now.Sub(e.Time)+in.Age.Duration() <= latest {
+			return in.Value
+		}
+	}
+	return -1
 }
 
 // ReportOf is what an estimate tells of a workload in an overload. Its load is that of the
@@ -148,7 +164,7 @@ func (s *Allocation) Recaps(k *instances.Instance) bool {
 // by weight: a lower share takes away only what somebody else wants.
 func (s *Allocation) Bounded(w guard.Workload) guard.Workload {
 	if s.Shared() && s.Free {
-		w.Harms, w.Safe, w.Last = false, math.Max(s.Target, s.Of.Unit), guard.Move{}
+		w.Harms, w.Shared, w.Last = false, true, guard.Move{}
 	}
 	return w
 }

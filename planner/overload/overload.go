@@ -19,9 +19,16 @@ const (
 	// first is the part of what is left that the next in turn has, and turns how many turns
 	// there are at most: a share has no more than so many steps of that size.
 	first, turns = 0.75, 4
-	// Sets is for how long needs must not fit before somebody is given up, or for a quarter of the
-	// time that reports cover.
+	// Sets is for how long needs must not fit before somebody is given up; where the kernel counts
+	// nothing, it is a quarter of the time that reports cover, if that is longer.
 	Sets = 2 * time.Second
+	// fills is for how long the limit of all must be used up before somebody is given up, rests
+	// after how long without it nothing is wanted that nobody has. `sim services` in 120 to 600 s,
+	// tight and unequal: at 10 s and more unequal loses, at 0 s tight.
+	fills, rests = 5 * time.Second, 3 * time.Second
+	// used is the part of the pool that its members may use and leave enough idle for all: where no
+	// limit stops them, they wait for a CPU.
+	used = 0.95
 	// Dwell is how long a choice stands at least while the overload lasts: as long as it takes
 	// to work off a backlog.
 	Dwell = time.Minute
@@ -55,6 +62,9 @@ type State struct {
 	// or far more is wanted than the pool has.
 	ChoseAt, AskedAt time.Time
 	Capping          bool
+	// FullSince is since when the limit of all is used up or somebody is stopped at a limit, without
+	// a pause of rests, and FullAt when it was so last; zero: it is not.
+	FullSince, FullAt time.Time
 }
 
 // Round is one round's question.
@@ -85,6 +95,11 @@ type Member struct {
 	// Cost is what a request costs, in cores·s; +Inf: unknown, and then of two that could be
 	// served the other is.
 	Cost float64
+	// Used is what it used in the last seconds, in cores, and Stopped reports whether a limit stopped
+	// it in most periods, its own or that of all, by the kernel's counts; Used < 0: nothing is
+	// counted.
+	Used    float64
+	Stopped bool
 	// Missed is how many reports in a row missed its SLO beyond their noise. Unknown: nobody
 	// knows what would be enough for it.
 	Missed  int
@@ -125,9 +140,12 @@ func Decide(s State, r Round) (State, Verdict, []Turn) {
 type decision struct {
 	Round
 	state State
+	// counted: the kernel's counts are known of all members.
+	counted bool
 }
 
 func (d *decision) verdict() Verdict {
+	d.fill()
 	d.state.Lasts = d.overloaded()
 	switch {
 	case !d.state.Lasts:
@@ -144,8 +162,9 @@ func (d *decision) verdict() Verdict {
 	return Chosen
 }
 
-// overloaded reports whether the members want more than the pool has and one misses its SLO. An
-// overload ends when they want less than those may who are served. Both must last.
+// overloaded reports whether the members want more than the pool has and one misses its SLO,
+// while the limit of all is used up. An overload ends when nobody was stopped at a limit for
+// some time, or when they want less than those may who are served. All of it must last.
 func (d *decision) overloaded() bool {
 	wants, now, misses, lasts := 0.0, 0.0, false, Sets
 	for i := range d.Members {
@@ -153,21 +172,26 @@ func (d *decision) overloaded() bool {
 		if m.Unknown {
 			return false
 		}
-		wants, misses, lasts = wants+m.wants(d.Unit), misses || m.Missed > 1, max(lasts, m.Window/4)
+		if wants, misses = wants+m.wants(d.Unit), misses || m.Missed > 1; !d.counted {
+			lasts = max(lasts, m.Window/4)
+		}
 		now += (m.Turn.now + m.Turn.hidden + m.Turn.late) / d.Unit
 	}
 	over := misses && now > float64(d.Units)
 	if d.state.Lasts {
 		over, lasts = wants > full*float64(d.Units), ends
 	}
-	if over == d.state.Lasts {
-		d.state.Since = time.Time{}
+	switch s := &d.state; {
+	case d.counted && s.FullSince.IsZero(): // everybody has all that it has work for
+		s.Since = time.Time{}
+		return false
+	case over == s.Lasts:
+		s.Since = time.Time{}
 		return over
+	case s.Since.IsZero():
+		s.Since = d.Now
 	}
-	if d.state.Since.IsZero() {
-		d.state.Since = d.Now
-	}
-	if d.Now.Sub(d.state.Since) < lasts {
+	if d.Now.Sub(d.state.Since) < lasts || !d.state.Lasts && d.counted && d.state.FullAt.Sub(d.state.FullSince) < fills {
 		return d.state.Lasts
 	}
 	d.state.Since = time.Time{}
@@ -176,6 +200,26 @@ func (d *decision) overloaded() bool {
 		t.Wants = math.Max(t.Wants, math.Min(t.now, 2*t.Wants))
 	}
 	return over
+}
+
+// fill notes since when the limit of all is used up, or one is stopped at its own.
+func (d *decision) fill() {
+	full, sum := false, 0.0
+	d.counted = true
+	for i := range d.Members {
+		m := &d.Members[i]
+		d.counted = d.counted && m.Used >= 0
+		full, sum = full || m.Stopped, sum+m.Used
+	}
+	full = full || sum > used*float64(d.Units)*d.Unit
+	switch s := &d.state; {
+	case full && d.counted:
+		if s.FullAt = d.Now; s.FullSince.IsZero() {
+			s.FullSince = d.Now
+		}
+	case !d.counted || d.Now.Sub(s.FullAt) >= rests:
+		s.FullSince, s.FullAt = time.Time{}, time.Time{}
+	}
 }
 
 // wants is what the requests of a member cost, in units, >= 1.

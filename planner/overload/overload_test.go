@@ -35,7 +35,7 @@ func newWorld(p policy.Policy, n int) *world {
 		w.members = append(w.members, overload.Member{
 			Workload: policy.Workload{Name: string(rune('a' + i)), Weight: 1, Max: 100, SLO: 0.9, Utility: policy.Linear(0.9),
 				Curve: &trimtab.Curve{Load: 10, Level: 0.9}},
-			Entitled: 1 / float64(n), Missed: 1, Cost: 0.01,
+			Entitled: 1 / float64(n), Missed: 1, Cost: 0.01, Used: -1,
 		})
 	}
 	return w
@@ -543,4 +543,57 @@ func TestWhateverHappensATurnIsOnesOwn(t *testing.T) {
 			}
 		}
 	})
+}
+
+// count has the kernel count what each member used, and who was stopped.
+func (w *world) count(used float64, stopped bool) {
+	for i := range w.members {
+		w.members[i].Used, w.members[i].Stopped = used, stopped
+	}
+}
+
+func TestALimitThatIsUsedUpForLessThanFiveSecondsGivesNobodyUp(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for second := range 30 {
+		w.count(.33, second%10 < 4) // a pause of three seconds and more is the end of a queue
+		if !w.members[0].Stopped {
+			w.count(.2, false)
+		}
+		if got := w.second(second, []float64{.5, .5, .5}, []float64{.5, .5, .5}); got != overload.Fits {
+			t.Fatalf("second %d: verdict %d", second, got)
+		}
+	}
+	for second := 30; second < 36; second++ {
+		w.count(.33, true)
+		if got, want := w.second(second, []float64{.5, .5, .5}, []float64{.5, .5, .5}), second >= 35; (got == overload.Chosen) != want {
+			t.Errorf("second %d: verdict %d", second, got)
+		}
+	}
+}
+
+func TestAnOverloadEndsOnceTheKernelStopsNobodyWhateverReportsStillTell(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	late := func(second int) overload.Verdict {
+		return w.second(second, []float64{.5, .5, .5}, []float64{.5, .5, .5})
+	}
+	for second := range 20 {
+		w.count(.33, true)
+		late(second)
+	}
+	if w.ranks()[0] == 0 {
+		t.Fatalf("nobody is served: %v", w.ranks())
+	}
+	for second := 20; second < 24; second++ {
+		w.count(.1, false)
+		if got, over := late(second), second >= 22; (got == overload.Fits) != over {
+			t.Errorf("second %d: verdict %d", second, got)
+		}
+	}
+	for second := 24; second < 40; second++ { // all of the pool is used though no limit stops anybody: they wait for CPUs
+		w.count(.33, false)
+		late(second)
+	}
+	if w.ranks()[0] == 0 {
+		t.Error("a pool whose CPUs are used up counts as one in which everybody has enough")
+	}
 }

@@ -1,0 +1,82 @@
+package planner
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+)
+
+// counts are totals since the planner was made.
+type counts struct {
+	// rounds were decided, unsolved solved by no policy, refused asked to be applied in vain, and
+	// takenBack are falls that are to be undone.
+	rounds, unsolved, refused, takenBack, plans uint64
+	// ignored has the values that changed nothing, by kind.
+	ignored  map[string]uint64
+	actions  map[actionKind]uint64
+	verdicts map[trimtab.Judgement]uint64
+	// held is of the last plan that decided something, value and gap of the last that was solved.
+	held       int
+	value, gap *float64
+}
+
+// actionKind is what an action does.
+type actionKind struct {
+	mode trimtab.Mode
+	rise bool
+}
+
+func newCounts() counts {
+	return counts{ignored: map[string]uint64{}, actions: map[actionKind]uint64{}, verdicts: map[trimtab.Judgement]uint64{}}
+}
+
+// plan counts a plan that goes out.
+func (c *counts) plan(p *trimtab.Plan) {
+	c.plans++
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		c.actions[actionKind{a.Mode, a.Expect.Less(a.Set)}]++
+	}
+	if !p.Cause.AnswersApply() { // such a plan holds nobody: it says what is not as the command expected
+		c.held = len(p.Held)
+	}
+	if p.Value != nil {
+		c.value, c.gap = p.Value, p.Gap
+	}
+}
+
+// Counts yields the totals; see [trimtab.Counted].
+func (p *Planner) Counts(yield func(name string, value float64, labels ...string)) {
+	c, pool := &p.counts, p.cfg.Pool
+	yield("trimtab_planner_rounds_total", float64(c.rounds), pool)
+	yield("trimtab_planner_plans_total", float64(c.plans), pool)
+	yield("trimtab_planner_unsolved_total", float64(c.unsolved), pool)
+	yield("trimtab_planner_grows_dropped_total", float64(p.issue.Dropped), pool)
+	yield("trimtab_planner_grows_scaled_total", float64(p.issue.Scaled), pool)
+	yield("trimtab_planner_actions_later_total", float64(p.issue.Later), pool)
+	yield("trimtab_planner_unanswered_total", float64(p.issue.Unanswered), pool)
+	yield("trimtab_planner_applies_refused_total", float64(c.refused), pool)
+	for _, mode := range []trimtab.Mode{trimtab.Act, trimtab.Recommend} {
+		for _, direction := range []string{"raise", "lower"} {
+			yield("trimtab_planner_actions_total", float64(c.actions[actionKind{mode, direction == "raise"}]), pool, string(mode), direction)
+		}
+	}
+	for _, verdict := range []trimtab.Judgement{trimtab.AsExpected, trimtab.Better, trimtab.Worse, trimtab.Unjudged} {
+		yield("trimtab_planner_verdicts_total", float64(c.verdicts[verdict]), pool, string(verdict))
+	}
+	yield("trimtab_planner_taken_back_total", float64(c.takenBack), pool)
+	c.ignored["excess_knob"] = p.ledger.Excess
+	for _, kind := range slices.Sorted(maps.Keys(c.ignored)) {
+		yield("trimtab_planner_ignored_total", float64(c.ignored[kind]), pool, kind)
+	}
+	yield("trimtab_planner_twin_holdings_total", float64(p.ledger.Returns), pool)
+	yield("trimtab_planner_held_workloads", float64(c.held), pool)
+	yield("trimtab_planner_epoch", float64(p.issue.Epoch()), pool)
+	if c.value != nil {
+		yield("trimtab_planner_objective_ratio", *c.value, pool)
+	}
+	if c.gap != nil {
+		yield("trimtab_planner_gap_ratio", *c.gap, pool)
+	}
+}
