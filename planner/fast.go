@@ -42,7 +42,7 @@ func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) 
 	return out
 }
 
-// Lent is what a plan says to hosts that move quotas: the envelopes of knobs that stay, and how
+// lent is what a plan says to hosts that move quotas: the envelopes of knobs that stay, and how
 // much each host may lend beyond the targets.
 type lent struct {
 	within   []trimtab.Enveloped
@@ -83,7 +83,7 @@ func (r *lending) envelopes() {
 		return
 	}
 	left := r.idle(0, r.believed(0))
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		if s.Index != 0 || !s.Acts() {
 			continue
 		}
@@ -114,7 +114,7 @@ func (r *lending) envelopes() {
 // noEnvelopes ends the envelopes that an earlier configuration gave to knobs of which
 // the plan says nothing else.
 func (r *lending) noEnvelopes(free func(trimtab.KnobID) bool) {
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		for i := range s.Knobs {
 			if k := &s.Knobs[i]; s.Index == 0 && inForce(k) != nil && free(k.KnobID) {
 				r.within = append(r.within, trimtab.Enveloped{KnobID: k.KnobID, At: k.Found})

@@ -76,7 +76,7 @@ func (r *decision) unfit(e *ledger.Knob) int {
 	return 0
 }
 
-// locate adds the hosts to a problem about seats, beside what is believed of the
+// locate adds the hosts to a problem about allocations, beside what is believed of the
 // others.
 func (r *decision) locate(prob *policy.Problem, asked []*allocation.Allocation, others *ledger.Counts) {
 	left := others.Room()
@@ -134,7 +134,7 @@ func (r *decision) spread(resource int) {
 	u := r.planner.resources[resource].Unit
 	var written, advised []*allocation.Allocation // those that move
 	var rest *ledger.Rest
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		if s.Index != resource {
 			continue
 		}
@@ -188,7 +188,7 @@ func downQuanta(v, quantum float64) int {
 // unbounded is a capacity in quanta that nobody reaches.
 const unbounded = 1 << 40
 
-// amounts sets what the instances of seats that move are to have, with so much
+// amounts sets what the instances of allocations that move are to have, with so much
 // left on each host; nil: they have room for all.
 func (r *decision) amounts(moving []*allocation.Allocation, left []float64) {
 	p := r.planner
@@ -221,7 +221,7 @@ func (r *decision) amounts(moving []*allocation.Allocation, left []float64) {
 	}
 	amounts, err := pool.Amounts()
 	if err != nil {
-		p.counts.unsolved++ // no seat makes such a problem
+		p.counts.unsolved++ // no allocation makes such a problem
 		return
 	}
 	for j, s := range moving {

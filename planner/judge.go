@@ -19,10 +19,10 @@ func fairness(r *decision) *trimtab.Audit {
 		now.Resources = append(now.Resources, audit.Resource{Name: of.Name, Capacity: capacity})
 	}
 	target.Resources = now.Resources
-	most := len(r.seats) + 1 // with the others
+	most := len(r.allocations) + 1 // with the others
 	now.Tenants, target.Tenants = make([]audit.Tenant, 0, most), make([]audit.Tenant, 0, most)
 	members := make([]audit.Member, 0, most)
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		n := len(now.Tenants)
 		if n == 0 || now.Tenants[n-1].Name != s.Name {
 			t := audit.Tenant{Name: s.Name, Has: make([]float64, len(p.resources))}
@@ -57,7 +57,7 @@ func fairness(r *decision) *trimtab.Audit {
 	for i := range rest {
 		rest[i] = r.believed(i).Clone()
 	}
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		for i := range s.Knobs {
 			rest[s.Index].LeaveOut(s.Knobs[i].Place())
 		}
@@ -73,20 +73,20 @@ func fairness(r *decision) *trimtab.Audit {
 	return out
 }
 
-// rooms tells the tenants, in order of the seats, how much more of a resource their
+// rooms tells the tenants, in order of the allocations, how much more of a resource their
 // hosts have for them, now and once all have what is wanted; wanted is what the hosts
-// have beside all seats, nil where there is one.
+// have beside all allocations, nil where there is one.
 func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tenant) {
 	left := r.believed(resource).Room()
 	if left == nil {
 		return
 	}
-	var seats []*allocation.Allocation
-	for _, s := range r.seats {
+	var allocations []*allocation.Allocation
+	for _, s := range r.allocations {
 		if s.Index != resource {
 			continue
 		}
-		seats = append(seats, s)
+		allocations = append(allocations, s)
 		for i := range s.Knobs {
 			if k := &s.Knobs[i]; s.Free && !k.Stuck {
 				wanted[k.Site()] -= k.Share * float64(s.Aim) * s.Of.Unit
@@ -96,7 +96,7 @@ func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tena
 		}
 	}
 	at := 0
-	for _, s := range seats {
+	for _, s := range allocations {
 		for now[at].Name != s.Name {
 			at++
 		}

@@ -126,22 +126,22 @@ func (p *Planner) starts(w *allocation.Workload, k *ledger.Knob, resource string
 			return v
 		}
 	}
-	if d := p.dial(w.Name, resource); d != nil {
+	if d := p.state(w.Name, resource); d != nil {
 		return d.Max
 	}
 	return 0
 }
 
-// numbers divides what seats are to have into size and number.
+// numbers divides what allocations are to have into size and number.
 func (r counting) numbers() {
-	var seats []*allocation.Allocation
+	var allocations []*allocation.Allocation
 	idle := r.idle(0, r.believed(0))
 	left, now := idle, math.Max(idle, 0)
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		switch {
 		case s.Index != 0:
 		case s.Scale != nil:
-			seats = append(seats, s)
+			allocations = append(allocations, s)
 			left -= math.Max(0, s.Grant.Set-s.Now)
 		case s.Acts():
 			for i := range s.Knobs {
@@ -150,7 +150,7 @@ func (r counting) numbers() {
 		}
 	}
 	hosts := r.believed(0).Room()
-	for _, s := range seats {
+	for _, s := range allocations {
 		own := math.Max(0, s.Grant.Set-s.Now)
 		room := r.numberOf(s, math.Max(0, left+own), math.Min(now, math.Max(0, left+own)), hosts)
 		if s.Acts() {
@@ -160,7 +160,7 @@ func (r counting) numbers() {
 	}
 }
 
-// numberOf decides on one seat, with so much left of the pool, of which so much is free
+// numberOf decides on one allocation, with so much left of the pool, of which so much is free
 // at once, and on its nodes. It returns what is left after it.
 func (r counting) numberOf(s *allocation.Allocation, left, free float64, hosts []float64) float64 {
 	w, index := s.AsWorkload(r.now, r.planner.ledger.Of(s.Name, s.Of.Name))
@@ -203,7 +203,7 @@ func (r counting) numberOf(s *allocation.Allocation, left, free float64, hosts [
 	return left
 }
 
-// scale makes the action on the number of a seat's instances.
+// scale makes the action on the number of an allocation's instances.
 func (r counting) scale(s *allocation.Allocation) {
 	c := &s.Replicas
 	if s.Scale == nil || !c.Moves() {

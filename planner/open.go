@@ -26,10 +26,10 @@ func (r *decision) opens() {
 		return
 	}
 	var entitled map[string]float64
-	seats := make(map[*allocation.Workload]*allocation.Allocation, len(r.seats))
-	for _, s := range r.seats {
+	allocations := make(map[*allocation.Workload]*allocation.Allocation, len(r.allocations))
+	for _, s := range r.allocations {
 		if s.Index == at {
-			seats[s.Workload] = s
+			allocations[s.Workload] = s
 		}
 	}
 	for _, w := range p.workloads {
@@ -37,7 +37,7 @@ func (r *decision) opens() {
 		for _, k := range knobs {
 			k.Takes = nil
 		}
-		s := seats[w]
+		s := allocations[w]
 		if w.States[at] == nil || s != nil && !r.keepsOpen(s) || w.States[at].JustLowered(r.now, r.planner.cfg.Lease+r.planner.cfg.Confirm) {
 			continue
 		}
@@ -54,7 +54,7 @@ func (r *decision) opens() {
 	}
 }
 
-// keepsOpen reports whether a seat has no limit and gets none in this round.
+// keepsOpen reports whether an allocation has no limit and gets none in this round.
 func (r *decision) keepsOpen(s *allocation.Allocation) bool {
 	return s.Knobs.Unlimited() && (!s.Free || !s.Acts() || s.Firing() && !r.planner.cfg.Guard.Disabled)
 }

@@ -181,7 +181,7 @@ func (p *Planner) most(workload, resource string) (most float64, ours bool) {
 	if w := p.byName[workload]; w != nil && w.Number != nil && resource == trimtab.Replicas {
 		return float64(w.Count.Max), true
 	}
-	d := p.dial(workload, resource)
+	d := p.state(workload, resource)
 	if d == nil {
 		return 0, false
 	}
@@ -193,8 +193,8 @@ func (p *Planner) index(resource string) int {
 	return slices.IndexFunc(p.resources, func(r Resource) bool { return r.Name == resource })
 }
 
-// State returns what is kept of one resource of one workload, or nil.
-func (p *Planner) dial(target, resource string) *allocation.State {
+// state returns what is kept of one resource of one workload, or nil.
+func (p *Planner) state(target, resource string) *allocation.State {
 	w, i := p.byName[target], p.index(resource)
 	if w == nil || i < 0 {
 		return nil
@@ -272,11 +272,11 @@ func (r *decision) believed(resource int) *ledger.Counts {
 	return r.counts[resource]
 }
 
-// others is what is believed of the knobs that are not those of seats, but for
+// others is what is believed of the knobs that are not those of allocations, but for
 // those that are stuck, which nobody can turn.
-func (r *decision) others(seats []*allocation.Allocation, resource int) *ledger.Counts {
+func (r *decision) others(allocations []*allocation.Allocation, resource int) *ledger.Counts {
 	c := r.believed(resource).Clone()
-	for _, s := range seats {
+	for _, s := range allocations {
 		if s.Index != resource {
 			continue
 		}
@@ -286,7 +286,7 @@ func (r *decision) others(seats []*allocation.Allocation, resource int) *ledger.
 			}
 		}
 	}
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		for i := 0; s.Kept != "" && s.ByHost && s.Index == resource && i < len(s.Knobs); i++ { // it gets that back
 			if k := &s.Knobs[i]; k.Held.Reserves {
 				c.Least(k.Place(), k.Before())

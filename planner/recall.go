@@ -31,7 +31,7 @@ func (r *decision) recall(resource int) {
 	over := math.Min(-r.idle(resource, r.believed(resource)), lent)
 	var from []borrower
 	var borrowers []recall.Borrower
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		if s.Index != resource || !s.Acts() {
 			continue
 		}

@@ -45,12 +45,12 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 
 // decision is one round on its way to a plan.
 type decision struct {
-	planner  *Planner
-	now      time.Time
-	cause    trimtab.Cause
-	seats    []*allocation.Allocation // in order of name, then of the resources
-	counts   []*ledger.Counts         // see believed
-	heldBack map[string]trimtab.Held
+	planner     *Planner
+	now         time.Time
+	cause       trimtab.Cause
+	allocations []*allocation.Allocation // in order of name, then of the resources
+	counts      []*ledger.Counts         // see believed
+	heldBack    map[string]trimtab.Held
 	// unmoved says why those that are planned for keep what they have.
 	unmoved map[string]trimtab.Held
 	audit   *trimtab.Audit
@@ -102,14 +102,6 @@ type (
 	counting struct{ *decision }
 )
 
-// believe seats the workloads.
-func (r *decision) believe() {
-	for _, w := range r.planner.workloads {
-		r.seats = append(r.seats, r.seat(w)...)
-	}
-	r.opens()
-}
-
 // aim sets where each is to be in the end: first those that are written among themselves, then
 // all, so that advice takes nothing from them.
 func (r *decision) aim() {
@@ -128,7 +120,7 @@ func (r *decision) aim() {
 	}
 }
 
-// Replicas decides how many instances there are to be.
+// count decides how many instances there are to be.
 func (r *decision) count() {
 	c := counting{r}
 	c.rests()
@@ -136,70 +128,20 @@ func (r *decision) count() {
 	c.wakes()
 }
 
-// Allocation looks at one workload, at each of its resources; none when it is off.
-// It is planned for as a whole or not at all: who has too little of one
-// resource says nothing of what it needs of another.
-func (r *decision) seat(w *allocation.Workload) []*allocation.Allocation {
-	if w.Mode == trimtab.Off || w.Released {
-		if w.Released {
-			r.heldBack[w.Name] = trimtab.Held{Code: trimtab.HeldReleased, Text: "released"}
-		}
-		return nil
-	}
-	if w.Fresh.IsZero() {
-		w.Fresh = r.now
-	}
-	var seats []*allocation.Allocation
-	doubt, held := r.doubt(w), trimtab.Held{}
-	for i, d := range w.States {
-		if d == nil {
-			continue
-		}
-		s := r.seatOf(w, i)
-		s.Draw(r.planner.traits.Caution, r.planner.serves())
-		if s.Held.Code == "" && doubt.Code == "" && s.Curve == nil {
-			doubt = trimtab.Held{Code: trimtab.HeldNothingLearnt, Text: "estimate: nothing learnt yet" + r.about(i)}
-		}
-		if held.Code == "" {
-			held = s.Held
-		}
-		if len(s.Knobs) > 0 {
-			seats = append(seats, s)
-		}
-	}
-	if doubt.Code == "" {
-		w.Fresh = r.now
-	}
-	if held.Code == "" {
-		held = doubt
-	}
-	if held.Code != "" {
-		r.heldBack[w.Name] = held
-	} else if allocation.StandsIn(w.Estimate) {
-		r.heldBack[w.Name] = allocation.HeldBy(w.Estimate, "")
-	}
-	for _, s := range seats {
-		if s.Free, s.Held = held.Code == "", held; s.Free {
-			s.Demand(r.planner.cfg.Beta)
-		}
-	}
-	return seats
-}
-
 // guard takes a step of at most B units of one resource to the aim, and
 // bounds it.
 func (r *decision) guard(resource int) {
 	p, of := r.planner, &r.planner.resources[resource]
 	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: p.capacity(resource), Spare: r.idle(resource, r.believed(resource))}
-	seats := make([]*allocation.Allocation, 0, len(r.seats))
-	g.Workloads = make([]guard.Workload, 0, len(r.seats))
+	allocations := make([]*allocation.Allocation, 0, len(r.allocations))
+	g.Workloads = make([]guard.Workload, 0, len(r.allocations))
 	var worst [2]float64 // the least utility of those that are to rise, by side
 	worst[0], worst[1] = math.Inf(1), math.Inf(1)
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		if s.Index != resource {
 			continue
 		}
-		seats = append(seats, s)
+		allocations = append(allocations, s)
 		if s.Kept != "" { // what others are raised by leaves room for that
 			g.Spare -= s.Returns()
 		}
@@ -226,7 +168,7 @@ func (r *decision) guard(resource int) {
 			*side = math.Min(*side, level)
 		}
 	}
-	for _, s := range seats {
+	for _, s := range allocations {
 		g.Workloads = append(g.Workloads, s.Bounded(guard.Workload{
 			Name: s.Name, Now: s.Now, Target: s.Target, Want: s.Want, Own: s.Knobs.Own(s.Now), Fresh: s.Free,
 			Missing: s.Free && (s.Short || s.Misses() || s.Curve.Eval(s.Now).Mean < s.SLO),
@@ -237,7 +179,7 @@ func (r *decision) guard(resource int) {
 		}))
 	}
 	for i, grant := range p.cfg.Guard.Apply(g) {
-		seats[i].Grant = grant
+		allocations[i].Grant = grant
 	}
 }
 
@@ -261,7 +203,7 @@ func (r *decision) fallback(s *allocation.Allocation) float64 {
 // actions turns what the instances are to have into actions.
 func (r *decision) actions() {
 	moves := map[*[]trimtab.Action]int{} // how many on each list
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		for i := range s.Knobs {
 			if to := r.list(s, &s.Knobs[i]); to != nil {
 				moves[to]++
@@ -271,7 +213,7 @@ func (r *decision) actions() {
 	for _, l := range []*[]trimtab.Action{&r.shrinks, &r.grows, &r.advice} {
 		*l = slices.Grow(*l, moves[l])
 	}
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		r.act(s)
 		counting{r}.scale(s)
 	}
@@ -296,7 +238,7 @@ func (r *decision) list(s *allocation.Allocation, k *instances.Instance) *[]trim
 	return &r.grows
 }
 
-// act makes the actions of a seat, or notes why there is none. What holds for all of
+// act makes the actions of an allocation, or notes why there is none. What holds for all of
 // its instances is said with the first.
 func (r *decision) act(s *allocation.Allocation) {
 	var why trimtab.Reason
@@ -336,7 +278,7 @@ func (r *decision) act(s *allocation.Allocation) {
 	}
 }
 
-// stays notes why a seat keeps what it has.
+// stays notes why an allocation keeps what it has.
 func (r *decision) stays(s *allocation.Allocation) {
 	why := r.telling().Stays(s)
 	if r.unmoved == nil {
@@ -348,8 +290,8 @@ func (r *decision) stays(s *allocation.Allocation) {
 	r.unmoved[s.Name] = why
 }
 
-// Round is the round as its reasons are given.
+// telling is the round as its reasons are given.
 func (r *decision) telling() reason.Round {
 	p := r.planner
-	return reason.Round{Now: r.now, Next: p.next, Objective: p.cfg.Policy.Name(), Several: len(p.resources) > 1, Expect: p.traits.Expect, All: r.seats}
+	return reason.Round{Now: r.now, Next: p.next, Objective: p.cfg.Policy.Name(), Several: len(p.resources) > 1, Expect: p.traits.Expect, All: r.allocations}
 }

@@ -30,7 +30,7 @@ func (p *Planner) hurry(now time.Time, w *allocation.Workload) []trimtab.Value {
 	if r.doubt(w).Code != "" || w.Estimate.Curve == nil {
 		return nil
 	}
-	s := r.seatOf(w, 0)
+	s := r.allocationOf(w, 0)
 	if len(s.Knobs) == 0 || s.Held.Code != "" {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (p *Planner) serves() bool {
 	return p.traits.Serves && p.ends && !p.cfg.Guard.Disabled && len(p.resources) == 1
 }
 
-// serve sets the aims of the free seats that are in by their needs, and reports
+// serve sets the aims of the free allocations that are in by their needs, and reports
 // whether the pool has enough for them.
 func (r aiming) serve(in func(*allocation.Allocation) bool) bool {
 	asked, fresh := r.asked(in)

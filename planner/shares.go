@@ -13,7 +13,7 @@ import (
 // needs fit: everybody has its entitlement, and the kernel shares what it leaves idle. Package
 // overload decides what is done otherwise.
 
-// weigh sets the aims of the free seats that are in where all of them share by weight, and
+// weigh sets the aims of the free allocations that are in where all of them share by weight, and
 // reports whether it did.
 func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 	asked, fresh := r.asked(in)
@@ -40,7 +40,7 @@ func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 	return true
 }
 
-// unweighed says why seats cannot be planned by weight; "": they can.
+// unweighed says why allocations cannot be planned by weight; "": they can.
 func (r aiming) unweighed(asked []*allocation.Allocation) string {
 	if r.planner.cfg.Guard.Disabled {
 		return "the guard is off"
@@ -58,7 +58,7 @@ func (r aiming) unweighed(asked []*allocation.Allocation) string {
 	return ""
 }
 
-// keepReserved has seats that reserve room, and whose shares cannot be planned, keep what the site
+// keepReserved has allocations that reserve room, and whose shares cannot be planned, keep what the site
 // gave them: as a limit it would be too small whenever others leave something idle.
 func (r aiming) keepReserved(asked []*allocation.Allocation, why string) {
 	for _, s := range asked {
@@ -71,7 +71,7 @@ func (r aiming) keepReserved(asked []*allocation.Allocation, why string) {
 	}
 }
 
-// takeTurns sets the aims of all seats that share what one host has by weight, in units, by what
+// takeTurns sets the aims of all allocations that share what one host has by weight, in units, by what
 // each is entitled to there, by name. scale is the part of the units that may be given. "": the
 // only host.
 func (r aiming) takeTurns(host string, units int, scale float64, asked []*allocation.Allocation, entitled map[string]float64) {
@@ -105,7 +105,7 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*alloca
 // entitlements is what each workload of the pool is entitled to of its first resource, by name.
 func (r *decision) entitlements() map[string]float64 {
 	p, least := r.planner, map[string]float64{}
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		if s.Index == 0 {
 			least[s.Name] = math.Max(float64(s.Lo)*s.Of.Unit, s.Floor())
 		}

@@ -39,13 +39,13 @@ func (b *berth) scale() float64 {
 	return b.has / b.node
 }
 
-// berthed is an instance of a seat.
+// berthed is an instance of an allocation.
 type berthed struct {
 	*allocation.Allocation
 	in *instances.Instance
 }
 
-// shares sets what the instances of seats that share by weight are to have, where they are on
+// shares sets what the instances of allocations that share by weight are to have, where they are on
 // hosts of a pool that has several.
 func (r hosting) shares(all []*berth) {
 	round := shift.Round{Now: r.now}
@@ -120,18 +120,18 @@ func (b *berth) apart() bool {
 
 // takeTurns decides for a host that is apart, by what each of its instances is entitled to.
 func (r hosting) takeTurns(b *berth, entitled []float64) {
-	var seats []*allocation.Allocation
+	var allocations []*allocation.Allocation
 	whole := map[string]float64{}
 	for k, m := range b.members {
-		if k == 0 || seats[len(seats)-1] != m.Allocation {
-			seats = append(seats, m.Allocation)
+		if k == 0 || allocations[len(allocations)-1] != m.Allocation {
+			allocations = append(allocations, m.Allocation)
 		}
 		whole[m.Allocation.Name] += entitled[k]
 	}
-	aiming(r).takeTurns(b.name, policy.DownUnits(b.node, r.planner.cfg.Unit), b.scale(), seats, whole)
+	aiming(r).takeTurns(b.name, policy.DownUnits(b.node, r.planner.cfg.Unit), b.scale(), allocations, whole)
 }
 
-// berths are the hosts of the instances of seats that can be turned, in order of their names,
+// berths are the hosts of the instances of allocations that can be turned, in order of their names,
 // with what is left for those: all of them no more than the pool leaves, or the site gave.
 func (r hosting) berths(asked []*allocation.Allocation) []*berth {
 	others := r.others(asked, 0)
@@ -196,7 +196,7 @@ func (m berthed) cores() float64 {
 	return math.Max(v, m.Of.Unit)
 }
 
-// Replicas is how many instances of a seat are there.
+// count is how many instances of an allocation are there.
 func (b *berth) count(s *allocation.Allocation) (n int) {
 	for _, m := range b.members {
 		if m.Allocation == s {

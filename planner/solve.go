@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab/planner/reason"
 )
 
-// problem is what the policy is asked about the seats, without hosts.
+// problem is what the policy is asked about the allocations, without hosts.
 func (r aiming) problem(asked []*allocation.Allocation) *policy.Problem {
 	p := r.planner
 	prob := &policy.Problem{Units: r.left(asked), Unit: p.cfg.Unit, Groups: p.cfg.PolicyGroups(), Stop: p.cfg.Stop}
@@ -22,7 +22,7 @@ func (r aiming) problem(asked []*allocation.Allocation) *policy.Problem {
 	return prob
 }
 
-// left is what the pool has for the seats, in units.
+// left is what the pool has for the allocations, in units.
 func (r *decision) left(asked []*allocation.Allocation) int {
 	return max(0, policy.DownUnits(r.idle(0, r.others(asked, 0)), r.planner.cfg.Unit))
 }
@@ -74,10 +74,10 @@ func (r aiming) demanded(s *allocation.Allocation) int {
 	return s.State.Demand
 }
 
-// asked returns the free seats that are in, and whether any of them has no aim
+// asked returns the free allocations that are in, and whether any of them has no aim
 // yet.
 func (r *decision) asked(in func(*allocation.Allocation) bool) (asked []*allocation.Allocation, fresh bool) {
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		if s.Free && in(s) && (s.Kept == "" || s.CountsUp()) {
 			asked = append(asked, s)
 			fresh = fresh || !s.Solved
@@ -100,7 +100,7 @@ func (r aiming) unsolved(asked []*allocation.Allocation, err error) {
 	for _, s := range asked {
 		whole[s.Workload] = whole[s.Workload] || !s.Solved
 	}
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		if whole[s.Workload] {
 			s.Free, s.Held = false, trimtab.Held{Code: trimtab.HeldUnsolved, Text: why}
 			r.heldBack[s.Name] = s.Held
@@ -116,7 +116,7 @@ func (r aiming) share(in func(*allocation.Allocation) bool) {
 		return
 	}
 	q := &policy.Question{Stop: p.cfg.Stop, Groups: p.cfg.PolicyGroups()}
-	at := make([]int, len(asked)) // the place of each seat's workload in q
+	at := make([]int, len(asked)) // the place of each allocation's workload in q
 	for i, s := range asked {
 		if n := len(q.Workloads); n == 0 || q.Workloads[n-1].Name != s.Name {
 			q.Workloads = append(q.Workloads, policy.Claim{Name: s.Name, Group: s.Group, Weight: s.Weight, Wants: make([]policy.Want, len(p.resources))})
@@ -143,22 +143,22 @@ func (r aiming) share(in func(*allocation.Allocation) bool) {
 	r.value, r.cut = &answer.Value, r.cut || answer.Cut
 }
 
-// pooled returns one resource of a question about seats, and sets what their
+// pooled returns one resource of a question about allocations, and sets what their
 // workloads, at the given places, want of it.
 func (r aiming) pooled(resource int, asked []*allocation.Allocation, at []int, claims []policy.Claim) policy.Pooled {
 	of := &r.planner.resources[resource]
 	others := r.others(asked, resource)
 	prob := &policy.Problem{Unit: of.Unit}
-	var seats []*allocation.Allocation
+	var allocations []*allocation.Allocation
 	var places []int
 	for i, s := range asked {
 		if s.Index == resource {
-			seats, places = append(seats, s), append(places, at[i])
+			allocations, places = append(allocations, s), append(places, at[i])
 			prob.Workloads = append(prob.Workloads, policy.Workload{Min: s.Lo})
 		}
 	}
-	r.locate(prob, seats, others)
-	for j, s := range seats {
+	r.locate(prob, allocations, others)
+	for j, s := range allocations {
 		claims[places[j]].Wants[resource] = policy.Want{Min: s.Lo, Max: s.Hi, Current: int(math.Round(s.Now / s.Of.Unit)), Demand: s.State.Demand,
 			Guarantee: policy.DownUnits(s.State.Guarantee, s.Of.Unit), Parts: prob.Workloads[j].Parts}
 	}

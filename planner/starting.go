@@ -20,7 +20,7 @@ import (
 // starting raises instances that run and do not serve yet.
 func (r *decision) starting(resource int) {
 	var rest *ledger.Rest
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		if s.Index != resource || !s.Writes() || !s.Free && s.Held.Code == trimtab.HeldKnob || allocation.Reserves(s) && !s.Divided {
 			continue
 		}
@@ -73,7 +73,7 @@ func (r *decision) unheard(k *ledger.Knob) int {
 func (r *decision) leftover(resource int) *ledger.Rest {
 	rest := r.believed(resource).Rest(r.planner.capacity(resource))
 	rest.Room = slices.Clone(rest.Room)
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		if s.Index != resource || !s.Acts() {
 			continue
 		}

@@ -34,7 +34,7 @@ type Wanted struct {
 	Estimate *trimtab.Estimate
 }
 
-// TargetOf is a round of the planner without its end: the same seats, curves, needs and policy,
+// TargetOf is a round of the planner without its end: the same allocations, curves, needs and policy,
 // and neither bounded step, guard nor plan. The error is that of [New], or
 // trimtab.ErrInfeasible where the capacity does not hold the minimums.
 func TargetOf(cfg Config, now time.Time, estimates []*trimtab.Estimate, holdings []*trimtab.Holding) (*Target, error) {
@@ -55,7 +55,7 @@ func TargetOf(cfg Config, now time.Time, estimates []*trimtab.Estimate, holdings
 	r.believe()
 	r.aim()
 	out := &Target{Capacity: p.capacity(0), Value: r.value, Cut: r.cut, Held: r.heldBack}
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		if s.Held.Code == trimtab.HeldUnsolved {
 			return nil, fmt.Errorf("%s (a unit is %v of %s): %w", s.Held.Text, cfg.Unit, cfg.Resource, trimtab.ErrInfeasible)
 		}

@@ -11,7 +11,7 @@ import (
 // use: a workload without a limit is recommended one, and a workload that uses
 // little of its limit is not recommended a higher one.
 func (r *decision) advise() {
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		if s.Index != 0 || s.Of.Name != trimtab.CPU || s.Mode != trimtab.Recommend || !s.Free {
 			continue
 		}

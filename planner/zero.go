@@ -85,7 +85,7 @@ func (r counting) wakes() {
 // unasked is what of the pool nobody has and this round asks for nobody.
 func (r counting) unasked() float64 {
 	left := r.idle(0, r.believed(0))
-	for _, s := range r.seats {
+	for _, s := range r.allocations {
 		if s.Index != 0 {
 			continue
 		}

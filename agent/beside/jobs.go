@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/kinds"
+	"github.com/trimtab/trimtab/agent"
 	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/config"
@@ -346,50 +347,14 @@ func reservedOf(cfg *config.Config) []string { return cfg.ServiceGroups() }
 // run decides at every period until ctx ends. What it reads of the bus may be cut off
 // at any time: it goes on with what it has, which gets old.
 func (h *jobHost) run(ctx context.Context, b bus.Bus) error {
-	stop := h.listen(ctx, b)
+	stop := agent.Listen(ctx, b, h.period, h.logger, bus.Subscription{Kind: trimtab.KindContributions, For: "colocate", Handle: func(_ context.Context, d bus.Delivery) error {
+		if c, ok := d.Value.(*trimtab.Contributions); ok {
+			h.hear(time.Now(), c)
+		}
+		return nil
+	}})
 	defer stop()
-	ticker := time.NewTicker(h.period)
-	defer ticker.Stop()
-	for {
-		now := time.Now()
-		h.tick(ctx, now)
-		h.tell(ctx, now)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
-}
-
-// listen takes in contributions. Where the bus cannot be subscribed to yet it tries
-// again, beside the decisions.
-func (h *jobHost) listen(ctx context.Context, b bus.Bus) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			end, err := b.Subscribe(ctx, bus.Subscription{Kind: trimtab.KindContributions, For: "colocate", Handle: func(_ context.Context, d bus.Delivery) error {
-				if c, ok := d.Value.(*trimtab.Contributions); ok {
-					h.hear(time.Now(), c)
-				}
-				return nil
-			}})
-			if err == nil {
-				<-ctx.Done()
-				end()
-				return
-			}
-			h.logger.Debug("hear of contributions", "err", err)
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(h.period):
-			}
-		}
-	}()
-	return func() { cancel(); <-done }
+	return h.frame.Run(ctx)
 }
 
 // groupOf is the control group of a job.

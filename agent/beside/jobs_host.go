@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/agent"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/jobs"
@@ -48,16 +49,16 @@ type jobHost struct {
 	bus publisher
 
 	// Of the loop alone.
-	step *colocate.Step
-	last time.Time // the last tick
+	frame agent.Loop[*jobsSeen, *done]
+	step  *colocate.Step
+	last  time.Time // the last tick
 	// given are core-seconds that jobs had, reclaimed the cores that were taken back.
 	given, reclaimed float64
 	// told is what was published last, at toldAt.
 	told   *view.Colocation
 	toldAt time.Time
-	// keeper has what outlives the process, saved last at kept; nil: nothing does.
+	// keeper has what outlives the process; nil: nothing does.
 	keeper  *keeper
-	kept    time.Time
 	keeping atomic.Bool
 	keeps   sync.WaitGroup
 	// looking counts what measures beside the decisions.
@@ -92,6 +93,8 @@ func newJobHost(cfg *config.Config, host string, a turner, r *jobs.Registry, kno
 		heard: map[string]time.Time{}, stands: map[string]*trimtab.Contributions{},
 	}
 	h.files = jobs.NewFiles(h.takeFile)
+	h.frame = agent.Loop[*jobsSeen, *done]{Every: h.period, Look: h.look, Decide: h.decide, Act: h.killed, Tell: h.tell, Save: h.keep, SaveEvery: saveThresholds,
+		Took: func(d time.Duration) { h.metrics.Histogram("trimtab_colocate_step_seconds").Observe(d.Seconds()) }}
 	h.shown = h.blank()
 	return h, nil
 }
@@ -118,46 +121,59 @@ func stepMode(cfg *config.Config) trimtab.Mode {
 	return cfg.Colocate.Mode
 }
 
-// done is what came of one tick.
+// jobsSeen is what one round looked at.
+type jobsSeen struct {
+	news    []*trimtab.Contributions
+	around  *colocate.Surroundings
+	holding *trimtab.Holding
+	all     map[string]map[string]*trimtab.KnobState
+}
+
+// done is what came of one round.
 type done struct {
 	results []trimtab.Result
 	refused string
 	plans   int
+	// status is how the step stands, all what the jobs hold now.
+	status colocate.Status
+	all    map[string]map[string]*trimtab.KnobState
 }
 
-// tick looks, decides and acts, once.
-func (h *jobHost) tick(ctx context.Context, now time.Time) {
-	began := time.Now()
+// look reads what the jobs hold and say, and what is known of the services.
+func (h *jobHost) look(ctx context.Context, now time.Time) *jobsSeen {
 	h.actuator.Tick(ctx)
 	h.files.Poll(now, h.fileSources())
-	around := h.takeSurroundings() // of the look before: the next one may be quick
+	seen := &jobsSeen{around: h.takeSurroundings()} // of the look before: the next one may be quick
 	h.measure(ctx, now)
 	h.findServices(now)
-	holding := h.actuator.Holding()
-	all := jobsIn(holding)
-	h.account(now, all)
-	h.forget(all)
-	var out done
-	give := func(v trimtab.Value) { h.pump(ctx, now, h.step.Step(now, v), &out) }
-	for _, c := range h.takeNews() {
+	seen.holding = h.actuator.Holding()
+	seen.all = jobsIn(seen.holding)
+	h.account(now, seen.all)
+	h.forget(seen.all)
+	seen.news = h.takeNews()
+	return seen
+}
+
+// decide lets the step and the actuator answer each other: what a plan may free is known
+// when its outcome is there.
+func (h *jobHost) decide(ctx context.Context, now time.Time, seen *jobsSeen) *done {
+	out := &done{all: seen.all}
+	give := func(v trimtab.Value) { h.pump(ctx, now, h.step.Step(now, v), out) }
+	for _, c := range seen.news {
 		give(c)
 	}
-	if around != nil {
-		give(around)
+	if seen.around != nil {
+		give(seen.around)
 	}
-	for id := range all {
+	for id := range seen.all {
 		give(h.progressOf(now, id))
 	}
-	give(holding)
+	give(seen.holding)
 	give(nil)
-	status := h.step.Status()
-	if out.plans > 0 {
-		holding = h.actuator.Holding()
+	if out.status = h.step.Status(); out.plans > 0 {
+		out.all = jobsIn(h.actuator.Holding())
 	}
-	h.killed(&out)
-	h.show(now, &status, jobsIn(holding), &out)
-	h.keep(ctx, now)
-	h.metrics.Histogram("trimtab_colocate_step_seconds").Observe(time.Since(began).Seconds())
+	return out
 }
 
 // pump carries out plans until no more come.
@@ -256,7 +272,7 @@ func (h *jobHost) forget(all map[string]map[string]*trimtab.KnobState) {
 }
 
 // killed notes what was lost with the jobs that were killed, and what was taken back.
-func (h *jobHost) killed(out *done) {
+func (h *jobHost) killed(_ context.Context, _ time.Time, out *done) {
 	for i := range out.results {
 		r := &out.results[i]
 		if r.Status != trimtab.Written && r.Status != trimtab.Pending || !r.Found.Less(r.Before) {

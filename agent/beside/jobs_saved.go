@@ -88,14 +88,9 @@ func (k *keeper) load(ctx context.Context, restore func(state []byte) error) err
 
 // keep saves the state of the step, beside the decisions: neither a disk nor a link that
 // hangs holds one up. One save goes on at a time.
-func (h *jobHost) keep(ctx context.Context, now time.Time) {
-	if h.keeper == nil || now.Sub(h.kept) < saveThresholds && !now.Before(h.kept) {
+func (h *jobHost) keep(ctx context.Context, _ time.Time) {
+	if h.keeper == nil || !h.keeping.CompareAndSwap(false, true) {
 		return
-	}
-	begun := h.kept.IsZero()
-	h.kept = now
-	if begun || !h.keeping.CompareAndSwap(false, true) {
-		return // nothing was found yet, or the last save has not ended
 	}
 	state := h.step.Snapshot()[colocate.SnapshotName]
 	h.keeps.Go(func() {

@@ -20,8 +20,9 @@ func (h *jobHost) blank() *view.Colocation {
 }
 
 // show makes what people see of a tick, and counts it.
-func (h *jobHost) show(now time.Time, status *colocate.Status, all map[string]map[string]*trimtab.KnobState, out *done) {
-	shown, used := h.showJobs(now, status, all)
+func (h *jobHost) show(now time.Time, out *done) {
+	status := &out.status
+	shown, used := h.showJobs(now, status, out.all)
 	unmet := map[string]string{}
 	for i := range shown {
 		unmet[shown[i].ID] = shown[i].Unmet

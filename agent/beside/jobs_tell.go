@@ -16,10 +16,11 @@ type publisher interface {
 // tellEvery is how often the consoles of a fleet hear of jobs where nothing happens.
 const tellEvery = 5 * time.Second
 
-// tell publishes how the jobs stand: at once when something was decided or done, else
+// tell shows how the jobs stand, and publishes it: at once when something was decided or done, else
 // every few seconds. The kind is shed and never waits: while the link is cut it is
 // lost, and what comes next says the same and more.
-func (h *jobHost) tell(ctx context.Context, now time.Time) {
+func (h *jobHost) tell(ctx context.Context, now time.Time, out *done) {
+	h.show(now, out)
 	c := h.Colocation()
 	if h.bus == nil || c.Time.IsZero() || !isNews(h.told, c) && now.Sub(h.toldAt) < tellEvery {
 		return

@@ -33,7 +33,6 @@ func TestAFleetHearsOfEachDecisionAtOnceAndAtTimesInBetween(t *testing.T) {
 	w.bus = heard
 	for range 300 { // 30 s
 		w.pass(1, 20, 0.4)
-		w.tell(t.Context(), w.now)
 	}
 	last := heard.all[len(heard.all)-1]
 	if last.Running != 2 || last.Last.Verb != "AllowBEGrowth" || last.Jobs[0].Has["cpu"] < 0.5 || last.Given <= 0 || last.Services[0].LoadOrigin != trimtab.FromHistory || last.Pool != "default/best-effort" || last.Host != "h" {
@@ -51,7 +50,6 @@ func TestAFleetHearsOfEachDecisionAtOnceAndAtTimesInBetween(t *testing.T) {
 	}
 	before := len(heard.all)
 	w.pass(1, 130, 0.4)
-	w.tell(t.Context(), w.now)
 	if len(heard.all) != before+1 || heard.all[before].Last.Verb != "StopBE" || heard.all[before].Reclaimed <= 0 {
 		t.Errorf("%+v", heard.all[before:])
 	}
@@ -62,7 +60,6 @@ func TestJobsAreDecidedOnWhetherOrNotAnybodyIsTold(t *testing.T) {
 	w.bus = &ear{deaf: true}
 	for range 60 {
 		w.pass(1, 20, 0.4)
-		w.tell(t.Context(), w.now)
 	}
 	if w.states()["running"] != 2 {
 		t.Errorf("%v", w.states())

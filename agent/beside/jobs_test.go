@@ -146,7 +146,7 @@ func (w *jobWorld) pass(periods int, tail, load float64) {
 	for range periods {
 		w.now = w.now.Add(w.period)
 		w.hear(tail, load)
-		w.tick(w.t.Context(), w.now)
+		w.frame.Round(w.t.Context(), w.now)
 	}
 }
 
@@ -154,7 +154,7 @@ func (w *jobWorld) pass(periods int, tail, load float64) {
 func (w *jobWorld) silence(periods int) {
 	for range periods {
 		w.now = w.now.Add(w.period)
-		w.tick(w.t.Context(), w.now)
+		w.frame.Round(w.t.Context(), w.now)
 	}
 }
 
@@ -419,7 +419,7 @@ func TestInAFleetAServiceCountsOnTheHostsThatHaveItsGroup(t *testing.T) {
 	w.open(fmt.Sprintf(jobFile, w.root, t.TempDir(), "act", filepath.Join(w.root, "progress-*")), kinds.All(), machine{})
 	tick := func() *view.Colocation {
 		w.now = w.now.Add(lookEvery)
-		w.tick(t.Context(), w.now)
+		w.frame.Round(t.Context(), w.now)
 		return w.Colocation()
 	}
 	if c := tick(); len(c.Services) != 0 || c.Last.Verb != "AllowBEGrowth" {

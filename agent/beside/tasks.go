@@ -15,6 +15,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/task"
+	"github.com/trimtab/trimtab/agent"
 	"github.com/trimtab/trimtab/agent/signals"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/collector/load"
@@ -262,37 +263,18 @@ func servicesBeside(cfg *config.Config, host string) (all []signals.Service) {
 // listen takes in the planner's lists, and how services stand. Where the bus cannot be
 // subscribed to yet it tries again; without it leases end.
 func (h *taskHost) listen(ctx context.Context, b bus.Bus) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{}, 2)
-	follow := func(sub bus.Subscription) {
-		defer func() { done <- struct{}{} }()
-		for {
-			end, err := b.Subscribe(ctx, sub)
-			if err == nil {
-				<-ctx.Done()
-				end()
-				return
-			}
-			h.logger.Debug("hear of speculative tasks", "kind", sub.Kind, "err", err)
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(time.Second):
-			}
-		}
-	}
 	key := (&trimtab.Placements{Pool: h.pool, Host: h.host}).Key()
-	go follow(bus.Subscription{Kind: trimtab.KindPlacements, Key: key, For: "speculate", Handle: func(_ context.Context, d bus.Delivery) error {
-		if p, ok := d.Value.(*trimtab.Placements); ok {
-			h.take(p)
-		}
-		return nil
-	}})
-	go follow(bus.Subscription{Kind: trimtab.KindContributions, For: "speculate", Handle: func(_ context.Context, d bus.Delivery) error {
-		if c, ok := d.Value.(*trimtab.Contributions); ok {
-			h.signals.Hear(c)
-		}
-		return nil
-	}})
-	return func() { cancel(); <-done; <-done }
+	return agent.Listen(ctx, b, time.Second, h.logger,
+		bus.Subscription{Kind: trimtab.KindPlacements, Key: key, For: "speculate", Handle: func(_ context.Context, d bus.Delivery) error {
+			if p, ok := d.Value.(*trimtab.Placements); ok {
+				h.take(p)
+			}
+			return nil
+		}},
+		bus.Subscription{Kind: trimtab.KindContributions, For: "speculate", Handle: func(_ context.Context, d bus.Delivery) error {
+			if c, ok := d.Value.(*trimtab.Contributions); ok {
+				h.signals.Hear(c)
+			}
+			return nil
+		}})
 }

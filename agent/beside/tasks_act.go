@@ -167,9 +167,10 @@ func (h *taskHost) relabel(ctx context.Context, r placed.Relabel) {
 }
 
 // act does what the policy decided.
-func (h *taskHost) act(ctx context.Context, now time.Duration) {
+func (h *taskHost) act(ctx context.Context, _ time.Time, d throttle.Decision) {
+	now := h.now
 	h.classify()
-	for _, e := range h.decision.End {
+	for _, e := range d.End {
 		id, ok := parseAttempt(e.Task)
 		a, known := h.ledger.Find(id)
 		switch {
@@ -180,7 +181,7 @@ func (h *taskHost) act(ctx context.Context, now time.Duration) {
 			h.kill(ctx, []placed.Kill{{ID: id, Why: string(e.Why)}})
 		}
 	}
-	for _, s := range h.decision.Start {
+	for _, s := range d.Start {
 		if id, ok := parseAttempt(s.ID); ok {
 			h.classes[id] = s.Class
 			h.start(ctx, now, id)

@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/placed"
 	"github.com/trimtab/trimtab/actuator/task"
+	"github.com/trimtab/trimtab/agent"
 	"github.com/trimtab/trimtab/agent/signals"
 	"github.com/trimtab/trimtab/collector/load"
 	"github.com/trimtab/trimtab/config"
@@ -65,6 +66,7 @@ type taskHost struct {
 	reader func() load.Reading
 
 	// Of the loop alone.
+	frame   agent.Loop[*throttle.Observation, throttle.Decision]
 	policy  *throttle.Policy
 	ledger  *placed.Ledger
 	loads   *loadLevels
@@ -74,13 +76,12 @@ type taskHost struct {
 	pins    *pins     // nil: tasks are not bound to cores
 	granted []task.ID // regular ones that wait for room
 	failed  map[task.ID]string
-	// lately is until when a task ran.
-	lately   time.Duration
-	decision throttle.Decision
-	told     string
-	toldAt   time.Duration
-	savedAt  time.Duration
-	counts   throttle.Counts
+	// now is when this round began; lately is until when a task ran.
+	now, lately time.Duration
+	decision    throttle.Decision
+	told        string
+	toldAt      time.Duration
+	counts      throttle.Counts
 	// shownSignals are the series of signals that there are.
 	shownSignals map[shownSignal]bool
 
@@ -114,12 +115,16 @@ func newTaskHost(cfg *config.Config, host string, life uint64, r runner, service
 	if err != nil {
 		return nil, fmt.Errorf("set up speculative tasks: %w", err)
 	}
-	return &taskHost{
+	h := &taskHost{
 		host: host, pool: cfg.Pool.Name, life: life, config: c, runner: r, signals: signals.New(services), metrics: metric.NewSet(),
 		logger: slog.New(slog.DiscardHandler), clock: hostfs.BootTime, reader: load.Reader{}.Read, policy: policy, ledger: ledger, loads: &loadLevels{},
 		infos: map[task.ID]task.Info{}, classes: map[task.ID]throttle.Class{}, used: map[task.ID]usage{}, failed: map[task.ID]string{}, shownSignals: map[shownSignal]bool{}, wake: make(chan struct{}, 1), busy: map[task.ID]bool{},
 		publish: func(context.Context, *trimtab.Machine) error { return nil }, lately: -time.Hour, toldAt: -time.Hour,
-	}, nil
+	}
+	h.frame = agent.Loop[*throttle.Observation, throttle.Decision]{Every: speculateEvery, Wake: h.wake, Gap: speculateGap,
+		Look: h.see, Decide: h.decide, Act: h.act, Tell: h.tell, Save: h.save, SaveEvery: saveLearned,
+		Took: func(d time.Duration) { h.metrics.Histogram("trimtab_speculate_tick_seconds").Observe(d.Seconds()) }}
+	return h, nil
 }
 
 // take takes a list in; the loop carries it out.
@@ -150,23 +155,7 @@ func (h *taskHost) run(ctx context.Context) error {
 	})
 	defer measuring.Wait()
 	h.adopt(ctx)
-	ticker := time.NewTicker(speculateEvery)
-	defer ticker.Stop()
-	for {
-		h.tick(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			continue
-		case <-h.wake:
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(speculateGap):
-		}
-	}
+	return h.frame.Run(ctx)
 }
 
 // close ends all tasks, and keeps what was learned.
@@ -190,10 +179,11 @@ func (h *taskHost) adopt(ctx context.Context) {
 	}
 }
 
-// tick looks, decides, acts and tells, once.
-func (h *taskHost) tick(ctx context.Context) {
-	began := time.Now()
+// see takes in what came of turns and of tasks, does what the planner's lists say, and
+// measures the host.
+func (h *taskHost) see(ctx context.Context, _ time.Time) *throttle.Observation {
 	now := h.clock()
+	h.now = now
 	h.settle()
 	h.look(ctx, now)
 	for _, p := range h.takeInbox() {
@@ -202,20 +192,20 @@ func (h *taskHost) tick(ctx context.Context) {
 	h.expire(ctx, now)
 	h.loads.add(now, h.reader)
 	o := h.observe(now)
-	h.decision = h.policy.Decide(&o)
-	h.act(ctx, now)
-	h.show()
-	if h.savedAt == 0 {
-		h.savedAt = now // nothing was learned yet
+	return &o
+}
+
+// decide asks the policy.
+func (h *taskHost) decide(_ context.Context, _ time.Time, o *throttle.Observation) throttle.Decision {
+	h.decision = h.policy.Decide(o)
+	return h.decision
+}
+
+// save keeps what was learned.
+func (h *taskHost) save(context.Context, time.Time) {
+	if err := h.signals.Save(h.dir, h.policy); err != nil {
+		h.logger.Warn("keep what was learned", "err", err)
 	}
-	if now-h.savedAt > saveLearned {
-		h.savedAt = now
-		if err := h.signals.Save(h.dir, h.policy); err != nil {
-			h.logger.Warn("keep what was learned", "err", err)
-		}
-	}
-	h.tell(ctx, h.clock())
-	h.metrics.Histogram("trimtab_speculate_tick_seconds").Observe(time.Since(began).Seconds())
 }
 
 func (h *taskHost) takeInbox() []*trimtab.Placements {

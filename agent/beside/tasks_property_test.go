@@ -12,6 +12,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/task"
+	"github.com/trimtab/trimtab/agent/signals"
 	"github.com/trimtab/trimtab/collector/load"
 )
 
@@ -117,7 +118,7 @@ func BenchmarkTaskTick(b *testing.B) {
 			w.seconds(n)
 			for b.Loop() {
 				w.now += time.Second
-				w.tick(context.Background())
+				w.frame.Round(context.Background(), signals.Time(w.now))
 			}
 		})
 	}

@@ -11,10 +11,11 @@ import (
 	"github.com/trimtab/trimtab/planner/throttle"
 )
 
-// tell publishes how this host stands: at once when an attempt changed, else every few
+// tell counts what was decided, and publishes how this host stands: at once when an attempt changed, else every few
 // seconds. The kind is shed: what comes next says the same and more.
-func (h *taskHost) tell(ctx context.Context, now time.Duration) {
-	m := h.machine()
+func (h *taskHost) tell(ctx context.Context, _ time.Time, _ throttle.Decision) {
+	h.show()
+	now, m := h.clock(), h.machine()
 	said := signature(m)
 	if said == h.told && now-h.toldAt < tellMachine {
 		return

@@ -146,7 +146,7 @@ func (w *taskWorld) seconds(n int) {
 	w.Helper()
 	for range n {
 		w.now += time.Second
-		w.tick(w.Context())
+		w.frame.Round(w.Context(), signals.Time(w.now))
 		w.turning.Wait()
 	}
 }

@@ -173,7 +173,7 @@ func (r *fastRig) set(path string) float64 {
 func (r *fastRig) run(d time.Duration, capacity float64, until func() bool) bool {
 	r.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		r.loop.tick()
+		r.loop.frame.Round(context.Background(), time.Time{})
 		sum := 0.0
 		for i := range r.loop.look.Groups {
 			g := &r.loop.look.Groups[i]
@@ -266,7 +266,7 @@ func TestALoopThatWasStoppedReturnsAllToTheirTargetsAtOnce(t *testing.T) {
 	defer r.burn(0)()
 	r.run(2*time.Second, 0.7, func() bool { return r.set(r.groups[0]) > 0.4 })
 	time.Sleep(time.Second) // as SIGSTOP does
-	r.loop.tick()
+	r.loop.frame.Round(context.Background(), time.Time{})
 	if a, b := r.set(r.groups[0]), r.set(r.groups[1]); a != 0.2 || b != 0.4 {
 		t.Errorf("after a gap of a second %v and %v are set", a, b)
 	}
@@ -298,7 +298,7 @@ func TestAGroupThatVanishesWhileItHasBorrowedFreesWhatItHad(t *testing.T) {
 // runOther is run without the checks, for groups of which one is gone.
 func (r *fastRig) runOther(d time.Duration, until func() bool) bool {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if r.loop.tick(); until() {
+		if r.loop.frame.Round(context.Background(), time.Time{}); until() {
 			return true
 		}
 	}
@@ -364,7 +364,7 @@ func TestWeightsFollowTargetsInAPoolOfWholeCPUsAndGoBackWithTheBurst(t *testing.
 		t.Error("no burst is set")
 	}
 	time.Sleep(1200 * time.Millisecond) // the lease ends
-	r.loop.tick()
+	r.loop.frame.Round(context.Background(), time.Time{})
 	r.a.Tick(t.Context())
 	for i, want := range []float64{0.25, 0.5} {
 		if v, b := r.set(r.groups[i]), r.number(r.groups[i]+burst); v != want || b > 0 {
@@ -381,7 +381,7 @@ func TestBurstGoesBackWhereTheQuotaIsWhatItWas(t *testing.T) {
 	r.envelopes(0.9, 0, 30, 0.25, 0.5)
 	r.run(time.Second, 0.9, nil)
 	time.Sleep(500 * time.Millisecond)
-	r.loop.tick() // late: all return to their targets, which are the baselines
+	r.loop.frame.Round(context.Background(), time.Time{}) // late: all return to their targets, which are the baselines
 	if r.set(r.groups[0]) != 0.25 || r.number(r.groups[0]+"/cpu.cfs_burst_us") == 0 {
 		t.Skipf("quota %v, burst %d: nothing to take back", r.set(r.groups[0]), r.number(r.groups[0]+"/cpu.cfs_burst_us"))
 	}
@@ -457,11 +457,11 @@ func BenchmarkTickOf100RealGroups(b *testing.B) {
 	}
 	set := metric.NewSet()
 	l := newLoop(&ahead{Actuator: a}, "h", set, slog.New(slog.DiscardHandler))
-	l.tick()
+	l.frame.Round(context.Background(), time.Time{})
 	b.ReportAllocs()
 	b.ResetTimer()
 	for b.Loop() {
-		l.tick()
+		l.frame.Round(context.Background(), time.Time{})
 	}
 	writes := 0
 	for _, s := range l.status {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/agent"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/planner/local"
 )
@@ -20,7 +21,8 @@ type loop struct {
 	metrics *metric.Set
 	logger  *slog.Logger
 
-	rule *local.Host
+	frame agent.Loop[bool, local.Decision]
+	rule  *local.Host
 	// planned is the generation of groups that the rule has; ready tells that it has it.
 	planned uint64
 	ready   bool
@@ -51,47 +53,42 @@ type mover interface {
 }
 
 func newLoop(m mover, host string, set *metric.Set, logger *slog.Logger) *loop {
-	return &loop{mover: m, host: host, metrics: set, logger: logger, rule: local.New(), story: story{groups: map[trimtab.KnobID]*group{}}}
+	l := &loop{mover: m, host: host, metrics: set, logger: logger, rule: local.New(), story: story{groups: map[trimtab.KnobID]*group{}}}
+	l.frame = agent.Loop[bool, local.Decision]{Every: local.Tick, Look: l.see, Decide: l.decide, Act: l.act, Tell: l.tell, Took: l.took}
+	return l
 }
 
 // Run moves the quotas of a host inside the envelopes that its actuator was given,
-// until ctx ends: the fast loop without the rest of a site, as benchmarks have it.
+// until ctx ends.
 func Run(ctx context.Context, a *actuator.Actuator, host string, set *metric.Set, logger *slog.Logger) error {
-	return newLoop(a, host, set, logger).run(ctx)
+	return newLoop(a, host, set, logger).frame.Run(ctx)
 }
 
-// run ticks until ctx ends.
-func (l *loop) run(ctx context.Context) error {
-	t := time.NewTicker(local.Tick)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-			began := time.Now()
-			l.tick()
-			if len(l.look.Groups) > 0 {
-				l.metrics.Histogram("trimtab_fast_tick_seconds").Observe(time.Since(began).Seconds())
-			}
-		}
-	}
-}
-
-// tick looks, decides, writes what shrinks, reads back, and then what grows.
-func (l *loop) tick() {
+// see looks at all groups, and reports whether there is anything to move.
+func (l *loop) see(context.Context, time.Time) bool {
 	l.mover.FastLook(&l.look)
 	if !l.ready || l.planned != l.look.Generation {
 		l.plan()
 	}
-	if !l.ready || len(l.look.Groups) == 0 {
-		l.story.idle(l)
-		return
+	return !l.still()
+}
+
+// decide asks the rule.
+func (l *loop) decide(_ context.Context, _ time.Time, moves bool) (d local.Decision) {
+	if !moves {
+		return d
 	}
 	look := local.Look{At: l.look.At, Contention: l.contention(), Groups: l.read()}
-	d := l.rule.Tick(&look)
-	if d.Late {
+	if d = l.rule.Tick(&look); d.Late {
 		l.metrics.Counter("trimtab_fast_late_total", l.host).Inc()
+	}
+	return d
+}
+
+// act writes what shrinks, reads back, and then what grows.
+func (l *loop) act(_ context.Context, _ time.Time, d local.Decision) {
+	if l.still() {
+		return
 	}
 	l.found = l.found[:0]
 	for i := range l.readings {
@@ -103,7 +100,25 @@ func (l *loop) tick() {
 	if grows := l.rule.Grow(l.found); len(grows) > 0 {
 		l.write(grows)
 	}
+}
+
+// tell has the holding and the metrics say where all stand.
+func (l *loop) tell(_ context.Context, _ time.Time, d local.Decision) {
+	if l.still() {
+		l.story.idle(l)
+		return
+	}
 	l.story.take(l, d.Asks)
+}
+
+// still reports whether there is nothing to move.
+func (l *loop) still() bool { return !l.ready || len(l.look.Groups) == 0 }
+
+// took counts the rounds in which there is something to move.
+func (l *loop) took(d time.Duration) {
+	if len(l.look.Groups) > 0 {
+		l.metrics.Histogram("trimtab_fast_tick_seconds").Observe(d.Seconds())
+	}
 }
 
 // write has moves made; found is what is set afterwards, or nothing when the groups are

@@ -57,13 +57,13 @@ type State struct {
 
 // NewStates returns the states of a workload.
 func NewStates(c *Config, resources []pool.Resource) []*State {
-	dials := make([]*State, len(resources))
+	states := make([]*State, len(resources))
 	for i := range resources {
 		if b, ok := c.BoundsOf(&resources[i], i == 0); ok {
-			dials[i] = &State{Bounds: b}
+			states[i] = &State{Bounds: b}
 		}
 	}
-	return dials
+	return states
 }
 
 // Lent returns the part of what the workload has of a resource that may be given back

@@ -1,0 +1,104 @@
+package planner
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/allocation"
+)
+
+// believe finds out what each workload has.
+func (r *decision) believe() {
+	for _, w := range r.planner.workloads {
+		r.allocations = append(r.allocations, r.allocationsOf(w)...)
+	}
+	r.opens()
+}
+
+// allocationsOf looks at one workload, at each of its resources; none when it is off.
+// It is planned for as a whole or not at all: who has too little of one
+// resource says nothing of what it needs of another.
+func (r *decision) allocationsOf(w *allocation.Workload) []*allocation.Allocation {
+	if w.Mode == trimtab.Off || w.Released {
+		if w.Released {
+			r.heldBack[w.Name] = trimtab.Held{Code: trimtab.HeldReleased, Text: "released"}
+		}
+		return nil
+	}
+	if w.Fresh.IsZero() {
+		w.Fresh = r.now
+	}
+	var allocations []*allocation.Allocation
+	doubt, held := r.doubt(w), trimtab.Held{}
+	for i, d := range w.States {
+		if d == nil {
+			continue
+		}
+		s := r.allocationOf(w, i)
+		s.Draw(r.planner.traits.Caution, r.planner.serves())
+		if s.Held.Code == "" && doubt.Code == "" && s.Curve == nil {
+			doubt = trimtab.Held{Code: trimtab.HeldNothingLearnt, Text: "estimate: nothing learnt yet" + r.about(i)}
+		}
+		if held.Code == "" {
+			held = s.Held
+		}
+		if len(s.Knobs) > 0 {
+			allocations = append(allocations, s)
+		}
+	}
+	if doubt.Code == "" {
+		w.Fresh = r.now
+	}
+	if held.Code == "" {
+		held = doubt
+	}
+	if held.Code != "" {
+		r.heldBack[w.Name] = held
+	} else if allocation.StandsIn(w.Estimate) {
+		r.heldBack[w.Name] = allocation.HeldBy(w.Estimate, "")
+	}
+	for _, s := range allocations {
+		if s.Free, s.Held = held.Code == "", held; s.Free {
+			s.Demand(r.planner.cfg.Beta)
+		}
+	}
+	return allocations
+}
+
+// about names a resource in a reason, where there is more than one.
+func (r *decision) about(resource int) string {
+	if len(r.planner.resources) == 1 {
+		return ""
+	}
+	return " of " + r.planner.resources[resource].Name
+}
+
+// allocationOf looks at the knobs of one resource. Its curve is not drawn yet.
+func (r *decision) allocationOf(w *allocation.Workload, resource int) *allocation.Allocation {
+	p := r.planner
+	s := &allocation.Allocation{Workload: w, Found: allocation.Found{State: w.States[resource], Index: resource, Of: &p.resources[resource]}}
+	if s.Knobs, s.Held = r.instances(w, resource); len(s.Knobs) > 0 {
+		s.Look(p.scaleKnob(w), !p.cfg.Guard.Disabled, r.about(resource))
+	}
+	return s
+}
+
+// doubt returns why the estimate of a workload proves nothing; the zero Held: it
+// does.
+func (r *decision) doubt(w *allocation.Workload) trimtab.Held {
+	e := w.Estimate
+	switch {
+	case e == nil:
+		return trimtab.Held{Code: trimtab.HeldNoEstimate, Text: "no estimate"}
+	case e.Hold != nil && !allocation.StandsIn(e):
+		return allocation.HeldBy(e, "")
+	case e.Validate() != nil:
+		return trimtab.Held{Code: trimtab.HeldInvalid, Text: "estimate: not a number"}
+	case r.now.Sub(e.Time) > r.planner.cfg.StaleAfter:
+		return trimtab.Held{Code: trimtab.HeldOld, Text: fmt.Sprintf("estimate: %v old", r.now.Sub(e.Time).Round(time.Second))}
+	case e.Time.Sub(r.now) > r.planner.cfg.StaleAfter:
+		return trimtab.Held{Code: trimtab.HeldOld, Text: "estimate: from the future: check the clocks"}
+	}
+	return trimtab.Held{}
+}
