@@ -15,8 +15,8 @@ help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/trimtab, a static binary
-	$(BUILD) -o bin/trimtab ./cmd/trimtab
+build: ## build bin/trimtab and bin/trimtab-lab, static binaries
+	$(BUILD) -o bin/ ./cmd/trimtab ./cmd/trimtab-lab
 
 .PHONY: install
 install: build ## install it below PREFIX (/usr/local): binary, units, manual, completion, docs, boards (DESTDIR stands before)
@@ -54,11 +54,11 @@ $(AXE):
 
 .PHONY: interop-core
 interop-core: ## the real senders that `make integration` tries, in ~/.cache/trimtab-interop, from npm and the module proxy
-	go run ./internal/bench/interop --core --install
+	go run ./lab/bench/interop --core --install
 
 .PHONY: interop
 interop: build ## every real sender beside trimtab: prints docs/interop.md (20 minutes of two cores the first time, then 8)
-	go run ./internal/bench/interop -o docs/interop.md
+	go run ./lab/bench/interop -o docs/interop.md
 
 .PHONY: integration
 integration: build ## race detector, a nats-server, a Prometheus and real senders of spans as processes of their own, non-root paths
@@ -69,11 +69,12 @@ integration: build ## race detector, a nats-server, a Prometheus and real sender
 	go test $(PLAIN) -count=1 -race -tags integration -timeout 20m -run TestTheConsoleInABrowser ./console
 	go test $(PLAIN) -count=1 -tags integration -timeout 20m $(INTEGRATION_PACKAGES)
 	go test $(PLAIN) -count=1 -tags integration -timeout 30m -run '$(INTEGRATION_OF_CMD)' -skip TestTheDemo ./cmd/trimtab
+	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run OverMoreSeeds ./cmd/trimtab-lab
 	GOFLAGS="$$GOFLAGS $(PLAIN)" ./deploy/unprivileged.sh ./actuator/... ./collector/cgroup/... ./internal/hostfs/...
 
 # The packages that share memory between goroutines.
 RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./agent/... ./internal/supervise ./internal/batch ./internal/site ./internal/client
-INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./planner/... ./internal/hostfs ./internal/e2e ./internal/trial ./dashboards/... ./sim/cilantro ./sim/microservices/... ./sim/kubernetes ./internal/bench/real ./internal/bench/interop
+INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./planner/... ./internal/hostfs ./internal/e2e ./internal/trial ./dashboards/... ./lab/cilantro ./lab/microservices/... ./sim/kubernetes ./lab/bench/real ./lab/bench/interop
 # The others of cmd/trimtab need no tag, and ran in `make test`; those that ask trial.Some
 # for their number of cases tried a part of them there.
 INTEGRATION_OF_CMD = $(shell (grep -ho '^func Test[A-Za-z0-9]*' cmd/trimtab/*_integration_test.go; grep -h -B9 'trial[.]Some' cmd/trimtab/*_test.go | grep -o '^func Test[A-Za-z0-9]*') | cut -c6- | paste -sd '|')
@@ -110,20 +111,20 @@ demo-short: ## two short headless demos, with cgroups and without root, whose re
 
 .PHONY: bench
 bench: build ## every figure: ingestion, how often bands hold, reaction, planning, idle, what many workloads and hosts cost
-	go run ./internal/bench/ingest
-	bin/trimtab sim services --coverage --seeds 10 --seconds 300 --policy njc --scenario peaks --pool 2
-	bin/trimtab sim services --coverage --seeds 10 --seconds 300 --policy njc --scenario tight,over132
-	for n in 10000 100000 1000000; do bin/trimtab bench drf --tenants $$n --resources $$n --threads 2 || exit 1; done
-	bin/trimtab bench drf --tenants 100000 --resources 10000
-	bin/trimtab bench drf --tenants 1000000 --resources 100000 --deadline-part 0.1
-	-bin/trimtab bench drf --tenants 10000000 --resources 1000000 --no-warm --repeat 2
-	for n in 1000 10000 15000 100000 1000000; do GOMAXPROCS=1 bin/trimtab bench machines --machines $$n || exit 1; done
+	go run ./lab/bench/ingest
+	bin/trimtab-lab sim services --coverage --seeds 10 --seconds 300 --policy njc --scenario peaks --pool 2
+	bin/trimtab-lab sim services --coverage --seeds 10 --seconds 300 --policy njc --scenario tight,over132
+	for n in 10000 100000 1000000; do bin/trimtab-lab bench drf --tenants $$n --resources $$n --threads 2 || exit 1; done
+	bin/trimtab-lab bench drf --tenants 100000 --resources 10000
+	bin/trimtab-lab bench drf --tenants 1000000 --resources 100000 --deadline-part 0.1
+	-bin/trimtab-lab bench drf --tenants 10000000 --resources 1000000 --no-warm --repeat 2
+	for n in 1000 10000 15000 100000 1000000; do GOMAXPROCS=1 bin/trimtab-lab bench machines --machines $$n || exit 1; done
 	go test -run '^$$' -bench 'AlertToLimit|Idle' -benchtime 1x ./cmd/trimtab
-	go run ./internal/bench/small --groups 100 --round 1s --spans 600 --for 3m
-	go run ./internal/bench/small --groups 2000 --round 30s --spans 600 --for 1m
-	go run ./internal/bench/fleet --agents 100,300 --workloads 1000,3000
-	go run ./internal/bench/fleet --agents 2 --workloads 2 --cgroups 100 --report 1s --leaves 0 --for 3m
-	go run ./internal/bench/fleet --agents 2 --workloads 2 --cgroups 100 --jobs 50 --report 1s --leaves 0 --for 3m
+	go run ./lab/bench/small --groups 100 --round 1s --spans 600 --for 3m
+	go run ./lab/bench/small --groups 2000 --round 30s --spans 600 --for 1m
+	go run ./lab/bench/fleet --agents 100,300 --workloads 1000,3000
+	go run ./lab/bench/fleet --agents 2 --workloads 2 --cgroups 100 --report 1s --leaves 0 --for 3m
+	go run ./lab/bench/fleet --agents 2 --workloads 2 --cgroups 100 --jobs 50 --report 1s --leaves 0 --for 3m
 	go test -run '^$$' -bench Help -benchtime 20x ./cmd/trimtab
 	go test -run '^$$' -bench Explain -benchtime 40x ./cmd/trimtab
 	go test -run '^$$' -bench "Answers|Fleet" -benchtime 40x ./console
@@ -136,27 +137,27 @@ bench: build ## every figure: ingestion, how often bands hold, reaction, plannin
 
 .PHONY: bench-kubernetes
 bench-kubernetes: kube-tools ## what trimtab costs beside a real API server with up to 10,000 pods whose kubelets kwok plays (25 minutes; TRIMTAB_CROWD=NODESxWORKLOADSxPODS for one size)
-	go test $(PLAIN) -count=1 -tags integration -run '^$$' -bench Crowd -benchtime 1x -timeout 60m ./internal/bench/kubernetes
+	go test $(PLAIN) -count=1 -tags integration -run '^$$' -bench Crowd -benchtime 1x -timeout 60m ./lab/bench/kubernetes
 
 .PHONY: bench-real
 bench-real: ## trimtab's defaults on real nginx, redis and PostgreSQL (REAL="--minutes 3 --scenario peaks")
-	go run ./internal/bench/real $(REAL)
+	go run ./lab/bench/real $(REAL)
 
 .PHONY: bench-real-short
 bench-real-short: ## half a minute of it, as a test of structure and safety
-	go test $(PLAIN) -count=1 -tags integration -run TestAShortRunIsSafe -v ./internal/bench/real
+	go test $(PLAIN) -count=1 -tags integration -run TestAShortRunIsSafe -v ./lab/bench/real
 
 .PHONY: bench-fast
 bench-fast: ## the fast loop on real nginx, redis and PostgreSQL whose load is three times as high for 2 s, beside rules for quotas (FAST="--minutes 10")
-	go run ./internal/bench/real --fast --pool 1.2 --cost 4ms $(FAST)
+	go run ./lab/bench/real --fast --pool 1.2 --cost 4ms $(FAST)
 
 .PHONY: bench-colocate
 bench-colocate: ## best-effort jobs beside real nginx and redis under a recorded load, for each controller (COLOCATE="--seconds 150 --repeat 2"; needs root or a delegated cgroup and apt-get install nginx-light redis-server stress-ng)
-	go run ./internal/bench/colocate $(COLOCATE)
+	go run ./lab/bench/colocate $(COLOCATE)
 
 .PHONY: torture
 torture: ## every promise of reliability and security in full size, hours (TORTURE="--only R2,R7 --scale 0.01 --seed 5")
-	go run ./internal/torture $(TORTURE)
+	go run ./lab/torture $(TORTURE)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s)

@@ -175,6 +175,19 @@ func TestNoPackageImportsWhatArchTxtDoesNotAllow(t *testing.T) {
 	}
 }
 
+func TestNothingOutsideTheLaboratoryUsesIt(t *testing.T) {
+	for _, f := range sources(t) {
+		if matchesAny([]string{"lab/...", "cmd/trimtab-lab"}, f.pkg) {
+			continue
+		}
+		for _, imp := range imports(f.ast) {
+			if strings.HasPrefix(imp, modulePath+"/lab/") {
+				t.Errorf("%s: imports %s: only lab/ and cmd/trimtab-lab may", f.name, imp)
+			}
+		}
+	}
+}
+
 // stageOf returns the stage that a package belongs to, or "".
 func stageOf(pkg string) string {
 	first, _, _ := strings.Cut(pkg, "/")

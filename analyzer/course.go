@@ -34,7 +34,7 @@ type run struct {
 
 const (
 	// jumps and bends are how likely a load is to do so before a report, steep is σ,
-	// per second, and wide that of where it jumps to, as a part of it. By `trimtab sim
+	// per second, and wide that of where it jumps to, as a part of it. By `trimtab-lab sim
 	// services --seeds 10` half or twice of each is worse by at most half a point.
 	jumps, bends, steep, wide = 1.0 / 60, 1.0 / 20, 0.04, 1.0
 	// maxRuns bounds how many are followed; one that is less likely than lost is not:

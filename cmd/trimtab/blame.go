@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab/analyzer/contribution"
+	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/client"
 )
 
@@ -69,7 +70,7 @@ func (c *blameCmd) Run(ctx context.Context, t terminal) error {
 	}
 	answer := newBlameAnswer(contribution.Blame(&before, &after), &before, &after)
 	answer.Notes = slices.Concat(earlier.notes, later.notes)
-	return printed(t.out, c.Output, &answer, answer.text)
+	return cli.Print(t.out, c.Output, &answer, answer.text)
 }
 
 // blameAnswer is what `trimtab blame -o json` prints.
@@ -157,7 +158,7 @@ func (a *blameAnswer) text(w io.Writer) {
 			starved += fmt.Sprintf("%s waits longer at all its callees, while they are as quick as before: the waiting counts for it.\n", client.Printable(c.Name))
 		}
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 	if rest >= leastShown {
 		fmt.Fprintf(w, "\n%.0f%% of the growth is of no component: a few slow requests, or requests of another kind.\n", 100*rest)
 	}

@@ -8,11 +8,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/internal/hint"
 )
@@ -30,17 +30,7 @@ func (c clientFlags) client() client.Client {
 
 // print writes v as JSON or YAML, or calls text.
 func (c clientFlags) print(w io.Writer, v any, text func(io.Writer)) error {
-	return printed(w, c.Output, v, text)
-}
-
-// table prints rows in columns.
-func table(w io.Writer, rows [][]string) {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, r := range rows {
-		fmt.Fprintln(tw, strings.Join(r, "\t"))
-	}
-	// Errors of w show at the next print.
-	_ = tw.Flush()
+	return cli.Print(w, c.Output, v, text)
 }
 
 type statusCmd struct {
@@ -115,7 +105,7 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 		rows = append(rows, []string{r.Name, string(r.Mode), view.Load(r), view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"),
 			orDash(r.SLO), view.Performance(r.Performance, r.Share), r.Budget.LeftText(), view.Has(r), view.Optional(r.Target), stateSince(r)})
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 	printHosts(w, s.Tightest, fewHosts)
 }
 
@@ -146,7 +136,7 @@ func watched(w io.Writer, s *view.Status) {
 		r := &s.Workloads[i]
 		rows = append(rows, []string{r.Name, string(r.Mode), view.Load(r), view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"), r.State})
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 	fmt.Fprintln(w, "\nwatching only: no pool is configured. To let trimtab recommend, write a trimtab.yaml (docs/config.md, or `trimtab explain WORKLOAD`\nfor a start) and start `trimtab run --config.file trimtab.yaml`.")
 }
 
@@ -202,7 +192,7 @@ func printPlan(w io.Writer, p *view.Planned) {
 	if len(p.Actions) == 0 {
 		fmt.Fprintln(w, "no change: every limit stays as it is; trimtab explain WORKLOAD says why")
 	} else {
-		table(w, rows)
+		cli.Table(w, rows)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Held)) {
 		fmt.Fprintf(w, "held: %s: %s\n", name, p.Held[name])
@@ -247,7 +237,7 @@ func (c *diffCmd) once(ctx context.Context, t terminal) error {
 		for _, x := range d {
 			rows = append(rows, withEach([]string{x.Workload, x.Resource, string(x.Mode), view.Amount(x.Now), view.Amount(x.Next), view.Optional(x.Target), x.Binding.String()}, view.Each(x.Moves, x.Resource)))
 		}
-		table(w, rows)
+		cli.Table(w, rows)
 	})
 	if err == nil && len(d) > 0 {
 		return errChanges
@@ -339,5 +329,5 @@ func printApplied(w io.Writer, p *trimtab.Plan) {
 	for _, name := range slices.Sorted(maps.Keys(p.Held)) {
 		rows = append(rows, []string{"  " + name, "held", p.Held[name].Text})
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 }

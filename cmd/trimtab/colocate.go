@@ -10,6 +10,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/client"
 )
 
@@ -54,7 +55,7 @@ func printFleet(w io.Writer, fleet *view.FleetJobs, own *view.Colocation) {
 		rows = append(rows, []string{h.Host, h.Policy, string(h.Mode), h.State(), fmt.Sprint(h.Running), fmt.Sprint(h.Suspended), amounts(h.Used), amounts(h.Capacity),
 			fmt.Sprint(h.Kills), view.Age(h.Heard) + " ago"})
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 }
 
 // printColocation prints the state of the best-effort jobs of a host.
@@ -94,7 +95,7 @@ func printColocation(w io.Writer, c *view.Colocation) {
 			view.Optional(s.LoadLimit), orDash(s.LoadOrigin), view.Number(s.Share), heardOf(s)})
 	}
 	if len(rows) > 1 {
-		table(w, rows)
+		cli.Table(w, rows)
 	}
 	rows = [][]string{{"JOB", "MODE", "STATE", "HAS", "DONE", "WOULD LOSE", "PROBLEM"}}
 	for i := range c.Jobs {
@@ -106,7 +107,7 @@ func printColocation(w io.Writer, c *view.Colocation) {
 		rows = append(rows, []string{j.ID, string(j.Mode), j.State, amounts(j.Has), view.Performance(j.Done, true), losses(j), orDash(problem)})
 	}
 	if len(rows) > 1 {
-		table(w, rows)
+		cli.Table(w, rows)
 	} else {
 		fmt.Fprintln(w, "no job yet: name a cgroup pattern of class best-effort, or register one with POST /api/v1/jobs")
 	}
@@ -192,7 +193,7 @@ func explainJob(w io.Writer, c *view.Colocation, j *view.Job, history int) {
 			}
 		}
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 }
 
 // explainHere says how slack and load of a service compare with its limits, on a host with best-effort jobs.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trimtab/trimtab/analyzer/contribution"
 	"github.com/trimtab/trimtab/analyzer/path"
+	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/client"
 )
 
@@ -59,7 +60,7 @@ func (c *contributionsCmd) Run(ctx context.Context, t terminal) error {
 		}
 		answer.Servpods = contributionLines(&servpods, waits, read.requests)
 	}
-	return printed(t.out, c.Output, &answer, answer.text)
+	return cli.Print(t.out, c.Output, &answer, answer.text)
 }
 
 // contributionLines are those of a study, in its order.
@@ -120,7 +121,7 @@ func (a *contributionsAnswer) text(w io.Writer) {
 	for i := range a.Components {
 		rows = append(rows, a.Components[i].row())
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 	if len(a.Servpods) > 0 {
 		fmt.Fprintf(w, "\nBy host:\n\n")
 		rows = [][]string{{"COMPONENT", "HOST", "CONTRIBUTION", "SOJOURN", "OF IT WAITING", "P", "RHO", "V", "ALPHA"}}
@@ -131,7 +132,7 @@ func (a *contributionsAnswer) text(w io.Writer) {
 			}
 			rows = append(rows, slices.Insert(a.Servpods[i].row(), 1, client.Printable(host)))
 		}
-		table(w, rows)
+		cli.Table(w, rows)
 	}
 	if a.Levels < 3 {
 		fmt.Fprintf(w, "\nToo few levels of load to tell how components grow with it: traces of more requests are needed, 30 a level.\n")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/planner/baseline/autoscale"
+	"github.com/trimtab/trimtab/sim/autoscale"
 )
 
 // The tables are what the horizontal controller of Kubernetes 1.37.1 and the recommender and

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/cli"
 )
 
 type explainCmd struct {
@@ -55,7 +56,7 @@ func printExplanation(w io.Writer, e *view.Explanation) {
 	x.signals()
 	x.alternatives()
 	x.history()
-	table(w, x.rows)
+	cli.Table(w, x.rows)
 }
 
 // explanation turns what is known of a workload into rows: a name and a text.

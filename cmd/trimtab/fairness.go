@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/cli"
 )
 
 type fairnessCmd struct {
@@ -45,7 +46,7 @@ func printFairness(w io.Writer, a *view.Audited, wide bool) {
 		show := func(v float64) string { return trimtab.AmountOf(r.Resource, trimtab.Units(v)) }
 		rows = append(rows, []string{r.Resource, show(r.Used), show(r.Demanded), show(r.Capacity), fmt.Sprint(r.Binds)})
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 	fmt.Fprintln(w)
 	head := []string{"WORKLOAD", "ENTITLED", "HAS AT MOST", "OF", "SATISFIED", "LIMITED BY", "SHORTFALL", "ENVY", "OF WHOM"}
 	if wide {
@@ -63,7 +64,7 @@ func printFairness(w io.Writer, a *view.Audited, wide bool) {
 		}
 		rows = append(rows, row)
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 	if a.Audit.Omitted > 0 {
 		fmt.Fprintf(w, "and %d more, with smaller figures\n", a.Audit.Omitted)
 	}

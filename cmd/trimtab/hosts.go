@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/cli"
 )
 
 // fewHosts and fewInstances bound what is printed of those with the least: -o wide
@@ -29,7 +30,7 @@ func printHosts(w io.Writer, all []view.Host, most int) {
 		rows = append(rows, []string{h.Name, freeOn(h), fmt.Sprint(h.Knobs), lease, h.State + binds(h)})
 	}
 	fmt.Fprintln(w)
-	table(w, rows)
+	cli.Table(w, rows)
 	if left := len(all) - most; left > 0 {
 		fmt.Fprintf(w, "and %s with more free: trimtab status -o wide\n", view.Count(left, "host"))
 	}

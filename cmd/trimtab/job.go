@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/hint"
 )
 
@@ -140,7 +141,7 @@ func printBatch(w io.Writer, b *view.Batch, wide bool) {
 			j := &b.Jobs[i]
 			rows = append(rows, []string{j.Name, j.State, strconv.Itoa(j.Waiting), strconv.Itoa(j.Running), strconv.Itoa(j.Done), strconv.Itoa(j.Failed), view.Clock(j.Submitted), orDash(j.By)})
 		}
-		table(w, rows)
+		cli.Table(w, rows)
 		for i := range b.Jobs {
 			if p := b.Jobs[i].Problem; p != "" {
 				fmt.Fprintf(w, "%s: nothing of it starts: %s\n", b.Jobs[i].Name, p)
@@ -169,7 +170,7 @@ func printBatch(w io.Writer, b *view.Batch, wide bool) {
 		}
 		rows = append(rows, []string{h.Host, strconv.Itoa(h.Running), strconv.Itoa(h.Waiting), strconv.Itoa(h.Regular), why})
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 }
 
 func printJob(w io.Writer, j *view.JobState) {
@@ -185,7 +186,7 @@ func printJob(w io.Writer, j *view.JobState) {
 		}
 		rows = append(rows, []string{t.Name, t.State, orDash(t.Host), strconv.Itoa(t.Attempts), done, orDash(t.Why)})
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 	if j.Omitted > 0 {
 		fmt.Fprintf(w, "%d tasks that went well are left out\n", j.Omitted)
 	}

@@ -15,7 +15,7 @@ const (
 	// where services run beside trimtab, roomAgent in an agent, and roomApart where
 	// no services run beside; leanPercent is how much at least, in percent of what is
 	// live; mostPercent bounds it where next to nothing is live. 100 groups have 40 MiB live after
-	// some minutes and make 2.5 MiB a second of garbage: internal/bench/small. A
+	// some minutes and make 2.5 MiB a second of garbage: lab/bench/small. A
 	// console of 1,000 hosts makes 30: a third of its time went into collections.
 	// An agent of 100 groups has 6 MiB live, and 40 MiB of its binary count as
 	// resident where the kernel maps much at a time.
@@ -23,7 +23,7 @@ const (
 	leanPercent, mostPercent         = 25, 200
 	// largePercent is in place of leanPercent where more than large is live. The
 	// analyzer of 10,000 workloads has 620 MiB live, of which each workload's learner
-	// is 62 KiB: internal/bench/fleet. It and the planner are promised 1 GiB together.
+	// is 62 KiB: lab/bench/fleet. It and the planner are promised 1 GiB together.
 	large, largePercent = 256 << 20, 15
 	// leanEvery is how often that is set anew. Pages of the program are dropped at once,
 	// after the first leanEvery, and after every dropEvery of them: in two minutes 1 MiB

@@ -8,19 +8,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
-	"github.com/prometheus/common/version"
 
-	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/cli"
 )
 
 // Exit codes, as in `diff`.
@@ -33,8 +28,8 @@ const (
 // errChanges makes the process exit with exitChanges and print nothing.
 var errChanges = errors.New("changes pending")
 
-// cli is the grammar of the command line.
-type cli struct {
+// grammar is the grammar of the command line.
+type grammar struct {
 	Log     logFlags         `embed:"" prefix:"log." group:"Log:"`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
@@ -60,10 +55,7 @@ type cli struct {
 	Resume        resumeCmd        `cmd:"" group:"Operate:" help:"End a pause, and accept limits that others changed meanwhile."`
 	Restore       restoreCmd       `cmd:"" group:"Operate:" help:"Restore the limits from before trimtab; needs only its journal."`
 	Job           jobCmd           `cmd:"" group:"Operate:" help:"Run jobs in what is reserved and idle: submit, list, logs, cancel, grant."`
-	Replay        replayCmd        `cmd:"" group:"Simulate and calculate:" help:"Run a recording through another policy: SLO minutes and resource-hours."`
-	Sim           simCmd           `cmd:"" group:"Simulate and calculate:" help:"Replay an experiment of a paper: policies side by side in a simulated cluster."`
-	Calc          calcCmd          `cmd:"" group:"Simulate and calculate:" help:"Run one algorithm of the papers on a file."`
-	Bench         benchCmd         `cmd:"" group:"Simulate and calculate:" help:"Measure the speed of algorithms on this machine."`
+	Replay        replayCmd        `cmd:"" group:"Look:" help:"Run a recording through another policy: SLO minutes and resource-hours."`
 	Check         checkCmd         `cmd:"" group:"Check and set up:" help:"Check a file."`
 	Doctor        doctorCmd        `cmd:"" group:"Check and set up:" help:"Look at servers, queries, limits, rights and clocks: what will not work, and how to mend it."`
 	Init          initCmd          `cmd:"" group:"Check and set up:" help:"Draft a configuration from what is there, or write the files of a site."`
@@ -98,94 +90,18 @@ type terminal struct {
 
 // Main runs one command line and returns its exit code.
 func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
-	var c cli
-	code := -1
-	parser, err := kong.New(&c,
-		kong.Name("trimtab"),
-		kong.Description("trimtab moves resources to where they serve your objective best, and tells you why.\n\nStart with `trimtab demo`, or `trimtab run` and send it OTLP spans."),
-		kong.UsageOnError(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: false}),
-		kong.Help(helpWithExample),
-		kong.Vars{"version": version.Print("trimtab"), "storage": defaultStorage()},
-		kong.Writers(out, errOut),
-		kong.Exit(func(n int) { code = n; panic(exitNow{}) }),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(terminal{out, errOut}),
-	)
-	if err != nil {
-		fmt.Fprintln(errOut, "trimtab: error:", err)
-		return exitError
+	const lab = "trimtab-lab"
+	var c grammar
+	p := cli.Program{
+		Name:    "trimtab",
+		About:   "trimtab moves resources to where they serve your objective best, and tells you why.\n\nStart with `trimtab demo`, or `trimtab run` and send it OTLP spans.",
+		Foot:    "Exit codes: 0 done, 1 error, 2 changes pending (diff).\n\nExample:\n  trimtab demo --for 3m",
+		Grammar: &c,
+		Vars:    kong.Vars{"storage": defaultStorage()},
+		Bind:    []any{terminal{out, errOut}, &c.Log},
+		Args:    eachFile,
+		Moved:   map[string]string{"sim": lab, "calc": lab, "bench": lab},
+		Silent:  map[error]int{errChanges: exitChanges},
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			if _, ok := r.(exitNow); !ok {
-				panic(r)
-			}
-		}
-	}()
-	return run(parser, &c, args, errOut, &code)
-}
-
-// exitNow unwinds from kong's --help and --version, which want to exit.
-type exitNow struct{}
-
-func run(parser *kong.Kong, c *cli, args []string, errOut io.Writer, code *int) (result int) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, ok := r.(exitNow); !ok {
-				panic(r)
-			}
-			result = *code
-		}
-	}()
-	if len(args) > 0 && args[0] == "help" {
-		args = append(slices.Clone(args[1:]), "--help")
-	}
-	k, err := parser.Parse(eachFile(args))
-	if err != nil {
-		printError(errOut, hint.Add(err, "trimtab --help lists the commands; trimtab COMMAND --help shows an example"))
-		return exitError
-	}
-	switch err := k.Run(&c.Log); {
-	case err == nil:
-		return exitDone
-	case errors.Is(err, errChanges):
-		return exitChanges
-	default:
-		printError(errOut, err)
-		return exitError
-	}
-}
-
-// printError prints the error and, on a line of its own, what to do.
-func printError(w io.Writer, err error) {
-	text := strings.TrimPrefix(err.Error(), "trimtab: ")
-	if mistakes := (config.Errors)(nil); errors.As(err, &mistakes) {
-		// One per line first, as compilers do, then how many.
-		fmt.Fprintln(w, mistakes.Error())
-		text = fmt.Sprintf("read configuration: %d mistakes", len(mistakes))
-		if len(mistakes) == 1 {
-			text = "read configuration: 1 mistake"
-		}
-	}
-	fmt.Fprintln(w, "trimtab: error:", text)
-	if h := hint.Of(err); h != "" {
-		fmt.Fprintln(w, "trimtab: hint:", h)
-	}
-}
-
-// helpWithExample is kong's help with the command's example below it.
-func helpWithExample(options kong.HelpOptions, k *kong.Context) error {
-	if err := kong.DefaultHelpPrinter(options, k); err != nil {
-		return err
-	}
-	node := k.Selected()
-	if node == nil {
-		fmt.Fprintln(k.Stdout, "\nExit codes: 0 done, 1 error, 2 changes pending (diff).\n\nExample:\n  trimtab demo --for 3m")
-		return nil
-	}
-	if e, ok := node.Target.Addr().Interface().(interface{ Example() string }); ok {
-		fmt.Fprintf(k.Stdout, "\nExample:\n  %s\n", strings.ReplaceAll(e.Example(), "\n", "\n  "))
-	}
-	return nil
+	return p.Main(ctx, args, out, errOut)
 }

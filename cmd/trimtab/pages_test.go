@@ -105,11 +105,11 @@ func unknownWord(node *kong.Node, line string) string {
 }
 
 func TestEveryCommandLineOfThePagesHasOnlyCommandsAndFlagsThatExist(t *testing.T) {
-	k, err := kong.New(&cli{}, kong.Name("trimtab"), kong.Vars{"version": "", "storage": ""}, kong.Writers(io.Discard, io.Discard))
+	k, err := kong.New(&grammar{}, kong.Name("trimtab"), kong.Vars{"version": "", "storage": ""}, kong.Writers(io.Discard, io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line, want := range map[string]string{"trimtab run --config.fil x": "--config.fil", "trimtab sim cilantr": "cilantr", "trimtab plan -o json": "", "trimtab statsu": "statsu"} {
+	for line, want := range map[string]string{"trimtab run --config.fil x": "--config.fil", "trimtab check confg": "confg", "trimtab plan -o json": "", "trimtab statsu": "statsu"} {
 		if got := unknownWord(k.Model.Node, line); got != want {
 			t.Errorf("%s: found %q unknown, want %q", line, got, want)
 		}

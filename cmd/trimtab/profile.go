@@ -13,7 +13,7 @@ import (
 
 // withProfile makes a build with the tag profile write cpu.pprof and heap.pprof to the directory
 // that TRIMTAB_PROFILE names, of the time between SIGUSR1 and SIGUSR2. No
-// release has the tag: internal/bench/small makes such a build for --profile.
+// release has the tag: lab/bench/small makes such a build for --profile.
 func withProfile() {
 	dir := os.Getenv("TRIMTAB_PROFILE")
 	if dir == "" {

@@ -64,7 +64,7 @@ func kubernetesPromises() map[string][]string {
 		"25: 30% errors and an outage: at most 50 requests a second afterwards, nothing decided on what is old": {
 			"internal/site.TestAnAPIServerThatFailsAndWasAwayGetsFewRequestsAndNobodyIsLowered", "internal/kube.TestNo20SecondsHaveMoreThan400Requests", "internal/kube.TestWhatIsTooOldIsNotGivenOut"},
 		"26: 1,000 workloads of 10 pods: 256 MiB, 20% of a core idle, one LIST of a kind, first holding in 30 s": {
-			"internal/bench/kubernetes.BenchmarkCrowd", "internal/kube.TestEachKindIsListedOnceAndThenNothingIsAskedButWhetherTheServerLives"},
+			"lab/bench/kubernetes.BenchmarkCrowd", "internal/kube.TestEachKindIsListedOnceAndThenNothingIsAskedButWhetherTheServerLives"},
 		"27: mode recommend writes nothing but events and the journal": {
 			"internal/site.TestOnARealAPIServerModeRecommendWritesNothing", "internal/site.TestInModeRecommendTheClusterGetsNoWriteAndADeploymentGetsAdvice"},
 		"28: check kubernetes names each missing right, API, kind and version in one run": {

@@ -22,7 +22,7 @@ func easeOfUse() map[string][]string {
 		"U2: every command has help with an example":                                      {"cmd/trimtab.TestEveryVisibleCommandHasHelpAndAnExampleThatStartsWithIt"},
 		"U2: every command is completed":                                                  {"cmd/trimtab.TestBashCompletesCommandsFlagsValuesFilesAndRunningWorkloads", "cmd/trimtab.TestFishCompletesTheSame", "cmd/trimtab.TestZshCompletesOnATerminal"},
 		"U2: help takes at most 100 ms":                                                   {"cmd/trimtab.BenchmarkHelp"},
-		"U2: what takes more than 2 s shows progress":                                     {"cmd/trimtab.TestWithoutATerminalALineNowAndThenTellsHowFarALongRunIs"},
+		"U2: what takes more than 2 s shows progress":                                     {"internal/cli.TestWithoutATerminalALineNowAndThenTellsHowFarALongRunIs"},
 		"U3: inputs with age, rule, bounds, alternatives and next check of each decision": {"console/view.TestExplainTellsTheDecisionItsReasonAndWhatCameOfIt", "cmd/trimtab.TestU3ExplainPrintsInputsWithAgeRuleBoundsAlternativesAndNextCheck"},
 		"U3: explain takes at most 200 ms over 100,000 decisions":                         {"cmd/trimtab.BenchmarkExplain"},
 		"U4: wrong configurations are answered with file, line, column and hint":          {"config.TestBadFilesAreAnsweredWithPlaceAndHint", "config.TestEveryHintThatNamesWhatToWriteMendsItsMistake"},
@@ -36,7 +36,7 @@ func easeOfUse() map[string][]string {
 		"U7: pages of 1,000 workloads in 1 s":                                             {"console.TestEveryPageOfAThousandWorkloads"},
 		"U7: 300 KiB for the first view, nothing from elsewhere, keyboard and 360 px":     {"console.TestTheConsoleInABrowser", "console.TestTheConsoleAsPeopleUseIt"},
 		"U8: an HPA's block behavior is taken as it is":                                   {"planner.TestTheBlockBehaviorIsObeyedInThePlan", "planner/behavior.TestBehaviorBlocksOfATableGiveTheReplicasOfTheControllersOwnFunctions"},
-		"U8: KEDA's words for a fallback are taken as they are":                           {"config.TestAWordThatLowersOnMissingInputIsRefusedWithTheOneThatIsAccepted", "planner/baseline/autoscale.TestTheFallbackOfKEDAIsAsItsWordsSay"},
+		"U8: KEDA's words for a fallback are taken as they are":                           {"config.TestAWordThatLowersOnMissingInputIsRefusedWithTheOneThatIsAccepted", "sim/autoscale.TestTheFallbackOfKEDAIsAsItsWordsSay"},
 		"U8: files of OpenSLO, Sloth and Pyrra are read":                                  {"config.TestObjectivesOfOtherToolsBecomeQueries", "config.TestAWorkloadTakesItsSLOFromAFile"},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/exporters/record"
+	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/site"
 	"github.com/trimtab/trimtab/sim/replay"
@@ -19,11 +20,11 @@ import (
 
 // replayCmd is `trimtab replay`.
 type replayCmd struct {
-	Recording string      `arg:"" help:"Directory that exporters.record wrote, or one of its files; with hpa, keda, vpa or trimtab also a file of loads (.csv or .txt, also .gz): a number of requests a line, or a time and a number." type:"path"`
-	File      string      `name:"config.file" help:"The configuration that trimtab ran with; needed for a recording." type:"path"`
-	Policy    policyNames `help:"Objective to replay with, left out: that of the configuration. Or autoscalers to compare, one or more of hpa, keda, vpa, trimtab." placeholder:"NAME,..."`
-	Capacity  float64     `help:"Capacity of the pool, to try a larger or smaller one. Left out: that of the configuration, and of autoscalers as much as they ask for." placeholder:"AMOUNT"`
-	Output    string      `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
+	Recording string    `arg:"" help:"Directory that exporters.record wrote, or one of its files; with hpa, keda, vpa or trimtab also a file of loads (.csv or .txt, also .gz): a number of requests a line, or a time and a number." type:"path"`
+	File      string    `name:"config.file" help:"The configuration that trimtab ran with; needed for a recording." type:"path"`
+	Policy    cli.Names `help:"Objective to replay with, left out: that of the configuration. Or autoscalers to compare, one or more of hpa, keda, vpa, trimtab." placeholder:"NAME,..."`
+	Capacity  float64   `help:"Capacity of the pool, to try a larger or smaller one. Left out: that of the configuration, and of autoscalers as much as they ask for." placeholder:"AMOUNT"`
+	Output    string    `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
 	replayPods
 }
 
@@ -67,17 +68,17 @@ func (c *replayCmd) Run(ctx context.Context, t terminal) error {
 	if answer.Recording.Config != site.Digest(cfg) && len(c.Policy) == 0 {
 		fmt.Fprintln(t.err, "trimtab: warning: the recording was made with another configuration; workloads are matched by name")
 	}
-	bar := newProgress(t.err, "replay", 0)
+	bar := cli.NewProgress(t.err, "replay", 0)
 	result, err := history.Run(plan, func(played float64) bool {
-		bar.part(played)
+		bar.Part(played)
 		return ctx.Err() != nil
 	})
-	bar.done()
+	bar.Done()
 	if err != nil {
 		return hint.Add(err, "a replay needs workloads of the configuration that were recorded with load, performance and allocation")
 	}
 	answer.take(result)
-	err = printed(t.out, c.Output, &answer, answer.text)
+	err = cli.Print(t.out, c.Output, &answer, answer.text)
 	if stopped := ctx.Err(); stopped != nil {
 		err = errors.Join(err, fmt.Errorf("replay: printed is what was played: %w", stopped))
 	}
@@ -153,8 +154,8 @@ func (a *replayAnswer) read(ctx context.Context, path string, history *replay.Hi
 		return err
 	}
 	defer func() { _ = in.Close() }() // only read
-	bar := newProgress(bars, "read recording", 0)
-	defer bar.done()
+	bar := cli.NewProgress(bars, "read recording", 0)
+	defer bar.Done()
 	for ctx.Err() == nil {
 		line, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -163,7 +164,7 @@ func (a *replayAnswer) read(ctx context.Context, path string, history *replay.Hi
 		if err != nil {
 			return err
 		}
-		bar.part(in.Part())
+		bar.Part(in.Part())
 		if line.Stage != "learn" {
 			continue
 		}
@@ -210,5 +211,5 @@ func (a *replayAnswer) text(w io.Writer) {
 			share(p.SLOMinutes, p.Minutes), share(p.Low, p.Minutes) + " and " + share(p.High, p.Minutes),
 			fmt.Sprintf("%.2f", m.ResourceHours), fmt.Sprintf("%.2f", p.ResourceHours)})
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 }

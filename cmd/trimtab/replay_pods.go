@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/site"
 	"github.com/trimtab/trimtab/planner/replicas"
@@ -86,13 +87,13 @@ type playedWith struct {
 
 // compare plays what was recorded with autoscalers.
 func (c *replayCmd) compare(ctx context.Context, t terminal) error {
-	if err := within(ranged{"pod-cores", c.Cores, 0, 1000}, ranged{"slo-fraction", c.Fraction, 0.01, 0.9999}, ranged{"scale", c.Scale, 1e-6, 1e9}, ranged{"capacity", c.Capacity, 0, 1e6}); err != nil {
+	if err := cli.Within(cli.In("pod-cores", c.Cores, 0, 1000), cli.In("slo-fraction", c.Fraction, 0.01, 0.9999), cli.In("scale", c.Scale, 1e-6, 1e9), cli.In("capacity", c.Capacity, 0, 1e6)); err != nil {
 		return err
 	}
 	if c.Startup != nil && (*c.Startup < 0 || *c.Startup > 24*time.Hour) || c.Cost != nil && !(*c.Cost > 0 && *c.Cost < time.Hour) {
 		return hint.Add(trimtab.Invalidf("replay: --startup is 0s to 24h, --cost more than 0s and less than 1h"), "leave them out for what was recorded, or the default")
 	}
-	if err := plottable(c.Plot); err != nil {
+	if err := cli.Plottable(c.Plot); err != nil {
 		return err
 	}
 	words, err := c.words()
@@ -103,7 +104,7 @@ func (c *replayCmd) compare(ctx context.Context, t terminal) error {
 	answer := &podsAnswer{Notes: []string{}, scaled: map[string][]scaled{}}
 	if isLoads(c.Recording) {
 		err = c.fromLoads(x, answer)
-		x.Runner = parallel(ctx, 0)
+		x.Runner = cli.Parallel(ctx, 0)
 	} else {
 		err = c.fromRecording(ctx, t, x, answer)
 	}
@@ -114,14 +115,14 @@ func (c *replayCmd) compare(ctx context.Context, t terminal) error {
 		return err
 	}
 	answer.Notes = append(answer.Notes, words.notes...)
-	err = counted(t.err, "policies", len(x.Run), func(done func()) (err error) {
+	err = cli.Counted(t.err, "policies", len(x.Run), func(done func()) (err error) {
 		x.Done = done
 		answer.Policies, err = x.Play()
 		return err
 	})
 	var unknown *kubernetes.UnknownError
 	if errors.As(err, &unknown) {
-		return hint.Add(err, "%s; an objective is replayed alone", didYouMean(unknown.Name, unknown.Known))
+		return hint.Add(err, "%s; an objective is replayed alone", cli.DidYouMean(unknown.Name, unknown.Known))
 	}
 	if err != nil {
 		return hint.Add(err, "give --interval where lines of a file of loads are not seconds; trimtab replay --help says what each flag means")
@@ -132,7 +133,7 @@ func (c *replayCmd) compare(ctx context.Context, t terminal) error {
 			return err
 		}
 	}
-	return printed(t.out, c.Output, answer, answer.text)
+	return cli.Print(t.out, c.Output, answer, answer.text)
 }
 
 func spanOf(x *kubernetes.Replay) (from, to string) {
@@ -292,7 +293,7 @@ func (a *podsAnswer) text(w io.Writer) {
 		}
 		rows = append(rows, playedRow("all", p.Policy, &p.Total))
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 }
 
 func playedRow(workload, policy string, s *kubernetes.Score) []string {
@@ -310,7 +311,7 @@ func (a *podsAnswer) plot(dir string) error {
 		p := &a.Policies[k]
 		ends.Series = append(ends.Series, figure.Series{Name: p.Policy, X: []float64{p.Total.CoreHours}, Y: []float64{p.Total.Missed}, Labels: []string{p.Policy}})
 	}
-	if err := drawInto(filepath.Join(dir, "replay-missed.svg"), ends.Points); err != nil {
+	if err := cli.Draw(filepath.Join(dir, "replay-missed.svg"), ends.Points); err != nil {
 		return err
 	}
 	for i := range a.Played {
@@ -319,7 +320,7 @@ func (a *podsAnswer) plot(dir string) error {
 			x, y := thinned(a.Policies[k].Workloads[i].Course)
 			c.Series = append(c.Series, figure.Series{Name: a.Policies[k].Policy, X: x, Y: y})
 		}
-		if err := drawInto(filepath.Join(dir, "replay-"+strings.NewReplacer("/", "-", "\\", "-").Replace(a.Played[i].Workload)+".svg"), c.Lines); err != nil {
+		if err := cli.Draw(filepath.Join(dir, "replay-"+strings.NewReplacer("/", "-", "\\", "-").Replace(a.Played[i].Workload)+".svg"), c.Lines); err != nil {
 			return err
 		}
 	}

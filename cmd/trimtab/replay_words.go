@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/site"
-	"github.com/trimtab/trimtab/planner/baseline/autoscale"
+	"github.com/trimtab/trimtab/sim/autoscale"
 	"github.com/trimtab/trimtab/sim/kubernetes"
 )
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/client"
 )
 
@@ -35,7 +36,7 @@ func (c *reportCmd) Run(ctx context.Context, t terminal) error {
 	case "html":
 		return printHTML(t.out, r.Document())
 	}
-	return printed(t.out, c.Output, r, func(w io.Writer) { printDocument(w, r.Document()) })
+	return cli.Print(t.out, c.Output, r, func(w io.Writer) { printDocument(w, r.Document()) })
 }
 
 // printDocument prints a document for a terminal.
@@ -50,7 +51,7 @@ func printDocument(w io.Writer, d view.Document) {
 			fmt.Fprintln(w, text)
 		}
 		if len(s.Rows) > 0 {
-			table(w, append([][]string{s.Head}, s.Rows...))
+			cli.Table(w, append([][]string{s.Head}, s.Rows...))
 		}
 	}
 }

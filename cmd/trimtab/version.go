@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/prometheus/common/version"
+
+	"github.com/trimtab/trimtab/internal/cli"
 )
 
 // thisRelease is the version of this source. The Makefile, the packages and the tag
@@ -43,5 +45,5 @@ func (c *versionCmd) Run(t terminal) error {
 	if b.Revision == "unknown" {
 		b.Revision = ""
 	}
-	return printed(t.out, c.Output, b, func(w io.Writer) { fmt.Fprintln(w, version.Print("trimtab")) })
+	return cli.Print(t.out, c.Output, b, func(w io.Writer) { fmt.Fprintln(w, version.Print("trimtab")) })
 }

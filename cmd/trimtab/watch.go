@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/trimtab/trimtab/internal/cli"
 )
 
 // watchEvery is how often --watch without a value asks again.
@@ -65,7 +66,7 @@ func (f watchFlags) draw(ctx context.Context, t terminal, show func(context.Cont
 	if ctx.Err() != nil {
 		return
 	}
-	if isTerminal(t.out) {
+	if cli.IsTerminal(t.out) {
 		// Home, the text with each line cleared behind it, and nothing below:
 		// no flicker, as a clear before would give.
 		fmt.Fprint(t.out, "\x1b[H", strings.ReplaceAll(b.String(), "\n", "\x1b[K\n"))
@@ -74,18 +75,8 @@ func (f watchFlags) draw(ctx context.Context, t terminal, show func(context.Cont
 		fmt.Fprint(t.out, b.String())
 	}
 	if err != nil && !errors.Is(err, errChanges) {
-		printError(t.err, err)
+		cli.PrintError(t.err, "trimtab", err)
 	}
-}
-
-// isTerminal reports whether w is a screen.
-func isTerminal(w any) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
 // Run asks and prints.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/cli"
 )
 
 type whatIfCmd struct {
@@ -56,7 +57,7 @@ func printWhatIf(w io.Writer, a *trimtab.WhatIf, wide bool) {
 		rows = append(rows, row)
 	}
 	if len(a.Workloads) > 0 {
-		table(w, rows)
+		cli.Table(w, rows)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Absent)) {
 		fmt.Fprintf(w, "left out: %s: %s\n", name, a.Absent[name])

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/cli"
 )
 
 // This file prints -o wide: every column that there is.
@@ -32,7 +33,7 @@ func wideStatus(w io.Writer, s *view.Status) {
 			last[len(last)-2] = view.Spread(r.Instances, r.Hosts)
 		}
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 	printHosts(w, s.Tightest, len(s.Tightest))
 }
 
@@ -44,7 +45,7 @@ func widePlan(w io.Writer, p *trimtab.Plan) {
 		rows = append(rows, []string{a.Workload, a.Resource, orDash(a.Host), orDash(a.Instance), string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set),
 			view.Optional(a.Why.Target), view.Optional(a.Why.Demand), a.Why.Binding.String(), a.Why.Summary})
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 }
 
 func wideDiff(w io.Writer, all []view.Difference) {
@@ -57,5 +58,5 @@ func wideDiff(w io.Writer, all []view.Difference) {
 		}
 		rows = append(rows, withEach([]string{d.Workload, d.Resource, string(d.Mode), view.Amount(d.Now), view.Amount(d.Next), view.Optional(d.Target), away, orDash(d.Binding.String())}, view.Each(d.Moves, d.Resource)))
 	}
-	table(w, rows)
+	cli.Table(w, rows)
 }

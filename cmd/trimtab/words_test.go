@@ -50,6 +50,14 @@ func TestAWordThatIsNearlyRightIsAnsweredWithTheRightOne(t *testing.T) {
 	}
 }
 
+func TestACommandOfTheLaboratoryIsAnsweredWithItsProgram(t *testing.T) {
+	for _, line := range []string{"sim services --seeds 2", "calc njc", "bench drf", "sim"} {
+		if code, out := say(t, strings.Fields(line)...); code != exitError || !strings.Contains(out, "trimtab: hint: trimtab-lab has this command: trimtab-lab "+line+"\n") {
+			t.Errorf("trimtab %s: code %d:\n%s", line, code, out)
+		}
+	}
+}
+
 func TestHelpAsAWordIsTheHelpOfTheFlag(t *testing.T) {
 	for words, flag := range map[string]string{"help": "--help", "help status": "status --help", "help check config": "check config --help"} {
 		wantCode, want := say(t, strings.Fields(flag)...)
@@ -62,7 +70,7 @@ func TestHelpAsAWordIsTheHelpOfTheFlag(t *testing.T) {
 // leaves are the command lines that people can type.
 func leaves(t *testing.T) []*kong.Node {
 	t.Helper()
-	k, err := kong.New(&cli{}, kong.Name("trimtab"), kong.Vars{"version": "", "storage": ""})
+	k, err := kong.New(&grammar{}, kong.Name("trimtab"), kong.Vars{"version": "", "storage": ""})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +179,7 @@ func TestWatchAsksAgainUntilItIsToldToStopAndOutlivesErrors(t *testing.T) {
 
 func TestWatchTakesItsTimeOnlyBehindAnEqualsSign(t *testing.T) {
 	for line, want := range map[string]time.Duration{"status": 0, "status --watch": 2 * time.Second, "status --watch=5s": 5 * time.Second, "status --watch -o json": 2 * time.Second} {
-		var c cli
+		var c grammar
 		k, err := kong.New(&c, kong.Vars{"version": "", "storage": ""})
 		if err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 // A decision takes 1.2 KiB of memory, and 10^5 of them are kept: those that
 // nobody changes any more go to files, compressed to about 300 bytes each
-// (internal/bench/small, 100 groups, rounds of 1 s).
+// (lab/bench/small, 100 groups, rounds of 1 s).
 
 const (
 	// freshDecisions is how many decisions of all workloads together stay in

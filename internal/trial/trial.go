@@ -8,7 +8,7 @@
 //		tr.Took(time.Since(began))
 //	}
 //
-// internal/torture sets the environment variables that this package reads, and
+// lab/torture sets the environment variables that this package reads, and
 // prints what it reports. It judges nothing itself.
 package trial
 

@@ -71,7 +71,7 @@ const FewReports = 8
 
 // slack is the fraction of its need at which a workload counts as having enough. Without a
 // measured backlog, load and need come from rates over longer windows, and their noise must
-// cause no moves: 85%, tuned with `trimtab sim services`. While it misses its SLO or an
+// cause no moves: 85%, tuned with `trimtab-lab sim services`. While it misses its SLO or an
 // alert fires, it is the whole need.
 func (s *Allocation) slack() float64 {
 	if s.Estimate.Backlog == nil && !s.Misses() && !s.Firing() {

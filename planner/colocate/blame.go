@@ -26,7 +26,7 @@ const (
 
 // back is by what part the ceiling of a resource falls with a stop: that of cores, of
 // which jobs gain most, the least. Of others there is no ceiling. Of two
-// settings tried in sim/colocate (seed 1, 3 hours, both loads) the one with more work.
+// settings tried in lab/colocate (seed 1, 3 hours, both loads) the one with more work.
 func back(resource string) float64 {
 	switch resource {
 	case llc:

@@ -14,7 +14,7 @@ const calendarOctaves = 4
 
 // windowsPerOctave is a power of two that puts a hundred or so resources into
 // one window. Smaller windows make more passes, of which one thread works more
-// alone: with 128 windows, not 512, `trimtab bench drf --tenants 100000
+// alone: with 128 windows, not 512, `trimtab-lab bench drf --tenants 100000
 // --resources 100000 --threads 2` makes 721 passes, not 2059, with as many
 // looks, and two thirds of the serial time.
 func windowsPerOctave(resources int) int {

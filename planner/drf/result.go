@@ -101,7 +101,7 @@ func (r Result) Room() []float64 {
 // Sweep adds the rates of all rows, in the order in which they are stored, to
 // cells, one for each resource, as large as the solver's own: one stream over
 // the entries with a random read-modify-write of the resource array for each,
-// which is the least that a solver of this layout does. `trimtab bench drf`
+// which is the least that a solver of this layout does. `trimtab-lab bench drf`
 // measures it as the floor.
 func (m *Matrix) Sweep(cells []Cell) {
 	for i := range m.added {

@@ -266,7 +266,7 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 
 // weighed is the widest dead band of a target that an objective weighed against
 // what the workload has: it moves nobody for nothing itself, and small moves
-// are all it has once it is close. By `trimtab sim cilantro --data DIR --seeds 2
+// are all it has once it is close. By `trimtab-lab sim cilantro --data DIR --seeds 2
 // --step 10`, where 20 jobs share a pool too small for them, egalitarian welfare
 // is .830 without the guard, .818 with 3% and .827 with 0.5%, a unit of 200.
 const weighed = 0.005

@@ -42,7 +42,7 @@
 // in H. Wang et al., "Autothrottle" (NSDI'24), for which throttles are the signal; the
 // quantile is that of Gibbs and Candès, "Adaptive conformal inference under distribution
 // shift" (NeurIPS'21). Constants were tuned on the loads diurnal-2 and steps (seed 101) of
-// `trimtab sim microservices --fast`.
+// `trimtab-lab sim microservices --fast`.
 //
 // What it does not do: no clock, no I/O, no journal. The parent group that holds the
 // capacity, and the order of quota and burst, are the caller's.

@@ -28,7 +28,7 @@ const (
 	// grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
 	grain = 1e-9
 	// enough is the κ at which a workload that has enough is left alone: between there and
-	// what it gets when anybody moves lies the hysteresis. By `trimtab sim services --seeds 20`,
+	// what it gets when anybody moves lies the hysteresis. By `trimtab-lab sim services --seeds 20`,
 	// peaks and noise by spans: .7, .35 and 0 give 95.5, 95.3 and 94.2% in time, and 32, 21
 	// and 11 moves in 6 minutes in which nothing changes.
 	enough = 0.35

@@ -17,7 +17,7 @@
 // Where the needs do not fit (t < 1), they have these anyway.
 //
 // Source: the linear program is that of package spread; the times are ours, from trials on real
-// services (internal/bench/real, two-hosts).
+// services (lab/bench/real, two-hosts).
 //
 // The package reads no clock and keeps nothing: [Decide] takes the state of the last round and
 // returns that of this one.

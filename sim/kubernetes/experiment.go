@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner/baseline/autoscale"
 	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/sim/autoscale"
 )
 
 // The policies.

@@ -13,9 +13,9 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/learn/queue"
-	"github.com/trimtab/trimtab/planner/baseline/autoscale"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/replicas"
+	"github.com/trimtab/trimtab/sim/autoscale"
 )
 
 // policy looks at all services every 15 s and turns their pods.

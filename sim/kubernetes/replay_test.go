@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner/baseline/autoscale"
 	"github.com/trimtab/trimtab/planner/replicas"
 	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/sim/autoscale"
 )
 
 // shop is a workload of 2 pods of a core, whose curve is known with a band: it needs 12 ms

@@ -3,13 +3,13 @@ package kubernetes
 import (
 	"time"
 
-	"github.com/trimtab/trimtab/planner/baseline/autoscale"
 	"github.com/trimtab/trimtab/planner/behavior"
+	"github.com/trimtab/trimtab/sim/autoscale"
 )
 
 // Target is what one metric of an HPA, or one trigger of KEDA, is to be.
 type Target struct {
-	// Type is one of planner/baseline/autoscale. Load tells that the metric is requests
+	// Type is one of sim/autoscale. Load tells that the metric is requests
 	// per second; else it is CPU.
 	Type string
 	Load bool

@@ -10,12 +10,12 @@ import (
 const (
 	// decay is k; bursts and alone are b with and without a latency. Set by what
 	// nginx, redis and PostgreSQL do at loads of 8 to 29 requests of 10 ms a second
-	// and utilisations of 0.5 to 0.9, and by `trimtab sim services`.
+	// and utilisations of 0.5 to 0.9, and by `trimtab-lab sim services`.
 	decay, bursts, alone = 2.5, 0.02, 0.1
 	// period is that of a quota, in seconds, as Linux has it.
 	period = 0.1
 	// cheapest is the least part of the measured cost that a request is believed to
-	// take. By `trimtab sim services`: with 1, the rates of Prometheus, which lag,
+	// take. By `trimtab-lab sim services`: with 1, the rates of Prometheus, which lag,
 	// cost egalitarian 3 points on peaks; with 0.35, 5 on steps, and njc 1.
 	cheapest = 0.9
 )

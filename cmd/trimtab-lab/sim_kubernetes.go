@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/cli"
+	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/sim/kubernetes"
+)
+
+// simKubernetesCmd is `trimtab-lab sim kubernetes`.
+type simKubernetesCmd struct {
+	Policy    cli.Names `help:"Policies to run, side by side: trimtab, hpa, keda, oracle; \"all\" for every one." default:"all" placeholder:"NAME,..."`
+	Load      cli.Names `help:"Recorded loads: clarknet, worldcup, nasa." default:"clarknet,worldcup,nasa" placeholder:"NAME,..."`
+	Pool      float64   `help:"Cores of all pods together, 0 to 1000000; 0: as many as anybody asks for." default:"0"`
+	Threshold []float64 `help:"Thresholds of hpa and keda of which the best in hindsight is taken, 1 to 100 percent; none: 30 to 90 in steps of 5." placeholder:"PERCENT"`
+	Seeds     int       `help:"Runs of each policy, 1 to 10000." default:"3"`
+	Seed      uint64    `help:"Seed of the first run." default:"1"`
+	Threads   int       `help:"Runs at the same time, 0 to 1024; 0: one per core." default:"0"`
+	Output    string    `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
+}
+
+// Example is shown by --help.
+func (simKubernetesCmd) Example() string {
+	return "trimtab-lab sim kubernetes\ntrimtab-lab sim kubernetes --policy trimtab,hpa --load worldcup --seeds 1 -o json\ntrimtab-lab sim kubernetes --load nasa --pool 60"
+}
+
+// Validate is called by kong.
+func (c *simKubernetesCmd) Validate() error {
+	flags := []cli.Ranged{cli.In("pool", c.Pool, 0, 1_000_000), cli.In("seeds", float64(c.Seeds), 1, 10_000), cli.In("threads", float64(c.Threads), 0, 1024)}
+	for _, v := range c.Threshold {
+		flags = append(flags, cli.In("threshold", v, 1, 100))
+	}
+	return cli.Within(flags...)
+}
+
+// kubernetesAnswer is what `trimtab-lab sim kubernetes -o json` prints.
+type kubernetesAnswer struct {
+	Loads []kubernetesPart `json:"loads"`
+}
+
+// kubernetesPart is one load.
+type kubernetesPart struct {
+	Load     string               `json:"load"`
+	Pool     float64              `json:"pool,omitempty"`
+	Seeds    int                  `json:"seeds"`
+	Seed     uint64               `json:"seed"`
+	Policies []kubernetes.Summary `json:"policies"`
+}
+
+// Run plays the day on each load and prints what came of it.
+func (c *simKubernetesCmd) Run(ctx context.Context, t terminal) error {
+	answer := &kubernetesAnswer{}
+	for _, load := range c.Load {
+		x := &kubernetes.Experiment{Load: load, Run: (&simFlags{Policy: c.Policy}).chosen(kubernetes.PolicyNames()), Seeds: c.Seeds, First: c.Seed,
+			Pool: c.Pool, Thresholds: c.Threshold, Runner: cli.Parallel(ctx, c.Threads), Stop: func() bool { return ctx.Err() != nil }}
+		var got []kubernetes.Summary
+		err := cli.Counted(t.err, "runs, "+load, x.Runs(), func(done func()) (err error) {
+			x.Done = done
+			got, err = x.Play()
+			return err
+		})
+		if ctx.Err() != nil {
+			break // the loads that were finished are printed
+		}
+		var unknown *kubernetes.UnknownError
+		if errors.As(err, &unknown) {
+			return hint.Add(err, "%s", cli.DidYouMean(unknown.Name, unknown.Known))
+		}
+		if err != nil {
+			return hint.Add(err, "trimtab-lab sim kubernetes --help has the ranges of all flags")
+		}
+		answer.Loads = append(answer.Loads, kubernetesPart{load, c.Pool, c.Seeds, c.Seed, got})
+	}
+	if err := cutShort(ctx, len(answer.Loads)); err != nil && len(answer.Loads) == 0 {
+		return err
+	}
+	return errors.Join(cli.Print(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) }), cutShort(ctx, len(answer.Loads)))
+}
+
+// text prints a table of each load.
+func (a *kubernetesAnswer) text(w io.Writer) {
+	for i := range a.Loads {
+		p := &a.Loads[i]
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		pool := "all cores that anybody asks for"
+		if p.Pool > 0 {
+			pool = fmt.Sprintf("%g cores", p.Pool)
+		}
+		fmt.Fprintf(w, "%s: a day of ten services, %s, mean of %s\n\n", p.Load, pool, view.Count(p.Seeds, "seed"))
+		rows := [][]string{{"POLICY", "MINUTES MISSED", "±", "CORE-HOURS", "±", "TRIMTAB SAVES", "LEAST HOUR IN TIME", "LEAST SHARE OF NEED", "THRESHOLDS"}}
+		for k := range p.Policies {
+			rows = append(rows, kubernetesRow(&p.Policies[k]))
+		}
+		cli.Table(w, rows)
+	}
+}
+
+// kubernetesRow is a policy's line of the table.
+func kubernetesRow(s *kubernetes.Summary) []string {
+	saves, least, most := "–", 0.0, 0.0
+	if s.Saved != nil {
+		saves = fmt.Sprintf("%.1f%%", 100**s.Saved)
+	}
+	for i := range s.Services {
+		v := s.Services[i].Threshold
+		if i == 0 {
+			least = v
+		}
+		least, most = min(least, v), max(most, v)
+	}
+	thresholds := "–"
+	if most > 0 {
+		thresholds = fmt.Sprintf("%g%% to %g%%", least, most)
+	}
+	return []string{s.Policy, fmt.Sprintf("%.1f", s.Missed), fmt.Sprintf("%.1f", s.MissedErr), fmt.Sprintf("%.0f", s.CoreHours), fmt.Sprintf("%.0f", s.CoreHoursErr),
+		saves, fmt.Sprintf("%.1f%%", 100*s.Served), fmt.Sprintf("%.0f%% (%s)", 100*s.Needed, s.Worst), thresholds}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// onCluster runs `trimtab-lab sim kubernetes` and returns its exit code and what it printed.
+func onCluster(t *testing.T, args ...string) (code int, out, said string) {
+	t.Helper()
+	var o, e strings.Builder
+	code = Main(t.Context(), append([]string{"sim", "kubernetes"}, args...), &o, &e)
+	return code, o.String(), e.String()
+}
+
+func TestKubernetesComparesAutoscalersAtTheirBestThreshold(t *testing.T) {
+	t.Parallel()
+	code, out, said := onCluster(t, "--policy=hpa,oracle,oracle", "--load=nasa", "--threshold=50,80", "--seeds=1", "-o", "json")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	var answer kubernetesAnswer
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	part := answer.Loads[0]
+	if len(part.Policies) != 2 || part.Policies[0].Policy != "hpa" || len(part.Policies[0].Services) != 10 || part.Policies[0].Services[0].Threshold != 50 {
+		t.Errorf("answer %s", out)
+	}
+	if hpa, oracle := &part.Policies[0], &part.Policies[1]; oracle.CoreHours >= hpa.CoreHours || hpa.Saved != nil || oracle.Services[0].Threshold != 0 {
+		t.Errorf("hpa %+v, oracle %+v", hpa, oracle)
+	}
+}
+
+func TestAMistakeInWhatKubernetesShallPlayIsToldWithWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{"--policy=hpaa", `did you mean "hpa"`}, {"--load=nass", `did you mean "nasa"`}, {"--threshold=0", "1 to 100"}, {"--pool=-1", "0 to 1000000"},
+	} {
+		code, _, said := onCluster(t, c.args, "--seeds=1")
+		if code == 0 || !strings.Contains(said, c.want) {
+			t.Errorf("%s: exit code %d, %s: want %q", c.args, code, said, c.want)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Progress tells how far a long command is and about how long it still takes: on one
+// line of a terminal, elsewhere with a line now and then, so that a log shows that it
+// goes on. It says nothing in the first second, and elsewhere not in the first 15.
+type Progress struct {
+	out   io.Writer
+	what  string
+	total int // 0: told in parts of the whole
+	// lines tells that out is no terminal.
+	lines   bool
+	begun   time.Time
+	printed time.Time
+}
+
+// lineEvery is how often a line tells of progress where there is no terminal.
+const lineEvery = 15 * time.Second
+
+// NewProgress starts to tell about what, of total steps; 0 for [Progress.Part].
+func NewProgress(out io.Writer, what string, total int) *Progress {
+	now := time.Now()
+	return &Progress{out: out, what: what, total: total, lines: !IsTerminal(out), begun: now, printed: now}
+}
+
+// At tells that n steps are done.
+func (p *Progress) At(n int) {
+	p.say(float64(n)/float64(max(p.total, 1)), fmt.Sprintf("%d of %d", n, p.total))
+}
+
+// Part tells that a part of all is done, in [0, 1].
+func (p *Progress) Part(done float64) { p.say(done, fmt.Sprintf("%.0f%%", 100*done)) }
+
+func (p *Progress) say(part float64, text string) {
+	now := time.Now()
+	every := 200 * time.Millisecond
+	if p.lines {
+		every = lineEvery
+	}
+	if now.Sub(p.begun) < time.Second || now.Sub(p.printed) < every {
+		return
+	}
+	p.printed = now
+	if left := leftOf(part, now.Sub(p.begun)); left != "" {
+		text += ", " + left
+	}
+	if p.lines {
+		fmt.Fprintf(p.out, "%s: %s\n", p.what, text)
+		return
+	}
+	const width = 30
+	full := int(width * min(max(part, 0), 1))
+	fmt.Fprintf(p.out, "\r%s [%s%s] %s\x1b[K", p.what, strings.Repeat("=", full), strings.Repeat(" ", width-full), text)
+}
+
+// leftOf says how long the rest takes if it goes on as it did; "" while nothing can be
+// said.
+func leftOf(part float64, took time.Duration) string {
+	if !(part > 0 && part < 1) {
+		return ""
+	}
+	left := time.Duration(float64(took) * (1 - part) / part)
+	if left > 100*24*time.Hour {
+		return ""
+	}
+	return "about " + roughly(left) + " left"
+}
+
+// roughly rounds a time as people do.
+func roughly(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%.0f s", max(1, d.Seconds()))
+	case d < 10*time.Minute:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60/10*10)
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	}
+	return fmt.Sprintf("%.1f h", d.Hours())
+}
+
+// Done clears the line.
+func (p *Progress) Done() {
+	if p.printed != p.begun && !p.lines {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+}
+
+// StatusLine says what is being done, once a command has taken two seconds: on one
+// line of a terminal, elsewhere with a line now and then. What is told as "n of m" has
+// about how long the rest of it takes.
+type StatusLine struct {
+	out         io.Writer
+	begun, last time.Time
+	// step is what is being done without its count, from first of it at since.
+	step  string
+	first int
+	since time.Time
+}
+
+// NewStatusLine begins now.
+func NewStatusLine(out io.Writer) *StatusLine { return &StatusLine{out: out, begun: time.Now()} }
+
+// Say tells what is being done from now on.
+func (s *StatusLine) Say(doing string) {
+	now := time.Now()
+	left := s.left(doing, now)
+	every := 200 * time.Millisecond
+	if !IsTerminal(s.out) {
+		every = lineEvery
+	}
+	if now.Sub(s.begun) < 2*time.Second || now.Sub(s.last) < every || every == lineEvery && now.Sub(s.begun) < every {
+		return
+	}
+	s.last = now
+	text := fmt.Sprintf("%s (%.0f s%s)", doing, now.Sub(s.begun).Seconds(), left)
+	if every == lineEvery {
+		fmt.Fprintln(s.out, text)
+		return
+	}
+	fmt.Fprintf(s.out, "\r%s\x1b[K", text)
+}
+
+// left says how long the rest of a step takes that is told as "n of m".
+func (s *StatusLine) left(doing string, now time.Time) string {
+	at := strings.LastIndex(doing, " of ")
+	if at < 0 {
+		return ""
+	}
+	before := strings.LastIndexByte(doing[:at], ' ') + 1
+	var n, m int
+	if _, err := fmt.Sscanf(doing[before:], "%d of %d", &n, &m); err != nil {
+		return ""
+	}
+	if step := doing[:before]; step != s.step || n < s.first {
+		s.step, s.first, s.since = step, n, now
+	}
+	if left := leftOf(float64(n-s.first)/float64(max(m-s.first, 1)), now.Sub(s.since)); left != "" {
+		return ", " + left + " of this"
+	}
+	return ""
+}
+
+// Clear removes the line from a terminal.
+func (s *StatusLine) Clear() {
+	if !s.last.IsZero() && IsTerminal(s.out) {
+		fmt.Fprint(s.out, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/trimtab/trimtab/lab/bench/rig"
+)
+
+func TestOnlyAnIntegerIsAnAnswerOfRedis(t *testing.T) {
+	for text, ok := range map[string]bool{":42\r\n": true, "-ERR no\r\n": false, ":42": false, "": false} {
+		if err := integer(bufio.NewReader(strings.NewReader(text))); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestAnErrorOfPostgresIsFoundAndReadToTheEnd(t *testing.T) {
+	good := "D\x00\x00\x00\x05x" + "Z\x00\x00\x00\x05I"
+	if err := untilReady(strings.NewReader(good)); err != nil {
+		t.Error(err)
+	}
+	in := strings.NewReader("E\x00\x00\x00\x06no" + "Z\x00\x00\x00\x05I")
+	if err := untilReady(in); !errors.Is(err, rig.ErrAnswer) || in.Len() != 0 {
+		t.Errorf("%v, %d bytes left", err, in.Len())
+	}
+	for _, bad := range []string{"", "D\x00\x00\x00", "D\x00\x00\x00\x01", "D\xff\xff\xff\xff"} {
+		if err := untilReady(strings.NewReader(bad)); err == nil {
+			t.Errorf("%q passed", bad)
+		}
+	}
+}

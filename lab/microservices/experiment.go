@@ -1,0 +1,289 @@
+package microservices
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab/evolve"
+	"github.com/trimtab/trimtab/sim"
+)
+
+// Experiment runs policies side by side, each with the same seeds.
+type Experiment struct {
+	Run    []string
+	Rounds int
+	Seeds  int
+	First  uint64
+	Units  int
+	Settings
+	// Guard lets the guard of production bound the policies that learn, with its
+	// defaults and a step of a third of the CPUs, as in production; off by
+	// default, as in the paper.
+	Guard bool
+	// Both plays the policies that learn a second time, with the guard.
+	Both bool
+	// Runner and Watch are required; Done is called after each run.
+	Runner sim.Runner
+	Watch  sim.Watch
+	Done   func()
+	// Stop, when not nil, is asked in every round of a run whether to end
+	// without an answer.
+	Stop func() bool
+
+	static []int
+}
+
+// UnknownError tells that there is no such policy.
+type UnknownError struct {
+	Policy string
+	Known  []string
+}
+
+// Error names the policy.
+func (e *UnknownError) Error() string { return fmt.Sprintf("policy %q: unknown", e.Policy) }
+
+// Unwrap makes it trimtab.ErrInvalid.
+func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
+
+// errStopped ends a run that was told to stop.
+var errStopped = errors.New("stopped")
+
+func (x *Experiment) stopped() bool { return x.Stop != nil && x.Stop() }
+
+// Outcome is what came of one policy, per run.
+type Outcome struct {
+	Policy string
+	// P99 is that of each window, in ms, per run.
+	P99 [][]float64
+	// Compute is the time to learn and decide, per run and round.
+	Compute []time.Duration
+	// Guarded is the same with the guard; nil for a policy that has none, or
+	// where the experiment is not to play both.
+	Guarded *Outcome
+}
+
+// learns reports whether a policy runs through the steps of production.
+func learns(name string) bool { return name == EndToEnd || name == WithSpans }
+
+// Runs is how many runs the experiment has.
+func (x *Experiment) Runs() int {
+	runs := x.Seeds * len(x.Run)
+	for _, name := range x.Run {
+		if x.Both && learns(name) {
+			runs += x.Seeds
+		}
+	}
+	return runs
+}
+
+// Validate returns an error that is trimtab.ErrInvalid.
+func (x *Experiment) Validate() error {
+	switch {
+	case x.Rounds < 1 || x.Rounds > 100_000 || x.Seeds < 1 || x.Seeds > 10_000:
+		return trimtab.Invalidf("simulation: %d rounds of %d seeds", x.Rounds, x.Seeds)
+	case x.Units < (leastUnits+1)*Count || x.Units > 1024:
+		return trimtab.Invalidf("simulation: %d CPUs: want %d to 1024", x.Units, (leastUnits+1)*Count)
+	case !(x.Rate > 0 && x.Rate < 1e9) || !(x.Speed >= 0.01 && x.Speed <= 100) || !(x.Scaling >= 0 && x.Scaling <= 1):
+		return trimtab.Invalidf("simulation: %v requests/s at speed %v, scaling %v", x.Rate, x.Speed, x.Scaling)
+	}
+	for _, name := range x.Run {
+		if !slices.Contains(PolicyNames(), name) {
+			return &UnknownError{Policy: name, Known: PolicyNames()}
+		}
+	}
+	return nil
+}
+
+// series are the runs of one policy, with the settings of an experiment.
+type series struct {
+	of *Experiment
+	to *Outcome
+}
+
+func (x *Experiment) outcome(name string) Outcome {
+	return Outcome{Policy: name, P99: make([][]float64, x.Seeds), Compute: make([]time.Duration, x.Seeds)}
+}
+
+// Play runs all of it.
+func (x *Experiment) Play() ([]Outcome, error) {
+	if err := x.Validate(); err != nil {
+		return nil, err
+	}
+	if x.static == nil && (slices.Contains(x.Run, BestStatic) || slices.Contains(x.Run, FirstSight)) {
+		x.static = bestStatic(x.Settings, x.Units)
+	}
+	out := make([]Outcome, len(x.Run))
+	guarded := *x
+	guarded.Guard = true
+	var all []series
+	for i, name := range x.Run {
+		out[i] = x.outcome(name)
+		if all = append(all, series{x, &out[i]}); x.Both && learns(name) {
+			o := x.outcome(name)
+			out[i].Guarded = &o
+			all = append(all, series{&guarded, &o})
+		}
+	}
+	errs, done := make([]error, len(all)*x.Seeds), make([]bool, len(all)*x.Seeds)
+	x.Runner(len(errs), func(i int) {
+		s, seed := &all[i/x.Seeds], i%x.Seeds
+		var p policy
+		if p, errs[i] = s.of.policy(s.to.Policy, x.First+uint64(seed)); errs[i] == nil {
+			errs[i] = s.of.play(p, s.to, seed)
+			done[i] = errs[i] == nil
+		}
+		if x.Done != nil {
+			x.Done()
+		}
+	})
+	if x.stopped() {
+		var finished []Outcome
+		for k, s := range all { // a guarded one follows its policy
+			last := k == len(all)-1 || all[k+1].to.Policy != s.to.Policy
+			if slices.Contains(done[k*x.Seeds:(k+1)*x.Seeds], false) || s.of == x && !last && slices.Contains(done[(k+1)*x.Seeds:(k+2)*x.Seeds], false) {
+				continue
+			}
+			if s.of == x {
+				finished = append(finished, *s.to)
+			}
+		}
+		return finished, fmt.Errorf("run experiment: %w", errStopped)
+	}
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Best returns the best static allocation found offline, and its P99 after the
+// start, in ms. The experiment must be valid.
+func (x *Experiment) Best() (cpus map[string]int, p99 float64) {
+	if x.static == nil {
+		x.static = bestStatic(x.Settings, x.Units)
+	}
+	cpus = map[string]int{}
+	for i, name := range Names() {
+		cpus[name] = x.static[i]
+	}
+	return cpus, meanP99(x.Settings, x.static) + floorSpread/2
+}
+
+// policy is one of newPolicy, or an oracle that has the best static allocation.
+func (x *Experiment) policy(name string, seed uint64) (policy, error) {
+	switch name {
+	case BestStatic:
+		return fixed(x.static), nil
+	case FirstSight:
+		p, err := newLearning(x.Units, x.Settings, false, false)
+		return &told{policy: p, best: x.static}, err
+	case EndToEnd, WithSpans:
+		return newLearning(x.Units, x.Settings, name == WithSpans, x.Guard)
+	case EvoAlg:
+		return newTrying(x.Units, 0, seed), nil
+	case EpsilonGreedy:
+		return newTrying(x.Units, greedyShare, seed), nil
+	}
+	return fixed(evolve.Equal(x.Units, Count)), nil
+}
+
+// play is one run.
+func (x *Experiment) play(p policy, o *Outcome, run int) error {
+	s := x.Settings
+	s.Seed = x.First + uint64(run)
+	w := NewWorld(s)
+	p99 := make([]float64, x.Rounds)
+	begin := x.Watch()
+	for r := range p99 {
+		if x.stopped() {
+			return errStopped
+		}
+		report := w.Play(p.next())
+		p99[r] = report.P99
+		if err := p.tell(&report); err != nil {
+			return fmt.Errorf("run %s: %w", o.Policy, err)
+		}
+	}
+	o.P99[run], o.Compute[run] = p99, (x.Watch()-begin)/time.Duration(x.Rounds)
+	return nil
+}
+
+// Summary is the answer for one policy.
+type Summary struct {
+	Policy string `json:"policy"`
+	// P99 is the mean over windows and runs, LastHour that of the last 120
+	// windows (all of a shorter run), Warm that of all after the start, in ms.
+	P99      float64 `json:"p99_ms_mean"`
+	LastHour float64 `json:"p99_ms_last_hour"`
+	Warm     float64 `json:"p99_ms_after_start"`
+	// StdErr is the standard error of P99 over the runs; nil: one run tells
+	// nothing of it.
+	StdErr *float64 `json:"stderr,omitempty"`
+	// Rounds until the P99, averaged over ten windows and all runs, is within
+	// 1.15 of that of the best static allocation after the start; nil: never.
+	Rounds *int `json:"rounds_to_level"`
+	// Slowest is that of the run that took the most; nil: one never did.
+	Slowest *int    `json:"rounds_to_level_slowest"`
+	Compute float64 `json:"compute_ms"`
+}
+
+const (
+	startWindows = 20
+	hourWindows  = 120
+	levelWindows = 10
+	levelFactor  = 1.15
+)
+
+// Summarize sums up one policy; level is the P99 of the best static allocation
+// after the start, in ms, 0 when it is not known.
+func Summarize(o *Outcome, level float64) Summary {
+	s := Summary{Policy: o.Policy}
+	var all, last, warm []float64
+	for _, run := range o.P99 {
+		all = append(all, sim.Mean(run))
+		last = append(last, sim.Mean(run[max(0, len(run)-hourWindows):]))
+		warm = append(warm, sim.Mean(run[min(len(run)-1, startWindows):]))
+	}
+	stat := sim.StatOf(all)
+	s.P99, s.LastHour, s.Warm = stat.Mean, sim.Mean(last), sim.Mean(warm)
+	if len(all) > 1 {
+		s.StdErr = &stat.StdErr
+	}
+	for _, c := range o.Compute {
+		s.Compute += float64(c) / float64(time.Millisecond) / float64(len(o.Compute))
+	}
+	if level > 0 {
+		s.Rounds = reached(o.P99, level*levelFactor)
+		for i := range o.P99 {
+			r := reached(o.P99[i:i+1], level*levelFactor)
+			if r == nil {
+				s.Slowest = nil
+				break
+			}
+			if s.Slowest == nil || *r > *s.Slowest {
+				s.Slowest = r
+			}
+		}
+	}
+	return s
+}
+
+// reached is the first window from which on the mean of levelWindows is below
+// level, in the mean of all runs, for the first time.
+func reached(runs [][]float64, level float64) *int {
+	n := len(runs[0])
+	for r := 0; r+levelWindows <= n; r++ {
+		sum := 0.0
+		for _, run := range runs {
+			sum += sim.Mean(run[r : r+levelWindows])
+		}
+		if sum/float64(len(runs)) <= level {
+			return &r
+		}
+	}
+	return nil
+}
