@@ -1,7 +1,7 @@
 # Everything that a developer or CI types. `make` prints this help.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-VERSION := $(shell sed -n 's/^const thisRelease = "\(.*\)"/\1/p' cmd/trimtab/version.go)
+VERSION := $(shell sed -n 's/^const thisRelease = "\(.*\)"/\1/p' internal/cli/version.go)
 BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'
 PREFIX ?= /usr/local
 DESTDIR ?=

@@ -172,7 +172,7 @@ func TestPrometheusAndAlertmanagerAcceptTheirFilesOfTheComposeFile(t *testing.T)
 
 // TestOneVersionIsNamedEverywhere holds what names a version against the source.
 func TestOneVersionIsNamedEverywhere(t *testing.T) {
-	b, err := os.ReadFile("../cmd/trimtab/version.go")
+	b, err := os.ReadFile("../internal/cli/version.go")
 	if err != nil {
 		t.Fatal(err)
 	}

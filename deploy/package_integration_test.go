@@ -31,7 +31,7 @@ func command(t *testing.T, env []string, name string, args ...string) string {
 // version is that of the source.
 func version(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile("../cmd/trimtab/version.go")
+	b, err := os.ReadFile("../internal/cli/version.go")
 	if err != nil {
 		t.Fatal(err)
 	}

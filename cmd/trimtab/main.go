@@ -76,7 +76,7 @@ type grammar struct {
 
 func main() {
 	withProfile()
-	withVersion()
+	cli.WithVersion()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

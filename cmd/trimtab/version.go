@@ -9,17 +9,6 @@ import (
 	"github.com/trimtab/trimtab/internal/cli"
 )
 
-// thisRelease is the version of this source. The Makefile, the packages and the tag
-// v0.2.0 take it from here; the revision of a build is from its Git checkout.
-const thisRelease = "0.2.0"
-
-// withVersion names the release where the linker named no other.
-func withVersion() {
-	if version.Version == "" {
-		version.Version = thisRelease
-	}
-}
-
 // versionCmd is `trimtab version`.
 type versionCmd struct {
 	Output string `short:"o" help:"text, json or yaml." enum:"text,json,yaml" default:"text"`
