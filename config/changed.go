@@ -13,7 +13,7 @@ func restartSections() []string { return []string{"storage", "nats", "web"} }
 
 // Change is one setting that differs between two configurations.
 type Change struct {
-	// Path is that of the setting, such as workloads[a].weight.
+	// Path names the setting, such as workloads[a].weight.
 	Path string
 	// Old and New are its values as text, without secrets; "none" for none.
 	Old, New string

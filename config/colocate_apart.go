@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// RegisteredJobs is what the jobs that register themselves are called together: their
+// RegisteredJobs is the name for all jobs that register themselves: their
 // IDs are jobs/NAME.
 const RegisteredJobs = "jobs"
 

@@ -64,11 +64,11 @@ type Config struct {
 	// The workloads that share the pool. Left out: services are found from spans and only shown.
 	Workloads []Workload `yaml:"workloads"`
 
-	// Warnings are what is dubious but usable, in order of position.
+	// Warnings lists settings that are dubious but usable, in order of position.
 	Warnings Errors `yaml:"-"`
 }
 
-// Pool is what is shared. Exactly one of CPU and Workers is set when there is a
+// Pool has the capacity that the workloads share. Exactly one of CPU and Workers is set when there is a
 // knob; it is the first resource.
 type Pool struct {
 	// Name of the pool, used in subjects and metrics.

@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Given is what a configuration says beyond the defaults, for a file that is like it.
+// Given has the settings of a configuration that differ from the defaults, for a file that is like it.
 type Given struct {
 	// Workloads are the configured ones, each as the text of a YAML map on one line.
 	Workloads []string

@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab/internal/promql"
 )
 
-// Ratio is what the PromQL of a performance says of itself where that is a
+// Ratio describes the PromQL of a performance where that is a
 // share of requests.
 type Ratio struct {
 	// Within is the latency that requests are counted under, by the one bucket

@@ -22,7 +22,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
-// Options are what the handler needs from the process around it.
+// Options has the functions and values that the process gives the handler.
 type Options struct {
 	// Metrics serves /metrics.
 	Metrics http.Handler

@@ -27,7 +27,7 @@ type Jobs interface {
 	Report(id string, body []byte) error
 }
 
-// ErrNoJob is that of a job that nobody knows.
+// ErrNoJob says that no host knows the job.
 var ErrNoJob = errors.New("no such job")
 
 // maxJobBody bounds what a job may say at once.

@@ -64,9 +64,9 @@ type frame struct {
 	// Asks tells that what-if questions are answered.
 	Asks   bool
 	Paused bool
-	// NotReady is what is not ready, by part, with the reason.
+	// NotReady has the reason of each part that is not ready, by the part's name.
 	NotReady map[string]string
-	// Unmet is what hosts do not have in force.
+	// Unmet lists the settings that are not in force on a host.
 	Unmet []view.UnmetOn
 	// query is that of the address, with what tables are sorted by.
 	query url.Values
@@ -86,7 +86,7 @@ func (s *site) frame(r *http.Request, page, title, json string) frame {
 	return f
 }
 
-// Modules are what the script imports, so that browsers ask for all at once.
+// Modules lists the files that the script imports, so that browsers ask for all at once.
 func (f *frame) Modules() []string {
 	out := []string{"live.js", "morph.js", "times.js", "copy.js"}
 	if f.Charts {
@@ -159,10 +159,10 @@ func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
 // Spark is the path of a workload's performance over the last hour.
 func (o *overview) Spark(r view.Row) string { return spark(o.trends[r.Name].Performance, 1) }
 
-// LoadSpark is that of its load.
+// LoadSpark draws the workload's load.
 func (o *overview) LoadSpark(r view.Row) string { return spark(o.trends[r.Name].Load, 0) }
 
-// AllocationSpark is that of its allocation.
+// AllocationSpark draws the workload's allocation.
 func (o *overview) AllocationSpark(r view.Row) string { return spark(o.trends[r.Name].Allocation, 0) }
 
 // overviewTitle says in a browser's tab whether somebody is in trouble.

@@ -32,7 +32,7 @@ func (p *batchPage) Machines() (n int) {
 	return n
 }
 
-// Tasks are those of the job that are drawn.
+// Tasks has the tasks of the job that the page draws.
 func (p *batchPage) Tasks() []view.TaskState {
 	tasks, _ := p.Frame.Sorted("tasks", p.Job.Tasks).([]view.TaskState)
 	return tasks[:min(len(tasks), shownTasks)]

@@ -28,7 +28,7 @@ func (s *site) drawPlan(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, "plan.html", &p)
 }
 
-// Lasts is when a plan holds no longer without another one.
+// Lasts is the time at which the plan's lease ends unless a newer plan comes.
 func (p *planPage) Lasts() time.Time { return p.Time.Add(p.Lease.Duration()) }
 
 // Over tells that it does not hold any more.

@@ -32,7 +32,7 @@ func (f *frame) Column(key, label string, class ...string) column {
 	return c
 }
 
-// Sort is what the address asks a table to be sorted by.
+// Sort is the column and direction by which the page's address wants a table sorted.
 func (f *frame) Sort() string { return f.query.Get("sort") }
 
 // Sorted returns rows in the order that the address asks of the table, those without a

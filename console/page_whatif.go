@@ -134,7 +134,7 @@ func (s slider) Shown() string {
 	return text(s.Value) + " (now " + text(s.Was) + ")"
 }
 
-// AllocationBar is what the workload would have, with a mark at what it is meant to
+// AllocationBar draws the allocation that the workload would have, with a mark at what it is meant to
 // have as things are.
 func (p *whatIfPage) AllocationBar(w trimtab.WhatIfWorkload) bar {
 	return bar{Fill: along(w.After.Allocation, p.longest), Class: "fill",

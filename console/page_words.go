@@ -164,7 +164,7 @@ func longest(rows []view.Row) (out float64) {
 	return out
 }
 
-// AllocationBar is what the workload has, with marks at what it needs and at
+// AllocationBar draws the workload's allocation, with marks at what it needs and at
 // the solver's target; all bars of a page have the same scale.
 func (o *overview) AllocationBar(r view.Row) (b bar) {
 	if a := r.Allocation; a != nil {

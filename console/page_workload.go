@@ -132,7 +132,7 @@ func (d *detail) Expected() string {
 	return between(d.Explanation.Bounds[0], d.Explanation.Bounds[1], d.Share)
 }
 
-// Bounded is what the knob may be set to.
+// Bounded says within which bounds the knob may be set.
 func (d *detail) Bounded() string {
 	if d.Least == nil || d.Most == nil || *d.Most == 0 {
 		return ""

@@ -54,12 +54,12 @@ type Status struct {
 	// nobody leads.
 	Leader string `json:"leader,omitempty"`
 	Epoch  uint64 `json:"epoch,omitempty"`
-	// NotReady is what is not ready, by part, with the reason.
+	// NotReady has the reason of each part that is not ready, by the part's name.
 	NotReady map[string]string `json:"not_ready,omitempty"`
-	// Unmet is what the configuration asks for and hosts do not have in force, at most
+	// Unmet lists the settings of the configuration that are not in force on a host, at most
 	// [trimtab.MaxUnmet], by host.
 	Unmet []UnmetOn `json:"unmet,omitempty"`
-	// Exceeds is that of the newest plan: see [Planned].
+	// Exceeds is copied from the newest plan: see [Planned].
 	Exceeds string `json:"recommendations_exceed,omitempty"`
 	// Hosts counts the hosts that the pool has knobs on; Tightest are those with
 	// the least free: ?hosts= of them, by default none.
@@ -82,20 +82,20 @@ type Row struct {
 	Class     trimtab.Class `json:"class,omitempty"`
 	SLO       string        `json:"slo,omitempty"`
 	SLOTarget *float64      `json:"slo_target,omitempty"`
-	// Code is what State says, for programs: "ok", "off", "misses", "learning",
+	// Code is State in a form for programs: "ok", "off", "misses", "learning",
 	// "waiting", "held", "stale", "starved", "doubtful", "knob" or "discovered".
 	Code string `json:"code"`
 	// State is for people; Kind is "bad", "note", "ok" or "quiet".
 	State string `json:"state"`
 	Kind  string `json:"kind"`
-	// Since is when what State says began; absent where that is not known.
+	// Since is the time at which State began; absent where it is not known.
 	Since time.Time `json:"since,omitzero"`
 	// Notes say what else bears on what it has until it ends, or somebody ends it: the limit
 	// of a group above.
 	Notes     []string `json:"notes,omitempty"`
 	Load      *float64 `json:"load,omitempty"`
 	LoadUpper *float64 `json:"load_upper,omitempty"`
-	// LoadAge is how long ago Load was measured last, and LoadStale that nothing newer
+	// LoadAge is the time since Load was measured last, and LoadStale says that nothing newer
 	// came in time: it says what was asked of the workload then, not what is now.
 	LoadAge     *trimtab.Seconds `json:"load_age_s,omitempty"`
 	LoadStale   bool             `json:"load_stale,omitempty"`
@@ -105,19 +105,19 @@ type Row struct {
 	// Budget is the error budget of the last 7 days, as far as it is known.
 	Budget  *Budget                    `json:"error_budget,omitempty"`
 	Latency map[string]trimtab.Seconds `json:"latency_s,omitempty"`
-	// Observed is what was seen of a discovered service since it was found.
+	// Observed sums up the requests of a discovered service since it was found.
 	Observed *trimtab.Observed `json:"observed,omitempty"`
 	// Instances counts its running copies that can be used, on so many Hosts.
 	Instances int `json:"instances,omitempty"`
 	Hosts     int `json:"hosts,omitempty"`
-	// Allocation is what it has: of several instances as much as the slowest lets it
+	// Allocation is the workload's allocation: of several instances as much as the slowest lets it
 	// have, min a/f over their amounts and shares of the load, where f is 1/n unless
 	// it is known. Total is the sum of the amounts then.
 	Allocation *trimtab.Amount `json:"allocation,omitempty"`
 	Total      *trimtab.Amount `json:"total,omitempty"`
-	// Pending is what its knob was set to, while that is not in force.
+	// Pending is the value that its knob was set to, while it is not in force.
 	Pending *trimtab.Amount `json:"pending,omitempty"`
-	// Others are what it has of further resources, by resource.
+	// Others has its allocations of further resources, by resource.
 	Others  map[string]trimtab.Amount `json:"others,omitempty"`
 	Target  *float64                  `json:"target,omitempty"`
 	Demand  *float64                  `json:"demand,omitempty"`
@@ -143,7 +143,7 @@ type Explanation struct {
 	Inputs   []trimtab.Input `json:"inputs"`
 	// Counters are the newest performance counters; none where they are not read.
 	Counters []trimtab.Input `json:"counters,omitempty"`
-	// Signals are those beside speculative tasks, by which its hosts judge whether they
+	// Signals has the signals by which its hosts judge whether speculative tasks beside it
 	// disturb it; none where none run.
 	Signals      []HostSignal          `json:"signals,omitempty"`
 	Model        string                `json:"model"`
@@ -180,7 +180,7 @@ type Explanation struct {
 	Hosts      int             `json:"hosts,omitempty"`
 	Allocation *trimtab.Amount `json:"allocation,omitempty"`
 	Total      *trimtab.Amount `json:"total,omitempty"`
-	// Knobs are those of several instances, in order of host and instance, those
+	// Knobs has the knobs of several instances, in order of host and instance, those
 	// that cannot be used among them, and Omitted how many there are beyond
 	// [MaxKnobs].
 	Knobs    []Knob          `json:"knobs,omitempty"`
@@ -197,7 +197,7 @@ type Explanation struct {
 	// Least and Most are the declared bounds of the knob.
 	Least *float64 `json:"min,omitempty"`
 	Most  *float64 `json:"max,omitempty"`
-	// Fast is what fast loops do with its quotas of CPU time, over all its instances.
+	// Fast sums up how fast loops moved its CPU quotas, over all its instances.
 	Fast *FastView `json:"fast,omitempty"`
 	// Curve is the learnt performance over the allocation at the forecast
 	// load, with its band; Forecast is that load.
@@ -218,7 +218,7 @@ type Explanation struct {
 	History []*Decision `json:"history,omitempty"`
 
 	latest *Decision
-	// Draft is what a configuration may say of a workload that was only discovered, by
+	// Draft is a part of a configuration for a workload that was only discovered, by
 	// line.
 	Draft []string `json:"draft,omitempty"`
 }
@@ -237,7 +237,7 @@ type Knob struct {
 	Silent string `json:"silent,omitempty"`
 }
 
-// Hosts is what the hosts of the pool have and give: GET /api/v1/hosts, the
+// Hosts lists the hosts of the pool with their capacities and what they give: GET /api/v1/hosts, the
 // least free first.
 //
 // ?q= keeps those that have all of its words: "state:S" (ok, note or bad),
@@ -259,21 +259,21 @@ type Hosts struct {
 type Host struct {
 	Name string `json:"host"`
 	Pool string `json:"pool,omitempty"`
-	// Code is what State says, for programs: "ok", "silent", "twins", "knob", "over",
+	// Code is State in a form for programs: "ok", "silent", "twins", "knob", "over",
 	// "paused" or "unmet".
 	Code string `json:"code"`
 	// State is for people; Kind is "bad", "note" or "ok".
 	State string `json:"state"`
 	Kind  string `json:"kind"`
-	// Since is when what State says began; absent where that is not known.
+	// Since is the time at which State began; absent where it is not known.
 	Since time.Time `json:"since,omitzero"`
-	// Age is how long ago it was heard of.
+	// Age is the time since the host's newest report.
 	Age       trimtab.Seconds `json:"age_s"`
 	LeaseLeft trimtab.Seconds `json:"lease_left_s"`
 	Paused    bool            `json:"paused,omitempty"`
-	// Unmet is what the configuration asks for and it does not have in force.
+	// Unmet lists the settings of the configuration that are not in force on this host.
 	Unmet []trimtab.Unmet `json:"unmet,omitempty"`
-	// Rooms are what it has and gives, the pool's resource first.
+	// Rooms has its capacity and what it gives of each resource, the pool's resource first.
 	Rooms []Room `json:"rooms"`
 	// Workloads and Instances count what runs there; Knobs what can be turned, and
 	// Problems those of them that cannot be used.
@@ -284,12 +284,12 @@ type Host struct {
 	// Binds counts the workloads that this host keeps from more, by the newest
 	// decision on each.
 	Binds int `json:"binds"`
-	// Trend is what was given out of the pool's resource over the last hour, as a part
+	// Trend has the amounts given out of the pool's resource over the last hour, as a part
 	// of the capacity, by the minute and oldest first; nil is missing.
 	Trend []*float64 `json:"-"`
 }
 
-// Room is what a host has of one resource, and what of it is given out.
+// Room is a host's capacity of one resource, and the amount of it that is given out.
 type Room struct {
 	Resource string `json:"resource"`
 	// Capacity is absent where it was not measured; Free then too.
@@ -322,7 +322,7 @@ type Observation struct {
 
 // Planned is the newest plan that asked for something: GET /api/v1/plan.
 type Planned struct {
-	// ID is what trimtab apply takes.
+	// ID names the plan; `trimtab apply` takes it.
 	ID string `json:"id"`
 	*trimtab.Plan
 	// Applicable tells that it recommends something, and that nothing of that is
@@ -350,7 +350,7 @@ type Decision struct {
 	// Moves are the instances that it moves, in order of host and instance; empty:
 	// Action is of the only one.
 	Moves []Move `json:"moves,omitempty"`
-	// Result is what the actuators did, over all Moves that were answered; nil:
+	// Result sums up the actuators' answers, over all Moves that were answered; nil:
 	// none was.
 	Result *trimtab.Result `json:"result,omitempty"`
 	Took   trimtab.Seconds `json:"took_s,omitempty"`
@@ -368,7 +368,7 @@ const (
 	Same        = "same"
 )
 
-// Move is what one decision does with one of several instances.
+// Move is the change that one decision makes to one of several instances.
 type Move struct {
 	Host     string         `json:"host"`
 	Instance string         `json:"instance,omitempty"`
@@ -413,7 +413,7 @@ type Patch struct {
 	Workload string    `json:"workload"`
 	Plan     string    `json:"plan"`
 	Time     time.Time `json:"time"`
-	// Amounts are what is advised, by resource; of several Instances for each.
+	// Amounts has the advised allocation, by resource; of several Instances for each.
 	Amounts   map[string]trimtab.Amount `json:"amounts"`
 	Instances int                       `json:"instances,omitempty"`
 	// Systemd is a drop-in, Deployment a patch for kubectl; empty when nothing
@@ -439,7 +439,7 @@ type Audited struct {
 // (text/event-stream). A client that missed events has missed nothing: each
 // one says only what to ask for again.
 type Change struct {
-	// Workloads are those that changed since the last event; All is set, and
+	// Workloads has the workloads that changed since the last event; All is set, and
 	// Workloads empty, when they are too many to name.
 	Workloads []string  `json:"workloads"`
 	All       bool      `json:"all,omitempty"`

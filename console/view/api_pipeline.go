@@ -6,7 +6,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Pipeline is how the stages are: GET /api/v1/pipeline.
+// Pipeline has the state of the stages: GET /api/v1/pipeline.
 type Pipeline struct {
 	Time time.Time `json:"time"`
 	// Leader holds the lock of the pool, in its term Epoch.
@@ -16,7 +16,7 @@ type Pipeline struct {
 	Plan    string           `json:"plan,omitempty"`
 	PlanAge *trimtab.Seconds `json:"plan_age_s,omitempty"`
 	Stages  []StageState     `json:"stages"`
-	// Inputs are those that are missing, longest first.
+	// Inputs lists the inputs that are missing, the one missing longest first.
 	Inputs []MissingInput `json:"missing_inputs"`
 	// Shed counts values that were lost on the way to this process because
 	// somebody was too slow, by kind; Unreadable those that could not be
@@ -35,7 +35,7 @@ type StageState struct {
 	// Reason is why it is not ready, Since when.
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	// Lacks is what it works without, such as monitors that its host does not have.
+	// Lacks names what the stage works without, such as monitors that its host does not have.
 	Lacks string `json:"lacks,omitempty"`
 	// Waiting are the values that wait for it, Redelivered those that it was
 	// given more than once and has not handled, over all its Queues.
@@ -44,7 +44,7 @@ type StageState struct {
 	Queues      []Queue `json:"queues,omitempty"`
 }
 
-// Queue is what waits for one subscription of a stage.
+// Queue counts the messages that wait for one subscription of a stage.
 type Queue struct {
 	Kind        trimtab.Kind `json:"kind"`
 	Waiting     uint64       `json:"waiting"`

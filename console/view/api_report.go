@@ -6,7 +6,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Report is what trimtab was worth: GET /api/v1/report?since=7d, of a time or of how
+// Report compares what services got with what they would have got without trimtab: GET /api/v1/report?since=7d, of a time or of how
 // long ago; left out, of all that is kept, 7 days.
 //
 // What was not measured is left out of every figure, and Missing says what that is.
@@ -25,11 +25,11 @@ type Report struct {
 	Incidents []Incident `json:"incidents"`
 	Omitted   int        `json:"incidents_omitted,omitempty"`
 	Missing   []string   `json:"missing"`
-	// Exceeds is that of the newest plan: see [Planned].
+	// Exceeds is copied from the newest plan: see [Planned].
 	Exceeds string `json:"recommendations_exceed,omitempty"`
 }
 
-// Worth is what a workload, or all, got and would have got without trimtab.
+// Worth compares what a workload, or all of them, got with what they would have got without trimtab.
 type Worth struct {
 	// Minutes are those of which it is known whether the SLO was met, SLOMinutes those of
 	// them in which it was. Starved are those of them in which nothing was measured while the
@@ -37,7 +37,7 @@ type Worth struct {
 	Minutes    float64 `json:"minutes"`
 	SLOMinutes float64 `json:"slo_minutes"`
 	Starved    float64 `json:"starved_minutes,omitempty"`
-	// Hours is what it had, in the resource's unit times hours, over KnownHours.
+	// Hours is its allocation summed over KnownHours, in the resource's unit times hours.
 	Hours      float64 `json:"resource_hours"`
 	KnownHours float64 `json:"known_hours"`
 	// Compared are the minutes whose load and allocation are known too: over them the
@@ -57,7 +57,7 @@ type Comparison struct {
 	Gain trimtab.Band `json:"gain_slo_minutes"`
 }
 
-// ByCurve is what a curve expects of one allocation.
+// ByCurve is the performance that a curve expects of one allocation.
 type ByCurve struct {
 	SLOMinutes trimtab.Band `json:"slo_minutes"`
 	Hours      float64      `json:"resource_hours"`
@@ -82,7 +82,7 @@ type WorthOf struct {
 // the minutes whose load, forecast and allocation are known, by the newest curve.
 type Advised struct {
 	Minutes float64 `json:"minutes"`
-	// Missed are those of the Measured minutes in which the SLO was missed.
+	// Missed counts the Measured minutes in which the SLO was missed.
 	Measured float64 `json:"measured_minutes"`
 	Missed   float64 `json:"measured_missed_minutes"`
 	Had      ByCurve `json:"had"`
@@ -94,7 +94,7 @@ type Advised struct {
 	Gain trimtab.Band `json:"gain_slo_minutes"`
 }
 
-// Counted is how many there were of something.
+// Counted is a name with its number of occurrences.
 type Counted struct {
 	What  string `json:"what"`
 	Count int    `json:"count"`
@@ -117,7 +117,7 @@ type Incident struct {
 type Budget struct {
 	// Window is over how long requests are known, in at most 7 days.
 	Window trimtab.Seconds `json:"window_s"`
-	// Left is what is left of the budget of that window: 1 untouched, 0 used up,
+	// Left is the rest of the budget of that window: 1 untouched, 0 used up,
 	// less than 0 overdrawn.
 	Left float64 `json:"left"`
 	// Burn is how fast it is used, by the window that the rate is of ("5m", "1h",

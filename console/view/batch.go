@@ -25,23 +25,23 @@ type (
 	Attempt   = trimtab.Attempt
 )
 
-// Batch is how the speculative jobs of the pool stand: GET /api/v1/batch.
+// Batch has the state of the pool's speculative jobs: GET /api/v1/batch.
 type Batch struct {
 	Pool string    `json:"pool"`
 	Time time.Time `json:"time"`
 	// Jobs are without their tasks: those that are not over first, then by their
 	// submission, the newest first.
 	Jobs []JobState `json:"jobs"`
-	// Hosts are those that run speculative tasks, by name; the counts are over them.
+	// Hosts lists the hosts that run speculative tasks, by name; the counts are sums over them.
 	Hosts   []BatchHost `json:"hosts"`
 	Running int         `json:"running"`
 	Waiting int         `json:"waiting"`
 }
 
-// BatchHost is what a host said of itself last.
+// BatchHost is a host's newest report of its speculative tasks.
 type BatchHost struct {
 	Host string `json:"host"`
-	// Heard is how long ago it told; Silent: too long ago to be given tasks.
+	// Heard is the age of the host's newest report; Silent: it is too old for the host to be given tasks.
 	Heard    trimtab.Seconds    `json:"heard_s"`
 	Silent   bool               `json:"silent,omitempty"`
 	Running  int                `json:"running"`
@@ -50,7 +50,7 @@ type BatchHost struct {
 	Load     map[string]float64 `json:"load,omitempty"`
 	Capacity map[string]float64 `json:"capacity,omitempty"`
 	Blocked  string             `json:"blocked,omitempty"`
-	// Signals are those of the services there, as the host judges them.
+	// Signals has the signals of the services on the host, as the host judges them.
 	Signals []ServiceSignal `json:"signals,omitempty"`
 }
 

@@ -119,7 +119,7 @@ func (f JobFilter) fits(c *Colocation) bool {
 		(f.Service == "" || slices.ContainsFunc(c.Services, func(s ServiceHere) bool { return s.Workload == f.Service }))
 }
 
-// FleetJobs is how the best-effort jobs of all hosts stand that were heard of: GET
+// FleetJobs has the state of the best-effort jobs of all hosts that reported: GET
 // /api/v1/colocation.
 type FleetJobs struct {
 	Time time.Time `json:"time"`
@@ -136,7 +136,7 @@ type FleetJobs struct {
 // HostJobs is one host in a list.
 type HostJobs struct {
 	Host string `json:"host"`
-	// Heard is how long ago it told; Silent: too long ago, so that nobody knows.
+	// Heard is the age of the host's newest report; Silent: it is too old to say anything of now.
 	Heard  trimtab.Seconds `json:"heard_s"`
 	Silent bool            `json:"silent,omitempty"`
 	Policy string          `json:"policy"`

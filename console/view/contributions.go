@@ -17,7 +17,7 @@ const contributionsLast = time.Minute
 // shownParts bounds the Servpods that people are shown.
 const shownParts = 20
 
-// Part is what one Servpod adds to the tail, for people.
+// Part is one Servpod's contribution to the tail latency, for people.
 type Part struct {
 	Component, Host string
 	Sojourn         string

@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Difference is what a workload has of a resource against where the solver wants
+// Difference compares a workload's allocation of a resource with where the solver wants
 // it.
 type Difference struct {
 	Workload string         `json:"workload"`

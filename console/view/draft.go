@@ -117,7 +117,7 @@ func digits(d time.Duration) time.Duration {
 	return d.Round(max(unit, 1))
 }
 
-// DraftName is what a workload may be called for a service: letters, digits, '.', '_', '-',
+// DraftName makes a workload's name of a service's name: letters, digits, '.', '_', '-',
 // '/' and ':', the first a letter or digit.
 func DraftName(service string) string {
 	name := strings.Map(func(r rune) rune {

@@ -10,11 +10,11 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// FastView is what fast loops do with the CPU quotas of one workload, over all its
+// FastView sums up how fast loops moved the CPU quotas of one workload, over all its
 // instances.
 type FastView struct {
 	trimtab.Fast
-	// Instances are those that are moved.
+	// Instances counts the instances whose quotas fast loops move.
 	Instances int `json:"instances"`
 	// Fixed is the performance that the target would give with a fixed quota; nil: not known.
 	Fixed *trimtab.Band `json:"fixed,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Missing is what stands for a number that was not measured.
+// Missing is printed in place of a number that was not measured.
 const Missing = "–"
 
 // Number prints three significant digits without an exponent, as people read

@@ -61,19 +61,19 @@ type Node struct {
 	known                bool
 }
 
-// Size is that of a node.
+// Size is the size of a node.
 type Size struct{ Width, Height int }
 
 // Size is the same for all.
 func (n Node) Size() Size { return Size{nodeWidth, nodeHeight} }
 
-// Inner is that of its box, which leaves 1.5 on each side for the outline.
+// Inner is the size of its box, which leaves 1.5 on each side for the outline.
 func (n Node) Inner() Size { return Size{nodeWidth - 3, nodeHeight - 3} }
 
-// Edge is that one component calls another.
+// Edge is an arrow from a component to one that it calls.
 type Edge struct {
 	From, To string
-	// Path is that of an SVG.
+	// Path is the arrow's path in SVG.
 	Path  string
 	Title string
 	// Back tells that it closes a cycle.

@@ -267,7 +267,7 @@ func past(points []point) []point {
 
 func none() float32 { return float32(math.NaN()) }
 
-// History is how a workload was over time, in columns of one length:
+// History is a workload's course over time, in columns of one length:
 // GET /api/v1/workloads/{name}/history?since=. since is a time (RFC 3339), or
 // how long ago (15m); left out, all that is kept. The server thins it to at
 // most [MaxHistory] points. Null is missing.
@@ -285,7 +285,7 @@ type History struct {
 	LoadUpper   []*float64 `json:"load_upper"`
 	Performance []*float64 `json:"performance"`
 	Utility     []*float64 `json:"utility"`
-	// Used is what was used of the allocation, in the same unit.
+	// Used is the use of the allocation, in the same unit.
 	Used []*float64 `json:"used"`
 	// P50, P95 and P99 are latencies in seconds.
 	P50 []*float64 `json:"p50_s"`

@@ -13,7 +13,7 @@ import (
 // maxWorkloads bounds what discovery may add to the view.
 const maxWorkloads = MaxRows
 
-// Config is what the view knows before anything arrives.
+// Config has the settings that the view starts with, before any message arrives.
 type Config struct {
 	Pool      string
 	Resource  string
@@ -21,7 +21,7 @@ type Config struct {
 	Objective string
 	Round     time.Duration
 	Workloads []Workload
-	// Dir is where files without a name hold the decisions that need not stay in
+	// Dir is the directory whose unnamed files hold the decisions that need not stay in
 	// memory; "": all stay there. A later [Model.Configure] does not change it.
 	Dir string
 }

@@ -390,7 +390,7 @@ func (v *Model) silentSince(e *trimtab.Estimate, now time.Time) bool {
 	return v.config.Round > 0 && now.Sub(e.Time) > Patience(v.config.Round)
 }
 
-// Patience is how long an estimate counts while no newer one comes.
+// Patience is the age up to which an estimate counts while no newer one comes.
 func Patience(round time.Duration) time.Duration { return 3*round + 5*time.Second }
 
 // loadAge is how long ago the load of an estimate was measured last, and whether nothing

@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// UnmetOn is what one host does not have in force.
+// UnmetOn lists the settings that are not in force on one host.
 type UnmetOn struct {
 	Host string `json:"host"`
 	trimtab.Unmet

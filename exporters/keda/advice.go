@@ -18,7 +18,7 @@ import (
 type Workload struct {
 	Name string
 	Mode trimtab.Mode
-	// Namespace is that of its ScaledObject; "": any.
+	// Namespace is the namespace of its ScaledObject; "": any.
 	Namespace string
 	// Replicas tells that its number of pods is planned for.
 	Replicas bool

@@ -29,7 +29,7 @@ type Config struct {
 	Pool string
 	// Round is the time between two plans: advice that is two rounds old is stale.
 	Round time.Duration
-	// Workloads are those that may be asked for.
+	// Workloads lists the workloads that KEDA may ask for.
 	Workloads []Workload
 	// Metrics counts answers. Required.
 	Metrics *metric.Set
@@ -122,7 +122,7 @@ func (e *Exporter) count(err error) {
 	e.metrics.Counter("trimtab_keda_answers_total", status.Code(err).String()).Inc()
 }
 
-// Addr is where it listens.
+// Addr returns the address at which the exporter listens.
 func (e *Exporter) Addr() net.Addr { return e.listener.Addr() }
 
 // Follow subscribes to the plans that are told, and to what workloads have; stop ends it.

@@ -19,7 +19,7 @@ const (
 	HTTP = "http"
 )
 
-// Wait is how long a decision waits for the answers of its hosts before its
+// Wait is the time that a decision waits for the answers of its hosts before its
 // trace is written without them.
 const Wait = 30 * time.Second
 
@@ -39,7 +39,7 @@ type Config struct {
 	Interval, Timeout time.Duration
 	// Own are the addresses, host:port, that this process receives OTLP on.
 	Own []string
-	// Version is that of this program.
+	// Version is the version of this program.
 	Version string
 	// Utility returns the utility in [0, 1] of a workload's performance, and
 	// false when there is none; nil: none has.

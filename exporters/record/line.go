@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// Version is that of the form of a recording. A reader refuses a higher one.
+// Version is the version of a recording's format. A reader refuses a higher one.
 const Version = 1
 
 // maxLine bounds a line; longer ones are neither written nor read.
@@ -55,13 +55,13 @@ type Line struct {
 	// Name and State are, for Restore, those of Snapshotter.
 	Name  string `json:"name,omitempty"`
 	State []byte `json:"state,omitempty"`
-	// Lost is how many calls were not recorded before this line.
+	// Lost counts the calls before this line that were not recorded.
 	Lost uint64 `json:"lost,omitempty"`
 	// Kind, Version and Raw are, for In and Out, those of an envelope.
 	Kind    trimtab.Kind    `json:"kind,omitempty"`
 	Version int             `json:"version,omitempty"`
 	Raw     json.RawMessage `json:"value,omitempty"`
-	// Value is what Raw holds, validated; nil for other roles.
+	// Value is Raw decoded and validated; nil for other roles.
 	Value trimtab.Value `json:"-"`
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Window is how many lines a reader looks ahead to give them in order of time.
+// Window is the number of lines that a reader looks ahead to give them in order of time.
 const Window = 256
 
 const (
@@ -39,7 +39,7 @@ type Reader struct {
 	counts Counts
 }
 
-// Counts is what a reader saw.
+// Counts sums up the lines that a reader read.
 type Counts struct {
 	// Segments and Lines were read, Damaged lines passed over: cut, not
 	// readable, or of a kind that this version does not know.
