@@ -69,7 +69,7 @@ func all() []promise {
 		{id: "R9/R10", sentence: "absent data lowers nobody, nothing that is not finite is published", tests: []test{
 			{pkg: "./planner", name: "TestAbsentDataLowersNobody", full: 100_000, rapid: true, once: 5 * second, each: 10 * ms},
 			{pkg: "./cmd/trimtab", name: "TestAbsentPrometheusDataOfAnyKindLowersNobodyAndTheReasonIsShown", once: 60 * second},
-			{pkg: "./cmd/trimtab", name: "TestNobodyIsLoweredByASignalThatFailsOrThatReturns", once: 60 * second}}},
+			{pkg: "./cmd/trimtab-lab", name: "TestNobodyIsLoweredByASignalThatFailsOrThatReturns", once: 60 * second}}},
 		{id: "R11", sentence: "no flapping: no action inside +/-10%, at most one reversal per 300 s", tests: []test{
 			{pkg: "./planner/guard", name: "TestNoFlapping", full: 100, once: 5 * second, each: 100 * ms}}},
 		{id: "R12", sentence: "bounded blast radius: at most -20% a step and 25% of the targets a round", tests: []test{
