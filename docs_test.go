@@ -124,6 +124,23 @@ func TestEveryTestThatContributingNamesIsThere(t *testing.T) {
 // link matches a link of Markdown.
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
+// anchors returns the anchors of a page's headings, as GitHub makes them, and those that
+// it sets itself.
+func anchors(t *testing.T, page string) map[string]bool {
+	t.Helper()
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$|<a id="([^"]+)"`).FindAllStringSubmatch(string(b), -1) {
+		text := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(strings.ToLower(m[1]), "$1")
+		text = regexp.MustCompile(`[^\pL\pN_\- ]`).ReplaceAllString(text, "")
+		all[strings.ReplaceAll(text, " ", "-")], all[m[2]] = true, true
+	}
+	return all
+}
+
 func TestNoLinkOfAPageLeadsNowhere(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
@@ -139,12 +156,18 @@ func TestNoLinkOfAPageLeadsNowhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range link.FindAllStringSubmatch(string(b), -1) {
-			to, _, _ := strings.Cut(m[1], "#")
-			if to == "" || strings.Contains(to, "://") {
+			to, heading, _ := strings.Cut(m[1], "#")
+			if strings.Contains(to, "://") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), to)); err != nil {
+			at := page
+			if to != "" {
+				at = filepath.Join(filepath.Dir(page), to)
+			}
+			if _, err := os.Stat(at); err != nil {
 				t.Errorf("%s: a link to %s, which is not there", page, to)
+			} else if heading != "" && strings.HasSuffix(at, ".md") && !anchors(t, at)[heading] {
+				t.Errorf("%s: a link to %s, which has no heading %s", page, at, heading)
 			}
 		}
 	}

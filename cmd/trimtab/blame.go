@@ -73,7 +73,7 @@ func (c *blameCmd) Run(ctx context.Context, t terminal) error {
 	return cli.Print(t.out, c.Output, &answer, answer.text)
 }
 
-// blameAnswer is what `trimtab blame -o json` prints.
+// blameAnswer has the fields that `trimtab blame -o json` prints.
 type blameAnswer struct {
 	Verdict string `json:"verdict"`
 	// Baseline and Incident are how many requests the sampled ones stand for.
@@ -88,7 +88,7 @@ type blameAnswer struct {
 	chosen contribution.Growth
 }
 
-// tailLine is how one quantile of the latency changed.
+// tailLine compares one quantile of the latency before and after.
 type tailLine struct {
 	Quantile float64 `json:"quantile"`
 	Before   float64 `json:"before_ms"`

@@ -76,7 +76,7 @@ func (c *bundleCmd) Run(ctx context.Context, t terminal) error {
 	return nil
 }
 
-// bundle is what was collected.
+// bundle has the files that were collected.
 type bundle struct {
 	scrubber *scrub.Scrubber
 	time     time.Time

@@ -41,7 +41,7 @@ func (c *completionCmd) Run(t terminal) error {
 	return err
 }
 
-// completeCmd is what the scripts call.
+// completeCmd answers the completion scripts of the shells.
 type completeCmd struct {
 	Line  string   `help:"All that was typed, program included."`
 	Tail  string   `help:"What the shell takes for the word being typed."`

@@ -77,7 +77,7 @@ func contributionLines(found *contribution.Answer, waits map[string]float64, req
 	return out
 }
 
-// contributionsAnswer is what `trimtab contributions -o json` prints.
+// contributionsAnswer has the fields that `trimtab contributions -o json` prints.
 type contributionsAnswer struct {
 	Components []contributionLine `json:"components"`
 	// Servpods are the components on each host, where spans name hosts.

@@ -105,7 +105,7 @@ func (c *demoCmd) record(cfg *config.Config) error {
 // demoFile is the configuration beside a recording of the demo.
 const demoFile = "trimtab.yaml"
 
-// next is what to try after the demo.
+// next suggests commands to try after the demo.
 func (c *demoCmd) next() string {
 	if c.Record != "" {
 		return fmt.Sprintf("Next: trimtab replay %s --config.file %s --policy egalitarian", c.Record, filepath.Join(c.Record, demoFile))
@@ -113,7 +113,7 @@ func (c *demoCmd) next() string {
 	return "Next: start `trimtab run` and send it OTLP spans of a service of yours, to\n127.0.0.1:4317: it watches and changes nothing; `trimtab status` shows it."
 }
 
-// demoConfig is what a person would write for the demo's services.
+// demoConfig is a configuration as a person would write it for the demo's services.
 func demoConfig(s *demo.Setup, dir, listen string) *config.Config {
 	cfg := config.Default()
 	cfg.Pool = config.Pool{Name: s.Pool, Unit: s.Unit, Step: 10 * s.Unit}

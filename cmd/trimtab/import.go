@@ -192,7 +192,7 @@ func printObjectives(all []config.Objective, passed []string, url string) string
 	return b.String()
 }
 
-// mostPassed is how many objects that were passed over are named.
+// mostPassed is the number of skipped objects that are named.
 const mostPassed = 10
 
 // printable is a text that stays within one comment.

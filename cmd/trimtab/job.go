@@ -17,7 +17,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hint"
 )
 
-// jobCmd is what people do with speculative jobs.
+// jobCmd submits, lists, prints and cancels speculative jobs.
 type jobCmd struct {
 	Submit jobSubmitCmd `cmd:"" help:"Submit the job of a file: its tasks run in what is reserved and idle."`
 	List   jobListCmd   `cmd:"" help:"List the jobs, or the tasks of one."`

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/common/promslog"
 )
 
-// logFlags are those of Prometheus's own programs.
+// logFlags has the same flags as Prometheus's own programs.
 type logFlags struct {
 	Level  string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 	Format string `help:"logfmt or json." enum:"logfmt,json" default:"logfmt"`

@@ -83,7 +83,7 @@ func main() {
 	os.Exit(code)
 }
 
-// terminal is what a command may print to.
+// terminal has the streams that a command may print to.
 type terminal struct {
 	out, err io.Writer
 }

@@ -13,7 +13,7 @@ import (
 
 const traceFileHint = "files are traces as Jaeger, Zipkin, Tempo, Grafana, Elasticsearch or the OpenTelemetry Collector's file exporter have them: docs/traces.md lists what is read"
 
-// recorded is what is known of trace files besides their requests.
+// recorded describes trace files, besides their requests.
 type recorded struct {
 	// sampled is how many requests are in the files, and requests how many they
 	// stand for: more, where a sampler noted its threshold.

@@ -113,7 +113,7 @@ func (a *replayAnswer) history(ctx context.Context, cfg *config.Config, path str
 	return history, nil
 }
 
-// replayAnswer is what `trimtab replay -o json` prints.
+// replayAnswer has the fields that `trimtab replay -o json` prints.
 type replayAnswer struct {
 	Policy    string          `json:"policy"`
 	Unit      string          `json:"unit"`

@@ -47,7 +47,7 @@ func (c *replayCmd) compares() bool {
 	return slices.ContainsFunc(c.Policy, func(name string) bool { return slices.Contains(kubernetes.ReplayNames(), name) })
 }
 
-// podsAnswer is what `trimtab replay --policy hpa,... -o json` prints.
+// podsAnswer has the fields that `trimtab replay --policy hpa,... -o json` prints.
 type podsAnswer struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -73,7 +73,7 @@ type recordedPods struct {
 	Changes   int     `json:"changes"`
 }
 
-// playedWith is what a workload was played with.
+// playedWith has the pods, costs and autoscalers with which a workload was played.
 type playedWith struct {
 	Workload string  `json:"workload"`
 	Pods     int     `json:"pods"`

@@ -15,7 +15,7 @@ import (
 	"github.com/trimtab/trimtab/internal/site"
 )
 
-// stageFlags are those of every process with one role.
+// stageFlags has the flags of each process with one role.
 type stageFlags struct {
 	Config  string   `name:"config.file" required:"" help:"Configuration file of the site, the same for all its processes." type:"path" placeholder:"FILE"`
 	NATS    string   `name:"nats.config.file" help:"File with the nats section of this process, which replaces that of the configuration: its certificate says which role it has." type:"path" placeholder:"FILE"`

@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/internal/cli"
 )
 
-// watchEvery is how often --watch without a value asks again.
+// watchEvery is the time between two questions of --watch without a value.
 const watchEvery = 2 * time.Second
 
 // every is the value of --watch, --watch=5s; 0: once.
