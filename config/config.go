@@ -142,9 +142,9 @@ type Guarantees struct {
 type Guard struct {
 	// Switches the guard off: only to reproduce a paper.
 	Off bool `yaml:"off"`
-	// Largest fall of one workload in one round, as a share of what it has, (0, 1]. A share by weight may fall further: it takes away only what others want.
+	// Largest fall of one workload in one round, as a share of what it has, (0, 1]. A fall to what the workload is known to need, by what its requests cost, may be larger.
 	MaxFall float64 `yaml:"max_fall"`
-	// Largest share of workloads lowered in one round, (0, 1]; at least one may be. Falls of shares by weight do not count.
+	// Largest share of workloads lowered in one round, (0, 1]; at least one may be. Falls to what a workload is known to need do not count.
 	MaxLowered float64 `yaml:"max_lowered"`
 	// Largest share of the capacity taken away in one round, (0, 1].
 	MaxMoved float64 `yaml:"max_moved"`

@@ -174,7 +174,7 @@ func (r *decision) guard(resource int) {
 			Missing: s.Free && (s.Short || s.Misses() || s.Curve.Eval(s.Now).Mean < s.SLO),
 			Meets:   s.Free && (s.Served || s.Curve.Eval(s.Target).Mean >= s.SLO),
 			Harms:   s.Free && !s.Served && s.Curve.Eval(s.Target).Mean < s.SLO && worst[side(s)] >= s.UtilityAt(s.Now),
-			Weighed: !s.Served, Changed: s.Changed(), Lack: s.Lack, Firing: s.Firing(),
+			Weighed: !s.Served, Safe: s.Safe, Changed: s.Changed(), Lack: s.Lack, Firing: s.Firing(),
 			Advice: !s.Acts(), Last: s.State.Move, Lent: s.Lent(resource, s.Now), Returned: s.Returned,
 		}))
 	}

@@ -164,7 +164,7 @@ func (s *Allocation) Recaps(k *instances.Instance) bool {
 // by weight: a lower share takes away only what somebody else wants.
 func (s *Allocation) Bounded(w guard.Workload) guard.Workload {
 	if s.Shared() && s.Free {
-		w.Harms, w.Shared, w.Last = false, true, guard.Move{}
+		w.Harms, w.Safe, w.Last = false, math.Max(s.Target, s.Of.Unit), guard.Move{}
 	}
 	return w
 }

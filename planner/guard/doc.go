@@ -1,7 +1,7 @@
 // Package guard bounds what any policy may do in one round, whatever it was
 // told: the last word before a plan.
 //
-//	fall       a_now − set <= Fall · a_now
+//	fall       a_now − set <= Fall · a_now, but down to Safe at once
 //	lowered    |{j lowered}| <= max(1, ⌊Lowered · n⌋)      per round
 //	moved      Σ (a_now − set)+ <= Moved · capacity        per round
 //	dead band  |target − a_now| <= Band · a_now: no action; at most
@@ -15,7 +15,9 @@
 //	proof      no fall without a fresh estimate
 //	room       Σ (set − a_now)+ <= spare capacity + Σ (a_now − set)+
 //
-// The bounds per round count no fall of a share by weight. Evidence for a reversal is a load that left the
+// Safe is the least allocation at which the workload is expected to meet its SLO
+// by what its requests cost: falls that end there are proven, and the bounds per
+// round do not count them. Evidence for a reversal is a load that left the
 // forecast of the last move, a missed SLO, or somebody else's, if that is news; or
 // somebody else's Lack, of more standard errors the more recent the last move is.
 //

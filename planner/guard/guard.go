@@ -95,9 +95,10 @@ type Workload struct {
 	// Missing tells that it misses its SLO with what it has, Meets that it is
 	// expected to meet it at Target.
 	Missing, Meets bool
-	// Shared tells that what it has is a share by weight: a lower one takes away only what
-	// somebody else wants, and no bound per round counts it.
-	Shared bool
+	// Safe is the least allocation at which it is expected to meet its SLO under
+	// the highest load that is expected, in the resource's unit: a fall down to
+	// there is proven. 0: not known.
+	Safe float64
 	// Weighed tells that an objective weighed Target against what it has: the dead band is thin.
 	Weighed bool
 	// Changed tells that its load, or whether it meets its SLO, is not what it
@@ -194,8 +195,8 @@ type wish struct {
 	to     float64
 	amount float64
 	needed bool
-	// free falls are counted by no bound per round.
-	free bool
+	// proven falls end where the SLO is expected to be met.
+	proven bool
 }
 
 func side(w *Workload) int {
@@ -248,14 +249,18 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 		}
 		to = math.Max(to, math.Ceil((w.Now-w.Lent)/r.Unit-grain)*r.Unit)
 	}
-	if least := math.Ceil(w.Now*(1-c.Fall)/r.Unit-grain) * r.Unit; to < least && !w.Shared {
+	least := w.Now * (1 - c.Fall)
+	if w.Safe > 0 {
+		least = math.Min(least, w.Safe)
+	}
+	if least = math.Ceil(least/r.Unit-grain) * r.Unit; to < least {
 		to = least
 		grants[i].Binding = bound("a fall of at most %.0f%% a round", 100*c.Fall)
 	}
 	if to >= w.Now-grain*r.Unit {
 		return
 	}
-	f := wish{at: i, to: to, amount: w.Now - to, free: w.Shared}
+	f := wish{at: i, to: to, amount: w.Now - to, proven: w.Safe > 0 && to >= w.Safe-grain*r.Unit}
 	if w.Now-w.Target <= c.band(w)*w.Now {
 		grants[i].Binding = c.inBand(w)
 		a.inside = append(a.inside, f)
@@ -346,11 +351,11 @@ func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 	freed, lowered := 0.0, 0
 	lower := func(f wish, inside bool) {
 		to := f.to
-		if !f.free && f.amount > budget-freed {
+		if !f.proven && f.amount > budget-freed {
 			to = math.Ceil((r.Workloads[f.at].Now-(budget-freed))/r.Unit-grain) * r.Unit
 		}
 		switch {
-		case !f.free && lowered >= most:
+		case !f.proven && lowered >= most:
 			grants[f.at].Binding = bound("at most %d of %d lowered a round", most, a.targets)
 		case to >= r.Workloads[f.at].Now-grain*r.Unit:
 			grants[f.at].Binding = bound("at most %.0f%% of the capacity moved a round", 100*c.Moved)
@@ -361,7 +366,7 @@ func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 				grants[f.at].Binding = bound("lowered inside the dead band for a workload that misses its SLO")
 			}
 			grants[f.at].Set = to
-			if freed += r.Workloads[f.at].Now - to; !f.free {
+			if freed += r.Workloads[f.at].Now - to; !f.proven {
 				lowered++
 			}
 		}

@@ -280,25 +280,11 @@ func TestWhatWasGivenLatelyIsTakenForWhoLacksItBeyondItsNoise(t *testing.T) {
 		{0.5, 200 * time.Second, true},
 	} {
 		r := Round{Now: t0, Unit: 0.1, Capacity: 10, Workloads: []Workload{
-			{Name: "gave", Now: 5, Target: 4, Want: 4, Fresh: true, Meets: true, Last: Move{Direction: 1, At: t0.Add(-c.ago)}},
+			{Name: "gave", Now: 5, Target: 4, Want: 4, Fresh: true, Meets: true, Safe: 3.5, Last: Move{Direction: 1, At: t0.Add(-c.ago)}},
 			{Name: "lacks", Now: 5, Target: 6, Want: 6, Fresh: true, Missing: true, Meets: true, Lack: c.lack},
 		}}
 		if got := (Config{}).Apply(r)[0]; (got.Set < 5) != c.falls {
 			t.Errorf("a lack of %v standard errors %v after the rise: set to %v (%s)", c.lack, c.ago, got.Set, got.Binding)
-		}
-	}
-}
-
-func TestAShareByWeightFallsAtOnceAndIsCountedByNoBoundOfARound(t *testing.T) {
-	r := Round{Now: t0, Unit: 0.1, Capacity: 100, Workloads: []Workload{
-		{Name: "a", Now: 4, Target: 1, Want: 1, Fresh: true, Shared: true},
-		{Name: "b", Now: 4, Target: 1, Want: 1, Fresh: true},
-		{Name: "c", Now: 2, Target: 1, Want: 1, Fresh: true},
-	}}
-	got := Config{}.Apply(r)
-	for i, want := range []float64{1, 3.2, 2} { // of quotas one falls, by 20%
-		if math.Abs(got[i].Set-want) > 1e-9 {
-			t.Errorf("%s: %v, want %v (%s)", r.Workloads[i].Name, got[i].Set, want, got[i].Binding)
 		}
 	}
 }
