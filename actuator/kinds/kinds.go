@@ -21,7 +21,7 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// All are the kinds of knobs that this program has. Another kind is another line.
+// All are the kinds of knobs that this program has. Another kind is another line of [In].
 func All() []actuator.Kind { return On(resctrl.Host{}) }
 
 // On are the kinds on a host with such a resctrl.

@@ -20,7 +20,7 @@ import (
 )
 
 // Above is the group above those of a pool's workloads, whose quota is set to what the pool
-// may give on this host; the zero above: there is none. force: also where systemd owns it.
+// may give on this host; the zero Above: there is none. force: also where systemd owns it.
 type Above struct {
 	root, Group string
 	force       bool
@@ -36,7 +36,7 @@ func (a Above) Open(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, e
 }
 
 // Obstacle says why the CPU time of a pool is not shared by weight on this host, and what to do
-// about it; the zero obstacle: nothing stands in the way, or nobody asks for it.
+// about it; the zero Obstacle: nothing stands in the way, or nobody asks for it.
 type Obstacle struct {
 	Why, Do string
 	// Groups: it is how the control groups lie, and not what the file asks for.

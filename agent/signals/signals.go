@@ -49,8 +49,8 @@ func waits() map[trimtab.Quantity]string {
 }
 
 const (
-	// every is how often signals are measured; signalSettled how long after the first
-	// of one round the others have come; signalFresh how long one counts.
+	// every is how often signals are measured; Settled how long after the first of
+	// one round the others have come; fresh how long one counts.
 	every   = time.Second
 	Settled = 100 * time.Millisecond
 	fresh   = 10 * time.Second
@@ -111,7 +111,7 @@ func New(services []Service) *Set {
 	return &Set{services: services, stands: map[string]throttle.Sample{}, models: map[modelID]*fingerprint.Workload{}, last: map[copyID]*counted{}}
 }
 
-// Open opens what measures. What a host has not is in lacks.
+// Open opens what measures. What a host has not is in Lacks.
 func (s *Set) Open(host, root string, counter []string, logger *slog.Logger) error {
 	var p []perf.Target
 	var q []psi.Target

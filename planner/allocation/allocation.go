@@ -35,8 +35,8 @@ type Found struct {
 	State *State
 	// Knobs are those of its instances; none: it has no knob to turn.
 	Knobs instances.All
-	// Index is that of the resource Of, in the pool, and Curve the
-	// its performance over that.
+	// Index is the place of the resource Of in the pool. Curve is the workload's performance over
+	// an amount of it.
 	Index int
 	Of    *pool.Resource
 	Curve *trimtab.Curve

@@ -136,7 +136,7 @@ func RoomOf(s *Allocation, hosts []float64) map[string]float64 {
 	return out
 }
 
-// AsWorkload is it as package replicas sees it, with the knobs of all its instances, and at which of it's knobs
+// AsWorkload is it as package replicas sees it, with the knobs of all its instances, and at which of its knobs
 // each of its instances is; -1: it serves nothing, or cannot be turned.
 func (s *Allocation) AsWorkload(now time.Time, knobs []*ledger.Knob) (*replicas.Workload, []int) {
 	scale, c := s.Scale, s.Count

@@ -15,7 +15,7 @@ func (s *Allocation) Has() trimtab.Amount {
 	return trimtab.Units(s.Now)
 }
 
-// Amount is an amount of it's resource for people, with its unit.
+// Amount is an amount of its resource for people, with its unit.
 func (s *Allocation) Amount(v float64) string { return AmountOf(s.Of.Name, v) }
 
 // AmountOf is an amount of a resource for people, with its unit.

@@ -14,7 +14,7 @@ import (
 type Holder struct {
 	Name string
 	Has  float64
-	// Open: it has no limit. why is why it is not planned for; "": nothing is said.
+	// Open: it has no limit. Why says why it is not planned for; "": nothing is said.
 	Open bool
 	Why  string
 }
