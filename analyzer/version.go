@@ -3,8 +3,6 @@ package analyzer
 import (
 	"slices"
 	"time"
-
-	"github.com/trimtab/trimtab/analyzer/learn"
 )
 
 const (
@@ -47,28 +45,5 @@ func (v *versions) take(now time.Time, running []string, gap time.Duration) bool
 func (v *versions) restore(known []string) {
 	if len(known) <= maxKnown {
 		v.known = slices.Clone(known)
-	}
-}
-
-// revise keeps the curves as guesses when a report tells of another version:
-// what a release did to them is not known yet.
-func (w *workload) revise(v *interval, end time.Time, c *counts) {
-	var running []string
-	for _, s := range v.sketches {
-		running = append(running, s.Versions...)
-	}
-	slices.Sort(running)
-	if !w.versions.take(end, slices.Compact(running), calm*w.config.Round) {
-		return
-	}
-	c.versions++
-	learners := []learn.Learner{w.learner, w.proxy, w.fixed.learner}
-	for i := range w.axes {
-		learners = append(learners, w.axes[i].learner)
-	}
-	for _, l := range learners {
-		if l != nil {
-			l.Revise()
-		}
 	}
 }
