@@ -167,17 +167,9 @@ func (p *application) where(from, to time.Time, load float64) (x []float64, tran
 // hold returns why nobody may be lowered: the one signal is missing.
 func (p *application) hold(now time.Time) *trimtab.Held {
 	w := p.entry
-	r := &w.last
-	loadAt, perfAt := r.LoadAt, r.PerfAt
-	if r.Load == nil {
-		loadAt = time.Time{}
-	}
-	if r.Performance == nil {
-		perfAt = time.Time{}
-	}
-	why := w.samples.lacks(now, "load", w.spec.LoadFrom, loadAt, trimtab.Load)
+	why := w.lacks(now, trimtab.Load)
 	if why == nil {
-		why = w.samples.lacks(now, "performance", w.spec.PerformanceFrom, perfAt, trimtab.Performance)
+		why = w.lacks(now, trimtab.Performance)
 	}
 	if why != nil {
 		why.Text = w.spec.Name + ": " + why.Text

@@ -1,7 +1,7 @@
 package analyzer
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"time"
 
@@ -144,31 +144,75 @@ func (k *curves) revise(v *interval, end time.Time) bool {
 	return true
 }
 
+const (
+	// maxKnown bounds the versions of one workload that are remembered.
+	maxKnown = 64
+	// calm is how many rounds must lie between two new versions that are
+	// believed: a site that numbers every start must not keep a curve from
+	// being learnt.
+	calm = 10
+)
+
+// versions remembers what a workload's curve was learnt from.
+type versions struct {
+	known   []string // the oldest first
+	revised time.Time
+}
+
+// take notes what runs at now, and reports whether a version is new. The first
+// ones that are ever seen are what the curve is of, and so are not new.
+func (v *versions) take(now time.Time, running []string, gap time.Duration) bool {
+	first, fresh := len(v.known) == 0, false
+	for _, name := range running[:min(len(running), maxKnown)] {
+		if slices.Contains(v.known, name) {
+			continue
+		}
+		if len(v.known) >= maxKnown {
+			v.known = slices.Delete(v.known, 0, 1)
+		}
+		v.known = append(v.known, name)
+		fresh = true
+	}
+	if first || !fresh || !v.revised.IsZero() && now.Sub(v.revised) < gap {
+		return false
+	}
+	v.revised = now
+	return true
+}
+
+// restore takes over what a snapshot says, as far as it makes sense.
+func (v *versions) restore(known []string) {
+	if len(known) <= maxKnown {
+		v.known = slices.Clone(known)
+	}
+}
+
 // save enters what was learnt into s.
 func (k *curves) save(s *saved) (err error) {
 	s.Versions = k.versions.known
 	if k.learner != nil {
 		s.Learner = k.learner.Name()
-		if s.Curve, err = k.learner.Snapshot(); err != nil {
-			return fmt.Errorf("save %s: %w", k.spec.Name, err)
-		}
-		if s.Fixed, err = k.fixed.save(); err != nil {
-			return fmt.Errorf("save fixed quota of %s: %w", k.spec.Name, err)
+		if s.Curve, err = k.learner.Snapshot(); err == nil {
+			s.Fixed, err = k.fixed.save()
 		}
 	}
-	if k.proxy != nil {
+	if k.proxy != nil && err == nil {
 		s.Learner = k.proxy.Name()
-		if s.Proxy, err = k.proxy.Snapshot(); err != nil {
-			return fmt.Errorf("save proxy of %s: %w", k.spec.Name, err)
-		}
+		s.Proxy, err = k.proxy.Snapshot()
 	}
-	if s.Others, err = k.saveAxes(); err != nil {
-		return fmt.Errorf("save %s: %w", k.spec.Name, err)
+	if len(k.axes) > 0 {
+		s.Others = map[string]savedAxis{}
 	}
-	return nil
+	for _, a := range k.axes {
+		b, failed := a.learner.Snapshot()
+		err = errors.Join(err, failed)
+		s.Others[a.Resource] = savedAxis{a.learner.Name(), b, a.Max}
+	}
+	return err
 }
 
-// load takes over what save entered.
+// load takes over what save entered, as far as it was learnt by the same learners over the same
+// ranges.
 func (k *curves) load(s *saved) error {
 	k.versions.restore(s.Versions)
 	if k.learner != nil && s.Learner == k.learner.Name() {
@@ -185,34 +229,11 @@ func (k *curves) load(s *saved) error {
 			return err
 		}
 	}
-	return k.loadAxes(s.Others)
-}
-
-func (k *curves) saveAxes() (map[string]savedAxis, error) {
-	var out map[string]savedAxis
 	for _, a := range k.axes {
-		b, err := a.learner.Snapshot()
-		if err != nil {
-			return nil, err
-		}
-		if out == nil {
-			out = map[string]savedAxis{}
-		}
-		out[a.Resource] = savedAxis{a.learner.Name(), b, a.Max}
-	}
-	return out, nil
-}
-
-// loadAxes takes back what was learnt by the same learner over the same
-// range.
-func (k *curves) loadAxes(saved map[string]savedAxis) error {
-	for _, a := range k.axes {
-		s, ok := saved[a.Resource]
-		if !ok || s.Learner != a.learner.Name() || s.Max != a.Max {
-			continue
-		}
-		if err := a.learner.Restore(s.Curve); err != nil {
-			return err
+		if x, ok := s.Others[a.Resource]; ok && x.Learner == a.learner.Name() && x.Max == a.Max {
+			if err := a.learner.Restore(x.Curve); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -20,28 +20,27 @@ func (w *workload) hold(now time.Time) *trimtab.Held {
 			return why
 		}
 	}
-	for _, in := range []struct {
-		name   string
-		from   string
-		q      trimtab.Quantity
-		at     time.Time
-		absent bool
-	}{
-		{"load", w.spec.LoadFrom, trimtab.Load, r.LoadAt, r.Load == nil},
-		{"performance", w.spec.PerformanceFrom, trimtab.Performance, r.PerfAt, r.Performance == nil},
-	} {
-		if in.q == trimtab.Performance && (w.curves.learner == nil || in.absent && w.idle(now)) {
+	for _, q := range []trimtab.Quantity{trimtab.Load, trimtab.Performance} {
+		if q == trimtab.Performance && (w.curves.learner == nil || r.Performance == nil && w.idle(now)) {
 			continue
 		}
-		at := in.at
-		if in.absent {
-			at = time.Time{}
-		}
-		if why := w.samples.lacks(now, in.name, in.from, at, in.q); why != nil {
+		if why := w.lacks(now, q); why != nil {
 			return why
 		}
 	}
 	return nil
+}
+
+// lacks says what is wrong with the load or the performance.
+func (w *workload) lacks(now time.Time, q trimtab.Quantity) *trimtab.Held {
+	from, v, at := w.spec.LoadFrom, w.last.Load, w.last.LoadAt
+	if q == trimtab.Performance {
+		from, v, at = w.spec.PerformanceFrom, w.last.Performance, w.last.PerfAt
+	}
+	if v == nil {
+		at = time.Time{}
+	}
+	return w.samples.lacks(now, q, from, at)
 }
 
 // alike tells two reasons of one kind: what differs is in the texts.

@@ -110,9 +110,9 @@ func (m *samples) within(q trimtab.Quantity, t time.Time, age time.Duration) *tr
 
 // lacks says what is wrong with one input that was last seen at the given
 // time (zero: not in the latest report).
-func (m *samples) lacks(now time.Time, name, from string, at time.Time, q trimtab.Quantity) *trimtab.Held {
+func (m *samples) lacks(now time.Time, q trimtab.Quantity, from string, at time.Time) *trimtab.Held {
 	held := func(code trimtab.HeldCode, source, format string, args ...any) *trimtab.Held {
-		return &trimtab.Held{Code: code, Text: fmt.Sprintf("no %s from %s ", name, source) + fmt.Sprintf(format, args...), Input: name, Source: source}
+		return &trimtab.Held{Code: code, Text: fmt.Sprintf("no %s from %s ", q, source) + fmt.Sprintf(format, args...), Input: string(q), Source: source}
 	}
 	if s := m.missing[q]; s != nil && from == FromPrometheus && s.Time.After(at) {
 		return held(trimtab.HeldMissing, s.Source, "for %v: %s", whole(now.Sub(s.Time)), s.Missing)
@@ -202,6 +202,40 @@ func (m *samples) spare(r *report.Report) bool {
 	recently := max(2*m.config.Report, 2*time.Second)
 	used, t := m.within(trimtab.Usage, r.At, recently), m.within(trimtab.Throttled, r.At, recently)
 	return used != nil && r.Allocation != nil && used.Value <= idleUsage**r.Allocation && (t == nil || t.Value <= idleThrottled)
+}
+
+// pace is how often a source has news: the least of the latest distances between
+// samples of different times, so that a gap does not make it slower. A sample that
+// is asked of Prometheus is as old as its newest scrape, and no asking makes it
+// younger.
+type pace struct {
+	last time.Time
+	gaps [4]time.Duration // 0: not seen yet
+	next int
+}
+
+// take enters when a sample is of. Times that differ by less than least are one:
+// the age of a scrape is known to some milliseconds.
+func (p *pace) take(at time.Time, least time.Duration) {
+	gap := at.Sub(p.last)
+	if gap < least {
+		return
+	}
+	if !p.last.IsZero() {
+		p.gaps[p.next%len(p.gaps)] = gap
+		p.next++
+	}
+	p.last = at
+}
+
+// every returns the time between two pieces of news; 0: unknown.
+func (p *pace) every() (least time.Duration) {
+	for _, gap := range p.gaps {
+		if gap > 0 && (least == 0 || gap < least) {
+			least = gap
+		}
+	}
+	return least
 }
 
 // slowest is the longest pace that is waited for, in rounds.

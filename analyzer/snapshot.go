@@ -116,19 +116,15 @@ func (w *workload) save() ([]byte, error) {
 		s.Contributions = live.State()
 	}
 	err := w.curves.save(&s)
-	if err != nil {
-		return nil, err
+	if w.app != nil && w.app.entry == w && err == nil {
+		s.Application, err = w.app.save()
 	}
-	if w.app != nil && w.app.entry == w {
-		if s.Application, err = w.app.save(); err != nil {
-			return nil, fmt.Errorf("save application of %s: %w", w.spec.Name, err)
-		}
-	}
-	if f := w.expected.forecaster; f != nil {
+	if f := w.expected.forecaster; f != nil && err == nil {
 		s.Forecaster = f.Name()
-		if s.Load, err = f.Snapshot(); err != nil {
-			return nil, fmt.Errorf("save %s: %w", w.spec.Name, err)
-		}
+		s.Load, err = f.Snapshot()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("save %s: %w", w.spec.Name, err)
 	}
 	return num.Seal(snapshotKind, s)
 }

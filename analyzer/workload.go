@@ -47,7 +47,7 @@ type workload struct {
 
 func newWorkload(c *Config, b beside, of Workload) *workload {
 	w := &workload{config: c, spec: &of, intervals: intervals{config: c, spec: &of}, samples: newSamples(c, &of),
-		held: allocation{History: c.history(of.Resource), config: c, spec: &of}, curves: curves{config: c, spec: &of},
+		held: allocation{History: c.history(of.Resource), spec: &of}, curves: curves{config: c, spec: &of},
 		expected: expected{config: c, spec: &of}, tail: tail{config: c, spec: &of, beside: b}}
 	w.begin()
 	return w
