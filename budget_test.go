@@ -90,8 +90,6 @@ func overBudget() map[string]size {
 		"console.detail":                {0, 71},
 		"console.handler":               {41, 0},
 		"console/view.Explanation":      {0, 61},
-		"console/view.Model":            {83, 0},
-		"console/view.state":            {0, 34},
 		"internal/kube.Cluster":         {0, 28},
 		"internal/site.Site":            {53, 0},
 		"lab/bench/colocate.bench":      {0, 26},
