@@ -15,7 +15,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
-// maxBatchBody bounds a job that is submitted: what the bus takes.
+// maxBatchBody limits a submitted job to the size of a message on the bus.
 const maxBatchBody = 4 << 20
 
 func (h *handler) routeBatch(mux *http.ServeMux) {
@@ -39,7 +39,7 @@ func (h *handler) batchJob(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, j)
 }
 
-// batchTask answers how one task stands, with the last lines of its newest attempt.
+// batchTask answers with one task, and the last lines of its newest attempt.
 func (h *handler) batchTask(w http.ResponseWriter, r *http.Request) {
 	t, err := h.taskOf(r.PathValue("job"), r.PathValue("task"))
 	if err != nil {
@@ -114,7 +114,8 @@ func (h *handler) batchRequest(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusAccepted, &taken)
 }
 
-// refuses says what the job manager would, as far as it is known here: it answers nobody.
+// refuses returns the error that the job manager would have, as far as it can be known here: the
+// manager itself does not answer.
 func (h *handler) refuses(q *trimtab.JobRequest) (int, error) {
 	j, ok := h.view.BatchJob(q.Job.Name)
 	switch {

@@ -13,12 +13,11 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// forgotten is how long the figures of a workload are pushed after the last
-// news of it.
+// forgotten is how long the gauges of a workload are pushed after its last value.
 const forgotten = 15 * time.Minute
 
-// figures holds the newest values of all workloads, which the SDK reads at
-// every push. What is missing is not pushed.
+// figures holds the newest values of all workloads, which the SDK reads at every push. Missing
+// values are not pushed.
 type figures struct {
 	utility func(string, float64) (float64, bool)
 
@@ -43,8 +42,7 @@ type figure struct {
 // place is where a workload has something of a resource.
 type place struct{ host, resource string }
 
-// maxHeld bounds the places of one workload, maxHosts the hosts of which it is
-// known what they hold.
+// maxHeld limits the places of one workload, maxHosts the hosts.
 const maxHeld, maxHosts = 2 * trimtab.MaxResources, 10_000
 
 // The places of the values; the allocation comes from held.
@@ -84,7 +82,7 @@ func newFigures(m metric.Meter, utility func(string, float64) (float64, bool)) (
 	return f, errors.Join(append(errs, err)...)
 }
 
-// of returns the figure of a workload; nil when there are too many.
+// of returns the gauges of a workload; nil when there are too many workloads.
 func (f *figures) of(name string, now time.Time) *figure {
 	w := f.workloads[name]
 	if w == nil {
@@ -123,8 +121,8 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 	}
 }
 
-// hear takes what a host holds: of each workload the sum over its instances there.
-// Where one has no limit, or cannot be read, the sum is missing.
+// hear reads what a host's knobs have: for each workload the sum over its instances there,
+// missing where one has no limit or cannot be read.
 func (f *figures) hear(now time.Time, h *trimtab.Holding) {
 	key := h.Key()
 	if _, known := f.on[key]; !known && len(f.on) >= maxHosts {
@@ -167,7 +165,7 @@ func (w *figure) estimate(v *trimtab.Estimate, u func(string, float64) (float64,
 	}
 }
 
-// expire forgets workloads that nobody has told of for long.
+// expire forgets workloads without a value for long.
 func (f *figures) expire(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

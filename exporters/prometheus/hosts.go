@@ -13,21 +13,21 @@ import (
 // maxHosts bounds the hosts that are exported, maxKnobs the knobs of all.
 const maxHosts, maxKnobs = 2000, 200_000
 
-// forgotten is how long after its last word a host is exported: the bus keeps
-// that of one that is gone for ever.
+// forgotten is how long a host is exported after its last report, as the bus keeps the report of
+// a host that is gone.
 const forgotten = 15 * time.Minute
 
 // hostKey names what one pool has on one host.
 type hostKey struct{ pool, name string }
 
-// bytes is about what a host's series take: five, and two more for a further
+// bytes is about how many bytes a host's series have: five series, and two for a further
 // resource.
 func (k *hostKey) bytes() int { return 7 * (70 + len(k.pool) + len(k.name)) }
 
 // place is where a workload has something of a resource; no host: on all.
 type place struct{ host, resource string }
 
-// given is what a workload has in a place: the sum over its instances there.
+// given is what a workload has at a place: the sum over its instances there.
 type given struct {
 	amount float64
 	// unknown tells that an instance has no limit, or cannot be read.
@@ -46,13 +46,12 @@ type host struct {
 	heard time.Time
 	// knobs counts those of its last word.
 	knobs int
-	// workloads are those that have something there, resources those that it was
-	// exported with.
+	// workloads are those with something on the host, resources those with series.
 	workloads map[string][]place
 	resources map[string]bool
 }
 
-// hear keeps the newest word of a host.
+// hear keeps the newest report of a host.
 func (e *Exporter) hear(said *trimtab.Holding) {
 	key := hostKey{said.Pool, said.Host}
 	h := e.hosts[key]
@@ -67,7 +66,7 @@ func (e *Exporter) hear(said *trimtab.Holding) {
 	h.news, h.heard = said, time.Now()
 }
 
-// settle takes the news of all hosts, and exports what workloads and hosts have.
+// settle reads the new reports of all hosts, and exports what workloads and hosts have.
 func (e *Exporter) settle() {
 	for _, key := range slices.SortedFunc(maps.Keys(e.hosts), func(a, b hostKey) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.pool, b.pool))
@@ -106,7 +105,7 @@ func (e *Exporter) forget(key hostKey, h *host) {
 	delete(e.hosts, key)
 }
 
-// take replaces what workloads have on a host.
+// take replaces what workloads have on a host by its report.
 func (e *Exporter) take(h *host, said *trimtab.Holding) {
 	now := map[string]map[place]given{}
 	e.room.knobs -= h.knobs
@@ -151,8 +150,8 @@ func (e *Exporter) take(h *host, said *trimtab.Holding) {
 	}
 }
 
-// places are the series that say what a workload has: one for each host, or one
-// for each resource over all hosts.
+// places are the series of a workload's allocation: one for each host, or one for each resource
+// over all hosts.
 func (w *workload) places() map[place]given {
 	all := w.sums()
 	if len(w.has) == len(all) || !w.inBrief && len(w.has) <= maxSpread {
