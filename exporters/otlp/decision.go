@@ -151,7 +151,7 @@ func (a *assembler) finish(d *decision) *decision {
 	return a.closed(d)
 }
 
-// closed returns d, or nil when it decided nothing that we know of.
+// closed returns d, or nil if no change by it is known.
 func (a *assembler) closed(d *decision) *decision {
 	a.attach(d)
 	if !slices.ContainsFunc(d.steps, func(p *trimtab.Plan) bool { return len(p.Actions) > 0 }) {
