@@ -24,12 +24,12 @@ type jobsPage struct {
 	Rooms  []jobRoom
 }
 
-// Several tells that there is a choice of hosts.
+// Several reports whether there is a choice of hosts.
 func (p *jobsPage) Several() bool {
 	return len(p.Fleet.Hosts) > 1 || len(p.Fleet.Hosts) == 1 && p.Colocation == nil
 }
 
-// jobRoom is what jobs have of one resource, of what they may have.
+// jobRoom is what jobs use of one resource, and what they may use.
 type jobRoom struct {
 	Resource       string
 	Used, Capacity float64
