@@ -91,8 +91,8 @@ func (k *Alive) String() string {
 // Resource returns "alive".
 func (k *Alive) Resource() string { return trimtab.Alive }
 
-// Probe says whether the group is there, and its processes can be killed as one: a
-// file that only lists numbers may name anybody's.
+// Probe returns an error unless the group exists and is a real control group: in a plain file the
+// process IDs could be any.
 func (k *Alive) Probe(ctx context.Context) error {
 	if err := k.Files.Probe(ctx, k.maker(), k.file()); err != nil {
 		return err

@@ -122,8 +122,8 @@ func sent(c Config) (uint64, bool) {
 	return l.Attrs().Statistics.TxBytes, true
 }
 
-// namespaces lists the files of namespaces in a folder. One is another where it is
-// another namespace.
+// namespaces lists the files of namespaces in a folder. A namespace's inode tells it from a later
+// one of its name.
 func namespaces(dir string) (all []actuator.Instance, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
