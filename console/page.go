@@ -59,9 +59,9 @@ type frame struct {
 	Charts, Fair, HasJobs, HasBatch bool
 	// Between is the least time between two drawings, in ms; 0: that of most pages.
 	Between int
-	// Reports tells that there is a pool to report on.
+	// Reports says that there is a pool to report on.
 	Reports bool
-	// Asks tells that what-if questions are answered.
+	// Asks says that what-if questions are answered.
 	Asks   bool
 	Paused bool
 	// NotReady has the reason of each part that is not ready, by the part's name.

@@ -19,7 +19,7 @@ type jobsPage struct {
 	// Fleet has all hosts that were heard of; Colocation is that of one, nil: of none.
 	Fleet view.FleetJobs
 	*view.Colocation
-	// Silent tells that nothing was heard of the host for long.
+	// Silent says that nothing was heard of the host for long.
 	Silent string
 	Rooms  []jobRoom
 }

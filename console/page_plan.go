@@ -13,7 +13,7 @@ type planPage struct {
 	*view.Planned
 	Moves []view.Decision
 	More  int
-	// Approves tells that this process can send commands.
+	// Approves says that this process can send commands.
 	Approves bool
 }
 

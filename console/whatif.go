@@ -23,7 +23,7 @@ const maxAsking, askingWithin = 2, 3 * time.Second
 // asking are the questions that are being solved.
 type asking chan struct{}
 
-// errBusy tells that too many questions are being solved.
+// errBusy says that too many questions are being solved.
 var errBusy = errors.New("answer what-if: others are being solved; ask again later")
 
 // whatIfNow answers one question.

@@ -22,9 +22,9 @@ const (
 	// ms. rounds is how often it tries where a process may start another meanwhile.
 	patience = 250 * time.Millisecond
 	rounds   = 2
-	// hurry is for how long writes do not wait after a wait that timed out: processes stuck on
+	// noWaitFor is for how long writes do not wait after a wait that timed out: processes stuck on
 	// the same device would each take as long.
-	hurry = 2 * time.Second
+	noWaitFor = 2 * time.Second
 	// What has not ended is killed again after firstAgain, then each time after twice as
 	// long as before, at most lastAgain.
 	firstAgain, lastAgain = time.Second, time.Minute
@@ -306,7 +306,7 @@ func (k *Alive) ended(ctx context.Context) (bool, error) {
 // until polls so for at most patience, and reports whether it became true.
 func (k *Alive) until(ctx context.Context, so func() (bool, error)) (bool, error) {
 	wait := patience
-	if time.Since(time.Unix(0, k.vain.Load())) < hurry {
+	if time.Since(time.Unix(0, k.vain.Load())) < noWaitFor {
 		wait = 0
 	}
 	end := time.After(wait)

@@ -33,7 +33,7 @@ type Worker struct {
 	Index int `json:"index"`
 	// PID is 0 while the worker waits to be started again.
 	PID int `json:"pid"`
-	// Stopping tells that it was asked to end.
+	// Stopping says that it was asked to end.
 	Stopping bool `json:"stopping,omitempty"`
 	// Crashes counts its unwanted ends in a row.
 	Crashes int       `json:"crashes,omitempty"`

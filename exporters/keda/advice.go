@@ -20,7 +20,7 @@ type Workload struct {
 	Mode trimtab.Mode
 	// Namespace is the namespace of its ScaledObject; "": any.
 	Namespace string
-	// Replicas tells that its number of pods is planned for.
+	// Replicas says that its number of pods is planned for.
 	Replicas bool
 }
 
@@ -56,7 +56,7 @@ func newAdvice(c *Config, now func() time.Time) *advice {
 	return a
 }
 
-// observe takes one value of the bus.
+// observe reads one value of the bus.
 func (a *advice) observe(v trimtab.Value) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -130,7 +130,7 @@ func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err erro
 	return bus.Follow(ctx, b, false, e.Observe, trimtab.KindPlan, trimtab.KindHolding)
 }
 
-// Observe takes one value.
+// Observe reads one value.
 func (e *Exporter) Observe(v trimtab.Value) { e.advice.observe(v) }
 
 // Close ends all calls, and the listener.

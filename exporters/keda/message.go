@@ -21,7 +21,7 @@ type request struct {
 	metadata        map[string]string
 	// metric is asked for by GetMetrics alone.
 	metric string
-	// nested tells that it is a GetMetricsRequest.
+	// nested says that it is a GetMetricsRequest.
 	nested bool
 	// fault is why it cannot be read: gRPC would make INTERNAL of an error of the codec.
 	fault error

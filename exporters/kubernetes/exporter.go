@@ -95,7 +95,7 @@ type state struct {
 	// limits are those of its serving pods, by resource, as a host told them at a time.
 	limits map[string][]float64
 	told   time.Time
-	// requests tells that its CPU is a request, not a limit.
+	// requests says that its CPU is a request, not a limit.
 	requests bool
 	// peaks are the highest bounds of the load, by hour.
 	peaks map[int64]float64
@@ -125,7 +125,7 @@ func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err erro
 	return bus.Follow(ctx, b, false, e.Observe, trimtab.KindPlan, trimtab.KindOutcome, trimtab.KindHolding, trimtab.KindEstimate)
 }
 
-// Observe takes one value.
+// Observe reads one value.
 func (e *Exporter) Observe(v trimtab.Value) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

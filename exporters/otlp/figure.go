@@ -92,7 +92,7 @@ func (f *figures) of(name string, now time.Time) *figure {
 	return w
 }
 
-// observe takes one value at time now.
+// observe reads one value at time now.
 func (f *figures) observe(now time.Time, value trimtab.Value) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -80,7 +80,7 @@ type workload struct {
 	// target is what the solver wanted at last; nil: unknown.
 	target *float64
 	curve  curve
-	// audited tells that the newest audit listed it.
+	// audited says that the newest audit listed it.
 	audited bool
 	// has is what it has on each host, shown the labels of the series of that.
 	has   map[newest.Place]newest.Given
@@ -182,7 +182,7 @@ func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err erro
 		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
 }
 
-// Observe takes one value.
+// Observe reads one value.
 func (e *Exporter) Observe(value trimtab.Value) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

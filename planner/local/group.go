@@ -42,7 +42,7 @@ type group struct {
 	foreign, gone bool
 
 	loanSince, roomSince time.Duration
-	borrows, lacks       bool
+	borrows, isShort     bool
 	askedAt              time.Duration
 	asked                bool
 

@@ -88,7 +88,7 @@ func (h *Host) divide() {
 	}
 	if sum <= limit {
 		for i := range h.groups {
-			h.groups[i].lacks = false
+			h.groups[i].isShort = false
 		}
 		return
 	}
@@ -121,10 +121,10 @@ func (h *Host) divide() {
 func (h *Host) lack(i int, want, got float64) {
 	g := &h.groups[i]
 	short := want > got*risesOver
-	if short && !g.lacks {
+	if short && !g.isShort {
 		g.roomSince = h.at
 	}
-	if g.lacks = short; short && h.at-g.roomSince >= loanAsks && g.asks(h.at) {
+	if g.isShort = short; short && h.at-g.roomSince >= loanAsks && g.asks(h.at) {
 		h.asks = append(h.asks, Ask{Group: i, Cause: NoRoom, Since: g.roomSince, Want: want})
 	}
 }

@@ -107,7 +107,7 @@ type Workload struct {
 	Size      Size
 	Count     Count
 	Limits    Limits
-	// Rollout tells that two versions run.
+	// Rollout says that two versions run.
 	Rollout  bool
 	Pause    Pause
 	Fallback *Fallback

@@ -20,7 +20,7 @@ const (
 
 // Pod is one pod as the controller sees it.
 type Pod struct {
-	// Pending tells that it has not started.
+	// Pending says that it has not started.
 	Pending, Ready bool
 	// Age is since its start, Held since it became ready, or ceased to be.
 	Age, Held time.Duration

@@ -24,7 +24,7 @@ type Config struct {
 	Instances map[string][]trimtab.KnobID
 	// Capacity is what each host says it has; without it, a host says nothing.
 	Capacity map[string]float64
-	// Shared tells that amounts are shares by weight of what a group above has.
+	// Shared says that amounts are shares by weight of what a group above has.
 	Shared bool
 }
 

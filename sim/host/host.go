@@ -22,7 +22,7 @@ type Knob struct {
 	Quantum float64
 	// Delay is how long after a write it takes effect.
 	Delay time.Duration
-	// Fails tells that writes have no effect but an error.
+	// Fails says that writes have no effect but an error.
 	Fails bool
 }
 

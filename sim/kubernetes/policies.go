@@ -230,8 +230,8 @@ const level = 0.9
 // warm is the number of looks, an hour, before misses count.
 const warm = 3600 / look
 
-// keeper runs trimtab's models for one service.
-type keeper struct {
+// serviceModels runs trimtab's models for one service.
+type serviceModels struct {
 	learner      *gp.Process
 	model        *queue.Model
 	round, start *conformal.Forecaster
@@ -245,8 +245,8 @@ type keeper struct {
 	work float64
 }
 
-func newKeeper(s *Service) (*keeper, error) {
-	k := &keeper{state: replicas.State{Startup: replicas.Startup{Declared: replicas.DefaultStartup}}}
+func newServiceModels(s *Service) (*serviceModels, error) {
+	k := &serviceModels{state: replicas.State{Startup: replicas.Startup{Declared: replicas.DefaultStartup}}}
 	if s.Latency > 0 {
 		k.model = queue.New(s.Latency)
 	}
@@ -263,7 +263,7 @@ func newKeeper(s *Service) (*keeper, error) {
 }
 
 // observe learns from a report, and returns the need.
-func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
+func (k *serviceModels) observe(p *place, r *report) (replicas.Need, bool) {
 	for _, v := range r.started {
 		k.state.Startup.Observe(time.Duration(v * float64(time.Second)))
 	}
@@ -311,7 +311,7 @@ func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
 }
 
 // needed is the need under upper bounds of the load of the coming round and of 75 s.
-func (k *keeper) needed(p *place, r *report, soon, later float64) (replicas.Need, bool) {
+func (k *serviceModels) needed(p *place, r *report, soon, later float64) (replicas.Need, bool) {
 	part := math.Min(k.state.Startup.Upper().Seconds()/(5*look), 1)
 	n, ok := replicas.NeedOf(k.curve, p.Fraction, soon, soon+part*math.Max(later-soon, 0))
 	k.work = soon * k.cost
@@ -323,12 +323,12 @@ func (k *keeper) needed(p *place, r *report, soon, later float64) (replicas.Need
 }
 
 // trimtabs plans for all services.
-type trimtabs struct{ of []*keeper }
+type trimtabs struct{ of []*serviceModels }
 
 func newTrimtabs(w *world) (*trimtabs, error) {
 	t := &trimtabs{}
 	for _, p := range w.places {
-		k, err := newKeeper(p.Service)
+		k, err := newServiceModels(p.Service)
 		if err != nil {
 			return nil, fmt.Errorf("make learner of %s: %w", p.Name, err)
 		}

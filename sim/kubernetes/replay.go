@@ -36,7 +36,7 @@ type Recorded struct {
 	// Predict is the performance at an effective allocation under a load, as it was
 	// learnt from the recording; nil: the formula of the package.
 	Predict func(cores, load float64) trimtab.Band
-	// Shares tells that performance is the share of requests in time.
+	// Shares says that performance is the share of requests in time.
 	Shares bool
 	// Replicas of Request cores at first; Sizes and Counts bound trimtab.
 	Replicas int

@@ -40,7 +40,7 @@ type KEDAWords struct {
 // advises.
 type VPAWords struct {
 	InPlace, Recreate bool
-	// LeavesCPU tells that it is so since the object controls memory alone.
+	// LeavesCPU says that it is so since the object controls memory alone.
 	LeavesCPU bool
 	// Min and Max are minAllowed and maxAllowed in cores; 0: none.
 	Min, Max float64

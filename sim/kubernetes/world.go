@@ -43,9 +43,9 @@ type truth struct {
 	perform func(n int, a, rate, backlog float64) trimtab.Band
 	// spread is that of the load within what was recorded.
 	spread float64
-	// queues tells that what is not served waits.
+	// queues says that what is not served waits.
 	queues bool
-	// shares tells that performance is the share of requests in time.
+	// shares says that performance is the share of requests in time.
 	shares bool
 }
 

@@ -33,7 +33,7 @@ type History struct {
 type workload struct {
 	hindsight learn.Learner
 	reports   []report
-	// counted tells that performance is the share of a number of requests.
+	// counted says that performance is the share of a number of requests.
 	counted bool
 }
 
