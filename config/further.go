@@ -188,9 +188,6 @@ func (v *validator) furtherResources() {
 	if p.Resource() == "" && !v.has("pool.cpu") && !v.has("pool.workers") {
 		v.fail(first, "the pool shares "+lastOf(first)+" and neither cpu nor workers", "add cpu: CORES: a pool of several resources needs cpu or workers among them")
 	}
-	if v.has("pool.memory") && (p.Memory < 1<<20 || p.Memory > 1<<50) {
-		v.fail("pool.memory", fmt.Sprintf("memory is %v, want 1MiB to 1024TiB", p.Memory), "write an amount with a unit, such as 16GiB")
-	}
 	if len(p.Resources) > trimtab.MaxResources-2 {
 		v.fail("pool.resources", fmt.Sprintf("%d resources, limit %d", len(p.Resources), trimtab.MaxResources-2), "share what is scarce")
 	}

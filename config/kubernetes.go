@@ -24,9 +24,9 @@ type Kubernetes struct {
 	// Namespace of trimtab's own in which the journal is kept, as the ConfigMap trimtab-journal-POOL: for a trimtab that the cluster may start on another node. Left out: in storage.path.
 	Journal string `yaml:"journal"`
 	// How long a knob that somebody else turned is left alone, 1m to 24h; then what was found is its baseline. A second time within an hour it is only recommended until `trimtab resume`.
-	ForeignHold time.Duration `yaml:"foreign_hold"`
+	ForeignHold time.Duration `yaml:"foreign_hold" want:"1m to 24h"`
 	// How long a node may defer a resize until it is taken back, 5s to 1h: until then it takes room from others.
-	DeferTimeout time.Duration `yaml:"defer_timeout"`
+	DeferTimeout time.Duration `yaml:"defer_timeout" want:"5s to 1h"`
 	// Where the number of pods goes when a lease ends or trimtab stops: up to what it was before (upwards), or down to it, too, as disruption budgets allow (baseline).
 	Restore string `yaml:"restore"`
 }
@@ -138,8 +138,6 @@ func (v *validator) kubernetes() {
 	if k.Journal != "" {
 		v.dns("kubernetes.journal", k.Journal)
 	}
-	v.between("kubernetes.foreign_hold", k.ForeignHold, time.Minute, 24*time.Hour)
-	v.between("kubernetes.defer_timeout", k.DeferTimeout, 5*time.Second, time.Hour)
 	if ends := []string{"upwards", "baseline"}; !contains(ends, k.Restore) {
 		v.fail("kubernetes.restore", fmt.Sprintf("unknown restore %q", clip(k.Restore)), suggest(k.Restore, ends))
 	}

@@ -116,7 +116,6 @@ func (w *Workload) worth(program *vm.Program) (run func(float64) (float64, error
 // planning checks the objective's expression and parameters.
 func (v *validator) planning() {
 	c := v.config
-	p := &c.Planning
 	if text, _, own := c.Own(); own {
 		_, _, err := c.Worths()
 		var e *expressionError
@@ -126,17 +125,6 @@ func (v *validator) planning() {
 				column += len(c.Objective) - len(text) - 1 // behind "sum("
 			}
 			v.report(v.inside("objective", e.line, column), e.message, e.hint)
-		}
-	}
-	if !(p.MoveCost >= 0 && p.MoveCost <= 10) {
-		v.fail("planning.move_cost", fmt.Sprintf("move_cost is %v, want 0 to 10", p.MoveCost), "0.05 is the default, 0.01 for end-to-end; 0 moves for the least gain")
-	}
-	for _, f := range []struct {
-		path  string
-		value float64
-	}{{"planning.optimism", p.Optimism}, {"planning.load_weight", p.LoadWeight}} {
-		if v.has(f.path) {
-			v.share(f.path, f.value)
 		}
 	}
 }

@@ -59,10 +59,15 @@ func (v *validator) run() {
 	for _, e := range v.errs {
 		v.broken[position{e.Line, e.Col}] = true
 	}
+	v.declared()
 	v.pool()
 	v.rhythm()
-	v.guard()
-	v.analyzer()
+	if v.config.Guard.Off {
+		v.warn("guard.off", "the guard is off", "only to reproduce a paper: remove the key")
+	}
+	if v.has("analyzer.report_interval") {
+		v.between("analyzer.report_interval", v.config.Analyzer.ReportInterval, 100*time.Millisecond, v.config.Round)
+	}
 	v.storage()
 	v.nats()
 	v.listeners()
@@ -89,14 +94,6 @@ func (v *validator) run() {
 func (v *validator) pool() {
 	p := &v.config.Pool
 	v.name("pool.name", "pool name", p.Name)
-	for _, f := range []struct {
-		path  string
-		value float64
-	}{{"pool.cpu", p.CPU}, {"pool.workers", p.Workers}, {"pool.unit", p.Unit}, {"pool.step", p.Step}} {
-		if v.has(f.path) && !(f.value > 0 && f.value <= 1e6) {
-			v.fail(f.path, fmt.Sprintf("%s is %v, want more than 0 and at most 1000000", lastOf(f.path), f.value), "write the amount in cores or workers")
-		}
-	}
 	if v.has("pool.cpu") && v.has("pool.workers") {
 		v.fail("pool.workers", "the pool has both cpu and workers", "a pool shares one resource: remove one of them")
 		return
@@ -123,7 +120,6 @@ func (v *validator) rhythm() {
 	if _, _, own := c.Own(); !own && !contains(objectives(), c.Objective) {
 		v.fail("objective", fmt.Sprintf("unknown objective %q", clip(c.Objective)), suggest(c.Objective, append(objectives(), "sum(u)", "min(u)")))
 	}
-	v.between("round", c.Round, time.Second, time.Hour)
 	if !v.has("lease") {
 		return
 	}
@@ -139,43 +135,10 @@ func (v *validator) rhythm() {
 	}
 }
 
-func (v *validator) guard() {
-	g := &v.config.Guard
-	v.share("guard.max_fall", g.MaxFall)
-	v.share("guard.max_lowered", g.MaxLowered)
-	v.share("guard.max_moved", g.MaxMoved)
-	if !(g.DeadBand >= 0 && g.DeadBand < 1) {
-		v.fail("guard.dead_band", fmt.Sprintf("dead_band is %v, want 0 to below 1", g.DeadBand), "0.1 ignores changes under 10%")
-	}
-	v.between("guard.reversal_window", g.ReversalWindow, 0, 24*time.Hour)
-	v.count("guard.hold_rounds", g.HoldRounds, 1, 1000)
-	if g.Off {
-		v.warn("guard.off", "the guard is off", "only to reproduce a paper: remove the key")
-	}
-}
-
-func (v *validator) analyzer() {
-	a := &v.config.Analyzer
-	if v.has("analyzer.report_interval") {
-		v.between("analyzer.report_interval", a.ReportInterval, 100*time.Millisecond, v.config.Round)
-	}
-	v.between("analyzer.trace_timeout", a.TraceTimeout, 100*time.Millisecond, 10*time.Minute)
-	v.count("analyzer.partitions", a.Partitions, 1, 256)
-	v.count("analyzer.max_spans", a.MaxSpans, 1000, 100_000_000)
-	v.count("analyzer.max_trace_spans", a.MaxTraceSpans, 1, 1_000_000)
-	v.count("analyzer.max_discovered", a.MaxDiscovered, 0, 10_000)
-	if !(a.Confidence > 0 && a.Confidence < 1) {
-		v.fail("analyzer.confidence", fmt.Sprintf("confidence is %v, want more than 0 and less than 1", a.Confidence), "write 0.95 for 95%")
-	}
-}
-
 func (v *validator) storage() {
 	s := &v.config.Storage
 	if s.Path == "" || strings.ContainsRune(s.Path, 0) {
 		v.fail("storage.path", "storage.path is empty", "write a directory, such as /var/lib/trimtab")
-	}
-	if s.Limit < 16<<20 {
-		v.fail("storage.limit", fmt.Sprintf("limit is %v, want at least 16MiB", s.Limit), "the bus needs room for plans and estimates: 1GiB is the default")
 	}
 	v.actuator()
 }
@@ -260,14 +223,10 @@ func (v *validator) listeners() {
 		}
 	}
 	v.tls("otlp.tls", &c.OTLP.TLS, true)
-	if c.OTLP.MaxBody < 1<<10 || c.OTLP.MaxBody > 256<<20 {
-		v.fail("otlp.max_body", fmt.Sprintf("max_body is %v, want 1KiB to 256MiB", c.OTLP.MaxBody), "8MiB is the default")
-	}
 }
 
 func (v *validator) sockets() {
 	s := &v.config.Sockets
-	v.between("sockets.settle", s.Settle, time.Millisecond, time.Minute)
 	seen := map[string]bool{}
 	for i, c := range s.Components {
 		at := fmt.Sprintf("sockets.components[%d]", i)
@@ -286,7 +245,6 @@ func (v *validator) alertmanager() {
 	if v.has("alertmanager") && v.config.Alertmanager.TokenFile == "" && !v.lost("alertmanager", "alertmanager.token_file") {
 		v.fail("alertmanager", "alertmanager has no token_file", "write token_file: alertmanager.token, or remove the section: no request is let in without a token")
 	}
-	v.between("alertmanager.max_hold", v.config.Alertmanager.MaxHold, time.Minute, 7*24*time.Hour)
 }
 
 func (v *validator) prometheus() {
@@ -297,9 +255,6 @@ func (v *validator) prometheus() {
 		v.url("prometheus.url", p.URL, []string{"http", "https"})
 	} else if v.has("prometheus") && !v.lost("prometheus", "prometheus.url") {
 		v.fail("prometheus", "prometheus has no url", "write url: http://127.0.0.1:9090, or remove the section")
-	}
-	if v.has("prometheus.interval") {
-		v.between("prometheus.interval", p.Interval, time.Second, time.Hour)
 	}
 	if v.has("prometheus.timeout") {
 		longest := p.Interval
@@ -425,17 +380,6 @@ func (v *validator) between(path string, d, low, high time.Duration) {
 func (v *validator) count(path string, n, low, high int) {
 	if n < low || n > high {
 		v.fail(path, fmt.Sprintf("%s is %d, want %d to %d", lastOf(path), n, low, high), "remove the key for the default")
-	}
-}
-
-// share checks (0, 1].
-func (v *validator) share(path string, x float64) {
-	if !(x > 0 && x <= 1) {
-		hint := "write a share of 1: 20% is 0.2"
-		if x >= 2 && x <= 100 {
-			hint = fmt.Sprintf("write a share of 1: %v%% is %s", x, rounded(x/100))
-		}
-		v.fail(path, fmt.Sprintf("%s is %v, want more than 0 and at most 1", lastOf(path), x), hint)
 	}
 }
 

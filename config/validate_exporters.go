@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 )
 
 func (v *validator) exporters() {
@@ -18,18 +17,12 @@ func (v *validator) exporters() {
 	if v.has("exporters.record") && r.Path == "" {
 		v.fail("exporters.record", "record has no path", "write path: recordings, or remove the section")
 	}
-	if r.MaxBytes < 1<<20 || r.MaxBytes > 1<<40 {
-		v.fail(at+"max_bytes", fmt.Sprintf("max_bytes is %v, want 1MiB to 1TiB", r.MaxBytes), "1GiB is the default")
-	}
-	if r.SegmentBytes < 64<<10 || r.SegmentBytes > 1<<30 {
-		v.fail(at+"segment_bytes", fmt.Sprintf("segment_bytes is %v, want 64KiB to 1GiB", r.SegmentBytes), "16MiB is the default")
-	} else if r.SegmentBytes > r.MaxBytes/4 {
+	if s := r.SegmentBytes; s >= 64<<10 && s <= 1<<30 && s > r.MaxBytes/4 {
 		if v.has(at + "segment_bytes") {
 			v.fail(at+"segment_bytes", fmt.Sprintf("segment_bytes %v is more than a quarter of max_bytes %v", r.SegmentBytes, r.MaxBytes), "leave it out")
 		}
 		r.SegmentBytes = r.MaxBytes / 4
 	}
-	v.between(at+"segment_age", r.SegmentAge, 10*time.Second, 24*time.Hour)
 }
 
 func (v *validator) exportOTLP() {
@@ -54,12 +47,6 @@ func (v *validator) exportOTLP() {
 	}
 	if v.has(at + "headers") {
 		v.warn(at+"headers", "headers may hold a secret in this file", "put them into OTEL_EXPORTER_OTLP_HEADERS and leave headers out")
-	}
-	if v.has(at + "interval") {
-		v.between(at+"interval", o.Interval, time.Second, time.Hour)
-	}
-	if v.has(at + "timeout") {
-		v.between(at+"timeout", o.Timeout, 10*time.Millisecond, time.Minute)
 	}
 }
 
