@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -69,9 +68,8 @@ func (b *Batch) fill() {
 	}
 }
 
-// batch checks the section.
-func (v *validator) batch() {
-	b := v.config.Batch
+// check looks at the section.
+func (b *Batch) check(v *validator) {
 	if b == nil {
 		return
 	}
@@ -83,17 +81,14 @@ func (v *validator) batch() {
 			v.fail("batch."+c.name, fmt.Sprintf("unknown %s %q", c.name, clip(c.value)), "write one of: "+strings.Join(c.of, ", "))
 		}
 	}
-	v.batchAmounts("batch.thresholds", b.Thresholds)
-	v.batchAmounts("batch.weights", b.Weights)
-}
-
-func (v *validator) batchAmounts(at string, of map[string]float64) {
-	for name, x := range of {
-		switch {
-		case !slices.Contains(batchLoads(), name):
-			v.fail(at+"."+name, fmt.Sprintf("no machine tells a load %q", clip(name)), suggest(name, batchLoads()))
-		case !(x > 0 && x <= 100) || math.IsInf(x, 0):
-			v.fail(at+"."+name, fmt.Sprintf("%s is %v, want more than 0 and at most 100", clip(name), x), "remove the key to leave the load out")
+	for at, of := range map[string]map[string]float64{"batch.thresholds.": b.Thresholds, "batch.weights.": b.Weights} {
+		for name, x := range of {
+			switch {
+			case !slices.Contains(batchLoads(), name):
+				v.fail(at+name, fmt.Sprintf("no machine tells a load %q", clip(name)), suggest(name, batchLoads()))
+			case !(x > 0 && x <= 100):
+				v.fail(at+name, fmt.Sprintf("%s is %v, want more than 0 and at most 100", clip(name), x), "remove the key to leave the load out")
+			}
 		}
 	}
 }

@@ -29,9 +29,8 @@ type Fast struct {
 // Acts reports whether hosts move quotas by themselves.
 func (f *Fast) Acts() bool { return f.Mode == trimtab.Act }
 
-// fast checks the section.
-func (v *validator) fast() {
-	f := &v.config.Fast
+// check looks at the section.
+func (f *Fast) check(v *validator) {
 	if modes := []string{string(trimtab.Off), string(trimtab.Recommend), string(trimtab.Act)}; !contains(modes, string(f.Mode)) {
 		v.fail("fast.mode", fmt.Sprintf("unknown mode %q", clip(string(f.Mode))), suggest(string(f.Mode), modes))
 	}

@@ -129,9 +129,8 @@ func dnsName(s string) bool {
 	return s != "" && len(s) <= 253 && outside < 0 && inner(rune(s[0])) && inner(rune(s[len(s)-1]))
 }
 
-// kubernetes checks the section.
-func (v *validator) kubernetes() {
-	k := &v.config.Kubernetes
+// check looks at the section.
+func (k *Kubernetes) check(v *validator) {
 	for i, name := range k.Namespaces {
 		v.dns(fmt.Sprintf("kubernetes.namespaces[%d]", i), name)
 	}
@@ -149,8 +148,8 @@ func (v *validator) dns(where, name string) {
 	}
 }
 
-// target checks the name of a workload of a cluster.
-func (v *validator) target(where string, t *KubernetesTarget) {
+// check looks at the name of a workload of a cluster.
+func (t *KubernetesTarget) check(v *validator, where string) {
 	if t == nil {
 		return
 	}
@@ -189,19 +188,19 @@ func (k *Knob) twoPlaces() string {
 	return ""
 }
 
-// clusterKnob checks what is special to a knob of a cluster.
-func (v *validator) clusterKnob(where string, k *Knob) {
+// checkClusterKnob checks what is special to a knob of a cluster.
+func (k *Knob) checkClusterKnob(v *validator, where string) {
 	if k.Kubernetes == nil {
-		v.replicas(where, k)
+		k.checkReplicas(v, where)
 		if _, ok := k.Resources[trimtab.Replicas]; ok {
 			v.fail(v.keyOf(where, trimtab.Replicas), "only a workload of Kubernetes has replicas", "write kubernetes: {namespace: …, deployment: …}, or workers for a process knob")
 		}
 		return
 	}
 	if v.has(where + ".kubernetes") { // not that of match.kubernetes
-		v.target(where+".kubernetes", k.Kubernetes)
+		k.Kubernetes.check(v, where+".kubernetes")
 	}
-	v.replicas(where, k)
+	k.checkReplicas(v, where)
 	for name := range k.Resources {
 		if name != trimtab.Replicas {
 			v.fail(v.keyOf(where, name), fmt.Sprintf("a kubernetes knob has no %s", clip(name)), "it turns cpu, memory and resources: {replicas: …}")

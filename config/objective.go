@@ -154,9 +154,9 @@ func (v *validator) groups() {
 		}
 		if v.guarantee(at+".guarantee", g.Guarantee); !strings.Contains(g.Path, "/") {
 			sum += g.Guarantee
-			v.guarantees(at, &g.Guarantees, nil, further)
+			g.Guarantees.check(v, at, nil, further)
 		} else {
-			v.guarantees(at, &g.Guarantees, nil, map[string]float64{})
+			g.Guarantees.check(v, at, nil, map[string]float64{})
 		}
 	}
 	named := map[string]bool{}
@@ -170,9 +170,9 @@ func (v *validator) groups() {
 		}
 		if v.guarantee(at+".guarantee", w.Guarantee); w.Group == "" {
 			sum += w.Guarantee
-			v.guarantees(at, &w.Guarantees, &w.Knob, further)
+			w.Guarantees.check(v, at, &w.Knob, further)
 		} else {
-			v.guarantees(at, &w.Guarantees, &w.Knob, map[string]float64{})
+			w.Guarantees.check(v, at, &w.Knob, map[string]float64{})
 		}
 		if !c.sharesByGroup() && (w.Group != "" || w.Guarantee > 0) {
 			key := at + ".group"

@@ -139,14 +139,13 @@ func setCount(n *int, v int) {
 	}
 }
 
-// speculate checks the section.
-func (v *validator) speculate() {
-	s := v.config.Speculate
+// check looks at the section.
+func (s *Speculate) check(v *validator) {
 	if s == nil {
 		return
 	}
-	v.speculateAccount(s)
-	v.programs(s)
+	s.checkAccount(v)
+	s.checkPrograms(v)
 	if modes := []string{Utilization, Responsiveness}; s.Mode != "" && !contains(modes, s.Mode) {
 		v.fail("speculate.mode", fmt.Sprintf("unknown mode %q", clip(s.Mode)), "write UP (use first) or RP (responsiveness of services first)")
 	}
@@ -156,11 +155,11 @@ func (v *validator) speculate() {
 	if v.has("speculate.output") && (s.Output < 4<<10 || s.Output > 1<<30) {
 		v.fail("speculate.output", fmt.Sprintf("output %s, want 4KiB to 1GiB", s.Output), "leave it out for 1MiB")
 	}
-	v.speculateAmounts(s)
+	s.checkAmounts(v)
 }
 
-// speculateAccount refuses root, as far as names tell; the agent looks the account up.
-func (v *validator) speculateAccount(s *Speculate) {
+// checkAccount refuses root, as far as names tell; the agent looks the account up.
+func (s *Speculate) checkAccount(v *validator) {
 	const hint = "make an account that owns nothing, as with useradd --system --no-create-home batch, and write its name"
 	switch {
 	case s.User == "":
@@ -182,8 +181,8 @@ func (v *validator) speculateAccount(s *Speculate) {
 	}
 }
 
-// programs checks what may run.
-func (v *validator) programs(s *Speculate) {
+// checkPrograms checks what may run.
+func (s *Speculate) checkPrograms(v *validator) {
 	if len(s.Programs) == 0 {
 		at := "speculate"
 		if v.has("speculate.programs") {
@@ -207,8 +206,8 @@ func (v *validator) programs(s *Speculate) {
 	}
 }
 
-// speculateAmounts checks ratios, thresholds and grants.
-func (v *validator) speculateAmounts(s *Speculate) {
+// checkAmounts checks ratios, thresholds and grants.
+func (s *Speculate) checkAmounts(v *validator) {
 	for _, r := range []Threshold{{"cpu", s.Ratio.CPU}, {"memory", s.Ratio.Memory}} {
 		if at := "speculate.ratio." + r.Name; v.has(at) && !(r.Upper > 0 && r.Upper <= 100) {
 			v.fail(at, fmt.Sprintf("ratio of %s is %v, want more than 0 and at most 100", r.Name, r.Upper), "0.4 lets tasks be promised 40% of what the host has")

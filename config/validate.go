@@ -60,7 +60,7 @@ func (v *validator) run() {
 		v.broken[position{e.Line, e.Col}] = true
 	}
 	v.declared()
-	v.pool()
+	v.config.Pool.check(v)
 	v.rhythm()
 	if v.config.Guard.Off {
 		v.warn("guard.off", "the guard is off", "only to reproduce a paper: remove the key")
@@ -68,19 +68,19 @@ func (v *validator) run() {
 	if v.has("analyzer.report_interval") {
 		v.between("analyzer.report_interval", v.config.Analyzer.ReportInterval, 100*time.Millisecond, v.config.Round)
 	}
-	v.storage()
-	v.nats()
+	v.config.Storage.check(v)
+	v.config.NATS.check(v)
 	v.listeners()
-	v.sockets()
-	v.measured()
-	v.alertmanager()
-	v.prometheus()
-	v.exporters()
-	v.colocate()
-	v.fast()
-	v.speculate()
-	v.batch()
-	v.kubernetes()
+	v.config.Sockets.check(v)
+	v.config.Measure.check(v)
+	v.config.Alertmanager.check(v)
+	v.config.Prometheus.check(v)
+	v.config.Exporters.check(v)
+	v.config.Colocate.check(v)
+	v.config.Fast.check(v)
+	v.config.Speculate.check(v)
+	v.config.Batch.check(v)
+	v.config.Kubernetes.check(v)
 	v.workloads()
 	v.planning()
 	v.application()
@@ -91,14 +91,13 @@ func (v *validator) run() {
 	}
 }
 
-func (v *validator) pool() {
-	p := &v.config.Pool
+func (p *Pool) check(v *validator) {
 	v.name("pool.name", "pool name", p.Name)
 	if v.has("pool.cpu") && v.has("pool.workers") {
 		v.fail("pool.workers", "the pool has both cpu and workers", "a pool shares one resource: remove one of them")
 		return
 	}
-	v.furtherResources()
+	v.config.Pool.checkFurther(v)
 	if r := trimtab.ResourceOf(p.Resource()); r.Step == 1 && (p.Capacity() != math.Trunc(p.Capacity()) || p.Unit != math.Trunc(p.Unit)) {
 		v.fail("pool."+r.Name, r.Unit+" are counted in whole numbers", fmt.Sprintf("write %s: 8 and leave unit out", r.Name))
 	}
@@ -135,16 +134,14 @@ func (v *validator) rhythm() {
 	}
 }
 
-func (v *validator) storage() {
-	s := &v.config.Storage
+func (s *Storage) check(v *validator) {
 	if s.Path == "" || strings.ContainsRune(s.Path, 0) {
 		v.fail("storage.path", "storage.path is empty", "write a directory, such as /var/lib/trimtab")
 	}
-	v.actuator()
+	v.config.Actuator.check(v)
 }
 
-func (v *validator) nats() {
-	n := &v.config.NATS
+func (n *NATS) check(v *validator) {
 	if n.URL != "" {
 		for one := range strings.SplitSeq(n.URL, ",") {
 			v.url("nats.url", strings.TrimSpace(one), []string{"nats", "tls", "ws", "wss"})
@@ -153,7 +150,7 @@ func (v *validator) nats() {
 			v.fail("nats.listen", "listen is for the embedded server, and url selects an external one", "remove listen or url")
 		}
 	} else {
-		v.needsURL(n)
+		n.checkNeedsURL(v)
 	}
 	if n.Leaf != "" {
 		for one := range strings.SplitSeq(n.Leaf, ",") {
@@ -174,14 +171,14 @@ func (v *validator) nats() {
 	if n.CredentialsFile != "" && (n.TokenFile != "" || n.Token != "") {
 		v.fail("nats.credentials_file", "both credentials_file and a token are given", "keep the one that the server asks for")
 	}
-	v.tls("nats.tls", &n.TLS, false)
+	n.TLS.check(v, "nats.tls", false)
 	if n.Replicas != 0 {
 		v.count("nats.replicas", n.Replicas, 1, 5)
 	}
 }
 
-// needsURL refuses what the embedded server, open to this host only, has not.
-func (v *validator) needsURL(n *NATS) {
+// checkNeedsURL refuses what the embedded server, open to this host only, has not.
+func (n *NATS) checkNeedsURL(v *validator) {
 	if v.lost("nats.url") {
 		return
 	}
@@ -222,11 +219,10 @@ func (v *validator) listeners() {
 			taken[l.address] = l.path
 		}
 	}
-	v.tls("otlp.tls", &c.OTLP.TLS, true)
+	c.OTLP.TLS.check(v, "otlp.tls", true)
 }
 
-func (v *validator) sockets() {
-	s := &v.config.Sockets
+func (s *Sockets) check(v *validator) {
 	seen := map[string]bool{}
 	for i, c := range s.Components {
 		at := fmt.Sprintf("sockets.components[%d]", i)
@@ -241,14 +237,13 @@ func (v *validator) sockets() {
 	}
 }
 
-func (v *validator) alertmanager() {
-	if v.has("alertmanager") && v.config.Alertmanager.TokenFile == "" && !v.lost("alertmanager", "alertmanager.token_file") {
+func (a *Alertmanager) check(v *validator) {
+	if v.has("alertmanager") && a.TokenFile == "" && !v.lost("alertmanager", "alertmanager.token_file") {
 		v.fail("alertmanager", "alertmanager has no token_file", "write token_file: alertmanager.token, or remove the section: no request is let in without a token")
 	}
 }
 
-func (v *validator) prometheus() {
-	p := &v.config.Prometheus
+func (p *Prometheus) check(v *validator) {
 	if strings.Contains(p.URL, "/api/v1") {
 		v.fail("prometheus.url", "url names a path of the API", "write where the server is: http://host:port")
 	} else if p.URL != "" {
@@ -262,31 +257,11 @@ func (v *validator) prometheus() {
 		v.between("prometheus.timeout", p.Timeout, 10*time.Millisecond, longest)
 	}
 	if err := p.HTTP.Validate(); err != nil && v.has("prometheus") {
-		v.fail(v.section(err.Error()), firstLine(err.Error()), "keep one way to authenticate, one source for each secret, and no reserved header")
+		v.fail(httpSetting(v, err.Error()), firstLine(err.Error()), "keep one way to authenticate, one source for each secret, and no reserved header")
 	}
 	if p.HTTP.TLSConfig.InsecureSkipVerify {
 		v.warn("prometheus.tls_config.insecure_skip_verify", "the server's certificate is not checked", "name its authority with ca_file")
 	}
-	v.httpSecrets()
-}
-
-// section returns the path of the HTTP client's setting that message names.
-func (v *validator) section(message string) string {
-	for _, name := range []string{"basic_auth", "authorization", "oauth2", "bearer_token", "proxy", "header"} {
-		if !strings.Contains(message, name) {
-			continue
-		}
-		for _, path := range []string{"prometheus." + name, "prometheus.http_headers", "prometheus.proxy_url"} {
-			if v.has(path) && strings.Contains(path, name) {
-				return path
-			}
-		}
-	}
-	return "prometheus"
-}
-
-// httpSecrets warns of secrets that stand in the file.
-func (v *validator) httpSecrets() {
 	for path, file := range map[string]string{
 		"basic_auth.password": "password_file", "authorization.credentials": "credentials_file",
 		"oauth2.client_secret": "client_secret_file", "bearer_token": "authorization.credentials_file",
@@ -303,12 +278,27 @@ func (v *validator) httpSecrets() {
 	}
 }
 
+// httpSetting returns the path of the HTTP client's setting that message names.
+func httpSetting(v *validator, message string) string {
+	for _, name := range []string{"basic_auth", "authorization", "oauth2", "bearer_token", "proxy", "header"} {
+		if !strings.Contains(message, name) {
+			continue
+		}
+		for _, path := range []string{"prometheus." + name, "prometheus.http_headers", "prometheus.proxy_url"} {
+			if v.has(path) && strings.Contains(path, name) {
+				return path
+			}
+		}
+	}
+	return "prometheus"
+}
+
 func (v *validator) inlineSecret(path, file string) {
 	v.warn(path, fmt.Sprintf("%s holds a secret in this file", lastOf(path)), "put it into a file of its own and name that with "+file)
 }
 
-// tls checks that certificate and key come together.
-func (v *validator) tls(path string, t *TLS, server bool) {
+// check reports a certificate without its key, or the reverse.
+func (t *TLS) check(v *validator, path string, server bool) {
 	switch {
 	case t.CertFile != "" && t.KeyFile == "":
 		v.fail(path+".cert_file", "cert_file without key_file", "name the private key with key_file")

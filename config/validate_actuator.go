@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// actuator checks where knobs are, and the host's own limits.
-func (v *validator) actuator() {
-	a := &v.config.Actuator
+// check looks at where knobs are, and the host's own limits.
+func (a *Actuator) check(v *validator) {
 	for _, dir := range []struct{ path, value, example string }{
 		{"actuator.cgroup_root", a.CgroupRoot, "/sys/fs/cgroup"}, {"actuator.lock_dir", a.LockDir, "/run/trimtab"},
 	} {
