@@ -2,6 +2,7 @@ package planner
 
 import (
 	"math"
+	"slices"
 
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/entitlement"
@@ -9,9 +10,9 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// Where amounts are shares by weight below one limit, there is nothing to decide while the
-// needs fit: everybody has its entitlement, and the kernel shares what it leaves idle. Package
-// overload decides what is done otherwise.
+// If amounts are shares by weight below one limit, nothing is decided while the needs fit: each
+// workload has its entitlement, and the kernel shares what is idle. Otherwise package overload
+// decides.
 
 // weigh sets the aims of the free allocations that are in where all of them share by weight, and
 // reports whether it did.
@@ -27,6 +28,10 @@ func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 	if !fresh {
 		return true
 	}
+	if slices.ContainsFunc(asked, func(s *allocation.Allocation) bool { return s.Solved }) {
+		r.entitle(asked) // turns and hosts are for those that are written, and were decided
+		return true
+	}
 	hosts, units, scale := hosting(r), r.left(asked), 1.0
 	all := hosts.berths(asked)
 	switch {
@@ -38,6 +43,20 @@ func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 	}
 	r.takeTurns("", units, scale, asked, r.entitlements())
 	return true
+}
+
+// entitle advises allocations beside those whose shares were decided: each has its entitlement.
+func (r aiming) entitle(asked []*allocation.Allocation) {
+	entitled := r.entitlements()
+	for _, s := range asked {
+		switch {
+		case s.Solved:
+		case allocation.Reserves(s):
+			s.AsSet("it is not written; the kernel shares")
+		default:
+			s.Rest(entitled[s.Name], "it is not written; the kernel shares")
+		}
+	}
 }
 
 // unweighed says why allocations cannot be planned by weight; "": they can.
@@ -58,8 +77,8 @@ func (r aiming) unweighed(asked []*allocation.Allocation) string {
 	return ""
 }
 
-// keepReserved has allocations that reserve room, and whose shares cannot be planned, keep what the site
-// gave them: as a limit it would be too small whenever others leave something idle.
+// keepReserved keeps the site's amounts for allocations that are reservations and whose shares
+// cannot be planned: as a limit the amount would be too small whenever others leave CPU idle.
 func (r aiming) keepReserved(asked []*allocation.Allocation, why string) {
 	for _, s := range asked {
 		if !allocation.Reserves(s) || s.Solved {
@@ -71,9 +90,9 @@ func (r aiming) keepReserved(asked []*allocation.Allocation, why string) {
 	}
 }
 
-// takeTurns sets the aims of all allocations that share what one host has by weight, in units, by what
-// each is entitled to there, by name. scale is the part of the units that may be given. "": the
-// only host.
+// takeTurns sets the targets of all allocations that share one host by weight, in units, from
+// what each is entitled to there, by name. scale is the fraction of the units that may be given.
+// "": the only host.
 func (r aiming) takeTurns(host string, units int, scale float64, asked []*allocation.Allocation, entitled map[string]float64) {
 	p := r.planner
 	round := overload.Round{Now: r.now, Units: units, Unit: p.cfg.Unit, Groups: p.cfg.PolicyGroups(), Stop: p.cfg.Stop}
@@ -81,7 +100,7 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*alloca
 		round.Policy = p.cfg.Policy
 	}
 	for _, s := range asked {
-		round.Members = append(round.Members, s.Member(r.now, entitled[s.Name]/scale))
+		round.Members = append(round.Members, s.Member(r.now, p.cfg.StaleAfter, entitled[s.Name]/scale))
 	}
 	state, what, turns := overload.Decide(p.overload[host], round)
 	if p.overload[host] = state; state == (overload.State{}) {
@@ -102,7 +121,7 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*alloca
 	}
 }
 
-// entitlements is what each workload of the pool is entitled to of its first resource, by name.
+// entitlements returns what each workload is entitled to of the pool's first resource, by name.
 func (r *decision) entitlements() map[string]float64 {
 	p, least := r.planner, map[string]float64{}
 	for _, s := range r.allocations {

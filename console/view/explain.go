@@ -104,7 +104,7 @@ func (m *moment) decision(e *Explanation, s *state, row *Row) {
 	case row.Decision == nil:
 	case isHeld && s.kept.heldAt.After(row.Decision.Time):
 		why = held.Text
-	case !isHeld && row.Code == codeHeld && !s.holdSince.Before(row.Decision.Time):
+	case !isHeld && row.Code == codeHeld && !s.since.hold.Before(row.Decision.Time):
 		why = s.estimate.Hold.Text
 	}
 	if why != "" {

@@ -214,7 +214,7 @@ func (w *workloads) moveIn(name string, h *host, was, is []trimtab.KnobState) {
 		s.hosts = slices.Delete(s.hosts, at, at+1)
 	}
 	s.problems += problems(is) - problems(was)
-	s.knobSince = begun(s.knobSince, s.problems > 0, h.time)
+	s.since.knob = begun(s.since.knob, s.problems > 0, h.time)
 }
 
 // settleIn finds the hosts of a workload that there was no room for when they
@@ -224,7 +224,7 @@ func (f *fleet) settleIn(s *state) {
 		if its := h.of(s.Name); len(its) > 0 {
 			s.hosts = append(s.hosts, h)
 			s.problems += problems(its)
-			s.knobSince = begun(s.knobSince, s.problems > 0, h.time)
+			s.since.knob = begun(s.since.knob, s.problems > 0, h.time)
 		}
 	}
 	slices.SortFunc(s.hosts, (*host).compare)

@@ -51,10 +51,10 @@ func (m *moment) silent(s *state, began time.Time) *MissingInput {
 	case m.silentSince(e):
 		return &MissingInput{Input: "estimate", Reason: "nothing from the analyzer", Since: e.Time}
 	case e.Hold != nil && len(s.lacks) == 0:
-		return &MissingInput{Input: cmp.Or(e.Hold.Input, "estimate"), Source: e.Hold.Source, Reason: e.Hold.Text, Since: s.holdSince}
+		return &MissingInput{Input: cmp.Or(e.Hold.Input, "estimate"), Source: e.Hold.Source, Reason: e.Hold.Text, Since: s.since.hold}
 	}
 	if d := m.main(s); d.problem() != "" && s.lacks["allocation"].Reason == "" {
-		return &MissingInput{Input: "allocation", Source: d.where(), Reason: d.problem(), Since: s.knobSince}
+		return &MissingInput{Input: "allocation", Source: d.where(), Reason: d.problem(), Since: s.since.knob}
 	}
 	return nil
 }

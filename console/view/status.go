@@ -350,7 +350,7 @@ func (m *moment) stateAt(s *state) situation {
 	planned := s.declared && s.Mode != trimtab.Off
 	switch {
 	case s.declared && knob != "":
-		return situation{codeKnob, knob, s.knobSince}
+		return situation{codeKnob, knob, s.since.knob}
 	case !s.declared && e != nil:
 		return situation{code: Discovered}
 	case e == nil && planned && isHeld && held.Code != trimtab.HeldNoEstimate:
@@ -364,7 +364,7 @@ func (m *moment) stateAt(s *state) situation {
 	case e.Hold != nil && s.declared:
 		return situation{codeHeld, e.Hold.Text, s.lackSince()}
 	case planned && s.missesIt(e):
-		return situation{codeMisses, "", s.missSince}
+		return situation{codeMisses, "", s.since.miss}
 	case planned && e.Curve == nil:
 		return situation{code: codeLearning}
 	case planned && isHeld:
@@ -422,7 +422,7 @@ func (m *moment) loadAge(s *state) (age *trimtab.Seconds, stale bool) {
 // lackSince is when an estimate's hold began: when the first of the inputs
 // that it lacks was last there, if there is one.
 func (s *state) lackSince() time.Time {
-	since := s.holdSince
+	since := s.since.hold
 	for _, m := range s.lacks {
 		if m.Since.Before(since) {
 			since = m.Since

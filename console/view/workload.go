@@ -32,13 +32,15 @@ type state struct {
 	// budgetNow is the error budget as it was last added up; nil: not yet.
 	budgetNow *budgetAt
 	kept      kept
-	// lacks are the inputs that are missing; holdSince, missSince and
-	// knobSince are when the estimate's hold, the missing of the SLO and the
-	// knob's problem began; zero: not now.
-	lacks                           map[string]MissingInput
-	seen                            map[string]time.Time // inputs, when last there
-	holdSince, missSince, knobSince time.Time
+	// lacks are the inputs that are missing.
+	lacks map[string]MissingInput
+	seen  map[string]time.Time // inputs, when last there
+	since since
 }
+
+// since is when the estimate's hold, the missing of the SLO and the knob's problem
+// began; zero: not now.
+type since struct{ hold, miss, knob time.Time }
 
 // state returns the workload's state, making it, or nil when there are too many.
 func (w *workloads) state(name string) *state {
@@ -74,8 +76,8 @@ func (s *state) observe(e *trimtab.Estimate, round time.Duration, n int) {
 	}
 	e = s.shown(e)
 	s.estimate = e
-	s.holdSince = begun(s.holdSince, e.Hold != nil, e.Time)
-	s.missSince = begun(s.missSince, s.Target > 0 && e.Performance != nil && *e.Performance < s.Target, e.Time)
+	s.since.hold = begun(s.since.hold, e.Hold != nil, e.Time)
+	s.since.miss = begun(s.since.miss, s.Target > 0 && e.Performance != nil && *e.Performance < s.Target, e.Time)
 	s.lack(e)
 	p := s.report(e)
 	s.series.add(p, n)
