@@ -9,9 +9,9 @@ import (
 	"github.com/trimtab/trimtab/internal/cli"
 )
 
-// statusLine says what is being done, once a command has taken two seconds: on one
-// line of a terminal, elsewhere with a line now and then. What is told as "n of m" has
-// about how long the rest of it takes.
+// statusLine shows what is being done, once a command has taken two seconds: on one line of a
+// terminal, elsewhere with a line now and then. A step reported as "n of m" is shown with an
+// estimate of its remaining time.
 type statusLine struct {
 	out         io.Writer
 	begun, last time.Time
@@ -24,7 +24,7 @@ type statusLine struct {
 // newStatusLine begins now.
 func newStatusLine(out io.Writer) *statusLine { return &statusLine{out: out, begun: time.Now()} }
 
-// say tells what is being done from now on.
+// say sets what is being done from now on.
 func (s *statusLine) say(doing string) {
 	now := time.Now()
 	left := s.left(doing, now)
@@ -44,7 +44,7 @@ func (s *statusLine) say(doing string) {
 	fmt.Fprintf(s.out, "\r%s\x1b[K", text)
 }
 
-// left says how long the rest of a step takes that is told as "n of m".
+// left returns the remaining time of a step reported as "n of m".
 func (s *statusLine) left(doing string, now time.Time) string {
 	at := strings.LastIndex(doing, " of ")
 	if at < 0 {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Progress tells how far a long command is and about how long it still takes: on one
-// line of a terminal, elsewhere with a line now and then, so that a log shows that it
-// goes on. It says nothing in the first second, and elsewhere not in the first 15.
+// Progress shows how far a long command is and about how long it still takes: on one line of a
+// terminal, elsewhere with a line now and then, so that a log shows that it continues. It prints
+// nothing in the first second, and elsewhere not in the first 15.
 type Progress struct {
 	out   io.Writer
 	what  string
@@ -23,18 +23,18 @@ type Progress struct {
 // LineEvery is how often a line tells of progress where there is no terminal.
 const LineEvery = 15 * time.Second
 
-// NewProgress starts to tell about what, of total steps; 0 for [Progress.Part].
+// NewProgress starts to show the progress of what, with total steps; 0 for [Progress.Part].
 func NewProgress(out io.Writer, what string, total int) *Progress {
 	now := time.Now()
 	return &Progress{out: out, what: what, total: total, lines: !IsTerminal(out), begun: now, printed: now}
 }
 
-// At tells that n steps are done.
+// At sets that n steps are done.
 func (p *Progress) At(n int) {
 	p.say(float64(n)/float64(max(p.total, 1)), fmt.Sprintf("%d of %d", n, p.total))
 }
 
-// Part tells that a part of all is done, in [0, 1].
+// Part sets the fraction that is done, in [0, 1].
 func (p *Progress) Part(done float64) { p.say(done, fmt.Sprintf("%.0f%%", 100*done)) }
 
 func (p *Progress) say(part float64, text string) {
@@ -59,8 +59,7 @@ func (p *Progress) say(part float64, text string) {
 	fmt.Fprintf(p.out, "\r%s [%s%s] %s\x1b[K", p.what, strings.Repeat("=", full), strings.Repeat(" ", width-full), text)
 }
 
-// Left says how long the rest takes if it goes on as it did; "" while nothing can be
-// said.
+// Left returns how long the rest takes at the present rate; "" while unknown.
 func Left(part float64, took time.Duration) string {
 	if !(part > 0 && part < 1) {
 		return ""
