@@ -20,7 +20,7 @@ type solver struct {
 	how    reading
 }
 
-// newSolver seats the unknown workloads at what they have. Where that leaves
+// newSolver gives the unknown workloads what they have. Where that leaves
 // less than the minimums of the others, the last names give first.
 func newSolver(p *policy.Problem, how reading) *solver {
 	n := len(p.Workloads)

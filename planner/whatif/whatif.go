@@ -34,7 +34,7 @@ type Question struct {
 type Threshold struct{ Before, After time.Duration }
 
 // Answer answers with the target of the objective under both configurations. It is
-// a round of the planner without its end: the same seats, curves, needs and policy,
+// a round of the planner without its end: the same allocations, curves, needs and policy,
 // and neither bounded step, guard nor plan. A planner that starts now would want the
 // same; one that runs also knows what it saw before and which alerts fire.
 //
