@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/internal/cli"
+	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/sim"
 )
 
@@ -73,6 +75,16 @@ func cutShort(ctx context.Context, finished int) error {
 		return fmt.Errorf("run simulation: nothing was finished: %w", ctx.Err())
 	}
 	return fmt.Errorf("run simulation: only what was finished is printed: %w", ctx.Err())
+}
+
+// flagHint adds to an error of a simulation which name was meant, or where the ranges of
+// flags are.
+func flagHint(err error, command string) error {
+	var unknown *sim.UnknownError
+	if errors.As(err, &unknown) {
+		return hint.Add(err, "%s", cli.DidYouMean(unknown.Name, unknown.Known))
+	}
+	return hint.Add(err, "trimtab-lab sim %s --help has the ranges of all flags", command)
 }
 
 // stopwatch returns the time since the call.

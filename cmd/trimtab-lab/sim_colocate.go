@@ -169,11 +169,7 @@ func (c *simColocateCmd) play(ctx context.Context, t terminal, e *colocate.Envir
 		return nil, stopped
 	}
 	if err != nil && stopped == nil {
-		var unknown *colocate.UnknownError
-		if errors.As(err, &unknown) {
-			return nil, hint.Add(err, "%s", cli.DidYouMean(unknown.Policy, unknown.Known))
-		}
-		return nil, hint.Add(err, "trimtab-lab sim colocate --help has the ranges of all flags")
+		return nil, flagHint(err, "colocate")
 	}
 	if c.Plot != "" && stopped == nil {
 		if err := c.plot(e, outcomes); err != nil {

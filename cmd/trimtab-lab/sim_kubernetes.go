@@ -8,7 +8,6 @@ import (
 
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/cli"
-	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/sim/kubernetes"
 )
 
@@ -67,12 +66,8 @@ func (c *simKubernetesCmd) Run(ctx context.Context, t terminal) error {
 		if ctx.Err() != nil {
 			break // the loads that were finished are printed
 		}
-		var unknown *kubernetes.UnknownError
-		if errors.As(err, &unknown) {
-			return hint.Add(err, "%s", cli.DidYouMean(unknown.Name, unknown.Known))
-		}
 		if err != nil {
-			return hint.Add(err, "trimtab-lab sim kubernetes --help has the ranges of all flags")
+			return flagHint(err, "kubernetes")
 		}
 		answer.Loads = append(answer.Loads, kubernetesPart{load, c.Pool, c.Seeds, c.Seed, got})
 	}

@@ -36,18 +36,6 @@ type Experiment struct {
 	static []int
 }
 
-// UnknownError tells that there is no such policy.
-type UnknownError struct {
-	Policy string
-	Known  []string
-}
-
-// Error names the policy.
-func (e *UnknownError) Error() string { return fmt.Sprintf("policy %q: unknown", e.Policy) }
-
-// Unwrap makes it trimtab.ErrInvalid.
-func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
-
 // errStopped ends a run that was told to stop.
 var errStopped = errors.New("stopped")
 
@@ -91,7 +79,7 @@ func (x *Experiment) Validate() error {
 	}
 	for _, name := range x.Run {
 		if !slices.Contains(PolicyNames(), name) {
-			return &UnknownError{Policy: name, Known: PolicyNames()}
+			return &sim.UnknownError{What: "policy", Name: name, Known: PolicyNames()}
 		}
 	}
 	return nil
