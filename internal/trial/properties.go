@@ -1,6 +1,12 @@
 package trial
 
-import "flag"
+import (
+	"flag"
+	"log"
+	"os"
+	"strconv"
+	"testing"
+)
 
 // Some returns few in `make test`, and all in `make integration`: for a test whose cases cost
 // much CPU time and are alike.
@@ -11,16 +17,17 @@ func Some[T any](few, all T) T {
 	return few
 }
 
-// Properties makes n the number of cases of each property of a test binary, instead of
-// rapid's 100, unless -rapid.checks says more or less, as `make torture` does, or the tests
-// are those of `make integration`. It is for packages whose properties play whole lives;
-// call it in TestMain before the tests run.
-func Properties(n string) error {
+// Main runs the tests of a package whose properties play whole lives, so a test run has
+// fewer of them: n cases of each property, instead of rapid's 100, unless -rapid.checks says
+// more or less, as `make torture` does, or the tests are those of `make integration`.
+func Main(m *testing.M, n int) {
 	flag.Parse()
 	given := integration
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if given {
-		return nil
+	if !given {
+		if err := flag.Set("rapid.checks", strconv.Itoa(n)); err != nil {
+			log.Fatal(err)
+		}
 	}
-	return flag.Set("rapid.checks", n)
+	os.Exit(m.Run())
 }
