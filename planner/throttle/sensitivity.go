@@ -49,8 +49,8 @@ func newSensitivity(resources []Resource) sensitivity {
 	return s
 }
 
-// learn takes in a trial: the signal fell by so much when freed was freed, parts of
-// the capacity by resource.
+// learn updates the regression with one trial: freed are the shares of the capacity that were
+// freed, fell is by how much the signal fell.
 func (s *sensitivity) learn(freed []float64, fell float64) {
 	r := len(s.flows)
 	s.read(freed)
