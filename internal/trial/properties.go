@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Some returns few in `make test`, and all in `make integration`: for a test whose cases cost
-// much CPU time and are alike.
+// Some returns few in `make test`, and all in `make integration`: for a test with many similar
+// cases that cost much CPU time.
 func Some[T any](few, all T) T {
 	if integration {
 		return all
@@ -17,9 +17,9 @@ func Some[T any](few, all T) T {
 	return few
 }
 
-// Main runs the tests of a package whose properties play whole lives, so a test run has
-// fewer of them: n cases of each property, instead of rapid's 100, unless -rapid.checks says
-// more or less, as `make torture` does, or the tests are those of `make integration`.
+// Main runs the tests of a package with n cases of each property, instead of rapid's 100, unless
+// -rapid.checks is given, as by `make torture`, or the tests are those of `make integration`. It
+// is for packages whose properties play long sequences; call it in TestMain.
 func Main(m *testing.M, n int) {
 	flag.Parse()
 	given := integration
