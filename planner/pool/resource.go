@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// Quantum is what the amounts of several instances are whole numbers of: as fine
-// as knobs can be turned, so that a small step reaches each of them.
+// Quantum returns the step of amounts of several instances: as fine as knobs can be set, so that
+// a small step reaches each of them.
 func (r *Resource) Quantum() float64 {
 	if step := trimtab.ResourceOf(r.Name).Step; step > 0 {
 		return math.Min(step, r.Unit)
@@ -37,8 +37,7 @@ func (r *Resource) StepTo(now float64, aim int) float64 {
 	return float64(aim) * r.Unit
 }
 
-// Ends reports whether neither the utility nor the operator's own worth rises
-// beyond the SLO.
+// Ends reports whether neither the utility nor the operator's own objective rises beyond the SLO.
 func (w *Workload) Ends() bool {
 	if w.Mode == trimtab.Off {
 		return true
@@ -71,7 +70,7 @@ func (c *Config) PolicyGroups() []policy.Group {
 	return out
 }
 
-// Entitled are the groups that have a weight or a guarantee of their own, by path.
+// Entitled returns the groups that have a weight or a guarantee of their own, by path.
 func (c *Config) Entitled() map[string]entitlement.Part {
 	groups := make(map[string]entitlement.Part, len(c.Groups))
 	for _, g := range c.Groups {

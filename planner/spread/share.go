@@ -2,10 +2,9 @@ package spread
 
 import "math"
 
-// Shares returns each instance's share of the load, which sum to 1. An instance
-// whose load is not known, nil, gets 1/n; the others divide the rest in
-// proportion to their loads. A load that is negative, NaN or infinite is not
-// known.
+// Shares returns each instance's share of the load, which sum to 1. An instance whose load is
+// unknown, nil, gets 1/n; the others divide the rest in proportion to their loads. A load that is
+// negative, NaN or infinite counts as unknown.
 func Shares(loads []*float64) []float64 {
 	shares := make([]float64, len(loads))
 	even := 1 / float64(len(loads))
