@@ -31,7 +31,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 		e.Draft, _ = Draft(&row, "", 0)
 	}
 	if s.estimate != nil {
-		e.Inputs, e.Counters = s.estimate.InputsAt(now), s.estimate.CountersAt(now)
+		e.Inputs, e.Counters = s.inputs(now), s.estimate.CountersAt(now)
 		e.Model, e.Curve, e.Forecast = s.estimate.Model, s.estimate.Curve, s.estimate.Load
 		e.LoadAge, e.LoadStale = row.LoadAge, row.LoadStale
 	}
@@ -92,7 +92,7 @@ func (v *Model) decision(e *Explanation, s *state, row *Row, now time.Time) {
 		e.Kept = true
 		e.Decision = "not moved in the newest round: " + s.stayWhy + " (last change: " + e.Decision + ")"
 		if s.estimate != nil {
-			e.Inputs = s.estimate.InputsAt(now)
+			e.Inputs = s.inputs(now)
 		}
 	}
 	if !e.NextCheck.IsZero() && e.NextCheck.Before(now) {
@@ -110,7 +110,7 @@ func (v *Model) decision(e *Explanation, s *state, row *Row, now time.Time) {
 		e.Kept = true
 		e.Decision = "hold: " + why + " (before that: " + e.Decision + ")"
 		if s.estimate != nil {
-			e.Inputs = s.estimate.InputsAt(now)
+			e.Inputs = s.inputs(now)
 		}
 	}
 }
@@ -127,6 +127,9 @@ func (v *Model) earlier(s *state, latest *Decision, most int, now time.Time) (ou
 	}
 	return out
 }
+
+// inputs are those of the newest estimate, as old as they are at now.
+func (s *state) inputs(now time.Time) []trimtab.Input { return s.estimate.InputsAt(now) }
 
 func (e *Explanation) fill(d *Decision) {
 	w := &d.Action.Why
