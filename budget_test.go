@@ -76,7 +76,7 @@ type size struct{ methods, fields int }
 // budget. An entry may only fall.
 func overBudget() map[string]size {
 	return map[string]size{
-		"actuator.Actuator":             {158, 38},
+		"actuator.Actuator":             {155, 38},
 		"actuator.held":                 {0, 34},
 		"actuator/task.Runner":          {44, 0},
 		"agent/beside.jobHost":          {0, 35},
