@@ -1,25 +1,10 @@
 package sim
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
-
-	"github.com/trimtab/trimtab"
 )
-
-// UnknownError tells that an experiment has nothing of that name, such as a policy.
-type UnknownError struct {
-	What, Name string
-	Known      []string
-}
-
-// Error names it.
-func (e *UnknownError) Error() string { return fmt.Sprintf("%s %.60q: unknown", e.What, e.Name) }
-
-// Unwrap makes it trimtab.ErrInvalid.
-func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
 
 // Runner calls work with 0 to n-1, once each, in any order and perhaps at the
 // same time, and returns when all calls have.

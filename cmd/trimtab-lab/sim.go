@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/internal/cli"
-	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/sim"
 )
 
@@ -75,16 +73,6 @@ func cutShort(ctx context.Context, finished int) error {
 		return fmt.Errorf("run simulation: nothing was finished: %w", ctx.Err())
 	}
 	return fmt.Errorf("run simulation: only what was finished is printed: %w", ctx.Err())
-}
-
-// flagHint adds to an error of a simulation which name was meant, or where the ranges of
-// flags are.
-func flagHint(err error, command string) error {
-	var unknown *sim.UnknownError
-	if errors.As(err, &unknown) {
-		return hint.Add(err, "%s", cli.DidYouMean(unknown.Name, unknown.Known))
-	}
-	return hint.Add(err, "trimtab-lab sim %s --help has the ranges of all flags", command)
 }
 
 // stopwatch returns the time since the call.

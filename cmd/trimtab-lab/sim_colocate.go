@@ -169,7 +169,11 @@ func (c *simColocateCmd) play(ctx context.Context, t terminal, e *colocate.Envir
 		return nil, stopped
 	}
 	if err != nil && stopped == nil {
-		return nil, flagHint(err, "colocate")
+		var unknown *colocate.UnknownError
+		if errors.As(err, &unknown) {
+			return nil, hint.Add(err, "%s", cli.DidYouMean(unknown.Policy, unknown.Known))
+		}
+		return nil, hint.Add(err, "trimtab-lab sim colocate --help has the ranges of all flags")
 	}
 	if c.Plot != "" && stopped == nil {
 		if err := c.plot(e, outcomes); err != nil {

@@ -84,7 +84,11 @@ func (c *simMicroservicesCmd) runFast(ctx context.Context, t terminal) error {
 		return stopped
 	}
 	if err != nil && stopped == nil {
-		return flagHint(err, "microservices")
+		var unknown *fast.UnknownError
+		if errors.As(err, &unknown) {
+			return hint.Add(err, "%s", cli.DidYouMean(unknown.Name, unknown.Known))
+		}
+		return hint.Add(err, "trimtab-lab sim microservices --help has the ranges of all flags")
 	}
 	out := &fastAnswer{Environment: fastEnvironment{Services: 19, CPUs: c.CPUs, Seconds: c.Seconds, Seeds: c.Seeds, Seed: c.Seed, Loads: c.Load},
 		Policies: fastRows(a.Cells), Unforeseen: fastRows(a.Unforeseen), Goals: a.Goals()}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/cli"
+	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/sim/kubernetes"
 )
 
@@ -66,8 +67,12 @@ func (c *simKubernetesCmd) Run(ctx context.Context, t terminal) error {
 		if ctx.Err() != nil {
 			break // the loads that were finished are printed
 		}
+		var unknown *kubernetes.UnknownError
+		if errors.As(err, &unknown) {
+			return hint.Add(err, "%s", cli.DidYouMean(unknown.Name, unknown.Known))
+		}
 		if err != nil {
-			return flagHint(err, "kubernetes")
+			return hint.Add(err, "trimtab-lab sim kubernetes --help has the ranges of all flags")
 		}
 		answer.Loads = append(answer.Loads, kubernetesPart{load, c.Pool, c.Seeds, c.Seed, got})
 	}

@@ -100,7 +100,11 @@ func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
 		return stopped
 	}
 	if err != nil && stopped == nil {
-		return flagHint(err, "microservices")
+		var unknown *microservices.UnknownError
+		if errors.As(err, &unknown) {
+			return hint.Add(err, "%s", cli.DidYouMean(unknown.Policy, unknown.Known))
+		}
+		return hint.Add(err, "trimtab-lab sim microservices --help has the ranges of all flags")
 	}
 	a := &microAnswer{Environment: microEnvironment{Services: microservices.Count, CPUs: c.CPUs, Rounds: c.Rounds, Seeds: c.Seeds,
 		Seed: c.Seed, Rate: x.Rate, Speed: c.Speed, Scaling: c.Scaling, Start: c.Start, Guard: c.Guard}}

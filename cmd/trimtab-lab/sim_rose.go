@@ -117,7 +117,11 @@ func (c *simRoseCmd) Run(ctx context.Context, t terminal) error {
 		return stopped
 	}
 	if err != nil && stopped == nil {
-		return flagHint(err, "rose")
+		var unknown *rose.UnknownError
+		if errors.As(err, &unknown) {
+			return hint.Add(err, "%s", cli.DidYouMean(unknown.Name, unknown.Known))
+		}
+		return hint.Add(err, "trimtab-lab sim rose --help has the ranges of all flags")
 	}
 	if c.Plot != "" && stopped == nil {
 		if err := c.plot(rows); err != nil {

@@ -217,8 +217,8 @@ func TestWhatIsWrongInAnEnvironmentIsNamed(t *testing.T) {
 func TestAnUnknownPolicyIsAnErrorThatNamesTheKnownOnes(t *testing.T) {
 	x := &Experiment{Env: BuiltIn(Constant), Run: []string{"rhythms"}, Periods: 1, Seeds: 1, Runner: sim.InOrder}
 	_, _, err := x.Play()
-	var unknown *sim.UnknownError
-	if !errors.As(err, &unknown) || unknown.Name != "rhythms" || !errors.Is(err, trimtab.ErrInvalid) {
+	var unknown *UnknownError
+	if !errors.As(err, &unknown) || unknown.Policy != "rhythms" || !errors.Is(err, trimtab.ErrInvalid) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -34,6 +34,18 @@ type Experiment struct {
 	Stop func() bool
 }
 
+// UnknownError tells that there is no such policy.
+type UnknownError struct {
+	Policy string
+	Known  []string
+}
+
+// Error names the policy.
+func (e *UnknownError) Error() string { return fmt.Sprintf("policy %.60q: unknown", e.Policy) }
+
+// Unwrap makes it trimtab.ErrInvalid.
+func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
+
 // errStopped ends a run that was told to stop.
 var errStopped = errors.New("stopped")
 
@@ -55,7 +67,7 @@ func (x *Experiment) Validate() error {
 	}
 	for _, name := range x.Run {
 		if !slices.Contains(PolicyNames(), name) {
-			return &sim.UnknownError{What: "policy", Name: name, Known: PolicyNames()}
+			return &UnknownError{name, PolicyNames()}
 		}
 	}
 	return x.Env.Validate()

@@ -36,6 +36,18 @@ type Experiment struct {
 	static []int
 }
 
+// UnknownError tells that there is no such policy.
+type UnknownError struct {
+	Policy string
+	Known  []string
+}
+
+// Error names the policy.
+func (e *UnknownError) Error() string { return fmt.Sprintf("policy %q: unknown", e.Policy) }
+
+// Unwrap makes it trimtab.ErrInvalid.
+func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
+
 // errStopped ends a run that was told to stop.
 var errStopped = errors.New("stopped")
 
@@ -79,7 +91,7 @@ func (x *Experiment) Validate() error {
 	}
 	for _, name := range x.Run {
 		if !slices.Contains(PolicyNames(), name) {
-			return &sim.UnknownError{What: "policy", Name: name, Known: PolicyNames()}
+			return &UnknownError{Policy: name, Known: PolicyNames()}
 		}
 	}
 	return nil

@@ -60,6 +60,18 @@ type Experiment struct {
 	Stop   func() bool
 }
 
+// UnknownError tells that there is no such policy, mode or part.
+type UnknownError struct {
+	What, Name string
+	Known      []string
+}
+
+// Error names it.
+func (e *UnknownError) Error() string { return fmt.Sprintf("%s %.60q: unknown", e.What, e.Name) }
+
+// Unwrap makes it trimtab.ErrInvalid.
+func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
+
 // Row is one row of a table: the mean of its runs, and what the paper states.
 type Row struct {
 	Part string `json:"part"`
@@ -99,7 +111,7 @@ func (x *Experiment) Validate() error {
 	}{{"policy", x.Policies, PolicyNames()}, {"mode", x.Modes, Modes()}, {"part", x.Parts, Parts()}} {
 		for _, name := range c.names {
 			if !slices.Contains(c.known, name) {
-				return &sim.UnknownError{What: c.what, Name: name, Known: c.known}
+				return &UnknownError{c.what, name, c.known}
 			}
 		}
 	}

@@ -42,6 +42,18 @@ type Experiment struct {
 	Stop func() bool
 }
 
+// UnknownError tells that there is no such policy or load.
+type UnknownError struct {
+	What, Name string
+	Known      []string
+}
+
+// Error names it.
+func (e *UnknownError) Error() string { return fmt.Sprintf("%s %.60q: unknown", e.What, e.Name) }
+
+// Unwrap makes it trimtab.ErrInvalid.
+func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
+
 var errStopped = errors.New("stopped")
 
 // Summary is what came of one policy: means over the seeds.
@@ -72,11 +84,11 @@ type ServiceResult struct {
 // Validate returns an error that is trimtab.ErrInvalid.
 func (x *Experiment) Validate() error {
 	if !slices.Contains(LoadNames(), x.Load) {
-		return &sim.UnknownError{What: "load", Name: x.Load, Known: LoadNames()}
+		return &UnknownError{"load", x.Load, LoadNames()}
 	}
 	for _, name := range x.Run {
 		if !slices.Contains(PolicyNames(), name) {
-			return &sim.UnknownError{What: "policy", Name: name, Known: PolicyNames()}
+			return &UnknownError{"policy", name, PolicyNames()}
 		}
 	}
 	if x.Seeds < 1 || x.Seeds > 10_000 || !(x.Pool >= 0 && x.Pool <= 1e6) {

@@ -82,7 +82,7 @@ const maxTicks = 2 * 365 * day / tick
 func (x *Replay) Validate() error {
 	for _, name := range x.Run {
 		if !slices.Contains(ReplayNames(), name) {
-			return &sim.UnknownError{What: "policy", Name: name, Known: ReplayNames()}
+			return &UnknownError{"policy", name, ReplayNames()}
 		}
 	}
 	if len(x.Workloads) == 0 || x.Interval <= 0 || x.Learn < 0 || !(x.Pool >= 0 && x.Pool <= 1e6) {

@@ -89,7 +89,7 @@ func (x *Experiment) Validate() error {
 	}
 	for _, name := range x.Run {
 		if !slices.Contains(PolicyNames(), name) {
-			return &sim.UnknownError{What: "policy", Name: name, Known: PolicyNames()}
+			return &UnknownError{What: "policy", Name: name, Known: PolicyNames()}
 		}
 	}
 	for _, name := range x.Loads {

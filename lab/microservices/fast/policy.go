@@ -33,6 +33,18 @@ func PolicyNames() []string {
 	return []string{Weights, Static, K8sCPU, K8sCPUFast, Captain, Tower, Escra, Rounds, Fast, Oracle}
 }
 
+// UnknownError tells that there is no such policy or load.
+type UnknownError struct {
+	What, Name string
+	Known      []string
+}
+
+// Error names it.
+func (e *UnknownError) Error() string { return fmt.Sprintf("%s %q: unknown", e.What, e.Name) }
+
+// Unwrap makes it trimtab.ErrInvalid.
+func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
+
 // knobs of each policy, the safest first; nil: it has none.
 func knobs(name string) (out []float64) {
 	switch name {
