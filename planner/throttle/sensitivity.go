@@ -150,7 +150,7 @@ type Sensitivity struct {
 // Sensitivities returns what was learned of the LRAs here, per unit of what the
 // host has of each resource; what is not known is not in the list.
 func (p *Policy) Sensitivities() (all []Sensitivity) {
-	for _, v := range p.present {
+	for _, v := range p.lras.present {
 		s := &v.sensitivity
 		for i, k := range s.flows {
 			if s.n < enoughTrials || k >= len(p.capacity) || !(p.capacity[k] > 0) {
