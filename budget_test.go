@@ -76,7 +76,7 @@ type size struct{ methods, fields int }
 // budget. An entry may only fall.
 func overBudget() map[string]size {
 	return map[string]size{
-		"actuator.Actuator":             {158, 38},
+		"actuator.Actuator":             {155, 38},
 		"actuator.held":                 {0, 34},
 		"agent/beside.jobHost":          {0, 35},
 		"analyzer/path.node":            {0, 26},
@@ -86,8 +86,6 @@ func overBudget() map[string]size {
 		"config.validator":              {110, 0},
 		"console.detail":                {0, 71},
 		"console/view.Explanation":      {0, 61},
-		"console/view.Model":            {83, 0},
-		"console/view.state":            {0, 34},
 		"internal/kube.Cluster":         {0, 28},
 		"internal/site.Site":            {53, 0},
 		"lab/bench/colocate.bench":      {0, 26},
