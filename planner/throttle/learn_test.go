@@ -61,7 +61,7 @@ func TestProofsTeachTheSensitivity(t *testing.T) {
 	}
 	h.hurts("5", "shop", 1)
 	h.ticks(30)
-	if mean, deviation, trials := slopeOf(h, &h.present[0].sensitivity); trials < 4 || !(mean > 0) || !(deviation > 0) {
+	if mean, deviation, trials := slopeOf(h, &h.Policy.lras.present[0].sensitivity); trials < 4 || !(mean > 0) || !(deviation > 0) {
 		t.Errorf("%v ± %v after %d trials", mean, deviation, trials)
 	}
 }
