@@ -91,7 +91,8 @@ type Subscription struct {
 	// everything that is still stored.
 	History bool
 	// MaxAge makes a group of a Durable kind, when it begins or is joined again
-	// after a silence, pass over what the bus took longer ago; 0: nothing.
+	// after a silence, pass over what the bus took longer ago; 0: nothing. On a bus that no
+	// other process can reach it also passes over what was stored before this process began.
 	MaxAge time.Duration
 	// Handle is called by one goroutine at a time per subscription. nil means
 	// handled. For Durable and Latest an error brings the value again later;

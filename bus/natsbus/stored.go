@@ -176,7 +176,7 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 			if err != nil {
 				return err
 			}
-			c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &from
+			c.DeliverPolicy, c.OptStartTime, c.MemoryStorage = jetstream.DeliverByStartTimePolicy, &from, d.brief()
 		}
 		// An existing consumer is updated as well: its settings may be damaged in the
 		// server's store.
@@ -204,6 +204,10 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 	return err
 }
 
+// brief reports whether a group has its place in memory alone: it begins anew with the only
+// process that can reach the bus. The server writes a file twice for each value else.
+func (d *storedSub) brief() bool { return d.MaxAge > 0 && d.bus.config.alone() }
+
 // notTooOld returns when the consumer of a group with MaxAge is to begin. One
 // that is there keeps its beginning where nothing before it is too old, and makes
 // way for another otherwise, for it would hand over every single value. Times are
@@ -217,6 +221,9 @@ func (d *storedSub) notTooOld(ctx context.Context) (from time.Time, err error) {
 		from = time.Now()
 	}
 	from = from.Add(-d.MaxAge)
+	if began := d.bus.began(); d.brief() && from.Before(began) {
+		from = began
+	}
 	c, err := d.bus.js.Consumer(ctx, d.kind.stream.Name, d.name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return from, nil
@@ -225,6 +232,9 @@ func (d *storedSub) notTooOld(ctx context.Context) (from time.Time, err error) {
 		return from, err
 	}
 	info := c.CachedInfo()
+	if info.Config.MemoryStorage != d.brief() { // of an earlier release, or others could reach the bus then
+		return from, d.bus.js.DeleteConsumer(ctx, d.kind.stream.Name, d.name)
+	}
 	first, err := s.GetMsg(ctx, info.AckFloor.Stream+1, jetstream.WithGetMsgSubject(filter(d.Subscription)))
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && !first.Time.Before(from):
