@@ -31,7 +31,7 @@ const (
 	// after the first leanEvery, and after every dropEvery of them: in two minutes 1 MiB
 	// is mapped again that seldom work needs.
 	leanEvery = 10 * time.Second
-	dropEvery = 30
+	dropEvery = 6
 	// calm is the share of one CPU below which goroutines run one at a time, and busy the one
 	// from which on they run on all CPUs again.
 	calm, busy = 0.1, 0.3
