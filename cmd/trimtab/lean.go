@@ -28,8 +28,8 @@ const (
 	// is 62 KiB: lab/bench/fleet. It and the planner are promised 1 GiB together.
 	large, largePercent = 256 << 20, 15
 	// leanEvery is how often that is set anew. Pages of the program are dropped at once,
-	// after the first leanEvery, and after every dropEvery of them: in two minutes 1 MiB
-	// is mapped again that seldom work needs.
+	// after the first leanEvery, and after every dropEvery of them: in a minute 2 MiB
+	// are mapped again that seldom work needs.
 	leanEvery = 10 * time.Second
 	dropEvery = 6
 	// calm is the share of one CPU below which goroutines run one at a time, and busy the one
@@ -86,7 +86,7 @@ func stayLean(ctx context.Context, room uint64) {
 
 // pace runs the goroutines of a calm process one at a time: a message from one to another
 // would wake a second thread, which sleeps again at once. With 100 groups that is a third of
-// all switches between threads and 4 to 12% of the CPU time: lab/bench/small.
+// all switches between threads and 5% of the CPU time: lab/bench/small.
 type pace struct {
 	single bool
 	at     time.Time
