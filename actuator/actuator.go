@@ -232,7 +232,6 @@ func (a *Actuator) start(ctx context.Context) {
 		a.tellDamage(n, len(s.entries))
 	}
 	a.position, a.lease, a.paused, a.released = s.position, s.lease, s.paused, s.released
-	a.lease.Stored = a.lease.Until
 	for _, t := range a.config.Targets {
 		t.KnobID = a.config.here(t.KnobID)
 		h := newHeld(t)

@@ -37,9 +37,6 @@ func (a *Actuator) end(ctx context.Context, keeps func(trimtab.KnobID) bool, abo
 	})
 	err := a.restoreToTheEnd(ctx, ending)
 	left := a.holds()
-	if left {
-		a.catchUp(a.lease.Length.Duration())
-	}
 	err = errors.Join(err, a.host.close(!left), a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
 	for _, h := range a.knobs {
 		err = errors.Join(err, h.Knob.Close())

@@ -33,7 +33,6 @@ func (a *Actuator) Tick(ctx context.Context) {
 		}
 	}
 	a.keep()
-	a.catchUp(a.lease.Length.Duration() / 2)
 	a.compensate(ctx)
 	a.abandon(ctx)
 	a.expire(ctx)
@@ -41,45 +40,6 @@ func (a *Actuator) Tick(ctx context.Context) {
 	a.tend(ctx)
 	a.arbitrate(ctx)
 	a.gauges()
-}
-
-// renews reports whether a plan does nothing but renew the lease, and the journal says that
-// it holds for two thirds of its length still: a host that dies then has as much to come back
-// in. It fills in what the journal says.
-func (a *Actuator) renews(p *trimtab.Plan, next *lease) bool {
-	l := &a.lease
-	if len(p.Actions)+len(p.Envelopes)+len(p.Lendable) > 0 || p.Epoch != a.position.Epoch || l.Boot != next.Boot ||
-		l.Length != next.Length || l.BorrowUntil != 0 || next.BorrowUntil != 0 {
-		return false
-	}
-	next.Stored = l.Stored
-	return l.Stored-a.clock.boot() > 2*l.Length.Duration()/3
-}
-
-// take accepts a step and its lease.
-func (a *Actuator) take(p *trimtab.Plan, at position, until lease) {
-	if at.Epoch != a.position.Epoch || at.Sequence != a.position.Sequence {
-		clear(a.outcomes)
-	}
-	a.position, a.lease, a.expired, a.returned = at, until, false, false
-	a.grant(p)
-}
-
-// catchUp writes the lease and the position in force, where the journal says less and less than
-// so much is left by it: no watchdog is to take the lease for over, since no plan came that
-// would have been written.
-func (a *Actuator) catchUp(left time.Duration) {
-	l := a.lease
-	if l.Stored >= l.Until || l.Boot != a.clock.id || l.Stored-a.clock.boot() > left {
-		return
-	}
-	l.Stored = l.Until
-	if err := a.journal.Append(put(positionKey, a.position), put(leaseKey, l)); err != nil {
-		a.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
-		a.logger.Error("write how long the lease holds", "err", err)
-		return
-	}
-	a.lease = l
 }
 
 // keep renews the lease of a pause when half of it is gone, and that of what is borrowed
@@ -95,7 +55,6 @@ func (a *Actuator) keep() {
 	}
 	l := a.lease
 	l.Boot, l.Until, l.BorrowUntil = a.clock.id, saturate(now, length), 0
-	l.Stored = l.Until
 	if err := a.journal.Append(put(leaseKey, l)); err != nil {
 		a.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
 		a.logger.Error("renew the lease of a pause", "err", err)

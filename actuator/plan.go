@@ -286,9 +286,7 @@ func clamp(v trimtab.Amount, lower, upper float64) trimtab.Amount {
 }
 
 // commit makes durable, in one go: the plan's position, its lease, and for
-// each move the baseline and what is about to be written. Of a plan that does
-// nothing but renew the lease nothing is written while enough of the one in the
-// journal is left.
+// each move the baseline and what is about to be written.
 func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration) error {
 	at := position{p.Epoch, p.Sequence, p.Step}
 	length := a.config.Limits.lease(p)
@@ -300,11 +298,6 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 		age := max(0, a.clock.wall().Sub(p.Time))
 		until.BorrowUntil = max(1, saturate(a.clock.boot(), p.BorrowLease.Duration()-age))
 	}
-	if a.renews(p, &until) {
-		a.take(p, at, until)
-		return nil
-	}
-	until.Stored = until.Until
 	batch := []hostfs.Entry{put(positionKey, at), put(leaseKey, until)}
 	entries := make([]*entry, len(moves))
 	for i, m := range moves {
@@ -330,7 +323,11 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	for i, m := range moves {
 		m.held.entry = entries[i]
 	}
-	a.take(p, at, until)
+	if at.Epoch != a.position.Epoch || at.Sequence != a.position.Sequence {
+		clear(a.outcomes)
+	}
+	a.position, a.lease, a.expired, a.returned = at, until, false, false
+	a.grant(p)
 	return nil
 }
 
