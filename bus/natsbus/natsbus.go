@@ -101,9 +101,6 @@ func newBus(c Config) *Bus {
 	return b
 }
 
-// began returns when this life of the bus began.
-func (b *Bus) began() time.Time { return time.UnixMicro(int64(b.incarnation)) }
-
 // readSecret reads the key that identifies an agent.
 func (b *Bus) readSecret() error {
 	if b.config.Role != Agent || b.config.Key == "" {

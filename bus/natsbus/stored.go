@@ -218,7 +218,7 @@ func (d *storedSub) notTooOld(ctx context.Context) (from time.Time, err error) {
 		from = time.Now()
 	}
 	from = from.Add(-d.MaxAge)
-	if began := d.bus.began(); d.brief() && from.Before(began) {
+	if began := time.UnixMicro(int64(d.bus.incarnation)); d.brief() && from.Before(began) {
 		from = began
 	}
 	c, err := d.bus.js.Consumer(ctx, d.kind.stream.Name, d.name)
