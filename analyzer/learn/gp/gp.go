@@ -53,11 +53,10 @@ func (p *Process) Changes() int { return p.state.Watch.Changes }
 // the performance worse beyond doubt; the mean falls there.
 func (p *Process) Falls() bool { return p.fit.falls }
 
-// Observe takes one report. A load of 0 teaches nothing about a/l: such a
-// report is accepted and not held. The first report decides whether the
-// performance is a fraction of requests, a number with declared noise, or
-// one without; later ones that say less count with the typical weight. Only
-// a number over 1 where there were fractions starts the learner anew.
+// Observe takes one report. A load of 0 shows nothing about a/l: such a report is accepted and
+// not kept. The first report decides whether the performance is a fraction of requests, a number
+// with declared noise, or one without; later ones that say less count with the typical weight.
+// Only a number over 1 after fractions makes the learner start again.
 func (p *Process) Observe(o learn.Observation) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("observe: %w", err)
@@ -90,11 +89,11 @@ func (p *Process) Observe(o learn.Observation) error {
 
 func (p *Process) refit(changed int) { p.fit.update(&p.state, p.z, changed) }
 
-// asGuess is how many reports the curve of another version counts as.
+// asGuess is as how many reports the curve of a former version counts.
 const asGuess = 12
 
-// Revise says that what runs is another version from here on. What was learnt
-// stays as a guess: all of it counts as a round of reports at most.
+// Revise says that another version runs from now on. What was learnt stays as a guess: all of it
+// counts as a round of reports at most.
 func (p *Process) Revise() {
 	s := &p.state
 	n := 0.0

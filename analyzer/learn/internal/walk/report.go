@@ -6,7 +6,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 )
 
-// Mode is what a report's performance is.
+// Mode is the kind of a report's performance.
 type Mode string
 
 // The modes.
@@ -46,9 +46,8 @@ type Report struct {
 	W float64 `json:"w"` // weight: requests, 1/sigma², or 1
 }
 
-// Report returns o, whose load is > 0, as a learner of mode m takes it. It is
-// not ok, and of weight 1, when o says less than the mode wants to know: it
-// should count with the typical weight.
+// Report converts o, whose load is > 0, for a learner of mode m. It is not ok, and of weight 1,
+// if o lacks what the mode needs: it should count with the typical weight.
 func (m Mode) Report(o learn.Observation) (r Report, ok bool) {
 	r = Report{X: math.Log2(o.Allocation) - math.Log2(o.Load), L: math.Log(o.Load), P: o.Performance, W: 1}
 	switch {
