@@ -30,6 +30,20 @@ func (e *Estimate) LoadMissing() bool {
 		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == string(Load) && in.Missing != "" })
 }
 
+// InputsAt returns the inputs as old as they are at that time.
+func (e *Estimate) InputsAt(now time.Time) []Input { return aged(e.Inputs, now.Sub(e.Time)) }
+
+// CountersAt returns the counters as old as they are at that time.
+func (e *Estimate) CountersAt(now time.Time) []Input { return aged(e.Counters, now.Sub(e.Time)) }
+
+func aged(inputs []Input, later time.Duration) []Input {
+	in := append([]Input{}, inputs...)
+	for i := range in {
+		in[i].Age = max(0, in[i].Age+SecondsOf(later))
+	}
+	return in
+}
+
 // Waits says in a sentence what the kernel saw waiting last; "": nothing that it was asked for.
 func (e *Estimate) Waits() string {
 	var queued, waited float64

@@ -258,31 +258,3 @@ func (o *offPath) alpha() float64 {
 	}
 	return max(0, 1-o.slack/o.latency)
 }
-
-// Merge adds o's counts, and does not change o: studies of partitions, or of files, merge to that
-// of all their requests.
-func (s *Study) Merge(o *Study) {
-	numbers := make([]int, len(o.names))
-	for k, name := range o.names {
-		n := s.number(name)
-		numbers[k] = n
-		s.off[n].on += o.off[k].on
-		s.off[n].off += o.off[k].off
-		s.off[n].slack += o.off[k].slack
-		s.off[n].latency += o.off[k].latency
-	}
-	for s.width < o.width {
-		s.widen()
-	}
-	for _, second := range slices.Sorted(maps.Keys(o.windows)) {
-		from := o.windows[second]
-		into := s.window(second * o.width)
-		into.requests += from.requests
-		into.latency.Merge(&from.latency)
-		for k, m := range from.components {
-			into.of(numbers[k]).Merge(m)
-		}
-	}
-	s.requests += o.requests
-	s.sampled += o.sampled
-}

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"syscall"
 	"time"
 
 	"github.com/trimtab/trimtab/internal/hostfs"
@@ -26,10 +28,13 @@ const (
 	// is 62 KiB: lab/bench/fleet. It and the planner are promised 1 GiB together.
 	large, largePercent = 256 << 20, 15
 	// leanEvery is how often that is set anew. Pages of the program are dropped at once,
-	// after the first leanEvery, and after every dropEvery of them: in two minutes 1 MiB
-	// is mapped again that seldom work needs.
+	// after the first leanEvery, and after every dropEvery of them: in a minute 2 MiB
+	// are mapped again that seldom work needs.
 	leanEvery = 10 * time.Second
-	dropEvery = 30
+	dropEvery = 6
+	// calm is the share of one CPU below which goroutines run one at a time, and busy the one
+	// from which on they run on all CPUs again.
+	calm, busy = 0.1, 0.3
 )
 
 // growth returns by how many percent of what is live the heap may grow.
@@ -44,7 +49,8 @@ func growth(live, room uint64) int {
 // stayLean lets the heap grow by room before it is collected, or by a quarter of
 // what is live where that is more, until ctx ends. A small process is collected seldom, and a large one
 // does not double. GOGC in the environment goes before it. It also gives back what
-// is no longer used of the program's own file.
+// is no longer used of the program's own file, and runs goroutines one at a time while the
+// process is calm, unless GOMAXPROCS is in the environment.
 func stayLean(ctx context.Context, room uint64) {
 	now, fixed := leanPercent, os.Getenv("GOGC") != ""
 	if !fixed {
@@ -56,11 +62,15 @@ func stayLean(ctx context.Context, room uint64) {
 		t := time.NewTicker(leanEvery)
 		defer t.Stop()
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		var threads pace
 		for tick := 0; ; tick++ {
 			select {
 			case <-ctx.Done():
 				return
 			case <-t.C:
+			}
+			if os.Getenv("GOMAXPROCS") == "" {
+				threads.turn(time.Now())
 			}
 			if failed == nil && tick%dropEvery == 0 {
 				_, failed = dropPages()
@@ -72,6 +82,47 @@ func stayLean(ctx context.Context, room uint64) {
 			}
 		}
 	}()
+}
+
+// pace runs the goroutines of a calm process one at a time: a message from one to another
+// would wake a second thread, which sleeps again at once. With 100 groups that is a third of
+// all switches between threads and 5% of the CPU time: lab/bench/small.
+type pace struct {
+	single bool
+	at     time.Time
+	used   time.Duration // CPU time, up to at
+}
+
+// turn measures the CPU time since the last turn and acts on it.
+func (p *pace) turn(now time.Time) {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return
+	}
+	used := time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	single := p.next(now, used)
+	switch {
+	case single && !p.single:
+		runtime.GOMAXPROCS(1)
+	case p.single && !single:
+		runtime.SetDefaultGOMAXPROCS()
+	}
+	p.single, p.at, p.used = single, now, used
+}
+
+// next tells whether goroutines are to run one at a time. The first turn has nothing to
+// compare with, and changes nothing.
+func (p *pace) next(now time.Time, used time.Duration) bool {
+	share := float64(used-p.used) / float64(now.Sub(p.at))
+	switch {
+	case p.at.IsZero():
+		return p.single
+	case share < calm:
+		return true
+	case share >= busy:
+		return false
+	}
+	return p.single
 }
 
 // waitRoom is how much more memory than at its start a process may take that waits

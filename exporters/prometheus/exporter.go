@@ -45,8 +45,10 @@ type Exporter struct {
 	mu        sync.Mutex
 	patience  time.Duration // see SetPatience
 	workloads map[string]*workload
-	// news are the estimates since somebody looked last, by workload.
-	news map[string]*trimtab.Estimate
+	// news are the estimates since somebody looked last, by workload, and audits the newest
+	// plans with an audit, by pool.
+	news   map[string]*trimtab.Estimate
+	audits map[string]*trimtab.Plan
 	// tails are the Servpods of each workload that have series, tailNews what was told of
 	// them since somebody looked last.
 	tails           map[string]*tail
@@ -97,14 +99,14 @@ type workload struct {
 
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, tailNews: map[string]*trimtab.Contributions{}, counted: map[string]bool{},
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, audits: map[string]*trimtab.Plan{}, tails: map[string]*tail{}, tailNews: map[string]*trimtab.Contributions{}, counted: map[string]bool{},
 		hosts: map[hostKey]*host{}, held: newest.Allocations{MaxHosts: maxHosts, MaxKnobs: maxKnobs}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
 	s.Before(e.catchUp)
 	return e
 }
 
-// catchUp exports the newest estimates, contributions and holdings: there are many more of
-// them than looks at the metrics.
+// catchUp exports the newest estimates, audits, contributions and holdings: there are many
+// more of them than looks at the metrics.
 func (e *Exporter) catchUp() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,6 +116,10 @@ func (e *Exporter) catchUp() {
 		e.estimate(e.news[name], e.workloads[name])
 	}
 	clear(e.news)
+	for _, pool := range slices.Sorted(maps.Keys(e.audits)) {
+		e.audit(e.audits[pool])
+	}
+	clear(e.audits)
 	for _, name := range slices.Sorted(maps.Keys(e.tailNews)) {
 		e.tail(e.tailNews[name])
 	}
@@ -291,7 +297,9 @@ func (e *Exporter) plan(p *trimtab.Plan) {
 			e.metrics.Gauge("trimtab_pool_further_capacity", p.Pool, name).Set(capacity)
 		}
 	}
-	e.audit(p)
+	if p.Audit != nil {
+		e.audits[p.Pool] = p
+	}
 	for _, a := range p.Actions {
 		w := e.known(a.Workload)
 		if w == nil {

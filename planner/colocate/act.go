@@ -16,7 +16,7 @@ type frozen struct {
 
 // floor returns the least that a running job may be cut to. If it is unknown how much memory a
 // job uses, its memory is not cut.
-func (p *policy) floor(s *seat, k int, name string) float64 {
+func (z *sizes) floor(s *allocation, k int, name string) float64 {
 	least, ok := s.job.Least[name]
 	if !(least >= 0 && least <= greatestAmount) {
 		least, ok = 0, false
@@ -28,17 +28,17 @@ func (p *policy) floor(s *seat, k int, name string) float64 {
 		return least
 	case whole(name):
 		return math.Max(1, math.Ceil(least))
-	case p.deflates:
-		return math.Max(p.start[name]/10, least)
+	case z.deflates:
+		return math.Max(z.start[name]/10, least)
 	}
-	return math.Max(math.Min(p.start[name], p.step[name]), least)
+	return math.Max(math.Min(z.start[name], z.step[name]), least)
 }
 
 // lower cuts one resource of a job by an amount, at most down to its floor, and reports whether
 // that freed anything.
-func (p *policy) lower(r *round, i, k int, by float64) bool {
-	s, name := &r.seats[i], r.names[k]
-	to := math.Max(p.floor(s, k, name), s.to[k]-by)
+func (z *sizes) lower(r *round, i, k int, by float64) bool {
+	s, name := &r.allocations[i], r.names[k]
+	to := math.Max(z.floor(s, k, name), s.to[k]-by)
 	if whole(name) {
 		to = math.Floor(to + tolerance)
 	}
@@ -50,35 +50,35 @@ func (p *policy) lower(r *round, i, k int, by float64) bool {
 }
 
 // park suspends a job and remembers what it had.
-func (p *policy) park(r *round, i int, alone bool) {
-	if p.Frozen == nil {
-		p.Frozen = map[string]frozen{}
+func (m *memory) park(r *round, i int, alone bool) {
+	if m.Frozen == nil {
+		m.Frozen = map[string]frozen{}
 	}
-	s := &r.seats[i]
+	s := &r.allocations[i]
 	had := make(Amounts, len(r.names))
 	for k, name := range r.names {
 		if v := s.has[k]; !math.IsNaN(v) {
 			had[name] = v
 		}
 	}
-	p.Frozen[s.job.ID] = frozen{had, alone}
+	m.Frozen[s.job.ID] = frozen{had, alone}
 	r.suspend(i)
 }
 
 // forget forgets jobs that are not suspended any more.
-func (p *policy) forget(r *round) {
-	if len(p.Frozen) == 0 {
+func (m *memory) forget(r *round) {
+	if len(m.Frozen) == 0 {
 		return
 	}
-	suspended := make(map[string]bool, len(r.seats))
-	for i := range r.seats {
-		if s := &r.seats[i]; s.job.State == Suspended {
+	suspended := make(map[string]bool, len(r.allocations))
+	for i := range r.allocations {
+		if s := &r.allocations[i]; s.job.State == Suspended {
 			suspended[s.job.ID] = true
 		}
 	}
-	for id := range p.Frozen {
+	for id := range m.Frozen {
 		if !suspended[id] {
-			delete(p.Frozen, id)
+			delete(m.Frozen, id)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (p *policy) fit(r *round) (forced bool) {
 		places, _ := p.queue(r, 1)
 		for _, i := range places {
 			if over := -r.free(k); over > 0 {
-				p.lower(r, i, k, over)
+				p.sizes.lower(r, i, k, over)
 			}
 		}
 		for _, i := range places {
@@ -106,8 +106,8 @@ func (p *policy) fit(r *round) (forced bool) {
 				r.kill(i)
 			}
 		}
-		for i := range r.seats {
-			s := &r.seats[i]
+		for i := range r.allocations {
+			s := &r.allocations[i]
 			holds := s.act == Suspend || s.act == "" && s.job.State == Suspended
 			if holds && r.free(k) < 0 && name == ram && !p.deflates {
 				r.kill(i)
@@ -137,8 +137,8 @@ func (p *policy) stop(r *round, share float64, kills bool) int {
 
 // suspendAll freezes all jobs.
 func (p *policy) suspendAll(r *round) {
-	for i := range r.seats {
-		if r.seats[i].runs() {
+	for i := range r.allocations {
+		if r.allocations[i].runs() {
 			p.park(r, i, false)
 		}
 	}
@@ -156,10 +156,10 @@ func (p *policy) cut(r *round, v verdict) int {
 		got := false
 		for k, name := range r.names {
 			switch {
-			case name == network || math.IsNaN(r.seats[i].to[k]):
+			case name == network || math.IsNaN(r.allocations[i].to[k]):
 			case p.deflates:
-				p.lower(r, i, k, r.seats[i].to[k]*deflation)
-			case p.lower(r, i, k, p.step[name]) && name != ram:
+				p.sizes.lower(r, i, k, r.allocations[i].to[k]*deflation)
+			case p.sizes.lower(r, i, k, p.sizes.step[name]) && name != ram:
 				got = got || !r.turns(i, cpu, cores) || name == cpu || name == cores
 			}
 		}
@@ -179,7 +179,7 @@ const deflation = 0.1
 // turns reports whether one of some resources is turned for a job.
 func (r *round) turns(i int, names ...string) bool {
 	for k, name := range r.names {
-		if slices.Contains(names, name) && !math.IsNaN(r.seats[i].to[k]) {
+		if slices.Contains(names, name) && !math.IsNaN(r.allocations[i].to[k]) {
 			return true
 		}
 	}
@@ -190,8 +190,8 @@ func (r *round) turns(i int, names ...string) bool {
 // reports whether any resumed.
 func (p *policy) resume(r *round) (any bool) {
 	for _, alone := range []bool{false, true} {
-		for i := range r.seats {
-			s := &r.seats[i]
+		for i := range r.allocations {
+			s := &r.allocations[i]
 			if s.job.State != Suspended || s.act != "" {
 				continue
 			}
@@ -199,7 +199,7 @@ func (p *policy) resume(r *round) (any bool) {
 			if (!known || f.Alone) != alone {
 				continue
 			}
-			if r.run(i, Resume, func(name string, k int) float64 { return p.back(r, s, f, name, k) }) {
+			if r.run(i, Resume, func(name string, k int) float64 { return p.sizes.back(r, s, f, name, k) }) {
 				any = true
 			}
 			if any && alone {
@@ -215,7 +215,7 @@ func (p *policy) resume(r *round) (any bool) {
 
 // back returns what a suspended job resumes with: what it had, as far as that is free, and at
 // least what a new job gets.
-func (p *policy) back(r *round, s *seat, f frozen, name string, k int) float64 {
+func (z *sizes) back(r *round, s *allocation, f frozen, name string, k int) float64 {
 	v, ok := f.Had[name]
 	if !ok {
 		v = s.has[k]
@@ -224,13 +224,13 @@ func (p *policy) back(r *round, s *seat, f frozen, name string, k int) float64 {
 		return v
 	}
 	if name == ram {
-		return math.Max(s.has[k], math.Min(p.start[name], s.has[k]+r.free(k)))
+		return math.Max(s.has[k], math.Min(z.start[name], s.has[k]+r.free(k)))
 	}
 	if name == network {
 		return 0
 	}
-	v = math.Max(v, p.start[name])
-	v = math.Max(math.Min(v, r.free(k)), p.floor(s, k, name))
+	v = math.Max(v, z.start[name])
+	v = math.Max(math.Min(v, r.free(k)), z.floor(s, k, name))
 	if whole(name) {
 		v = math.Floor(v + tolerance)
 	}
@@ -243,12 +243,12 @@ func (p *policy) begin(r *round) bool {
 	if index(r.names, cpu) < 0 && index(r.names, cores) < 0 {
 		return false
 	}
-	for i := range r.seats {
-		s := &r.seats[i]
+	for i := range r.allocations {
+		s := &r.allocations[i]
 		if s.job.State != Waiting || s.act != "" {
 			continue
 		}
-		if r.run(i, Start, func(name string, k int) float64 { return p.first(r, s, name, k) }) {
+		if r.run(i, Start, func(name string, k int) float64 { return p.sizes.first(r, s, name, k) }) {
 			s.after = r.slowest()
 			return true
 		}
@@ -258,8 +258,8 @@ func (p *policy) begin(r *round) bool {
 
 // first returns what a new job gets: its start amount; of cache and memory bandwidth what is
 // left, if that is less.
-func (p *policy) first(r *round, s *seat, name string, k int) float64 {
-	v, ok := p.start[name]
+func (z *sizes) first(r *round, s *allocation, name string, k int) float64 {
+	v, ok := z.start[name]
 	if name == network {
 		v, ok = 0, true
 	}
@@ -267,7 +267,7 @@ func (p *policy) first(r *round, s *seat, name string, k int) float64 {
 		return math.NaN()
 	}
 	if name == llc || name == membw {
-		least := p.step[name]
+		least := z.step[name]
 		if name == llc {
 			least = 1
 		}
@@ -277,7 +277,7 @@ func (p *policy) first(r *round, s *seat, name string, k int) float64 {
 }
 
 // most returns the most that a job can be given.
-func most(s *seat, name string) float64 {
+func most(s *allocation, name string) float64 {
 	if v, ok := s.job.Most[name]; ok && v >= 0 {
 		return v
 	}
@@ -287,8 +287,8 @@ func most(s *seat, name string) float64 {
 // grow starts one job and gives one step to another, the one that has least.
 func (p *policy) grow(r *round) bool {
 	places := r.order[:0]
-	for i := range r.seats {
-		if r.seats[i].runs() {
+	for i := range r.allocations {
+		if r.allocations[i].runs() {
 			places = append(places, i)
 		}
 	}
@@ -299,7 +299,7 @@ func (p *policy) grow(r *round) bool {
 	any := p.begin(r)
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(r.size(a), r.size(b)) })
 	for _, i := range places {
-		if got, _ := p.growOne(r, i); got {
+		if got, _ := p.sizes.growOne(r, i); got {
 			return true
 		}
 	}
@@ -310,7 +310,7 @@ func (p *policy) grow(r *round) bool {
 func (r *round) size(i int) float64 {
 	for k, name := range r.names {
 		if name == cpu || name == cores {
-			return zero(r.seats[i].to[k])
+			return zero(r.allocations[i].to[k])
 		}
 	}
 	return 0
@@ -318,10 +318,10 @@ func (r *round) size(i int) float64 {
 
 // growOne gives a job one step of each resource that is left. It reports whether it got
 // any, and any of cores, cache or bandwidth.
-func (p *policy) growOne(r *round, i int) (any, shared bool) {
-	s := &r.seats[i]
+func (z *sizes) growOne(r *round, i int) (any, shared bool) {
+	s := &r.allocations[i]
 	for k, name := range r.names {
-		step := p.step[name]
+		step := z.step[name]
 		if name == network || math.IsNaN(s.to[k]) || !(step > 0) {
 			continue
 		}
@@ -342,8 +342,8 @@ func (p *policy) growFreely(r *round) {
 	for p.resume(r) {
 	}
 	running := r.order[:0]
-	for i := range r.seats {
-		if r.seats[i].runs() {
+	for i := range r.allocations {
+		if r.allocations[i].runs() {
 			running = append(running, i)
 		}
 	}
@@ -351,6 +351,6 @@ func (p *policy) growFreely(r *round) {
 	for p.begin(r) {
 	}
 	for _, i := range running {
-		p.growOne(r, i)
+		p.sizes.growOne(r, i)
 	}
 }

@@ -78,7 +78,7 @@ func (t *Tree) Observe(o learn.Observation) error {
 		t.state = state{Level: t.level, Mode: walk.ModeOf(o), Depth: finest}
 		t.fit = fit{}
 	}
-	r := t.state.report(o)
+	r := walk.ReportOf(t.state.Mode, o, t.state.Bins, func(b *bin) *walk.Moments { return &b.Moments })
 	if again := t.state.Watch.see(&t.fit, r); again != nil {
 		t.state.Bins, t.state.Depth = nil, finest
 		for _, old := range again {
@@ -89,27 +89,6 @@ func (t *Tree) Observe(o learn.Observation) error {
 	}
 	t.refit()
 	return nil
-}
-
-func (s *state) report(o learn.Observation) walk.Report {
-	r, ok := s.Mode.Report(o)
-	if !ok {
-		r.W = s.typical()
-	}
-	return r
-}
-
-// typical returns the mean weight of a report, 1 before there is one.
-func (s *state) typical() float64 {
-	weight, reports := 0.0, 0.0
-	for i := range s.Bins {
-		weight += s.Bins[i].W
-		reports += s.Bins[i].N
-	}
-	if reports == 0 {
-		return 1
-	}
-	return weight / reports
 }
 
 // add adds r to its bin, creating the bin if needed.

@@ -69,7 +69,7 @@ func (p *Process) Observe(o learn.Observation) error {
 		*s = state{Level: p.level, Mode: walk.ModeOf(o)}
 		p.fit.clear()
 	}
-	r, changed := s.report(o), everything
+	r, changed := walk.ReportOf(s.Mode, o, s.Bins, func(b *bin) *walk.Moments { return &b.Moments }), everything
 	if again := s.Watch.see(&p.fit, r); again != nil {
 		s.Bins = s.Bins[:0]
 		for _, v := range again {
@@ -107,27 +107,6 @@ func (p *Process) Revise() {
 	if len(s.Bins) > 0 {
 		p.refit(everything)
 	}
-}
-
-func (s *state) report(o learn.Observation) walk.Report {
-	r, ok := s.Mode.Report(o)
-	if !ok {
-		r.W = s.typical()
-	}
-	return r
-}
-
-// typical returns the mean weight of a report, 1 before there is one.
-func (s *state) typical() float64 {
-	weight, reports := 0.0, 0.0
-	for i := range s.Bins {
-		weight += s.Bins[i].W
-		reports += s.Bins[i].N
-	}
-	if reports == 0 {
-		return 1
-	}
-	return weight / reports
 }
 
 // Predict returns the band at the given allocation and load.

@@ -46,6 +46,25 @@ type Report struct {
 	W float64 `json:"w"` // weight: requests, 1/sigma², or 1
 }
 
+// ReportOf returns o, whose load is > 0, as a learner of mode m takes it. One that says less
+// than the mode wants to know has the mean weight of the reports in the bins, 1 before
+// there is one.
+func ReportOf[B any](m Mode, o learn.Observation, bins []B, of func(*B) *Moments) Report {
+	r, ok := m.Report(o)
+	if ok {
+		return r
+	}
+	weight, reports := 0.0, 0.0
+	for i := range bins {
+		weight += of(&bins[i]).W
+		reports += of(&bins[i]).N
+	}
+	if reports > 0 {
+		r.W = weight / reports
+	}
+	return r
+}
+
 // Report converts o, whose load is > 0, for a learner of mode m. It is not ok, and of weight 1,
 // if o lacks what the mode needs: it should count with the typical weight.
 func (m Mode) Report(o learn.Observation) (r Report, ok bool) {
