@@ -20,9 +20,7 @@ type bands struct {
 	since [3]time.Time
 	// Of means were compared; Inside lay in their band, Near at most two standard errors of
 	// their own outside of it, by the number of their requests.
-	Of     int `json:"of"`
-	Inside int `json:"inside"`
-	Near   int `json:"near"`
+	Of, Inside, Near int
 }
 
 // compared is how long the means are over, and how long after the start the first begins.

@@ -66,8 +66,6 @@ type row struct {
 	// Cost is the CPU time of a request in this run over the calibrated one:
 	// above 1, the load was higher than planned.
 	Cost float64 `json:"cost_over_calibrated"`
-	// Bands is how often what services delivered lay in the bands that trimtab showed before.
-	Bands *bands `json:"bands,omitempty"`
 	// Unsafe says what must never be. Notes are for people, Warnings are
 	// trimtab's own, Log is where they stand.
 	Unsafe   []string `json:"unsafe,omitempty"`

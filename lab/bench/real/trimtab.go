@@ -225,7 +225,6 @@ func (p *subject) close(ctx context.Context, t *trial, r *row) {
 		}
 	}
 	if b := &p.bands; b.Of > 0 {
-		r.Bands = b
 		r.Notes = append(r.Notes, fmt.Sprintf("of %d means over %v, %.0f%% were in the band of before, %.0f%% at most two standard errors outside", b.Of, compared, 100*float64(b.Inside)/float64(b.Of), 100*float64(b.Near)/float64(b.Of)))
 	}
 	if p.Keep {
