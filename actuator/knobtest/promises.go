@@ -10,9 +10,9 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// floored holds a knob to [actuator.Floored]: Floor is the least value that may be
-// set, it covers what is in use, and nothing is turned down below it. To turn up is
-// always allowed, also to less than the floor. The knob of a restore promises the same.
+// floored tests a knob for [actuator.Floored]: Floor is the least value that may be set, it
+// covers what is in use, and nothing is lowered below it. A rise is always allowed, also to less
+// than the floor. The knob of a restore does the same.
 func floored(t testing.TB, f Fixture) {
 	k := f.Knob.(actuator.Floored)
 	inUse := 0.0
@@ -43,7 +43,7 @@ func floored(t testing.TB, f Fixture) {
 	unknown(t, f, func(ctx context.Context) error { _, err := k.Floor(ctx); return err })
 }
 
-// keepsTheFloor turns a knob down, first too far and then as far as it may be.
+// keepsTheFloor lowers a knob, first too far and then as far as it may.
 func keepsTheFloor(t testing.TB, k actuator.Floored, most, inUse float64) {
 	t.Helper()
 	high := k.Nearest(trimtab.Units(most))
@@ -76,7 +76,7 @@ func keepsTheFloor(t testing.TB, k actuator.Floored, most, inUse float64) {
 	}
 }
 
-// followsUse lets use rise above what is set, and fall again.
+// followsUse raises the use above the set value, and lets it fall again.
 func followsUse(t testing.TB, k actuator.Floored, f Fixture) {
 	t.Helper()
 	low := floorOf(t, k)
@@ -98,9 +98,9 @@ func followsUse(t testing.TB, k actuator.Floored, f Fixture) {
 	write(t, k, low)
 }
 
-// delayed holds a knob to [actuator.Delayed]: Read returns what was asked for last
-// from the write on, Effective what is in force, which is what was before or what was
-// asked for since. The knob of a restore says the same.
+// delayed tests a knob for [actuator.Delayed]: from the write on Read returns the last set value,
+// and Effective what is in force, which is the former value or one set since. The knob of a
+// restore does the same.
 func delayed(t testing.TB, f Fixture) {
 	k := f.Knob.(actuator.Delayed)
 	if f.TakeEffect == nil {
@@ -154,8 +154,7 @@ func delayed(t testing.TB, f Fixture) {
 	unknown(t, f, func(ctx context.Context) error { _, err := k.Effective(ctx); return err })
 }
 
-// unknown wants an error of what cannot be known: nobody waits for it any more, or
-// the target is gone.
+// unknown wants an error with a cancelled context, and when the target is gone.
 func unknown(t testing.TB, f Fixture, ask func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

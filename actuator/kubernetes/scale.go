@@ -247,7 +247,7 @@ func (s *Scale) MayWrite(ctx context.Context) error {
 		return err
 	}
 	if other != "" {
-		return barred(other)
+		return readOnly(other)
 	}
 	return paused(c, s.ref)
 }

@@ -20,8 +20,8 @@ const (
 	// orphaned is when the server forgets the consumer of a nameless subscriber that disappeared.
 	orphaned = time.Minute
 	maxPause = 5 * time.Second
-	// patience is how long a new subscriber waits for a server that does not answer.
-	patience = time.Minute
+	// subscribeTimeout is how long a new subscriber waits for a server that does not answer.
+	subscribeTimeout = time.Minute
 )
 
 // storedSub is a subscription to a stream. Its consumer has one message unacknowledged at a time,
@@ -96,7 +96,7 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 func (d *storedSub) openPatiently(ctx context.Context) (*pull, error) {
 	for began := time.Now(); ; {
 		p, err := d.open(ctx, time.Time{})
-		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > patience {
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > subscribeTimeout {
 			return p, err
 		}
 		d.tell(d.bus.plain(err))

@@ -2,8 +2,8 @@ package prometheus
 
 import "github.com/trimtab/trimtab"
 
-// audit exports how fair p, the newest plan with an audit, found the pool. Workloads that an
-// audit leaves out keep no figures of an older one.
+// audit exports the fairness audit of p, the newest plan with one, and removes the series of
+// workloads that it leaves out.
 func (e *Exporter) audit(p *trimtab.Plan) {
 	a := p.Audit
 	e.fairness(p.Pool, "now", &a.Now)

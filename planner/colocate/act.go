@@ -10,7 +10,7 @@ import (
 type frozen struct {
 	// Had is what it had.
 	Had Amounts `json:"had,omitempty"`
-	// Alone tells that others went on.
+	// Alone says that others went on.
 	Alone bool `json:"alone,omitempty"`
 }
 
