@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -137,6 +138,22 @@ func (c *Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// filled returns the configuration with the defaults in place of zero values.
+func (c *Config) filled() Config {
+	full := *c
+	full.Limits.fill()
+	if full.Heartbeat <= 0 {
+		full.Heartbeat = DefaultHeartbeat
+	}
+	if full.MaxKnobs <= 0 {
+		full.MaxKnobs = MaxKnobs
+	}
+	if full.JournalSize == 0 && len(full.Finders) > 0 {
+		full.JournalSize = 4 * hostfs.DefaultJournalSize // for MaxKnobs, and as many in one plan
+	}
+	return full
 }
 
 // here returns the name of a knob as one of this pool and host: a journal was

@@ -3,7 +3,6 @@ package actuator
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/trimtab/trimtab"
 )
@@ -89,28 +88,6 @@ type Mark struct {
 	// those of all others that the knob looks at.
 	Of      any
 	Changes uint64
-}
-
-// readAfter is after how long a [Marked] knob is read although nothing changed.
-const readAfter = 10 * time.Second
-
-// unchanged reports whether a knob need not be read now.
-func (a *Actuator) unchanged(h *held) bool {
-	m, ok := h.Knob.(Marked)
-	if !ok {
-		return false
-	}
-	now, mark := a.clock.boot(), m.Mark()
-	if mark != (Mark{}) && mark == h.mark && now < h.lookAgain && h.settled(now) {
-		return true
-	}
-	h.mark, h.lookAgain = mark, saturate(now, readAfter)
-	return false
-}
-
-// settled reports whether nothing is awaited of a knob.
-func (h *held) settled(now time.Duration) bool {
-	return h.known && h.effective == nil && h.report() == "" && h.touched == nil && now >= h.hopelessUntil
 }
 
 // Stander is a knob that knows where in a cluster its instance is, or what bounds it from

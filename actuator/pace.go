@@ -2,7 +2,6 @@ package actuator
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,17 +27,6 @@ func paceOf(k Knob) float64 {
 	return 0
 }
 
-// pace is how many changes a second the slowest of the knobs takes; 0: none is bound.
-func (a *Actuator) pace() float64 {
-	least := 0.0
-	for _, h := range a.knobs {
-		if v := paceOf(h.Knob); v > 0 && (least == 0 || v < least) {
-			least = v
-		}
-	}
-	return least
-}
-
 // paced is what is known of the time that steps have.
 type paced struct {
 	// made is when the newest plan was made, gap the time since the one before.
@@ -57,10 +45,10 @@ func (s *paced) note(p *trimtab.Plan, before position) {
 // stepTime is how long the writes of one step may take: a sixth of the lease, and less
 // where plans come faster, since one that is late is not carried out at all. The two steps
 // of a plan share it.
-func (a *Actuator) stepTime(p *trimtab.Plan) time.Duration {
-	most := a.config.Limits.lease(p).Duration() / 6
-	if a.paced.gap > 0 {
-		most = min(most, a.paced.gap)
+func (x *executor) stepTime(p *trimtab.Plan) time.Duration {
+	most := x.config.Limits.lease(p).Duration() / 6
+	if x.paced.gap > 0 {
+		most = min(most, x.paced.gap)
 	}
 	if p.Step > 1 || !p.Last {
 		most /= 2
@@ -71,8 +59,8 @@ func (a *Actuator) stepTime(p *trimtab.Plan) time.Duration {
 // turns returns the moves whose turn has come, in their order. The others are refused:
 // nothing of them is journaled or written. What a person applies is done as a whole or
 // not at all.
-func (a *Actuator) turns(p *trimtab.Plan, moves []*move) []*move {
-	a.paced.note(p, a.position)
+func (x *executor) turns(p *trimtab.Plan, moves []*move) []*move {
+	x.paced.note(p, x.fence.position)
 	var slow []*move
 	pace := 0.0
 	for _, m := range moves {
@@ -81,7 +69,7 @@ func (a *Actuator) turns(p *trimtab.Plan, moves []*move) []*move {
 		}
 	}
 	if p.Applies != "" {
-		if most := writesIn(a.config.Limits.lease(p).Duration()/2, pace); len(slow) > most {
+		if most := writesIn(x.config.Limits.lease(p).Duration()/2, pace); len(slow) > most {
 			for _, m := range moves {
 				refuse(m.result, fmt.Sprintf("not applied: the API server takes %.0f changes a second, so these %d would outlast the lease: apply a plan of fewer workloads, or use mode act, which makes them over several rounds", pace, len(slow)))
 			}
@@ -89,7 +77,7 @@ func (a *Actuator) turns(p *trimtab.Plan, moves []*move) []*move {
 		}
 		return moves
 	}
-	most := writesIn(a.stepTime(p), pace)
+	most := writesIn(x.stepTime(p), pace)
 	if len(slow) <= most {
 		return moves
 	}
@@ -103,13 +91,7 @@ func (a *Actuator) turns(p *trimtab.Plan, moves []*move) []*move {
 		later[slow[i]] = true
 		refuse(slow[i].result, fmt.Sprintf("its turn has not come: the API server takes %.0f changes a second, %d go out in this step, the most urgent first", pace, most))
 	}
-	kept := moves[:0]
-	for _, m := range moves {
-		if !later[m] {
-			kept = append(kept, m)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(moves, func(m *move) bool { return later[m] })
 }
 
 // writesIn is how many writes a server of a pace takes within a time, at least one.
@@ -220,24 +202,10 @@ func (a *Actuator) CloseTime() time.Duration {
 	if a.config.KeepOnStop {
 		return long
 	}
-	for _, h := range a.knobs {
+	for _, h := range a.knobs.all {
 		if pace := paceOf(h.Knob); h.entry != nil && pace > 0 {
 			long += time.Duration(float64(time.Second) / pace)
 		}
 	}
 	return min(long, MaxCloseTime)
-}
-
-// goOn goes on with what was released or has no knob any more and was not yet put back.
-func (a *Actuator) goOn(ctx context.Context) {
-	var knobs []*held
-	for _, h := range a.knobs {
-		if h.released && h.entry != nil {
-			knobs = append(knobs, h)
-		}
-	}
-	if len(knobs) > 0 {
-		a.restoreHeld(ctx, knobs)
-	}
-	a.restoreOrphans(ctx)
 }

@@ -343,89 +343,15 @@ func putBackExactly(ctx context.Context, knob Restorer, it *Restored) {
 	}
 }
 
-// restoreOrphans restores a part of what the journal has of knobs that are not declared.
-// What fails waits for the next start, or, where a knob waits for it, for the next look.
-func (a *Actuator) restoreOrphans(ctx context.Context) {
-	if len(a.orphans) == 0 {
-		return
-	}
-	all := reopenAll(a.orphans, a.config.Reopen)
-	defer closeAll(all)
-	defer lockAll(ctx, a.config.LockDir, a.config.Dir, all, a.config.Reopen)()
-	r := restoreAll(ctx, all, false)
-	told := make(map[*entry]bool, len(r.Items))
-	for i := range r.Items {
-		it := &r.Items[i]
-		told[it.entry] = it.Status != trimtab.Failed || a.heldOf(a.config.here(it.KnobID)) == nil
-	}
-	a.orphans = slices.DeleteFunc(a.orphans, func(e *entry) bool { return told[e] })
-	a.forget(r)
-}
-
-// undo returns what there is to restore of the given knobs.
-func (a *Actuator) undo(ctx context.Context, knobs []*held) (all []undoing) {
-	for _, h := range knobs {
-		if h.entry != nil && a.claim(ctx, h) == "" && h.entry != nil {
-			all = append(all, undoing{entry: h.entry, knob: h.Knob})
+// borrowing returns those that are above their baselines.
+func borrowing(ctx context.Context, all []undoing) (above []undoing) {
+	for _, u := range all {
+		if u.err != nil {
+			continue // it is told at the end of the lease
+		}
+		if v, err := u.knob.Read(ctx); err == nil && u.entry.borrows(v) {
+			above = append(above, u)
 		}
 	}
-	return all
-}
-
-// restoreHeld restores the given declared knobs and drops their entries. Of knobs whose
-// server takes so many writes a second it restores a part.
-func (a *Actuator) restoreHeld(ctx context.Context, knobs []*held) Report {
-	all := a.undo(ctx, knobs)
-	if len(all) == 0 {
-		return Report{}
-	}
-	r := restoreAll(ctx, all, !a.closed && (!a.unlowered || a.clock.boot()-a.unloweredAt < waitsForShrinks))
-	left := r.Left
-	r.Left = 0 // it is tried again soon
-	if failed := r.Err() != nil; failed != a.unlowered {
-		a.unlowered, a.unloweredAt = failed, a.clock.boot()
-	}
-	a.forget(r)
-	r.Left = left
-	return r
-}
-
-// restoreToTheEnd restores knobs, part by part, as far as ctx gives it time.
-func (a *Actuator) restoreToTheEnd(ctx context.Context, knobs []*held) error {
-	all := a.undo(ctx, knobs)
-	if n := len(all); n > 0 && paceOf(all[0].knob) > 0 {
-		a.logger.Info("putting the baselines back", "knobs", n, "takes about", time.Duration(float64(n)/paceOf(all[0].knob)*float64(time.Second)).Round(time.Second).String())
-	}
-	r, err := restoreParts(ctx, all, false, func(part Report) error { a.forget(part); return nil })
-	if len(knobs) > 0 {
-		r.Left += len(a.orphans)
-	}
-	return errors.Join(err, r.Err())
-}
-
-// waitsForShrinks is how long baselines wait for the room of a knob that cannot be lowered:
-// after that they come back without it.
-const waitsForShrinks = 10 * time.Second
-
-// forget logs, counts and drops what was restored.
-func (a *Actuator) forget(r Report) {
-	for _, i := range r.Items {
-		a.metrics.Counter("trimtab_actuator_restores_total", string(i.Status)).Inc()
-		a.logger.Info("restore", "workload", i.Workload, "resource", i.Resource, "status", string(i.Status),
-			"found", i.Found.String(), "baseline", i.Baseline.String(), "reason", i.Reason)
-		if h := a.heldOf(a.config.here(i.KnobID)); h != nil && i.Status != trimtab.Failed {
-			h.entry = nil
-			h.dropFast()
-			if h.foreign { // it was told, and is over
-				h.foreign = false
-				a.setProblem(h, "")
-			}
-			h.disown()
-		}
-	}
-	if err := a.journal.Append(finished(r)...); err != nil {
-		a.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
-		a.logger.Error("journal after restore", "err", err)
-	}
-	a.notify()
+	return above
 }

@@ -239,13 +239,16 @@ func (e *entry) scaled(k Knob) *entry {
 	return &out
 }
 
-// recallUndo tells a knob what the journal says of it, where it wants to know.
-func (a *Actuator) recallUndo(h *held, undo []byte) {
-	r, ok := h.Knob.(Recaller)
-	if !ok {
-		return
+// borrowed is the part of the lease for which what knobs have above their baselines holds.
+func (l lease) borrowed() lease {
+	if l.BorrowUntil > 0 {
+		l.Until = min(l.Until, l.BorrowUntil)
 	}
-	if err := r.Recall(undo); err != nil {
-		a.logger.Warn("what the journal says of a knob cannot be read", "knob", h.Knob.String(), "err", err)
-	}
+	return l
+}
+
+// borrows reports whether a value is above the baseline, of what hosts share. How many
+// instances there are takes nothing from others, and a group above gives nothing itself.
+func (e *entry) borrows(v trimtab.Amount) bool {
+	return e.Baseline.Less(v) && e.Resource != trimtab.Replicas && !e.Above
 }
