@@ -189,7 +189,7 @@ func (a *Actuator) Tick(ctx context.Context) {
 		if h.Mode == trimtab.Act || h.lock != nil {
 			a.knobs.claim(ctx, h)
 		}
-		if _, remote := h.Knob.(Remote); remote || h.problem != "" && !h.foreign || !h.known {
+		if h.can.remote() || h.problem != "" && !h.foreign || !h.known {
 			a.knobs.probe(look, h)
 		} else {
 			a.knobs.observe(look, h)

@@ -60,11 +60,10 @@ const leaveAlone = time.Minute
 // grow blocks others and delivers nothing.
 func (b *baselines) abandon(ctx context.Context) {
 	for _, h := range b.knobs.all {
-		r, ok := h.Knob.(Remote)
-		if !ok || h.entry == nil || h.effective == nil || h.foreign || b.fence.left() == 0 {
+		if !h.can.remote() || h.entry == nil || h.effective == nil || h.foreign || b.fence.left() == 0 {
 			continue
 		}
-		why := r.Hopeless(ctx)
+		why := h.can.Hopeless(ctx)
 		if why == "" {
 			continue
 		}
@@ -151,7 +150,7 @@ func (b *baselines) restoreOrphans(ctx context.Context) {
 func (b *baselines) undo(ctx context.Context, knobs []*held) (all []undoing) {
 	for _, h := range knobs {
 		if h.entry != nil && b.knobs.claim(ctx, h) == "" && h.entry != nil {
-			all = append(all, undoing{entry: h.entry, knob: h.Knob})
+			all = append(all, undoing{entry: h.entry, knob: h.Knob, can: h.can})
 		}
 	}
 	return all
@@ -178,8 +177,8 @@ func (b *baselines) restore(ctx context.Context, knobs []*held) Report {
 // restoreToTheEnd restores knobs, part by part, as far as ctx gives it time.
 func (b *baselines) restoreToTheEnd(ctx context.Context, knobs []*held) error {
 	all := b.undo(ctx, knobs)
-	if n := len(all); n > 0 && paceOf(all[0].knob) > 0 {
-		b.logger.Info("putting the baselines back", "knobs", n, "takes about", time.Duration(float64(n)/paceOf(all[0].knob)*float64(time.Second)).Round(time.Second).String())
+	if n := len(all); n > 0 && all[0].can.Pace > 0 {
+		b.logger.Info("putting the baselines back", "knobs", n, "takes about", time.Duration(float64(n)/all[0].can.Pace*float64(time.Second)).Round(time.Second).String())
 	}
 	r, err := restoreParts(ctx, all, false, func(part Report) error { b.forget(part); return nil })
 	if len(knobs) > 0 {

@@ -66,7 +66,7 @@ type Config struct {
 	// NoApply forbids plans that a person applied to act on targets whose mode
 	// is recommend.
 	NoApply bool
-	// ForeignHold is how long a [Remote] knob that somebody else turned is left alone; what
+	// ForeignHold is how long a remote knob that somebody else turned is left alone; what
 	// was found is its baseline from then on. 0: until a resume.
 	ForeignHold time.Duration
 	// KeepOnStop makes Close leave the allocation to its lease. By default

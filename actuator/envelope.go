@@ -14,17 +14,16 @@ func (l *lending) enveloped(p *trimtab.Plan, m *move) *trimtab.Envelope {
 	if !l.config.Fast || want == nil || m.held.Resource != trimtab.CPU || m.held.Mode != trimtab.Act || p.Applies != "" || m.goal.Unlimited {
 		return nil
 	}
-	q, ok := m.held.Knob.(Quick)
-	if !ok {
+	if m.held.can.Quick == nil {
 		return nil
 	}
-	if err := q.Ready(want.Burst > 0); err != nil {
+	if err := m.held.can.Quick.Ready(want.Burst > 0); err != nil {
 		m.held.fastOff = err.Error()
 		return nil
 	}
 	m.held.fastOff = ""
-	if w, ok := q.(Weighed); ok && l.whole {
-		if err := w.ReadyWeight(); err != nil {
+	if m.held.can.ReadyWeight != nil && l.whole {
+		if err := m.held.can.ReadyWeight(); err != nil {
 			l.logger.Debug("weight by target", "workload", m.held.Workload, "err", err)
 		}
 	}
@@ -87,8 +86,8 @@ func (l *lending) enter(m *move) {
 		l.unset(h)
 		return
 	}
-	if w, ok := h.Knob.(Weighed); ok && l.whole {
-		if err := w.Weigh(h.envelope.Target); err != nil {
+	if h.can.Weigh != nil && l.whole {
+		if err := h.can.Weigh(h.envelope.Target); err != nil {
 			l.logger.Debug("weight by target", "workload", h.Workload, "err", err)
 		}
 	}
@@ -103,11 +102,10 @@ func (x *executor) whole(p *trimtab.Plan) bool {
 
 // unset takes back what the loop set beside the amount of a knob that it moves no more.
 func (l *lending) unset(h *held) {
-	s, ok := h.Knob.(Settler)
-	if !ok || h.entry == nil {
+	if h.can.Settle == nil || h.entry == nil {
 		return
 	}
-	if err := s.Settle(); err != nil {
+	if err := h.can.Settle(); err != nil {
 		l.logger.Warn("take back burst and weight", "workload", h.Workload, "err", err)
 	}
 }
@@ -152,7 +150,7 @@ func (hs *host) lend(ctx context.Context, p *trimtab.Plan) {
 		}
 	}
 	want := max(0, min(p.Lendable[hs.config.Host], hs.lending.capacity-rest))
-	if want == 0 || hs.Arbiter == nil {
+	if want == 0 || hs.arbiter == nil {
 		hs.lending.lendable = want
 		return
 	}

@@ -63,7 +63,7 @@ type FastLook struct {
 	Counters []Counters
 	Errs     []error
 	// Parent are the counters of the group above; nil: there is none, or it was not read.
-	// Pressure is the total of [Pressured] of that group; nil: nothing tells.
+	// Pressure is the total of [Traits].Pressure of that group; nil: nothing tells.
 	Parent   *Counters
 	Pressure *float64
 }
@@ -131,8 +131,8 @@ func (l *lending) rest() {
 
 // shift makes one move inside an envelope, and notes what was read back.
 func (l *lending) shift(h *held, v, burst float64) error {
-	q, ok := h.Knob.(Quick)
-	if !ok {
+	q := h.can.Quick
+	if q == nil {
 		return fmt.Errorf("move %s: %w", h.Knob, trimtab.ErrUnsupported)
 	}
 	found, err := q.Move(h.Knob.Nearest(trimtab.Units(v)), min(burst, v))
@@ -204,14 +204,14 @@ func (l *lending) look(look *FastLook) {
 		look.Counters, look.Errs = append(look.Counters, c), append(look.Errs, err)
 	}
 	if p := l.knobs.parent; p != nil && p.entry != nil && len(l.movable) > 0 {
-		if q, ok := p.Knob.(Quick); ok {
+		if q := p.can.Quick; q != nil {
 			if c, err := q.Look(); err == nil {
 				look.Parent = &c
 			}
-			if p, ok := q.(Pressured); ok && look.Parent != nil {
-				if total, ok := p.Pressure(); ok {
-					look.Pressure = &total
-				}
+		}
+		if look.Parent != nil && p.can.Pressure != nil {
+			if total, ok := p.can.Pressure(); ok {
+				look.Pressure = &total
 			}
 		}
 	}
@@ -219,8 +219,8 @@ func (l *lending) look(look *FastLook) {
 
 // glance reads one knob, and notes what somebody else set.
 func (l *lending) glance(h *held) (Counters, error) {
-	q, ok := h.Knob.(Quick)
-	if !ok {
+	q := h.can.Quick
+	if q == nil {
 		return Counters{}, trimtab.ErrUnsupported
 	}
 	c, err := q.Look()

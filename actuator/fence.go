@@ -40,43 +40,42 @@ func (f *fence) leftBorrowed() time.Duration {
 	return f.lease.borrowed().left(f.clock.id, f.clock.boot())
 }
 
-// refuse says why the plan as a whole must not be carried out, or "".
-func (f *fence) refuse(p *trimtab.Plan, at position) (kind, why string) {
+// check says why a step must not be carried out, or "", and what the same step was answered
+// before; nil: nothing.
+func (f *fence) check(p *trimtab.Plan, at position) (kind, why string, again *trimtab.Outcome) {
+	if earlier := f.outcomes[at.Step]; earlier != nil && at == (position{f.position.Epoch, f.position.Sequence, at.Step}) {
+		if alike(earlier.plan, p) {
+			return "repeated", "", earlier.outcome
+		}
+		return "stale", fmt.Sprintf(trimtab.Overtaken+"another plan %s step %d was accepted: two planners lead in one epoch, or one of the plans was forged", p.ID(), p.Step), nil
+	}
 	if err := p.Validate(); err != nil {
-		return "invalid", err.Error()
+		return "invalid", err.Error(), nil
 	}
 	switch {
 	case f.closed:
-		return "refused", "the actuator is stopping"
+		return "refused", "the actuator is stopping", nil
 	case p.Pool != f.config.Pool:
-		return "refused", fmt.Sprintf("plan is for pool %s, this host serves %s", p.Pool, f.config.Pool)
+		return "refused", fmt.Sprintf("plan is for pool %s, this host serves %s", p.Pool, f.config.Pool), nil
 	case !trimtab.PlausibleEpoch(at.Epoch, f.clock.wall()):
-		return "refused", fmt.Sprintf("epoch %d: no pool can have had so many leaders: it was made up, or this host's clock is wrong", at.Epoch)
+		return "refused", fmt.Sprintf("epoch %d: no pool can have had so many leaders: it was made up, or this host's clock is wrong", at.Epoch), nil
 	case !trimtab.PlausibleEpoch(f.position.Epoch, f.clock.wall()):
 		// What was accepted was made up, when this clock was ahead: it must not
 		// lock out those who lead.
 	case at.Epoch < f.position.Epoch:
-		return "stale", fmt.Sprintf(trimtab.Overtaken+"epoch %d, a leader of epoch %d was accepted", at.Epoch, f.position.Epoch)
+		return "stale", fmt.Sprintf(trimtab.Overtaken+"epoch %d, a leader of epoch %d was accepted", at.Epoch, f.position.Epoch), nil
 	case at.compare(f.position) < 0:
 		return "stale", fmt.Sprintf(trimtab.Overtaken+"plan %s step %d, %s step %d was accepted",
-			p.ID(), p.Step, trimtab.PlanID(f.position.Epoch, f.position.Sequence), f.position.Step)
+			p.ID(), p.Step, trimtab.PlanID(f.position.Epoch, f.position.Sequence), f.position.Step), nil
 	}
 	lease, skew := f.config.Limits.lease(p).Duration(), f.config.Limits.Skew
 	switch age := f.clock.wall().Sub(p.Time); {
 	case age >= lease:
-		return "expired", fmt.Sprintf("expired: made %v ago with a lease of %v", age.Round(time.Millisecond), lease)
+		return "expired", fmt.Sprintf("expired: made %v ago with a lease of %v", age.Round(time.Millisecond), lease), nil
 	case age < -skew:
-		return "refused", fmt.Sprintf("from the future: dated %v, this host's clock may be %v behind: check the clocks", p.Time.UTC().Format(time.RFC3339), skew)
+		return "refused", fmt.Sprintf("from the future: dated %v, this host's clock may be %v behind: check the clocks", p.Time.UTC().Format(time.RFC3339), skew), nil
 	}
-	return "", ""
-}
-
-// earlier returns the answer that a step of this name got before.
-func (f *fence) earlier(at position) *answer {
-	if at.Epoch != f.position.Epoch || at.Sequence != f.position.Sequence {
-		return nil
-	}
-	return f.outcomes[at.Step]
+	return "", "", nil
 }
 
 // alike reports whether two steps say the same.

@@ -21,9 +21,9 @@ func (ks *knobs) judge(h *held, before trimtab.Amount) {
 		why = fmt.Sprintf("changed by somebody else to %v, trimtab wrote %v: resume takes it over", h.now, h.entry.Wrote)
 	case ks.undone(h, before):
 		why = fmt.Sprintf("put back by somebody else to its baseline %v, trimtab wrote %v (%s): resume goes on from there",
-			h.now, h.entry.last(), usualSuspect(h.Knob))
+			h.now, h.entry.last(), usualSuspect(h))
 	}
-	if _, ok := h.Knob.(Remote); ok && ks.config.ForeignHold > 0 {
+	if h.can.remote() && ks.config.ForeignHold > 0 {
 		why = ks.leaveTo(h, why)
 	}
 	if why != "" || h.foreign {
@@ -64,7 +64,7 @@ func (ks *knobs) leaveTo(h *held, why string) string {
 	switch again := why != "" && (t == nil || t.Over || !same(t.Found, h.now)); {
 	case again && t != nil && now.Sub(t.At) < twiceWithin:
 		next := &touched{KnobID: h.KnobID, InstanceID: h.id, At: now, Found: h.now, Over: true, Twice: true,
-			Why: fmt.Sprintf("%s has changed it twice within %v, to %v last: only recommended until a resume", usualSuspect(h.Knob), twiceWithin, h.now)}
+			Why: fmt.Sprintf("%s has changed it twice within %v, to %v last: only recommended until a resume", usualSuspect(h), twiceWithin, h.now)}
 		if !ks.takeOver(h, next) {
 			return why
 		}
@@ -165,8 +165,8 @@ func (s *stored) readTouched(k string, value []byte) error {
 }
 
 // usualSuspect says who does such a thing.
-func usualSuspect(k Knob) string {
-	if _, ok := k.(Remote); ok {
+func usualSuspect(h *held) string {
+	if h.can.remote() {
 		return "a person, a GitOps tool or another controller"
 	}
 	return "systemd does so to the groups of its units at daemon-reload"
@@ -184,22 +184,18 @@ func (ks *knobs) undone(h *held, before trimtab.Amount) bool {
 	if !h.foreign && (!e.ours(before) || same(before, h.now)) {
 		return false
 	}
-	if _, ok := h.Knob.(Remote); ok {
+	if h.can.remote() {
 		return true // an instance that was made anew has no entry
 	}
-	now := whereIs(h.Knob)
+	now := whereIs(&h.can)
 	return h.written != nil && now != nil && os.SameFile(h.written, now)
 }
 
 // whereIs returns what a knob turns, to be known again; nil where that cannot be
 // told.
-func whereIs(k Knob) os.FileInfo {
-	p, ok := k.(Placed)
-	if !ok {
-		return nil
-	}
-	place, err := p.Place()
-	if err != nil {
+func whereIs(can *Traits) os.FileInfo {
+	place := can.place()
+	if place == "" {
 		return nil
 	}
 	info, err := os.Stat(place)

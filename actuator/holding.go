@@ -33,7 +33,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		}
 		h.Targets = append(h.Targets, trimtab.KnobState{
 			KnobID: k.KnobID, Knob: k.named, Unit: k.unit,
-			Shared: k.sharing(), Capped: k.capped(), Reserves: k.reserves(), Now: k.resting(), Fast: a.lending.stateOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.host.reportOf(k), Barred: k.barred, Standing: k.standing,
+			Shared: k.can.Shared != nil, Capped: k.capped(), Reserves: k.can.Shared != nil && k.can.Shared.Reserves(), Now: k.resting(), Fast: a.lending.stateOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.host.reportOf(k), Barred: k.barred, Standing: k.standing,
 		})
 	}
 	if t := a.instances.troubles(); len(t) > 0 {

@@ -27,8 +27,8 @@ type host struct {
 	capacity     map[string]float64
 	unmeasured   string
 	measureAgain time.Duration
-	// Arbiter has the claims of all pools; nil: this process believes to be the only one.
-	*arbiter.Arbiter
+	// arbiter has the claims of all pools; nil: this process believes to be the only one.
+	arbiter *arbiter.Arbiter
 	// left is what other pools leave, by resource; nil: there is none that claims. claimed
 	// says of which resource that is less than the pool could have alone.
 	left    map[string]float64
@@ -69,22 +69,22 @@ func newHost(b *base, ks *knobs, l *lending) *host {
 	hs := &host{base: b, knobs: ks, lending: l, measureAgain: never, keepUntil: never}
 	if b.config.LockDir != "" {
 		who := arbiter.Claimant{Journal: b.config.Dir, Pool: b.config.Pool, PID: os.Getpid(), Boot: b.clock.id}
-		hs.Arbiter = arbiter.New(filepath.Join(b.config.LockDir, "claims"), who, b.logger)
+		hs.arbiter = arbiter.New(filepath.Join(b.config.LockDir, "claims"), who, b.logger)
 	}
 	return hs
 }
 
 func (hs *host) close(over bool) error {
-	if hs.Arbiter == nil {
+	if hs.arbiter == nil {
 		return nil
 	}
-	return hs.Close(over)
+	return hs.arbiter.Close(over)
 }
 
 // settleStep notes what stays claimed once a step was carried out, before which the pool had
 // so much, and gives back what was claimed beyond it.
 func (hs *host) settleStep(ctx context.Context, p *trimtab.Plan, had map[string]float64) {
-	if hs.Arbiter == nil {
+	if hs.arbiter == nil {
 		return
 	}
 	now := hs.clock.boot()
@@ -101,9 +101,9 @@ func (hs *host) settleStep(ctx context.Context, p *trimtab.Plan, had map[string]
 	}
 	claims := hs.claims(nil)
 	for resource, c := range claims {
-		if claimed := hs.Claimed(resource); claimed.Now > c.Now || claimed.May > c.May {
+		if claimed := hs.arbiter.Claimed(resource); claimed.Now > c.Now || claimed.May > c.May {
 			// Where it fails the next tick makes up for it.
-			_ = hs.Settle(ctx, claims)
+			_ = hs.arbiter.Settle(ctx, claims)
 			return
 		}
 	}
@@ -169,7 +169,7 @@ func (h *held) mayHave() (now, back float64) {
 // ask claims what the pool has with one knob at v, and returns why that is not to be
 // had, or "". What was claimed already costs nothing.
 func (hs *host) ask(ctx context.Context, h *held, v trimtab.Amount) (why string) {
-	if hs.Arbiter == nil {
+	if hs.arbiter == nil {
 		return ""
 	}
 	now, _ := hs.sums(map[*held]float64{h: h.atMost(v)})
@@ -191,11 +191,11 @@ func (hs *host) ask(ctx context.Context, h *held, v trimtab.Amount) (why string)
 
 // grantFor returns how much the pool may have where it wants so much.
 func (hs *host) grantFor(ctx context.Context, resource string, want float64) float64 {
-	granted := hs.Claimed(resource).Now
+	granted := hs.arbiter.Claimed(resource).Now
 	if want <= granted*(1+tolerance) || hs.failed != "" {
 		return granted
 	}
-	granted, err := hs.Ask(ctx, hs.claims(nil), resource, want)
+	granted, err := hs.arbiter.Ask(ctx, hs.claims(nil), resource, want)
 	if err != nil {
 		hs.failed = err.Error()
 	}
@@ -205,7 +205,7 @@ func (hs *host) grantFor(ctx context.Context, resource string, want float64) flo
 // askAll claims what the pool has when all grows of a step are made, as far as the plan
 // and the host's own limits let them, so that they are asked for once.
 func (hs *host) askAll(ctx context.Context, p *trimtab.Plan, moves []*move) {
-	if hs.Arbiter == nil {
+	if hs.arbiter == nil {
 		return
 	}
 	hs.failed = ""
@@ -224,7 +224,7 @@ func (hs *host) askAll(ctx context.Context, p *trimtab.Plan, moves []*move) {
 // announce claims what the pool has once the given knobs have their baselines. It is
 // not asked for: a person wants them back.
 func (hs *host) announce(ctx context.Context, knobs []*held) {
-	if hs.Arbiter == nil {
+	if hs.arbiter == nil {
 		return
 	}
 	ahead := map[*held]float64{}
@@ -232,18 +232,18 @@ func (hs *host) announce(ctx context.Context, knobs []*held) {
 		_, ahead[h] = h.mayHave()
 	}
 	// Where it fails the next tick makes up for it.
-	_ = hs.Settle(ctx, hs.claims(ahead))
+	_ = hs.arbiter.Settle(ctx, hs.claims(ahead))
 }
 
 // arbitrate writes down what the pool has, and finds out what other pools leave. What
 // cannot be found out is as it was.
 func (hs *host) arbitrate(ctx context.Context) {
-	if hs.Arbiter == nil {
+	if hs.arbiter == nil {
 		return
 	}
 	hs.failed = ""
 	claims := hs.claims(nil)
-	err := hs.Settle(ctx, claims)
+	err := hs.arbiter.Settle(ctx, claims)
 	if err == nil {
 		err = hs.bury(ctx)
 	}
@@ -281,11 +281,11 @@ func (hs *host) divide(claims map[string]arbiter.Claim) {
 		if !ok {
 			own = hs.claimOf(resource)
 		}
-		others := hs.Others(resource, own)
+		others := hs.arbiter.Others(resource, own)
 		hs.metrics.Gauge("trimtab_actuator_host_claimed", resource, "own").Set(own.May)
 		hs.metrics.Gauge("trimtab_actuator_host_claimed", resource, "others").Set(others)
 		measured, isMeasured := hs.capacity[resource]
-		room := hs.Left(resource, own)
+		room := hs.arbiter.Left(resource, own)
 		if others == 0 || !isMeasured {
 			continue
 		}
@@ -294,7 +294,7 @@ func (hs *host) divide(claims map[string]arbiter.Claim) {
 			left[resource] = min(left[resource], measured)
 		}
 		if alone := min(hs.room(resource), measured); hs.config.Limits.Capacity != nil && left[resource] < alone-slack {
-			less = append(less, claimed{resource, alone, left[resource], hs.Shares(resource, own)})
+			less = append(less, claimed{resource, alone, left[resource], hs.arbiter.Shares(resource, own)})
 		}
 	}
 	if !divided {
@@ -318,7 +318,7 @@ func (hs *host) divide(claims map[string]arbiter.Claim) {
 func (hs *host) bury(ctx context.Context) error {
 	wait := time.Duration(0)
 	if hs.buried == nil {
-		dead := hs.Dead()
+		dead := hs.arbiter.Dead()
 		if len(dead) == 0 {
 			return nil
 		}
@@ -337,7 +337,7 @@ func (hs *host) bury(ctx context.Context) error {
 		if len(over) == 0 {
 			return nil
 		}
-		return hs.Drop(ctx, over)
+		return hs.arbiter.Drop(ctx, over)
 	case <-time.After(wait):
 		return nil
 	}
@@ -383,11 +383,11 @@ func (hs *host) disowned(e *entry, journal string) bool {
 		return false
 	}
 	defer func() { _ = k.Close() }() // it was only asked
-	p, ok := k.(Placed)
-	if !ok {
+	can := k.Traits()
+	if can.Place == nil {
 		return false
 	}
-	place, err := p.Place()
+	place, err := can.Place()
 	if err != nil {
 		return errors.Is(err, os.ErrNotExist)
 	}

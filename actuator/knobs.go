@@ -103,7 +103,7 @@ func (ks *knobs) sumWith(h *held, v trimtab.Amount) float64 {
 func (ks *knobs) pace() float64 {
 	least := 0.0
 	for _, h := range ks.all {
-		if v := paceOf(h.Knob); v > 0 && (least == 0 || v < least) {
+		if v := h.can.Pace; v > 0 && (least == 0 || v < least) {
 			least = v
 		}
 	}
@@ -127,8 +127,8 @@ func (ks *knobs) adopt(entries []*entry) (orphans []*entry) {
 		switch {
 		case h != nil && h.id != e.ID && e.ID != 0:
 			gone = append(gone, hostfs.Entry{Key: e.journalKey()})
-		case h != nil && h.Mode == trimtab.Act && takesOver(h.Knob, e.Undo):
-			h.entry = e.scaled(h.Knob)
+		case h != nil && h.Mode == trimtab.Act && h.takesOver(e.Undo):
+			h.entry = e.scaled(&h.can)
 			ks.recallUndo(h, e.Undo)
 		default:
 			orphans = append(orphans, e)
@@ -140,18 +140,14 @@ func (ks *knobs) adopt(entries []*entry) (orphans []*entry) {
 
 // takesOver reports whether what was written by the knob that undo describes is what this one
 // writes.
-func takesOver(k Knob, undo []byte) bool {
-	h, ok := k.(Heir)
-	return !ok || h.TakesOver(undo)
-}
+func (h *held) takesOver(undo []byte) bool { return h.can.TakesOver == nil || h.can.TakesOver(undo) }
 
 // recallUndo tells a knob what the journal says of it, where it wants to know.
 func (ks *knobs) recallUndo(h *held, undo []byte) {
-	r, ok := h.Knob.(Recaller)
-	if !ok {
+	if h.can.Recall == nil {
 		return
 	}
-	if err := r.Recall(undo); err != nil {
+	if err := h.can.Recall(undo); err != nil {
 		ks.logger.Warn("what the journal says of a knob cannot be read", "knob", h.Knob.String(), "err", err)
 	}
 }
@@ -184,10 +180,11 @@ func (ks *knobs) drop(entries []hostfs.Entry) {
 // held is one knob with what is known of it.
 type held struct {
 	Target
-	// named is Knob.String(), unit that of a [Unified] knob.
+	// can is Knob.Traits(), named Knob.String(), and unit what can.Unit returned.
+	can         Traits
 	named, unit string
-	// mark is that of a [Marked] knob when it was looked at last, lookAgain when it is looked
-	// at again all the same.
+	// mark is the knob's when it was looked at last, lookAgain when it is looked at again all
+	// the same.
 	mark      Mark
 	lookAgain time.Duration
 	// finder found it, as an instance with that ID; nil: it is declared.
@@ -195,6 +192,37 @@ type held struct {
 	id     uint64
 	// entry is the journal's; nil: never written, or restored since.
 	entry *entry
+	reading
+	// peaks are recent values above every later one, the oldest and highest first.
+	peaks []peak
+	// lowered is when a plan last lowered it, on the boot clock, or never.
+	lowered time.Duration
+	// lock is not nil while this process may set the knob; contested is the reason why it
+	// may not.
+	lock      *hostfs.Lock
+	contested string
+	// written is the file that was written last. A group that is made again has another
+	// file.
+	written os.FileInfo
+	loan
+	// problem is why the knob cannot be used now; foreign marks the problem
+	// that somebody else changed it.
+	problem  string
+	foreign  bool
+	released bool
+	// touched is what is kept of the last time that somebody else turned a remote knob;
+	// nil: nobody did, for an hour.
+	touched *touched
+	// hopeless is why a remote knob was put back, until a time of the boot clock.
+	hopeless      string
+	hopelessUntil time.Duration
+	// barred is why a write would be refused, of a knob that only recommends:
+	// no problem before somebody wants to apply.
+	barred string
+}
+
+// reading is what was read of a knob.
+type reading struct {
 	// now was read last, at first seen as it is since; known is false while
 	// it was never read.
 	now   trimtab.Amount
@@ -205,59 +233,37 @@ type held struct {
 	// effective is the value in force where that is not the value set, now; nil: they are
 	// the same.
 	effective *trimtab.Amount
-	// peaks are recent values above every later one, the oldest and highest first.
-	peaks []peak
-	// lowered is when a plan last lowered it, on the boot clock, or never.
-	lowered time.Duration
-	// floor is what a [Floored] knob must keep, 0 for others.
+	// floor is what the knob must keep since it is in use, 0 for most.
 	floor float64
-	// lock is not nil while this process may set the knob; contested is the reason why it
-	// may not.
-	lock      *hostfs.Lock
-	contested string
-	// written is the file that was written last. A group that is made again has another
-	// file.
-	written os.FileInfo
+	// standing is what the knob knows of its instance, and of what is above it.
+	standing *trimtab.Standing
+}
+
+// loan is what the fast loop may do with a knob.
+type loan struct {
 	// envelope is what the fast loop may move the knob within; nil: it stays. account is
 	// what the loop told of it, fastOff why an envelope was not taken.
 	envelope *trimtab.Envelope
 	account  *trimtab.Fast
 	fastOff  string
-	// problem is why the knob cannot be used now; foreign marks the problem
-	// that somebody else changed it.
-	problem  string
-	foreign  bool
-	released bool
-	// touched is what is kept of the last time that somebody else turned a [Remote] knob;
-	// nil: nobody did, for an hour.
-	touched *touched
-	// hopeless is why a [Remote] knob was put back, until a time of the boot clock.
-	hopeless      string
-	hopelessUntil time.Duration
-	// standing is what a [Stander] knows of its instance, and of what is above it.
-	standing *trimtab.Standing
-	// barred is why a write would be refused, of a knob that only recommends:
-	// no problem before somebody wants to apply.
-	barred string
 }
 
 // newHeld returns a knob of which nothing is known yet.
 func newHeld(t Target) *held {
-	h := &held{Target: t, named: t.Knob.String(), lowered: never}
-	if u, ok := t.Knob.(Unified); ok {
-		h.unit = u.SystemdUnit()
+	h := &held{Target: t, can: t.Knob.Traits(), named: t.Knob.String(), lowered: never}
+	if h.can.Unit != nil {
+		h.unit = h.can.Unit()
 	}
 	return h
 }
 
 // observeFloor reads what must be kept. What cannot be read is all of it.
 func (h *held) observeFloor(ctx context.Context) {
-	f, ok := h.Knob.(Floored)
-	if !ok {
+	if h.can.Floor == nil {
 		return
 	}
 	h.floor = h.amount()
-	if v, err := f.Floor(ctx); err == nil && v.Validate() == nil && !v.Unlimited {
+	if v, err := h.can.Floor(ctx); err == nil && v.Validate() == nil && !v.Unlimited {
 		h.floor = min(v.Value, h.floor)
 	}
 }

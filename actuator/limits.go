@@ -185,7 +185,7 @@ func (x *executor) soften(m *move, now time.Duration) bool {
 	if !m.goal.Less(least) {
 		return true
 	}
-	if k, ok := m.held.Knob.(Shared); ok && k.Contended() {
+	if k := m.held.can.Shared; k != nil && k.Contended() {
 		return true
 	}
 	m.goal = m.held.Knob.Nearest(least)

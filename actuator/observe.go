@@ -28,7 +28,7 @@ func (ks *knobs) probe(ctx context.Context, h *held) {
 	case err != nil:
 		ks.setProblem(h, err.Error())
 	default:
-		ks.setProblem(h, notInForce(h.Knob))
+		ks.setProblem(h, h.can.notInForce())
 	}
 }
 
@@ -42,7 +42,7 @@ func (ks *knobs) observe(ctx context.Context, h *held) bool {
 	}
 	var effective *trimtab.Amount
 	if err == nil {
-		effective, err = effectiveOf(ctx, h.Knob, v)
+		effective, err = h.effectiveOf(ctx, v)
 	}
 	if err != nil {
 		ks.setProblem(h, err.Error())
@@ -59,7 +59,7 @@ func (ks *knobs) observe(ctx context.Context, h *held) bool {
 	h.observeFloor(ctx)
 	ks.observeStanding(ctx, h)
 	ks.judge(h, before)
-	if why := notInForce(h.Knob); why != "" && !h.foreign {
+	if why := h.can.notInForce(); why != "" && !h.foreign {
 		ks.setProblem(h, why)
 	}
 	ks.observeBar(ctx, h)
@@ -67,12 +67,11 @@ func (ks *knobs) observe(ctx context.Context, h *held) bool {
 }
 
 // effectiveOf returns what is in force of a knob that is set to v; nil: v is.
-func effectiveOf(ctx context.Context, k Knob, v trimtab.Amount) (*trimtab.Amount, error) {
-	d, ok := k.(Delayed)
-	if !ok {
+func (h *held) effectiveOf(ctx context.Context, v trimtab.Amount) (*trimtab.Amount, error) {
+	if h.can.Effective == nil {
 		return nil, nil
 	}
-	e, err := d.Effective(ctx)
+	e, err := h.can.Effective(ctx)
 	if err == nil {
 		err = e.Validate()
 	}
@@ -85,7 +84,7 @@ func effectiveOf(ctx context.Context, k Knob, v trimtab.Amount) (*trimtab.Amount
 // observeBar notes whether a plan of the knob could be applied: of a recommending one,
 // and of one that others may come to turn.
 func (ks *knobs) observeBar(ctx context.Context, h *held) {
-	if _, contested := h.Knob.(Remote); h.Mode != trimtab.Recommend && !contested {
+	if h.Mode != trimtab.Recommend && !h.can.remote() {
 		return
 	}
 	barred := ""
@@ -103,15 +102,14 @@ func (ks *knobs) observeBar(ctx context.Context, h *held) {
 
 // observeStanding notes where the knob's instance is, and how it stands.
 func (ks *knobs) observeStanding(ctx context.Context, h *held) {
-	s, ok := h.Knob.(Stander)
-	if !ok {
+	if h.can.Standing == nil {
 		return
 	}
-	now := s.Standing(ctx)
+	now := h.can.Standing(ctx)
 	if now != nil && now.Caps && now.Most >= h.Max {
 		now = nil // it has more room above it than it may have
 	}
-	if now != nil && now.Caps && ks.config.Shared && h.sharing() && ks.parent != nil && ks.parent.entry != nil && same(trimtab.Units(now.Most), ks.parent.now) {
+	if now != nil && now.Caps && ks.config.Shared && h.can.Shared != nil && ks.parent != nil && ks.parent.entry != nil && same(trimtab.Units(now.Most), ks.parent.now) {
 		now = nil // the limit is the sum of the shares, and goes with them
 	}
 	if reflect.DeepEqual(now, h.standing) {
@@ -133,16 +131,15 @@ func (ks *knobs) setProblem(h *held, problem string) {
 	ks.notify()
 }
 
-// readAfter is after how long a [Marked] knob is read although nothing changed.
+// readAfter is after how long a knob that has a [Mark] is read although nothing changed.
 const readAfter = 10 * time.Second
 
 // unchanged reports whether a knob need not be read now.
 func (ks *knobs) unchanged(h *held) bool {
-	m, ok := h.Knob.(Marked)
-	if !ok {
+	if h.can.Mark == nil {
 		return false
 	}
-	now, mark := ks.clock.boot(), m.Mark()
+	now, mark := ks.clock.boot(), h.can.Mark()
 	if mark != (Mark{}) && mark == h.mark && now < h.lookAgain && h.settled(now) {
 		return true
 	}

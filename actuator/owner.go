@@ -17,15 +17,6 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Placed is a knob that other processes on this host may find, too: one of them
-// at a time turns it.
-type Placed interface {
-	Knob
-	// Place is the absolute path of what is turned, without links in it: the
-	// same for all that turn it.
-	Place() (string, error)
-}
-
 // owner is the mark in a knob's lock file: who has the lock, or had it last. The
 // lock says whether it lives; the mark says where its baseline is.
 type owner struct {
@@ -78,14 +69,24 @@ func lockPath(dir, resource, place string) string {
 	return filepath.Join(dir, filepath.Base(resource)+"-"+hex.EncodeToString(sum[:8])+".lock")
 }
 
+// place is where the knob is; "" when that cannot be told.
+func (t *Traits) place() string {
+	if t.Place == nil {
+		return ""
+	}
+	if place, err := t.Place(); err == nil {
+		return place
+	}
+	return ""
+}
+
 // lockKnob takes the lock of a knob. Without a lock directory, of a knob that is
 // nowhere, and of one that is gone there is none, and no error.
-func lockKnob(ctx context.Context, dir string, k Knob, wait time.Duration) (lock *hostfs.Lock, last owner, place string, err error) {
-	p, ok := k.(Placed)
-	if dir == "" || !ok {
+func lockKnob(ctx context.Context, dir, resource string, can *Traits, wait time.Duration) (lock *hostfs.Lock, last owner, place string, err error) {
+	if dir == "" || can.Place == nil {
 		return nil, owner{}, "", nil
 	}
-	if place, err = p.Place(); err != nil {
+	if place, err = can.Place(); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			err = nil
 		}
@@ -96,7 +97,7 @@ func lockKnob(ctx context.Context, dir string, k Knob, wait time.Duration) (lock
 	if err = os.MkdirAll(dir, 0o700); err != nil {
 		return nil, owner{}, "", fmt.Errorf("make directory of locks: %w", err)
 	}
-	path := lockPath(dir, k.Resource(), place)
+	path := lockPath(dir, resource, place)
 	lock, err = hostfs.TakeFile(ctx, path, wait)
 	return lock, readMark(path), place, err
 }
@@ -131,7 +132,7 @@ func (ks *knobs) awaits(h *held) bool {
 }
 
 func (ks *knobs) own(ctx context.Context, h *held) error {
-	lock, last, place, err := lockKnob(ctx, ks.config.LockDir, h.Knob, 0)
+	lock, last, place, err := lockKnob(ctx, ks.config.LockDir, h.Knob.Resource(), &h.can, 0)
 	switch {
 	case errors.Is(err, trimtab.ErrRefused) && last.PID != 0:
 		return fmt.Errorf("owned by %v: stop that one, or take the workload out of one of the two configurations", &last)
@@ -177,12 +178,12 @@ func (ks *knobs) inherit(ctx context.Context, h *held, last *owner, place string
 	old := s.at(place, h.Resource, ks.config.Reopen)
 	switch {
 	case old != nil && old.ID != 0 && h.id != 0 && old.ID != h.id: // of an instance that is gone
-	case old != nil && !takesOver(h.Knob, old.Undo):
+	case old != nil && !h.takesOver(old.Undo):
 		return fmt.Errorf("was owned by %v, which turned something else there: run `trimtab restore --storage.path %s`", last, filepath.Dir(last.Dir))
 	case old != nil:
 		ks.recallUndo(h, old.Undo)
 		e := &entry{KnobID: h.KnobID, ID: h.id, Undo: h.Knob.Undo(), Baseline: old.Baseline, Wrote: old.Wrote}
-		if _, more := h.Knob.(Restorer); more && !recalls(h.Knob) {
+		if h.can.Restore != nil && h.can.Recall == nil {
 			e.Undo = old.Undo // it says what was there
 		}
 		if err := ks.journal.Append(put(e.journalKey(), e)); err != nil {
@@ -202,8 +203,6 @@ func (ks *knobs) inherit(ctx context.Context, h *held, last *owner, place string
 	return nil
 }
 
-func recalls(k Knob) bool { _, ok := k.(Recaller); return ok }
-
 // at returns what a journal says of the knob at a place, or nil.
 func (s *stored) at(place, resource string, reopen func([]byte) (Knob, error)) *entry {
 	for _, e := range s.entries {
@@ -222,15 +221,8 @@ func placeOf(e *entry, reopen func([]byte) (Knob, error)) string {
 		return ""
 	}
 	defer func() { _ = k.Close() }() // it was only asked
-	p, ok := k.(Placed)
-	if !ok {
-		return ""
-	}
-	place, err := p.Place()
-	if err != nil {
-		return ""
-	}
-	return place
+	can := k.Traits()
+	return can.place()
 }
 
 // disown lets go of a knob that is turned only when a person applies a plan.
@@ -258,9 +250,9 @@ func (ks *knobs) letGo() (err error) {
 
 // lastOwner takes the lock of a knob for a restore from the journal in dir. ours
 // is false when another process has taken it over, and the baseline with it.
-func lastOwner(ctx context.Context, locks, dir string, k Knob, reopen func([]byte) (Knob, error)) (lock *hostfs.Lock, ours bool, why error) {
+func lastOwner(ctx context.Context, locks, dir, resource string, can *Traits, reopen func([]byte) (Knob, error)) (lock *hostfs.Lock, ours bool, why error) {
 	for deadline := hostfs.BootTime() + lockWait; ; {
-		lock, last, place, err := lockKnob(ctx, locks, k, 20*time.Millisecond)
+		lock, last, place, err := lockKnob(ctx, locks, resource, can, 20*time.Millisecond)
 		switch {
 		case err == nil && lock == nil: // nothing to lock
 			return nil, true, nil
@@ -268,7 +260,7 @@ func lastOwner(ctx context.Context, locks, dir string, k Knob, reopen func([]byt
 			return lock, true, nil
 		case err == nil:
 			// Whoever had it last has restored it, or left that to its journal.
-			if s, err := readDir(last.Dir); err == nil && s.at(place, k.Resource(), reopen) != nil {
+			if s, err := readDir(last.Dir); err == nil && s.at(place, resource, reopen) != nil {
 				lock.Close()
 				return nil, false, fmt.Errorf("was taken over by %v, whose journal has its baseline", &last)
 			}

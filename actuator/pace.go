@@ -10,23 +10,6 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Paced is a knob of a server that takes so many writes a second. A step of a plan makes
-// no more of them than fit in its time, so that what the plan says is done long before its
-// lease ends, and the next plan, which renews the lease, decides on the rest anew.
-type Paced interface {
-	Remote
-	// Pace returns how many writes a second the server takes of this process, > 0.
-	Pace() float64
-}
-
-// paceOf is that of a knob; 0: it has none.
-func paceOf(k Knob) float64 {
-	if p, ok := k.(Paced); ok {
-		return p.Pace()
-	}
-	return 0
-}
-
 // paced is what is known of the time that steps have.
 type paced struct {
 	// made is when the newest plan was made, gap the time since the one before.
@@ -64,7 +47,7 @@ func (x *executor) turns(p *trimtab.Plan, moves []*move) []*move {
 	var slow []*move
 	pace := 0.0
 	for _, m := range moves {
-		if v := paceOf(m.held.Knob); v > 0 {
+		if v := m.held.can.Pace; v > 0 {
 			slow, pace = append(slow, m), v
 		}
 	}
@@ -106,7 +89,7 @@ func (r *Report) turnsBack(all []undoing) []undoing {
 	waits := map[*Restored]bool{}
 	for i := range r.Items {
 		it := &r.Items[i]
-		if v := paceOf(all[i].knob); v > 0 && it.Status == "" && !same(it.Found, it.Baseline) {
+		if v := all[i].can.Pace; v > 0 && it.Status == "" && !same(it.Found, it.Baseline) {
 			pace, waits[it] = v, true
 			q.add(it)
 		}
@@ -203,7 +186,7 @@ func (a *Actuator) CloseTime() time.Duration {
 		return long
 	}
 	for _, h := range a.knobs.all {
-		if pace := paceOf(h.Knob); h.entry != nil && pace > 0 {
+		if pace := h.can.Pace; h.entry != nil && pace > 0 {
 			long += time.Duration(float64(time.Second) / pace)
 		}
 	}

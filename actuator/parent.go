@@ -46,39 +46,28 @@ func (g *groupAbove) advice(err error) string {
 
 // shares reports whether the amount of a knob is set as a share by weight, and is set.
 func (h *held) shares() bool {
-	_, ok := h.Knob.(Shared)
-	return ok && h.Mode == trimtab.Act && !h.released && h.report() == ""
+	return h.can.Shared != nil && h.Mode == trimtab.Act && !h.released && h.report() == ""
 }
-
-// sharing is what the holding says of it.
-func (h *held) sharing() bool { _, ok := h.Knob.(Shared); return ok }
 
 // capped reports whether its share is a limit, too.
 func (h *held) capped() bool {
-	k, ok := h.Knob.(Shared)
-	return ok && k.Capped()
-}
-
-// reserves reports whether its share is room on a machine, too.
-func (h *held) reserves() bool {
-	k, ok := h.Knob.(Shared)
-	return ok && k.Reserves()
+	return h.can.Shared != nil && h.can.Shared.Capped()
 }
 
 // recaps reports whether an action makes a share a limit that was none, or the other way round.
-func (m *move) recaps() bool { return m.held.sharing() && m.held.capped() != m.action.Capped }
+func (m *move) recaps() bool { return m.held.can.Shared != nil && m.held.capped() != m.action.Capped }
 
 // write writes what a move is for, and what a share has as its own limit besides.
 func (g *groupAbove) write(ctx context.Context, m *move) error {
 	h := m.held
-	k, shared := h.Knob.(Shared)
+	k := h.can.Shared
 	if same(h.now, m.goal) && !m.recaps() {
 		return nil // only the envelope is new
 	}
-	if shared {
+	if k != nil {
 		k.Cap(m.action.Capped)
 	}
-	if err := h.Knob.Write(ctx, m.goal); err != nil || !shared || h.entry == nil {
+	if err := h.Knob.Write(ctx, m.goal); err != nil || k == nil || h.entry == nil {
 		return err
 	}
 	return k.Adopt(ctx, g.knobs.above())
@@ -119,27 +108,26 @@ func (g *groupAbove) lighten(ctx context.Context, above trimtab.Amount, step fun
 		if !h.shares() || g.knobs.claim(ctx, h) != "" {
 			continue
 		}
-		k := h.Knob.(Shared)
+		k := h.can.Shared
 		done, err := k.Adopted(ctx, above)
 		if err == nil && !done {
 			err = g.lightenOne(ctx, h, above, step)
 		}
 		if err != nil {
-			g.logger.Warn("lift own limit", "workload", h.Workload, "knob", k.String(), "err", err)
+			g.logger.Warn("lift own limit", "workload", h.Workload, "knob", h.named, "err", err)
 		}
 	}
 }
 
 func (g *groupAbove) lightenOne(ctx context.Context, h *held, above trimtab.Amount, step func(Shared, context.Context, trimtab.Amount) error) error {
-	k := h.Knob.(Shared)
 	if h.entry == nil {
-		e := &entry{KnobID: h.KnobID, ID: h.id, Undo: k.Undo(), Baseline: h.now, Wrote: []trimtab.Amount{h.now}}
+		e := &entry{KnobID: h.KnobID, ID: h.id, Undo: h.Knob.Undo(), Baseline: h.now, Wrote: []trimtab.Amount{h.now}}
 		if err := g.journal.Append(put(e.journalKey(), e)); err != nil {
 			return err
 		}
 		h.entry = e
 	}
-	return step(k, ctx, above)
+	return step(h.can.Shared, ctx, above)
 }
 
 // unlift gives back what shares by weight where the group above cannot carry the limit.

@@ -38,7 +38,7 @@ type move struct {
 	// moved within from now on; nil: nothing.
 	had      trimtab.Amount
 	envelope *trimtab.Envelope
-	// version is the knob's version at that time, if it is [Versioned].
+	// version is the knob's version at that time, if it has one.
 	version string
 }
 
@@ -61,19 +61,15 @@ func (x *executor) handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
 		Pool: p.Pool, Host: x.config.Host, Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step,
 		Time: x.clock.wall(),
 	}
-	at := position{p.Epoch, p.Sequence, p.Step}
-	kind, why := x.fence.refuse(p, at)
-	if why == "" {
+	kind, why, again := x.fence.check(p, position{p.Epoch, p.Sequence, p.Step})
+	if why == "" && again == nil {
 		kind, why = "refused", x.wishes.unwished(p)
 	}
-	if earlier := x.fence.earlier(at); earlier != nil {
-		if alike(earlier.plan, p) {
-			x.count("repeated")
-			return earlier.outcome
-		}
-		kind, why = "stale", fmt.Sprintf(trimtab.Overtaken+"another plan %s step %d was accepted: two planners lead in one epoch, or one of the plans was forged", p.ID(), p.Step)
-	}
-	if why != "" {
+	switch {
+	case again != nil:
+		x.count(kind)
+		return again
+	case why != "":
 		x.count(kind)
 		o.Refused = why
 		x.logger.Warn("plan refused", "plan", p.ID(), "step", p.Step, "reason", why)
@@ -191,7 +187,7 @@ func (x *executor) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 		x.knobs.observe(ctx, h)
 	}
 	r.Before, r.Found, r.Effective, r.Known = h.resting(), h.resting(), h.effective, h.known
-	m.had, m.version = h.now, versionOf(h.Knob)
+	m.had, m.version = h.now, h.version()
 	switch {
 	case h.Mode == trimtab.Off:
 		return refuse(r, "mode off")
@@ -278,7 +274,7 @@ func (x *executor) commit(p *trimtab.Plan, moves []*move, received time.Duration
 		e.Baseline, e.Rest = m.held.baseline()
 		if old := m.held.entry; old != nil {
 			e.Baseline, e.Rest = old.Baseline, old.Rest
-			if _, ok := m.held.Knob.(Recaller); !ok {
+			if m.held.can.Recall == nil {
 				e.Undo = old.Undo
 			}
 		} else {
@@ -357,12 +353,12 @@ func (x *executor) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	started := x.clock.boot()
 	recaps := m.recaps()
 	err := x.above.write(ctx, m)
-	h.written = whereIs(h.Knob)
+	h.written = whereIs(&h.can)
 	read := x.knobs.observe(ctx, h)
 	x.metrics.Histogram("trimtab_actuator_write_seconds").Observe((x.clock.boot() - started).Seconds())
 	r.Found, r.Effective, r.Known = h.now, h.effective, read
 	switch {
-	case lostRace(h.Knob, err):
+	case h.lostRace(err):
 		r.Status, r.Reason = trimtab.Refused, "stale: "+err.Error()
 	case err != nil:
 		r.Status, r.Reason = trimtab.Failed, err.Error()
@@ -389,24 +385,23 @@ func (x *executor) overtaken(m *move) string {
 		return "gone: the instance ended while the plan was carried out"
 	case !same(h.now, m.had) && !(h.moves() && h.entry.free(h.now)):
 		return fmt.Sprintf("stale: somebody else set %v while the plan was carried out", h.now)
-	case versionOf(h.Knob) != m.version:
+	case h.version() != m.version:
 		return "stale: somebody else changed it while the plan was carried out, and set the same again"
 	}
 	return ""
 }
 
-// versionOf is the version of what was read of a knob; "" where it has none.
-func versionOf(k Knob) string {
-	if v, ok := k.(Versioned); ok {
-		return v.Version()
+// version is that of what was read of the knob; "" where it has none.
+func (h *held) version() string {
+	if h.can.Version == nil {
+		return ""
 	}
-	return ""
+	return h.can.Version()
 }
 
 // lostRace reports whether a server refused a write because of another one before it.
-func lostRace(k Knob, err error) bool {
-	_, remote := k.(Remote)
-	return remote && (errors.Is(err, trimtab.ErrStale) || errors.Is(err, os.ErrNotExist))
+func (h *held) lostRace(err error) bool {
+	return h.can.remote() && (errors.Is(err, trimtab.ErrStale) || errors.Is(err, os.ErrNotExist))
 }
 
 // status is the one given, or Pending while what the knob is set to is not in

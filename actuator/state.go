@@ -82,7 +82,7 @@ type entry struct {
 	// Baseline was found before the first write.
 	Baseline trimtab.Amount `json:"baseline"`
 	// Rest tells that Baseline is not what was found, but the least that the target is
-	// left with: not even a [Restorer] brings back more.
+	// left with: not even [Traits].Restore brings back more.
 	Rest bool `json:"rest,omitempty"`
 	// Wrote are the values that may stand there by trimtab's doing: the last
 	// one known to stand, and the one about to be written.
@@ -215,12 +215,11 @@ func (e *entry) validate() error {
 }
 
 // scaled is the entry in the amounts of a knob whose unit may have changed since.
-func (e *entry) scaled(k Knob) *entry {
-	s, ok := k.(Scaled)
-	if !ok {
+func (e *entry) scaled(can *Traits) *entry {
+	if can.Scale == nil {
 		return e
 	}
-	factor := s.Scale(e.Undo)
+	factor := can.Scale(e.Undo)
 	if !(factor > 0) || math.IsInf(factor, 0) || factor == 1 {
 		return e
 	}

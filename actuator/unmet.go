@@ -42,11 +42,11 @@ func (a *Actuator) unmet() (all []trimtab.Unmet) {
 		weights = 1
 		all = append(all, trimtab.Unmet{What: trimtab.UnmetWeights, Why: "CPU is not shared by weight: " + a.above.why, Do: a.above.remedy})
 	}
-	if slices.ContainsFunc(a.knobs.all, (*held).sharing) {
+	if slices.ContainsFunc(a.knobs.all, func(h *held) bool { return h.can.Shared != nil }) {
 		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, trimtab.UnmetWeights).Set(float64(weights))
 	}
 	claims := a.host.unmet()
-	if a.host.Arbiter != nil && a.config.Limits.Capacity != nil {
+	if a.host.arbiter != nil && a.config.Limits.Capacity != nil {
 		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, trimtab.UnmetClaims).Set(float64(len(claims)))
 	}
 	return append(all, claims...)

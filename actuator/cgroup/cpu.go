@@ -91,11 +91,13 @@ type CPU struct {
 	force force
 }
 
-var (
-	_ actuator.Placed  = (*CPU)(nil)
-	_ actuator.Stander = (*CPU)(nil)
-	_ actuator.Unified = (*CPU)(nil)
-)
+// Traits says that it can be moved often, beside what groups can.
+func (k *CPU) Traits() actuator.Traits {
+	return actuator.Traits{
+		Unit: k.SystemdUnit, Place: k.Place, Standing: k.Standing, InForce: k.InForce,
+		Recall: k.Recall, Settle: k.Settle, Quick: k, Pressure: k.Pressure, Weigh: k.Weigh, ReadyWeight: k.ReadyWeight,
+	}
+}
 
 // Open opens the root. Whether the group is there, and whose it is, is for
 // Probe to say: it may come and go.

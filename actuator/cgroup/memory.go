@@ -29,20 +29,18 @@ const (
 	unlimited1 = 1 << 60
 )
 
-// Memory is the memory limit of one group. It is an [actuator.Floored] knob:
-// what is in use, and a margin, is never taken away.
+// Memory is the memory limit of one group. What is in use, and a margin, is never
+// taken away.
 type Memory struct {
 	config Config
 	root   *hostfs.Root
 	closed bool
 }
 
-var (
-	_ actuator.Floored = (*Memory)(nil)
-	_ actuator.Placed  = (*Memory)(nil)
-	_ actuator.Stander = (*Memory)(nil)
-	_ actuator.Unified = (*Memory)(nil)
-)
+// Traits says that what is in use stays.
+func (k *Memory) Traits() actuator.Traits {
+	return actuator.Traits{Unit: k.SystemdUnit, Place: k.Place, Standing: k.Standing, Floor: k.Floor}
+}
 
 // Place returns the group's directory.
 func (k *Memory) Place() (string, error) { return place(&k.config) }

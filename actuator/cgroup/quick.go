@@ -16,13 +16,6 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-var (
-	_ actuator.Quick    = (*CPU)(nil)
-	_ actuator.Recaller = (*CPU)(nil)
-
-	_ actuator.Pressured = (*CPU)(nil)
-)
-
 // quick is what a group that is looked at ten times a second keeps open.
 type quick struct {
 	quota, stat, usage, burst *hostfs.Kept

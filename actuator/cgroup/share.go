@@ -40,13 +40,12 @@ type Share struct {
 	above map[string]rawForce
 }
 
-var (
-	_ actuator.Shared   = (*Share)(nil)
-	_ actuator.Restorer = (*Share)(nil)
-	_ actuator.Recaller = (*Share)(nil)
-	_ actuator.Scaled   = (*Share)(nil)
-	_ actuator.Enforced = (*Share)(nil)
-)
+// Traits says that its amount is a share.
+func (k *Share) Traits() actuator.Traits {
+	return actuator.Traits{
+		Place: k.Place, Standing: k.Standing, InForce: k.InForce, Recall: k.Recall, Restore: k.Restore, Scale: k.Scale, Shared: k,
+	}
+}
 
 // shareBefore is what a group has before trimtab sets anything of it: the weight as
 // [Weight.Read] has it, and the quota.

@@ -10,11 +10,11 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// floored holds a knob to [actuator.Floored]: Floor is the least value that may be
+// floored holds a knob to Floor of [actuator.Traits]: it is the least value that may be
 // set, it covers what is in use, and nothing is turned down below it. To turn up is
 // always allowed, also to less than the floor. The knob of a restore promises the same.
 func floored(t testing.TB, f Fixture) {
-	k := f.Knob.(actuator.Floored)
+	k := f.Knob
 	inUse := 0.0
 	use := func(v float64) {
 		if f.Use != nil {
@@ -23,15 +23,14 @@ func floored(t testing.TB, f Fixture) {
 		}
 	}
 	use(f.Least)
-	other, err := f.Reopen(k.Undo())
+	again, err := f.Reopen(k.Undo())
 	if err != nil {
 		t.Fatalf("reopen: %v", err)
 	}
-	again, ok := other.(actuator.Floored)
-	if !ok {
-		t.Fatalf("the reopened %s promises no floor", other)
+	if again.Traits().Floor == nil {
+		t.Fatalf("the reopened %s promises no floor", again)
 	}
-	for _, k := range []actuator.Floored{k, again} {
+	for _, k := range []actuator.Knob{k, again} {
 		keepsTheFloor(t, k, f.Most, inUse)
 	}
 	if f.Use != nil {
@@ -40,11 +39,11 @@ func floored(t testing.TB, f Fixture) {
 	if err := again.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	unknown(t, f, func(ctx context.Context) error { _, err := k.Floor(ctx); return err })
+	unknown(t, f, func(ctx context.Context) error { _, err := k.Traits().Floor(ctx); return err })
 }
 
 // keepsTheFloor turns a knob down, first too far and then as far as it may be.
-func keepsTheFloor(t testing.TB, k actuator.Floored, most, inUse float64) {
+func keepsTheFloor(t testing.TB, k actuator.Knob, most, inUse float64) {
 	t.Helper()
 	high := k.Nearest(trimtab.Units(most))
 	write(t, k, high)
@@ -77,7 +76,7 @@ func keepsTheFloor(t testing.TB, k actuator.Floored, most, inUse float64) {
 }
 
 // followsUse lets use rise above what is set, and fall again.
-func followsUse(t testing.TB, k actuator.Floored, f Fixture) {
+func followsUse(t testing.TB, k actuator.Knob, f Fixture) {
 	t.Helper()
 	low := floorOf(t, k)
 	write(t, k, low)
@@ -98,11 +97,11 @@ func followsUse(t testing.TB, k actuator.Floored, f Fixture) {
 	write(t, k, low)
 }
 
-// delayed holds a knob to [actuator.Delayed]: Read returns what was asked for last
+// delayed holds a knob to Effective of [actuator.Traits]: Read returns what was asked for last
 // from the write on, Effective what is in force, which is what was before or what was
 // asked for since. The knob of a restore says the same.
 func delayed(t testing.TB, f Fixture) {
-	k := f.Knob.(actuator.Delayed)
+	k := f.Knob
 	if f.TakeEffect == nil {
 		t.Fatalf("the fixture of %s says not how values take effect", k)
 	}
@@ -133,13 +132,12 @@ func delayed(t testing.TB, f Fixture) {
 			t.Errorf("asking what is in force changed %v to %v", v, got)
 		}
 	}
-	other, err := f.Reopen(k.Undo())
+	again, err := f.Reopen(k.Undo())
 	if err != nil {
 		t.Fatalf("reopen: %v", err)
 	}
-	again, ok := other.(actuator.Delayed)
-	if !ok {
-		t.Fatalf("the reopened %s promises no delay", other)
+	if again.Traits().Effective == nil {
+		t.Fatalf("the reopened %s promises no delay", again)
 	}
 	if got := effective(t, again); !slices.Contains(may, got) {
 		t.Errorf("by the reopened knob %v is in force, none of %v", got, may)
@@ -151,7 +149,7 @@ func delayed(t testing.TB, f Fixture) {
 	if err := again.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	unknown(t, f, func(ctx context.Context) error { _, err := k.Effective(ctx); return err })
+	unknown(t, f, func(ctx context.Context) error { _, err := k.Traits().Effective(ctx); return err })
 }
 
 // unknown wants an error of what cannot be known: nobody waits for it any more, or
@@ -169,9 +167,9 @@ func unknown(t testing.TB, f Fixture, ask func(context.Context) error) {
 	}
 }
 
-func floorOf(t testing.TB, k actuator.Floored) trimtab.Amount {
+func floorOf(t testing.TB, k actuator.Knob) trimtab.Amount {
 	t.Helper()
-	v, err := k.Floor(t.Context())
+	v, err := k.Traits().Floor(t.Context())
 	if err == nil {
 		err = v.Validate()
 	}
@@ -181,9 +179,9 @@ func floorOf(t testing.TB, k actuator.Floored) trimtab.Amount {
 	return v
 }
 
-func effective(t testing.TB, k actuator.Delayed) trimtab.Amount {
+func effective(t testing.TB, k actuator.Knob) trimtab.Amount {
 	t.Helper()
-	v, err := k.Effective(t.Context())
+	v, err := k.Traits().Effective(t.Context())
 	if err == nil {
 		err = v.Validate()
 	}

@@ -29,8 +29,7 @@ type place struct {
 }
 
 // Limit is the limit of one resource of one container of one pod, or, as part of a [Request],
-// its request. It is an [actuator.Paced], [actuator.Floored], [actuator.Marked], [actuator.Versioned] and
-// [actuator.Restorer].
+// its request.
 type Limit struct {
 	at    place
 	from  facts
@@ -52,15 +51,13 @@ type Limit struct {
 	full full
 }
 
-var (
-	_ actuator.Paced     = (*Limit)(nil)
-	_ actuator.Floored   = (*Limit)(nil)
-	_ actuator.Marked    = (*Limit)(nil)
-	_ actuator.Placed    = (*Limit)(nil)
-	_ actuator.Versioned = (*Limit)(nil)
-	_ actuator.Restorer  = (*Limit)(nil)
-	_ actuator.Heir      = (*Limit)(nil)
-)
+// Traits says that a cluster turns it, too.
+func (l *Limit) Traits() actuator.Traits {
+	return actuator.Traits{
+		Pace: l.from.pace(), Place: l.Place, Effective: l.Effective, Hopeless: l.Hopeless, Version: l.Version, Mark: l.Mark,
+		Standing: l.Standing, Floor: l.Floor, TakesOver: l.TakesOver, Restore: l.Restore,
+	}
+}
 
 // limitKind and requestKind mark what Undo returns.
 const (
@@ -111,9 +108,6 @@ func (l *Limit) String() string {
 
 // Resource is cpu or memory.
 func (l *Limit) Resource() string { return l.at.Resource }
-
-// Pace is how many limits a second the server takes: each is one request.
-func (l *Limit) Pace() float64 { return l.from.pace() }
 
 // Close does nothing: nothing is open.
 func (l *Limit) Close() error { return nil }

@@ -44,7 +44,10 @@ type Workers struct {
 	config Config
 }
 
-var _ actuator.Placed = (*Workers)(nil)
+// Traits says where it is.
+func (w *Workers) Traits() actuator.Traits {
+	return actuator.Traits{Place: w.Place}
+}
 
 // Place returns the supervisor's directory, without links.
 func (w *Workers) Place() (string, error) {

@@ -62,7 +62,10 @@ type Knob struct {
 	removed bool
 }
 
-var _ actuator.Placed = (*Knob)(nil)
+// Traits says where it is.
+func (k *Knob) Traits() actuator.Traits {
+	return actuator.Traits{Place: k.Place}
+}
 
 // Open checks the names. Whether the tree and the control group are there is for Probe to
 // say: they may come and go.
