@@ -25,7 +25,7 @@ type connections struct {
 func (c *connections) String() string   { return "connections of " + c.Path }
 func (c *connections) Resource() string { return "connections" }
 
-// Traits are none: it does what every knob does.
+// Traits is empty: the knob does what every knob does, and no more.
 func (c *connections) Traits() actuator.Traits { return actuator.Traits{} }
 
 func (c *connections) Probe(ctx context.Context) error {

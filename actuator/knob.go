@@ -43,11 +43,11 @@ type Knob interface {
 	// String, Resource and Undo. Closing it again does nothing. What it turns
 	// stays as it is.
 	Close() error
-	// Traits are what else it can do. They do not change.
+	// Traits returns what else the knob can do. That does not change.
 	Traits() Traits
 }
 
-// Traits are what a knob can do beyond what all can. A function that is nil it has not.
+// Traits are what a knob can do beyond what every knob can. It leaves nil what it cannot do.
 type Traits struct {
 	// Pace is how many writes a second the server of the knob takes of this process; 0: no bound
 	// is known. A step of a plan makes no more of them than fit in its time, so that what the plan
@@ -64,10 +64,10 @@ type Traits struct {
 	// asked for last, from the write on.
 	Effective func(ctx context.Context) (trimtab.Amount, error)
 	// Hopeless says why what was asked for last will not come into force, "" while it may. The
-	// actuator then puts back what is in force, and leaves the knob alone for a minute. Who has
-	// it is remote: a knob of a system with a control loop of its own, such as Kubernetes, where
-	// another program may begin to set the same limit at any time. MayWrite is called at every
-	// heartbeat.
+	// actuator then puts back what is in force, and leaves the knob alone for a minute. A knob
+	// with this function is remote: it belongs to a system with a control loop of its own, such
+	// as Kubernetes, where another program may begin to set the same limit at any time. The
+	// actuator then calls MayWrite at every heartbeat.
 	Hopeless func(ctx context.Context) string
 	// Version names the state that Read returned last, of a knob whose server counts changes;
 	// "": none was read. A value that was changed and put back meanwhile is another version:

@@ -114,7 +114,7 @@ func (g *groupAbove) lighten(ctx context.Context, above trimtab.Amount, step fun
 			err = g.lightenOne(ctx, h, above, step)
 		}
 		if err != nil {
-			g.logger.Warn("lift own limit", "workload", h.Workload, "knob", h.named, "err", err)
+			g.logger.Warn("lift own limit", "workload", h.Workload, "knob", h.Knob.String(), "err", err)
 		}
 	}
 }

@@ -91,7 +91,7 @@ type CPU struct {
 	force force
 }
 
-// Traits says that it can be moved often, beside what groups can.
+// Traits returns what the knob can do beyond what every knob can.
 func (k *CPU) Traits() actuator.Traits {
 	return actuator.Traits{
 		Unit: k.SystemdUnit, Place: k.Place, Standing: k.Standing, InForce: k.InForce,

@@ -37,7 +37,7 @@ type Memory struct {
 	closed bool
 }
 
-// Traits says that what is in use stays.
+// Traits returns what the knob can do beyond what every knob can.
 func (k *Memory) Traits() actuator.Traits {
 	return actuator.Traits{Unit: k.SystemdUnit, Place: k.Place, Standing: k.Standing, Floor: k.Floor}
 }

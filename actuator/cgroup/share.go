@@ -40,7 +40,7 @@ type Share struct {
 	above map[string]rawForce
 }
 
-// Traits says that its amount is a share.
+// Traits returns what the knob can do beyond what every knob can.
 func (k *Share) Traits() actuator.Traits {
 	return actuator.Traits{
 		Place: k.Place, Standing: k.Standing, InForce: k.InForce, Recall: k.Recall, Restore: k.Restore, Scale: k.Scale, Shared: k,

@@ -26,7 +26,7 @@ const (
 // they want more than there is. Its scale is that of cpu.weight.
 type Weight struct{ *Files }
 
-// Traits says where it is.
+// Traits returns what the knob can do beyond what every knob can.
 func (k *Weight) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place}
 }

@@ -65,7 +65,7 @@ func (t turned) over(u turned) turned {
 	return u
 }
 
-// Traits says that its values take effect later.
+// Traits returns what the knob can do beyond what every knob can.
 func (k *Frequency) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place, Effective: k.Effective, Recall: k.Recall}
 }

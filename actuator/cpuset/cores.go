@@ -49,7 +49,7 @@ type Cores struct {
 	wrote Set
 }
 
-// Traits says that which cores they were comes back, not how many.
+// Traits returns what the knob can do beyond what every knob can.
 func (k *Cores) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place, Effective: k.Effective, Restore: k.Restore}
 }

@@ -56,7 +56,7 @@ type doomed struct {
 	wait  time.Duration
 }
 
-// Traits says that nothing brings back what was killed.
+// Traits returns what the knob can do beyond what every knob can.
 func (k *Alive) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place, Effective: k.Effective, Restore: k.Restore}
 }

@@ -18,7 +18,7 @@ type Running struct {
 	freezing bool
 }
 
-// Traits says that its values take effect later.
+// Traits returns what the knob can do beyond what every knob can.
 func (k *Running) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place, Effective: k.Effective}
 }

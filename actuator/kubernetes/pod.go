@@ -51,7 +51,7 @@ type Limit struct {
 	full full
 }
 
-// Traits says that a cluster turns it, too.
+// Traits returns what the knob can do beyond what every knob can.
 func (l *Limit) Traits() actuator.Traits {
 	return actuator.Traits{
 		Pace: l.from.pace(), Place: l.Place, Effective: l.Effective, Hopeless: l.Hopeless, Version: l.Version, Mark: l.Mark,

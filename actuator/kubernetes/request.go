@@ -20,7 +20,7 @@ import (
 // as long, at most an hour; at once an hour where the node never has as much.
 type Request struct{ *Limit }
 
-// Traits are those of a limit, and that its amount is a share.
+// Traits returns what a limit can do; the amount is a share besides.
 func (r *Request) Traits() actuator.Traits {
 	t := r.Limit.Traits()
 	t.Shared = r

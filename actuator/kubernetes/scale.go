@@ -40,7 +40,7 @@ type written struct {
 	at               time.Time
 }
 
-// Traits says that a cluster turns it, too.
+// Traits returns what the knob can do beyond what every knob can.
 func (s *Scale) Traits() actuator.Traits {
 	return actuator.Traits{
 		Pace:  s.from.pace() / 2, // the workload is read for each

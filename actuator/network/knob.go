@@ -51,7 +51,7 @@ func plain(name string) bool {
 // namespace for each use: that comes and goes with its container.
 type Interface struct{ config Config }
 
-// Traits says where it is.
+// Traits returns what the knob can do beyond what every knob can.
 func (k *Interface) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place}
 }

@@ -44,7 +44,7 @@ type Workers struct {
 	config Config
 }
 
-// Traits says where it is.
+// Traits returns what the knob can do beyond what every knob can.
 func (w *Workers) Traits() actuator.Traits {
 	return actuator.Traits{Place: w.Place}
 }

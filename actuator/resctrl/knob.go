@@ -62,7 +62,7 @@ type Knob struct {
 	removed bool
 }
 
-// Traits says where it is.
+// Traits returns what the knob can do beyond what every knob can.
 func (k *Knob) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place}
 }
