@@ -1,7 +1,9 @@
 package trimtab
 
 import (
+	"cmp"
 	"go/ast"
+	"path"
 	"strings"
 	"testing"
 )
@@ -62,4 +64,158 @@ func isTable(body *ast.BlockStmt) bool {
 	}
 	_, ok = ret.Results[0].(*ast.CompositeLit)
 	return ok
+}
+
+// The budgets of a type: a reader keeps no more of it in mind.
+const typeMethods, typeFields = 40, 25
+
+// size counts the methods and the fields of a type.
+type size struct{ methods, fields int }
+
+// overBudget returns the types that are over the budget, each with what it has; 0 stands for the
+// budget. An entry may only fall.
+func overBudget() map[string]size {
+	return map[string]size{
+		"actuator.Actuator":             {158, 38},
+		"actuator.held":                 {0, 34},
+		"actuator/task.Runner":          {44, 0},
+		"agent/beside.jobHost":          {0, 35},
+		"agent/beside.taskHost":         {43, 38},
+		"analyzer.workload":             {95, 59},
+		"analyzer/path.node":            {0, 26},
+		"bus/natsbus.Bus":               {58, 0},
+		"bus/natsbus.Config":            {0, 26},
+		"cmd/trimtab.explanation":       {0, 63},
+		"config.validator":              {110, 0},
+		"console.detail":                {0, 71},
+		"console.handler":               {41, 0},
+		"console/view.Explanation":      {0, 61},
+		"console/view.Model":            {83, 0},
+		"console/view.state":            {0, 34},
+		"internal/kube.Cluster":         {0, 28},
+		"internal/site.Site":            {53, 0},
+		"lab/bench/colocate.bench":      {0, 26},
+		"lab/bench/fleet.fleet":         {0, 27},
+		"lab/bench/real.row":            {0, 27},
+		"lab/rose.machine":              {0, 31},
+		"pipeline.lock":                 {0, 27},
+		"planner.berthed":               {0, 53},
+		"planner.borrower":              {0, 74},
+		"planner/allocation.Allocation": {0, 52},
+		"planner/colocate.policy":       {54, 0},
+		"planner/drf.Matrix":            {0, 27},
+		"planner/drf.filler":            {41, 52},
+		"planner/jobs.Manager":          {72, 30},
+		"planner/jobs.job":              {0, 28},
+		"planner/local.group":           {0, 27},
+		"planner/throttle.Policy":       {55, 30},
+		"planner/welfare.fix":           {0, 29},
+		"planner/welfare.market":        {0, 26},
+	}
+}
+
+func TestNoTypeIsLargerThanItsBudget(t *testing.T) {
+	listed, all := overBudget(), sizes(sources(t))
+	for name, has := range all {
+		for _, c := range []struct {
+			what               string
+			has, entry, budget int
+		}{{"methods", has.methods, listed[name].methods, typeMethods}, {"fields", has.fields, listed[name].fields, typeFields}} {
+			switch {
+			case c.has > max(c.entry, c.budget):
+				t.Errorf("%s has %d %s, limit %d: make it several types, each with fields of its own", name, c.has, c.what, max(c.entry, c.budget))
+			case c.entry > 0 && c.has <= c.budget:
+				t.Errorf("%s has %d %s: lower the entry to 0", name, c.has, c.what)
+			case c.entry > c.has:
+				t.Errorf("%s has %d %s: lower the entry", name, c.has, c.what)
+			}
+		}
+	}
+	for name, entry := range listed {
+		if _, ok := all[name]; !ok || entry == (size{}) {
+			t.Errorf("%s: remove the entry", name)
+		}
+	}
+}
+
+// sizes returns the size of each type, by its package and name, outside tests and generated code.
+func sizes(files []sourceFile) map[string]size {
+	methods, structs := map[string]map[string]bool{}, map[string]structType{}
+	for _, f := range files {
+		if f.test || ast.IsGenerated(f.ast) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv == nil {
+					break
+				}
+				of := f.nameOf(n.Recv.List[0].Type)
+				if methods[of] == nil {
+					methods[of] = map[string]bool{}
+				}
+				methods[of][n.Name.Name] = true // it counts once, though each system may have its own
+			case *ast.TypeSpec:
+				if s, ok := n.Type.(*ast.StructType); ok {
+					structs[f.nameOf(n.Name)] = structType{f, s}
+				}
+			}
+			return true
+		})
+	}
+	all := map[string]size{}
+	for name := range methods {
+		all[name] = size{methods: len(methods[name])}
+	}
+	for name, s := range structs {
+		all[name] = size{len(methods[name]), s.fields(structs)}
+	}
+	return all
+}
+
+// nameOf returns the package and the name of the type that an expression in f names, or "".
+func (f sourceFile) nameOf(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return f.nameOf(e.X)
+	case *ast.IndexExpr:
+		return f.nameOf(e.X)
+	case *ast.IndexListExpr:
+		return f.nameOf(e.X)
+	case *ast.Ident:
+		return f.pkg + "." + e.Name
+	case *ast.SelectorExpr:
+		for _, imp := range imports(f.ast) {
+			if in, ours := strings.CutPrefix(imp, modulePath); ours && path.Base(imp) == e.X.(*ast.Ident).Name {
+				return cmp.Or(strings.TrimPrefix(in, "/"), "root") + "." + e.Sel.Name
+			}
+		}
+	}
+	return ""
+}
+
+// structType is a struct and the file that declares it.
+type structType struct {
+	in sourceFile
+	of *ast.StructType
+}
+
+// fields counts the fields of a struct and of those of this module that it embeds. A struct that
+// gives each of its fields a key, in a file or a message, is a table and has none.
+func (s structType) fields(all map[string]structType) (n int) {
+	table := true
+	for _, f := range s.of.Fields.List {
+		inner, ok := all[s.in.nameOf(f.Type)]
+		if ok && f.Names == nil {
+			own := inner.fields(all)
+			n, table = n+own, table && own == 0
+		} else {
+			n, table = n+max(1, len(f.Names)), table && f.Tag != nil
+		}
+	}
+	if table {
+		return 0
+	}
+	return n
 }

@@ -31,15 +31,15 @@ type Loop[Seen, Decision any] struct {
 	Gap  time.Duration
 	// Look measures and reads what there is to decide on.
 	Look func(ctx context.Context, now time.Time) Seen
-	// Decide says what is to be done. Where the decision takes several answers of those who
-	// carry it out, it has them within ctx.
+	// Decide decides what to do. If the decision needs answers of the parts that carry it out,
+	// Decide waits for them, within ctx.
 	Decide func(ctx context.Context, now time.Time, seen Seen) Decision
 	// Act does what was decided, as far as it is not done yet.
 	Act func(ctx context.Context, now time.Time, d Decision)
 	// Tell says to people, and to other parts, what came of it.
 	Tell func(ctx context.Context, now time.Time, d Decision)
-	// Save keeps what was learned, every SaveEvery, first that long after the first round.
-	// nil: nothing is kept.
+	// Save saves what was learned, every SaveEvery, first that long after the first round. nil:
+	// nothing is saved.
 	Save      func(ctx context.Context, now time.Time)
 	SaveEvery time.Duration
 	// Took hears how long a round took; nil: nobody does.
@@ -48,7 +48,7 @@ type Loop[Seen, Decision any] struct {
 	saved time.Time
 }
 
-// Run goes round until ctx ends: at once, then as Every and Wake say.
+// Run runs rounds until ctx ends: the first at once, then as Every and Wake say.
 func (l *Loop[Seen, Decision]) Run(ctx context.Context) error {
 	ticker := time.NewTicker(l.Every)
 	defer ticker.Stop()
@@ -69,7 +69,7 @@ func (l *Loop[Seen, Decision]) Run(ctx context.Context) error {
 	}
 }
 
-// Round goes round once.
+// Round runs one round.
 func (l *Loop[Seen, Decision]) Round(ctx context.Context, now time.Time) {
 	began := time.Now()
 	d := l.Decide(ctx, now, l.Look(ctx, now))
@@ -88,8 +88,8 @@ func (l *Loop[Seen, Decision]) Round(ctx context.Context, now time.Time) {
 	}
 }
 
-// Listen subscribes until stop is called, which waits for the end. Where the bus cannot be
-// subscribed to yet it tries again every so often, beside the loop.
+// Listen subscribes until stop is called, which waits for the end. While the bus cannot be
+// subscribed to, it retries at the given interval, in the background.
 func Listen(ctx context.Context, b bus.Bus, every time.Duration, logger *slog.Logger, all ...bus.Subscription) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var listening sync.WaitGroup

@@ -45,8 +45,7 @@ var ErrNoConsumer = errors.New("no consumer")
 // ErrConflict: a bucket's key changed since it was read.
 var ErrConflict = errors.New("conflict")
 
-// ErrInDoubt: a value was sent to be stored, and no answer came: it may be stored,
-// or not.
+// ErrInDoubt: a value was sent to be stored, and no answer came: it may be stored or not.
 var ErrInDoubt = errors.New("nobody knows whether it is stored")
 
 // ErrEnding: the time is over that the end of the process may wait for the bus.
@@ -69,29 +68,29 @@ type Bus interface {
 	Bucket(ctx context.Context, name string) (Bucket, error)
 	// Stats returns what was counted since the bus was opened.
 	Stats() Stats
-	// Queues returns how much waits for each subscription of this bus now, and
-	// its dead letters. It changes nothing.
+	// Queues returns how much waits for each subscription of this bus now, and how many dead
+	// letters there are.
 	Queues(ctx context.Context) (Queues, error)
 	// Close ends all subscriptions and releases the connection.
 	Close() error
 }
 
-// Subscription says what to get and how.
+// Subscription selects values and says how to handle them.
 type Subscription struct {
 	Kind trimtab.Kind
 	// Key selects one key; empty selects all.
 	Key string
 	// For says who subscribes, for those that look on ([Queue]).
 	For string
-	// Consumer names a group that shares the work: each value reaches one of
-	// its members, and a Durable or Latest group goes on where it stopped.
-	// Empty: this subscriber alone, which gets everything from now on.
+	// Consumer names a group that shares the work: each value reaches one of its members, and a
+	// Durable or Latest group resumes where it stopped. Empty: this subscriber alone, which gets
+	// everything from now on.
 	Consumer string
 	// History makes a nameless subscriber to a Durable kind start with
 	// everything that is still stored.
 	History bool
-	// MaxAge makes a group of a Durable kind, when it begins or is joined again
-	// after a silence, pass over what the bus took longer ago; 0: nothing.
+	// MaxAge makes a group of a Durable kind, when it begins or a member joins after a pause,
+	// skip values that the bus stored longer ago; 0: none.
 	MaxAge time.Duration
 	// Handle is called by one goroutine at a time per subscription. nil means
 	// handled. For Durable and Latest an error brings the value again later;
@@ -99,8 +98,8 @@ type Subscription struct {
 	// An error that is trimtab.ErrInvalid puts a stored value aside at once,
 	// since the same value fails again. ctx ends when stop is called.
 	Handle func(ctx context.Context, d Delivery) error
-	// Trouble is told why nothing can be delivered, and nil once something
-	// can; nil: nobody asks. Calls do not overlap.
+	// Trouble, if not nil, is called with the reason why nothing can be delivered, and with nil
+	// once something can. Calls do not overlap.
 	Trouble func(err error)
 }
 
@@ -143,16 +142,15 @@ type Stats struct {
 	Older map[trimtab.Kind]uint64
 }
 
-// Queues is what is not handled yet.
+// Queues is what waits to be handled.
 type Queues struct {
 	// Waiting has one entry per subscription.
 	Waiting []Queue
-	// Aside counts, by kind, the values that are stored where values are put
-	// that nobody could read or handle.
+	// Aside counts the stored dead letters, by kind.
 	Aside map[trimtab.Kind]uint64
 }
 
-// Queue is what one subscription has before it.
+// Queue is what waits for one subscription.
 type Queue struct {
 	For      string
 	Kind     trimtab.Kind
@@ -162,14 +160,13 @@ type Queue struct {
 	Waiting uint64
 	// Again counts those of them that were delivered before.
 	Again uint64
-	// Oldest is when the bus took the first of a Durable or Latest kind; zero
+	// Oldest is when the bus stored the first waiting value of a Durable or Latest kind; zero
 	// when none waits.
 	Oldest time.Time
 }
 
-// Subject returns "trimtab.<kind>.<key>" with the key escaped so that it is
-// one token: letters, digits, '-' and '_' stand for themselves, any other byte
-// is "=XX" in hexadecimal; the empty key is "=".
+// Subject returns "trimtab.<kind>.<key>" with the key escaped as one token: letters, digits, '-'
+// and '_' stay, any other byte is "=XX" in hexadecimal; the empty key is "=".
 func Subject(k trimtab.Kind, key string) string {
 	return "trimtab." + string(k) + "." + EscapeKey(key)
 }

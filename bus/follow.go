@@ -7,10 +7,9 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Follow gives every value of the kinds to observe, for those that only look
-// on; a plan that travels in pieces is whole again. With history, Durable kinds
-// begin with all that is still stored. observe is called by one goroutine per kind;
-// stop ends all of them.
+// Follow gives every value of the kinds to observe, for parts that only watch; a plan that
+// travels in pieces is reassembled. With history, Durable kinds begin with all that is still
+// stored. observe is called by one goroutine per kind; stop ends all of them.
 func Follow(ctx context.Context, b Bus, history bool, observe func(trimtab.Value), kinds ...trimtab.Kind) (stop func(), err error) {
 	var stops []func()
 	stop = func() {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// gate bounds the bytes that are in flight, and the bytes that wait to be.
-// Turns are given in order of arrival.
+// gate bounds the bytes in flight, and the bytes that wait to be. Requests enter in order of
+// arrival.
 type gate struct {
 	limit int64
 	wait  time.Duration
@@ -18,14 +18,14 @@ type gate struct {
 	queue   []*turn
 }
 
-// turn is one waiting request; ready is closed when it was let in.
+// turn is one waiting request; ready is closed when it may enter.
 type turn struct {
 	bytes int64
 	ready chan struct{}
 }
 
-// enter takes n bytes, at most limit, and returns what leave must give back;
-// ok is false when there was no room in time.
+// enter takes n bytes, at most limit, and returns what leave must give back; ok is false if there
+// was no room in time.
 func (g *gate) enter(ctx context.Context, n int64) (taken int64, ok bool) {
 	n = min(n, g.limit)
 	g.mu.Lock()
@@ -54,7 +54,7 @@ func (g *gate) enter(ctx context.Context, n int64) (taken int64, ok bool) {
 	return g.give(t)
 }
 
-// give takes t out of the queue, unless its turn came in that very moment.
+// give removes t from the queue, unless it was admitted in that very moment.
 func (g *gate) give(t *turn) (int64, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -77,7 +77,7 @@ func (g *gate) leave(n int64) {
 	g.admit()
 }
 
-// admit lets in whoever fits, in order. The caller holds mu.
+// admit admits waiting requests in order, as long as they fit. The caller holds mu.
 func (g *gate) admit() {
 	for len(g.queue) > 0 && g.used+g.queue[0].bytes <= g.limit {
 		t := g.queue[0]

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// ReadID copies the id of len(out) bytes that b stands for. Besides the bytes
-// themselves these are two mistakes of senders that can mean one id only: its
-// hexadecimal digits as text, and what is left of these digits when a protobuf
-// library took them for base64. ok is false for anything else.
+// ReadID copies the id of len(out) bytes that b encodes. It accepts the bytes themselves and two
+// mistakes of senders that are unambiguous: the hexadecimal digits as text, and what a protobuf
+// library made of these digits when it decoded them as base64. ok is false for anything else.
 func ReadID(out, b []byte) (ok bool) {
 	switch n := len(out); len(b) {
 	case n:
@@ -25,9 +24,9 @@ func ReadID(out, b []byte) (ok bool) {
 	return err == nil
 }
 
-// ReadIDText copies the id of len(out) bytes that a text stands for: hexadecimal
-// digits, as OTLP's JSON has them, or base64, as protobuf's JSON has bytes. Where
-// a text could be both, as one of too few hexadecimal digits, ok is false.
+// ReadIDText copies the id of len(out) bytes that a text encodes: hexadecimal digits, as in
+// OTLP's JSON, or base64, as protobuf's JSON encodes bytes. If a text could be both, such as too
+// few hexadecimal digits, ok is false.
 func ReadIDText(out []byte, text string) (ok bool) {
 	n := len(out)
 	if len(text) == 2*n {

@@ -8,13 +8,11 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// Naming tells what is known of a sender of spans beside its own attributes, such as the
-// workload of the pod that they name. settled is false while more may be known later: it
-// is then asked again.
+// Naming returns further attributes of a sender of spans, such as the workload of the pod that
+// its own attributes name. settled is false while more may become known: then it is called again.
 type Naming func(attrs []trimtab.Attr) (more []trimtab.Attr, settled bool)
 
-// How many resources are remembered with what they were named, and for how long where it
-// is not settled.
+// How many resources are remembered with their names, and for how long if unsettled.
 const (
 	maxNamed   = 4096
 	askedAgain = 5 * time.Second
@@ -33,7 +31,7 @@ type named struct {
 	again    time.Time // zero: never
 }
 
-// name returns the resource with what is known of it.
+// name returns the resource with the attributes that Naming adds.
 func (n *namer) name(r *Resource) *Resource {
 	n.mu.Lock()
 	defer n.mu.Unlock()

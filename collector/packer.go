@@ -16,8 +16,8 @@ import (
 // max_payload that a NATS server has by default, 1 MiB.
 const maxFrameBytes = 960 << 10
 
-// maxPeerBytes is the room, in bytes, that peers may take in a frame beyond maxFrameBytes.
-// Further ones are left out: their spans tell of no peer.
+// maxPeerBytes is how many bytes peers may take in a frame beyond maxFrameBytes. Further peers
+// are left out, so that their spans name none.
 const maxPeerBytes = 32 << 10
 
 // maxAdjusted is the largest adjusted count that a frame holds.
@@ -45,8 +45,7 @@ type Packer struct {
 // part is the open frame of one partition.
 type part struct {
 	writer codec.FrameWriter
-	// resource is that of the last span, at index in this frame; known are
-	// all that stand in it.
+	// resource is that of the last span, at index in this frame; known are all resources in it.
 	resource *Resource
 	index    uint16
 	known    map[*Resource]entry
@@ -55,8 +54,8 @@ type part struct {
 	peerBytes int
 }
 
-// entry is where a resource stands in a frame, newest of several times, with the number of
-// its peers there; or, of a call, with that of its peer.
+// entry is the index of a resource in a frame (the newest, if it occurs several times) with its
+// number of peers; or, of a call, with the number of its peer.
 type entry struct {
 	index uint16
 	peers uint8
@@ -94,7 +93,7 @@ func (at *part) reset() {
 	at.peerBytes = 0
 }
 
-// SetResource says who sent the spans that follow.
+// SetResource sets the sender of the spans that follow.
 func (p *Packer) SetResource(r *Resource) {
 	if p.names != nil {
 		r = p.names.name(r)
@@ -115,8 +114,8 @@ func (p *Packer) Peer() *Peer {
 // adjusted count under 1 or NaN becomes 1, over 1e9 becomes 1e9.
 func (p *Packer) Add(s *trimtab.Span) { p.AddCall(s, nil) }
 
-// AddCall is Add of a span that calls a peer with a name, empty: it is not known. A span
-// that is neither CLIENT nor PRODUCER calls nobody.
+// AddCall is Add for a span that calls a peer with a name; empty: not known. Only CLIENT and
+// PRODUCER spans call a peer.
 func (p *Packer) AddCall(s *trimtab.Span, peer []byte) {
 	switch {
 	case s.TraceID == [16]byte{}:
@@ -150,8 +149,8 @@ func (p *Packer) AddCall(s *trimtab.Span, peer []byte) {
 	p.bytes += codec.SpanBytes
 }
 
-// enter makes room in partition n for one span of the current resource; false
-// means that p holds as much as it may.
+// enter reserves space in partition n for one span of the current resource; false means that p
+// holds as much as it may.
 func (p *Packer) enter(n int) bool {
 	at := &p.parts[n]
 	size := len(p.resource.packed)
@@ -178,8 +177,8 @@ func (p *Packer) enter(n int) bool {
 	return true
 }
 
-// peerOf returns the index of the current resource under which a peer has a number in the
-// frame, and that number; 0: there is no room for it.
+// peerOf returns the index of the current resource with which a peer is numbered in the frame,
+// and that number; 0: it does not fit.
 func (p *Packer) peerOf(at *part, name []byte) (index uint16, number uint8) {
 	if k, ok := at.peers[call{p.resource, string(name)}]; ok {
 		return k.index, k.peers
@@ -232,8 +231,8 @@ func (p *Packer) RejectUnread(key string, spans int) {
 	p.rejected[UnknownKey] += uint64(spans)
 }
 
-// Empty reports whether the request held no span, taken or rejected. unread is
-// then the first key that was not understood, "" without one.
+// Empty reports whether the request held no span, accepted or rejected. unread is then the first
+// key that was not understood, "" without one.
 func (p *Packer) Empty() (empty bool, unread string) {
 	total := p.Rejected()
 	return p.spans == 0 && total == 0, p.unread
@@ -285,8 +284,8 @@ func (p *Packer) Frames() []*trimtab.SpanFrame {
 	return p.done
 }
 
-// Spans calls f for each span in frames, the resource that sent it and the name of whom it
-// calls, "" where that is not told. A span is valid during its call only, a resource for good.
+// Spans calls f for each span in frames, with the resource that sent it and the name of its peer,
+// "" if unknown. A span is valid only during its call, a resource for good.
 func Spans(frames []*trimtab.SpanFrame, f func(s *trimtab.Span, sender *Resource, peer string)) error {
 	for _, frame := range frames {
 		r, err := codec.ReadFrame(frame.Data)
@@ -328,8 +327,8 @@ func Partition(trace [16]byte, n int) int {
 	return int(hi)
 }
 
-// AdjustedCount returns how many spans one stands for when it was sampled
-// under the rejection threshold th of a 56-bit random value: 2⁵⁶/(2⁵⁶ − th).
+// AdjustedCount returns how many spans one represents if it was sampled with the rejection
+// threshold th of a 56-bit random value: 2⁵⁶/(2⁵⁶ − th).
 //
 // Source: OpenTelemetry specification, "TraceState: Probability Sampling".
 func AdjustedCount(th uint64) float32 {

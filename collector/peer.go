@@ -10,10 +10,9 @@ import (
 // maxPeerName bounds the name of a peer, in bytes, as those of components are.
 const maxPeerName = 253
 
-// Peer gathers what the attributes of a CLIENT or PRODUCER span say about whom it calls: a
-// database, a broker, another service; and what those of any span say about the sampler that
-// kept it. It keeps the texts that it is given, which must stay
-// as they are until [Peer.Name]. The zero value is empty.
+// Peer collects the attributes of a CLIENT or PRODUCER span that name the peer (a database, a
+// broker, another service), and those of any span about the sampler. It keeps the texts that it
+// is given, which must not change until [Peer.Name]. The zero value is empty.
 type Peer struct {
 	// used: something was noted.
 	used      bool
@@ -28,7 +27,7 @@ type Peer struct {
 	buffer  [maxPeerName]byte
 }
 
-// peerText is what a text says about a peer.
+// peerText is the meaning of an attribute for the name of a peer.
 type peerText uint8
 
 const (
@@ -55,11 +54,11 @@ const (
 	peerNothing
 )
 
-// peerKey returns what an attribute says about a peer. Of attributes that say the same the
-// one with the lowest rank counts: that of the newest conventions.
+// peerKey returns the meaning of an attribute for a peer. Of attributes with one meaning that
+// with the lowest rank counts: that of the newest conventions.
 //
-// Source: OpenTelemetry, semantic conventions 1.6 to 1.38 (general, database, messaging, HTTP, RPC);
-// OpenTracing, semantic conventions 1.1.
+// Source: OpenTelemetry, semantic conventions 1.6 to 1.38 (general, database, messaging, HTTP,
+// RPC); OpenTracing, semantic conventions 1.1.
 func peerKey[T string | []byte](key T) (is peerText, rank uint8) {
 	switch string(key) {
 	case "service.peer.name":
@@ -126,14 +125,13 @@ func peerKey[T string | []byte](key T) (is peerText, rank uint8) {
 	return samplerKey(key), 0
 }
 
-// NamesPeer reports whether an attribute with that key says something about a peer, or about
-// the sampler.
+// NamesPeer reports whether an attribute with that key describes a peer, or the sampler.
 func NamesPeer(key []byte) bool {
 	is, _ := peerKey(key)
 	return is != peerNothing
 }
 
-// Take notes an attribute with a text.
+// Take records an attribute with a text value.
 func (p *Peer) Take(key, value []byte) {
 	switch is, rank := peerKey(key); {
 	case is < peerTexts:
@@ -175,7 +173,7 @@ func (p *Peer) TakeLiteral(key []byte, literal string) {
 	}
 }
 
-// TakeEndpoint notes an endpoint as Zipkin has it; the zero Addr is none.
+// TakeEndpoint records an endpoint in Zipkin's form; the zero Addr is none.
 func (p *Peer) TakeEndpoint(service []byte, address netip.Addr, port uint16) {
 	p.set(peerEndpoint, 1, service)
 	if address.IsValid() {
@@ -206,8 +204,8 @@ func (p *Peer) Reset() {
 	p.port, p.portRank, p.temporary = 0, 0, false
 }
 
-// Name returns the name of the component that a peer is, valid until the next call, nil
-// where nothing tells it. The first of these that is known:
+// Name returns the component name of the peer, valid until the next call, nil if unknown. It is
+// the first of these that is known:
 //
 //	the name that was given to the service     payments
 //	the database, with its host or namespace   postgresql orders-db
@@ -254,7 +252,7 @@ func (p *Peer) repeats(service, host []byte) bool {
 		bytes.EqualFold(service, p.texts[peerAddress]) || bytes.EqualFold(service, p.texts[peerDatabase])
 }
 
-// host returns where the peer is, nil where nothing tells; port is 0 where it is not told.
+// host returns the address of the peer, nil if unknown; port is 0 if unknown.
 func (p *Peer) host() (host []byte, port uint16) {
 	for _, is := range []peerText{peerHost, peerURL, peerAddress} {
 		if host, port = authority(p.texts[is], is == peerURL); host != nil {

@@ -23,11 +23,9 @@ const (
 	UnknownKey
 	// TooLarge: the request takes more room in frames than any honest one does.
 	TooLarge
-	// Overloaded: too many spans were waiting already; the sender was asked to
-	// come again.
+	// Overloaded: too many spans were waiting already; the sender was asked to retry.
 	Overloaded
-	// Unanswered: no analyzer vouched for the spans in time; the sender was
-	// asked to come again.
+	// Unanswered: no analyzer confirmed the spans in time; the sender was asked to retry.
 	Unanswered
 	reasons
 )

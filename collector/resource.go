@@ -7,8 +7,7 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// Bounds of what is kept of one resource. Longer keys and values identify
-// nothing and are left out.
+// Bounds of one resource. Longer keys and values identify nothing and are left out.
 const (
 	maxAttrs      = 128
 	maxKeyBytes   = 256
@@ -16,8 +15,8 @@ const (
 	maxPacked     = 16 << 10
 )
 
-// Resource is the sender of spans in the form that frames hold. It is
-// immutable; the same pointer means the same resource.
+// Resource is the sender of spans in the encoding of frames. It is immutable; the same pointer
+// means the same resource.
 type Resource struct{ packed []byte }
 
 // NewResource packs attrs: at most 128 of them, in the given order, those with
@@ -52,9 +51,9 @@ func (r *Resource) Service() string {
 	return ""
 }
 
-// Bounds of a ResourceCache: a resource whose raw form is longer than
-// maxRaw is decoded every time, and a generation that has grown to
-// generationEntries or generationBytes makes way for the next.
+// Bounds of a ResourceCache: a resource whose raw form is longer than maxRaw is decoded every
+// time, and a generation that has reached generationEntries or generationBytes is replaced by the
+// next.
 const (
 	maxRaw            = 16 << 10
 	generationEntries = 4096

@@ -6,13 +6,12 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// sampler is what attributes of a span say about how many it stands for. Where a
-// tracestate says so, that counts.
+// sampler is what a span's attributes say about its sampling. A tracestate overrides it.
 type sampler struct {
 	// probabilistic: param is the probability with which the trace was kept.
 	probabilistic bool
-	// param is a probability where probabilistic is true; of other kinds of sampler it
-	// is something else, such as traces a second.
+	// param is a probability if probabilistic is true; for other kinds of sampler it is something
+	// else, such as traces a second.
 	param float64
 	// probability and count are told as such.
 	probability, count float64
@@ -86,7 +85,7 @@ func (p *Peer) TakeDecimal(key []byte, value float64) {
 	}
 }
 
-// Weigh sets how many spans s stands for where attributes say so, and no tracestate does.
+// Weigh sets how many spans s represents if attributes say so and no tracestate does.
 func (p *Peer) Weigh(s *trimtab.Span) {
 	if !p.sampled || s.Flags&trimtab.FlagAdjusted != 0 {
 		return

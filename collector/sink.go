@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// Config says where spans go and how many may be under way.
+// Config says where spans go and how many may be in flight.
 type Config struct {
 	// Bus takes the frames. Required.
 	Bus bus.Bus
@@ -58,8 +58,8 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Sink takes spans to the bus. It is safe for concurrent use, starts no
-// goroutine that outlives a Send, and needs no Close.
+// Sink publishes spans on the bus. It is safe for concurrent use, starts no goroutine that
+// outlives a Send, and needs no Close.
 type Sink struct {
 	config  Config
 	gate    gate
@@ -91,7 +91,7 @@ func Open(c Config) (*Sink, error) {
 	return s, nil
 }
 
-// adder is the part of a Prometheus counter that is used here.
+// adder is the part of a Prometheus counter in use.
 type adder interface{ Add(float64) }
 
 // Source counts the spans of one receiver and sends them.
@@ -123,18 +123,17 @@ func (s *Sink) Source(name string) *Source {
 	return from
 }
 
-// maxRequestBytes bounds what one request may take in frames. A body of 16 MiB
-// with the shortest spans takes 32 MiB; only resources that must be repeated
-// for many partitions take more.
+// maxRequestBytes bounds the frames of one request. A body of 16 MiB with the shortest spans
+// takes 32 MiB; only resources that are repeated for many partitions take more.
 const maxRequestBytes = 48 << 20
 
 // Packer returns an empty packer; give it back with Recycle.
 func (s *Source) Packer() *Packer { return s.sink.packers.Get().(*Packer) }
 
-// maxKeptSpans is how many spans a packer may have held to be kept.
+// maxKeptSpans is up to how many spans a packer may have held to be reused.
 const maxKeptSpans = codec.MaxFrameSpans
 
-// Recycle takes back a packer that nobody uses any more.
+// Recycle returns a packer for reuse.
 func (s *Source) Recycle(p *Packer) {
 	if p.Spans() <= maxKeptSpans {
 		p.Reset()
@@ -165,8 +164,8 @@ func (s *Source) Send(ctx context.Context, p *Packer) error {
 	return nil
 }
 
-// countEmpty counts a request that held no span at all, so that a sender in another
-// format is no silent zero.
+// countEmpty counts a request without any span, so that a sender in another format does not go
+// unnoticed.
 func (s *Source) countEmpty(p *Packer) {
 	switch empty, unread := p.Empty(); {
 	case empty && unread == "":
@@ -183,8 +182,7 @@ func (s *Source) reject(r Reason, n uint64) {
 	}
 }
 
-// Counts is what a source saw: Received = Accepted + Σ Rejected whenever no
-// Send is running.
+// Counts is the totals of a source: Received = Accepted + Σ Rejected whenever no Send is running.
 type Counts struct {
 	Received, Accepted uint64
 	Rejected           map[Reason]uint64
@@ -201,7 +199,7 @@ func (s *Source) Counts() Counts {
 	return c
 }
 
-// retryAfter is what a refused sender is told to wait.
+// retryAfter is the wait that a refused sender is given.
 const retryAfter = time.Second
 
 // send publishes frames within the bounds.
@@ -230,14 +228,14 @@ func (s *Sink) send(ctx context.Context, from *Source, frames []*trimtab.SpanFra
 	return nil
 }
 
-// showLevel tells how full the gate is.
+// showLevel exports how full the gate is.
 func (s *Sink) showLevel() {
 	used, waiting := s.gate.level()
 	s.inFlight.Set(float64(used))
 	s.waiting.Set(float64(waiting))
 }
 
-// publish hands all frames to the bus, side by side when there are several.
+// publish publishes all frames, concurrently if there are several.
 func (s *Sink) publish(ctx context.Context, frames []*trimtab.SpanFrame) error {
 	if len(frames) == 1 {
 		return s.config.Bus.Publish(ctx, frames[0])

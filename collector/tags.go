@@ -24,9 +24,9 @@ func ApplyJaegerTag(s *trimtab.Span, peer *Peer, key, value []byte) {
 	}
 }
 
-// ApplyAttribute takes what an attribute in the semantic conventions of OpenTelemetry says
-// about its span: whether it only waited for messages, or confirmed them, and whom it calls.
-// Other attributes say nothing.
+// ApplyAttribute applies an attribute of OpenTelemetry's semantic conventions to its span:
+// whether the span only waited for messages, or confirmed them, and which peer it calls. It
+// ignores other attributes.
 func ApplyAttribute(s *trimtab.Span, peer *Peer, key, value []byte) {
 	switch string(key) {
 	case "messaging.operation", "messaging.operation.type":

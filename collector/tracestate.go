@@ -71,7 +71,7 @@ func decimal(digits string) int64 {
 	return int64(n)
 }
 
-// threshold returns the 56-bit number that the digits stand for.
+// threshold returns the 56-bit number that the digits encode.
 func threshold(digits string) (uint64, bool) {
 	const most = 14
 	if len(digits) < 1 || len(digits) > most || strings.ToLower(digits) != digits {

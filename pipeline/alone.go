@@ -7,9 +7,9 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// Alone is work that one process at a time does although several could. The others stand
-// by; one of them takes over if the lock is released, or not renewed for a term. As with
-// every lease, two may overlap for a moment: the work must tolerate that.
+// Alone is work that only one of several processes does at a time. The others stand by; one of
+// them takes over if the lock is released, or not renewed for a term. As with every lease, two
+// may overlap for a moment: the work must tolerate that.
 type Alone struct {
 	Bus bus.Bus
 	// Bucket and Key say where the lock is stored. Holder is the name of this process in
@@ -36,8 +36,8 @@ func (a Alone) Run(ctx context.Context, run func(context.Context) error) error {
 type Term struct {
 	// Epoch is higher than that of every term before.
 	Epoch uint64
-	// Saw tells the lock of an epoch that was seen in a message. If it is higher than
-	// Epoch, this term ends, and the next one gets an epoch above it.
+	// Saw tells the lock of an epoch that was seen in a message. If it is higher than Epoch, this
+	// term ends, and the next one gets an epoch above it.
 	Saw func(epoch uint64)
 }
 

@@ -8,9 +8,8 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// beacon is what a part that follows plans sees of the leader's lock. A name
-// in the lock proves little: its holder may be dead. A holder that renews is
-// alive.
+// beacon is how a part that follows plans watches the leader's lock. A name in the lock proves
+// little: its holder may be dead. A holder that renews it is alive.
 type beacon struct {
 	bucket   bus.Bucket
 	holder   string
@@ -22,9 +21,8 @@ type beacon struct {
 // lookTimeout bounds one look.
 const lookTimeout = time.Second
 
-// lookForLeader looks whether a planner leads the pool that the part follows.
-// A lock that cannot be read changes nothing: that the bus is away is told by
-// others.
+// lookForLeader checks whether a planner leads the pool that the part follows. If the lock cannot
+// be read, nothing changes: other checks report that the bus is away.
 func (h *Health) lookForLeader(ctx context.Context, b bus.Bus) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -34,8 +34,8 @@ func CountBus(ctx context.Context, b bus.Bus, set *metric.Set, ready func(reason
 	}
 }
 
-// countDamaged returns a function that exports what a bus that can tell it had
-// to make anew since the last call.
+// countDamaged returns a function that exports how much the bus had to create again since the
+// last call, if the bus counts that.
 func countDamaged(b bus.Bus, set *metric.Set) func() {
 	d, ok := b.(interface {
 		Damaged() (stores, consumers uint64)

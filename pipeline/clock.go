@@ -2,8 +2,8 @@ package pipeline
 
 import "time"
 
-// trust is how far the wall clock may be behind a stage and still be waited
-// for; beyond that it was set back, and the stage goes on by itself.
+// trust is how far the wall clock may be behind a stage's time and still be waited for; beyond
+// that it was set back, and the stage's time runs on by itself.
 const trust = time.Hour
 
 // clock gives a stage its time: the wall clock, except that it never goes

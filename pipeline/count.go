@@ -91,9 +91,8 @@ func (c *counts) snapshot(what string) {
 	}
 }
 
-// lead notes the epoch, and tells whether the stage is ready: a stage that
-// waits for another leader is. The goroutine of the lock calls it, maybe before
-// r.lock is set.
+// lead records the epoch, and whether the stage is ready: one that waits for another leader is.
+// The goroutine of the lock calls it, maybe before r.lock is set.
 func (r *stage) lead(epoch uint64, reason string) {
 	if r.counts.set != nil {
 		r.counts.set.Gauge("trimtab_leader_epoch", r.Leader.Pool).Set(float64(epoch))
@@ -129,8 +128,8 @@ func newExporter(set *metric.Set, log *slog.Logger) *exporter {
 	return e
 }
 
-// read exports what the step counted. A gauge that the step no longer yields
-// is dropped; a counter stays.
+// read exports the counts of the step. It drops a gauge that the step no longer yields, and keeps
+// a counter.
 func (e *exporter) read(step trimtab.Step) {
 	counted, ok := step.(trimtab.Counted)
 	if !ok || e.set == nil {

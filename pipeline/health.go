@@ -12,9 +12,9 @@ import (
 	"github.com/trimtab/trimtab/internal/pause"
 )
 
-// Work says what a part of the program is expected to do; [Health] compares that with
-// what it does. The zero Work expects nothing regular: the part handles values as they
-// come and publishes the results.
+// Work says what a part of the program is expected to do; [Health] compares that with what it
+// does. The zero Work expects nothing regular: the part handles values as they come and publishes
+// the results.
 type Work struct {
 	// Round is how often the part does its work. A part that has not done it
 	// for three rounds, and at least 3 s, is not ready.
@@ -31,8 +31,8 @@ type Work struct {
 }
 
 const (
-	// leastPatience is the least time a part may fail before it is not ready: with short
-	// rounds or on a busy machine three rounds pass quickly.
+	// leastPatience is the least time a part may fail before it is not ready: with short rounds
+	// or on a busy machine three rounds pass quickly.
 	leastPatience = 3 * time.Second
 	// roundsToFail is how many rounds a part may fail before it is not ready.
 	roundsToFail = 3
@@ -57,8 +57,8 @@ type Health struct {
 	turned time.Time
 	turns  time.Duration // how often it should
 	spoke  time.Time     // the last success of Every
-	// leads is the epoch and since its beginning. A part without a lock counts as leading
-	// since it began.
+	// leads is the epoch, since its beginning. A part without a lock counts as leading since it
+	// began.
 	locked   bool
 	leads    uint64
 	since    time.Time
@@ -107,7 +107,7 @@ func NewHealth(w Work) *Health {
 	return &Health{work: w, began: now, since: now, running: map[int]time.Time{}, sends: map[trimtab.Kind]*sending{}, deaf: map[int]*deafness{}}
 }
 
-// patience is how long the part may fail.
+// patience is how long the part may fail before it counts as not ready.
 func (h *Health) patience() time.Duration { return max(roundsToFail*h.work.Round, leastPatience) }
 
 // Report calls ready about once a second, with "" or why the part does not
@@ -140,7 +140,7 @@ func (h *Health) Reason(now time.Time) string {
 	return ""
 }
 
-// long reports whether since is set and longer ago than the patience.
+// long reports whether since is set and at least patience ago.
 func (h *Health) long(now, since time.Time) bool {
 	return !since.IsZero() && now.Sub(since) >= h.patience()
 }

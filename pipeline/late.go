@@ -8,10 +8,9 @@ import (
 	"github.com/trimtab/trimtab/internal/pause"
 )
 
-// lateness is how late a process is run, when CPU is short or it is stopped
-// for a while: the largest delay of the last one to two lateWindows. Delays are
-// those of ticks, told too long by one interval of it at most, and what else is
-// noted. The zero lateness is ready.
+// lateness is how late the process is scheduled when CPU is short or it is stopped for a while:
+// the largest delay of the last one to two lateWindows. It measures the delays of ticks, by at
+// most one interval too long, and others reported by note. The zero lateness is ready.
 type lateness struct {
 	mu         sync.Mutex
 	young, old time.Duration
@@ -21,8 +20,8 @@ type lateness struct {
 // lateWindow is how long a delay is remembered at least.
 const lateWindow = time.Minute
 
-// measure measures until ctx ends. A process that was stopped between two ticks was so for
-// as long as they are apart, at most, and for that less every, at least.
+// measure measures until ctx ends. A process that did not run between two ticks was stopped for
+// at most the time between them, and at least for that less every.
 func (l *lateness) measure(ctx context.Context, every time.Duration) {
 	ticks := pause.Ticks(ctx, every)
 	for last := time.Now(); ; {
@@ -37,7 +36,7 @@ func (l *lateness) measure(ctx context.Context, every time.Duration) {
 	}
 }
 
-// note takes in one delay.
+// note records one delay.
 func (l *lateness) note(now time.Time, d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

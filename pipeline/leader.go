@@ -52,8 +52,8 @@ type lockRecord struct {
 	Term float64 `json:"term_s"`
 }
 
-// lock is a candidate for one key of a bucket. A goroutine of its own takes and renews the
-// key; the goroutine that owns the step reads the epoch with held.
+// lock competes for one key of a bucket. Its goroutine takes and renews the key; the goroutine
+// that owns the step reads the epoch with held.
 type lock struct {
 	Leader
 	// from is the bucket with the key; what is the name of the lock in logs.
@@ -71,9 +71,9 @@ type lock struct {
 	done     chan struct{}
 
 	seen atomic.Uint64 // the highest epoch that passed through
-	// taken is an epoch that another process, before a store was wiped or rolled back, has
-	// led under as well. Two things show that: a holding of this epoch with a plan newer
-	// than sent, the last plan of this process, or an outcome that calls sent overtaken.
+	// taken is an epoch that another process also led under before a store was wiped or rolled
+	// back. Two things show that: a holding of this epoch with a plan newer than sent, the last
+	// plan of this process, or an outcome that calls sent overtaken.
 	taken atomic.Uint64
 	sent  struct{ epoch, sequence uint64 } // owner
 
@@ -122,7 +122,7 @@ func (l *lock) close() {
 	<-l.done
 }
 
-// news receives when the epoch that is held may have changed.
+// news returns the channel that receives when the epoch held may have changed.
 func (l *lock) news() <-chan struct{} {
 	if l == nil {
 		return nil
@@ -149,13 +149,12 @@ func (l *lock) leading() uint64 {
 	return l.epoch
 }
 
-// term is the length of the next term, given how late this process was scheduled.
+// term returns the length of the next term, given how late this process was scheduled.
 func (l *lock) term() time.Duration {
 	return min(max(l.Term, termOfDelay*l.late.worst()), max(l.Term, maxTerm))
 }
 
-// every is how often delays are measured: what a tick that is on time tells lengthens no
-// term.
+// every is how often delays are measured: so often that ticks on time do not lengthen the term.
 func (l *lock) every() time.Duration { return l.Term / (4 * termOfDelay) }
 
 // set changes the epoch that is held and wakes the owner of the step.
@@ -201,7 +200,7 @@ func (l *lock) saw(v trimtab.Value) {
 	l.sawEpoch(epoch)
 }
 
-// sawEpoch notes an epoch that somebody acted under.
+// sawEpoch records an epoch that was seen in use.
 func (l *lock) sawEpoch(epoch uint64) {
 	// Epochs contain the time. One far in the future is ignored: actuators would refuse the
 	// epoch after it.
@@ -326,9 +325,9 @@ func (l *lock) take(ctx context.Context) error {
 	return l.write(ctx, revision, l.next(mine, r.Epoch))
 }
 
-// next returns the epoch to lead under. If this process was the last to write the key, the
-// epoch stays: nobody else led in between, only a renewal came late or its answer was lost.
-// A new epoch would make the planner wait for leases of a leader that did not exist.
+// next returns the epoch to lead under. If this process was the last to write the key, the epoch
+// stays: no other process led in between, a renewal was late or its answer was lost. A new epoch
+// would make the planner wait for leases of a leader that did not exist.
 func (l *lock) next(mine bool, epoch uint64) uint64 {
 	seen := l.seen.Load()
 	if mine && epoch != 0 && epoch == l.top && seen <= epoch && l.taken.Load() != epoch {

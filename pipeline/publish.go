@@ -12,11 +12,10 @@ import (
 	"github.com/trimtab/trimtab/internal/pause"
 )
 
-// publish sends the outputs in order, or side by side where no order is
-// promised. Those that are stored are tried until they are, as long as the
-// stage runs; telemetry is tried once. The error is nil unless the stage ends
-// in the middle. The parts of a plan for several hosts go side by side after its
-// pieces.
+// publish sends the outputs in order, or concurrently if their order does not matter. Stored
+// kinds are retried as long as the stage runs; telemetry is sent once. The error is nil unless
+// the stage ends meanwhile. The parts of a plan for several hosts are sent concurrently, after
+// its pieces.
 func (r *stage) publish(ctx context.Context, out []trimtab.Value) error {
 	if r.lock == nil && unordered(out) {
 		return r.publishSideBySide(ctx, out)
@@ -44,8 +43,8 @@ func (r *stage) publish(ctx context.Context, out []trimtab.Value) error {
 	return nil
 }
 
-// unordered tells whether the order of the values does not matter: of each
-// subject only the last value counts, and none comes twice.
+// unordered reports whether the order of the values does not matter: for each subject only the
+// last value counts, and no subject occurs twice.
 func unordered(out []trimtab.Value) bool {
 	if len(out) < 2 {
 		return false
@@ -68,10 +67,9 @@ func unordered(out []trimtab.Value) bool {
 	return true
 }
 
-// sideBySide is how many values of one step are on their way to the store at a
-// time. Each waits for its acknowledgement, so one after the other they would
-// take the time of the way there and back, times the number of workloads. A store
-// that is busy takes 100 ms for it, and what comes in waits meanwhile.
+// sideBySide is how many values of one step may await their acknowledgement at a time. One after
+// the other they would take a round trip for each workload. A busy store takes 100 ms for one,
+// and inputs wait meanwhile.
 const sideBySide = 256
 
 func (r *stage) publishSideBySide(ctx context.Context, out []trimtab.Value) error {
@@ -142,9 +140,8 @@ func (r *stage) publishOne(ctx context.Context, v trimtab.Value) error {
 	}
 }
 
-// term returns a context that ends with the leader's lock, and whether this
-// stage may publish: always without a lock, else only while it is held for
-// the epoch that the step was told.
+// term returns a context that ends with the leader's lock, and whether this stage may publish:
+// always without a lock, else only while it holds the lock for the epoch that the step knows.
 func (r *stage) term(ctx context.Context) (context.Context, context.CancelFunc, bool) {
 	if r.lock == nil {
 		return ctx, func() {}, true

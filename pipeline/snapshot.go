@@ -18,7 +18,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// Snapshots says where a step's states are kept.
+// Snapshots says where and how often a step's states are kept.
 type Snapshots struct {
 	// Bucket is the bucket's name; empty: "snapshots".
 	Bucket string
@@ -33,28 +33,27 @@ const (
 	snapshotMax     = 7 << 20 // a message of the bus, with room for its headers
 )
 
-// saver keeps the states of a step in a bucket: key "stage/name", value as [seal]
-// writes it. It writes only what changed, on a goroutine of its own, so that a slow
-// bus slows no step.
-// A nil saver keeps nothing.
+// saver keeps the states of a step in a bucket: key "stage/name", value as [seal] writes it. It
+// writes only what changed, on its own goroutine, so that a slow bus slows no step. A nil saver
+// keeps nothing.
 type saver struct {
 	Snapshots
 	stage  *stage
 	bucket bus.Bucket
 	queue  chan saving
 	done   chan struct{}
-	// kept has the digests of what is in the bucket, as far as this process
-	// wrote or read it: the states of two thousand workloads are 100 MiB.
+	// kept has digests of the bucket's values, as far as this process wrote or read them: the
+	// states of two thousand workloads are 100 MiB.
 	kept map[string][sha256.Size]byte
 }
 
-// saving is what is to be saved: states, or the names of those that are taken one by one.
+// saving is what to save: states, or the names of states that are taken one by one.
 type saving struct {
 	states map[string][]byte
 	names  []string
 }
 
-// openSaver restores the step and starts saving; nil when nothing is kept.
+// openSaver restores the step and starts saving; nil if nothing is kept.
 func (r *stage) openSaver(ctx context.Context) *saver {
 	step, ok := r.Step.(trimtab.Snapshotter)
 	if r.Snapshots == nil || !ok {
@@ -144,14 +143,14 @@ func (s *saver) restore(ctx context.Context, step trimtab.Snapshotter) error {
 // crc32(state), in 4 bytes, little endian, and the state.
 const packed = "s2/1"
 
-// seal returns the value that keeps a state: [packed], crc32(state) in 4 bytes,
-// little endian, and the state compressed, to a fifth of its size as a rule.
+// seal encodes a state: [packed], crc32(state) in 4 bytes, little endian, and the state
+// compressed, typically to a fifth of its size.
 func seal(state []byte) []byte {
 	out := binary.LittleEndian.AppendUint32([]byte(packed), crc32.ChecksumIEEE(state))
 	return append(out, s2.Encode(nil, state)...)
 }
 
-// unseal returns the state that a value keeps.
+// unseal decodes a state that seal encoded.
 func unseal(raw []byte) ([]byte, error) {
 	body, compressed := bytes.CutPrefix(raw, []byte(packed))
 	if len(body) < 4 {
@@ -188,9 +187,8 @@ func (s *saver) restoreOne(step trimtab.Snapshotter, name string, raw []byte) (e
 	return step.Restore(name, state)
 }
 
-// save queues what is to be saved, in the place of an older one that is still
-// waiting. The owner's goroutine takes the states itself at the end, and where they
-// cannot be taken one by one.
+// save queues what to save, replacing an older request that still waits. The owner's goroutine
+// takes the states itself at the end, and if they cannot be taken one by one.
 func (r *stage) save(end bool) {
 	if r.saver == nil {
 		return
@@ -216,7 +214,7 @@ func (r *stage) save(end bool) {
 	r.saver.queue <- next
 }
 
-// state owns the step for as long as it takes one of its states; false: there is none.
+// state owns the step while it takes one of its states; false: there is none of that name.
 func (r *stage) state(name string) (state []byte, ok bool, err error) {
 	r.owned <- struct{}{}
 	defer r.disown()
@@ -224,7 +222,7 @@ func (r *stage) state(name string) (state []byte, ok bool, err error) {
 	return state, ok, err
 }
 
-// recovered makes an error of a panic of a step whose state is taken.
+// recovered turns a panic of the step, while its state is taken, into an error.
 func (r *stage) recovered(take func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -255,8 +253,8 @@ func (s *saver) run() {
 	}
 }
 
-// write brings the bucket to what is to be saved. Each state has its own time: those of
-// ten thousand workloads take more than any one of them may.
+// write updates the bucket. Each state has its own timeout: ten thousand workloads together take
+// longer than a single state may.
 func (s *saver) write(next saving) error {
 	if err := inTime(s.open); err != nil {
 		return err
@@ -314,7 +312,7 @@ func (s *saver) put(name string, state []byte) error {
 	return err
 }
 
-// inTime does one thing within [saveTimeout].
+// inTime calls do with a timeout of [saveTimeout].
 func inTime(do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/trimtab/trimtab/internal/pause"
 )
 
-// Stage says what to run and between what.
+// Stage is a step to run, and its surroundings.
 type Stage struct {
 	// Name labels metrics, logs, snapshots and readiness: "planner".
 	Name string
@@ -30,15 +30,14 @@ type Stage struct {
 	Snapshots *Snapshots
 	// Leader makes the step run for leadership of a pool; nil: no lock.
 	Leader *Leader
-	// Work says what the stage is there for: it is not ready while it does not
-	// do that.
+	// Work says what the stage must do to count as ready.
 	Work Work
 	// Metrics gets the counts; nil: not counted.
 	Metrics *metric.Set
 	// Logger; nil: silent.
 	Logger *slog.Logger
-	// Ready is called with "" when the stage works, and with the reason when
-	// it does not; nil: nobody asks. Calls do not overlap.
+	// Ready, if not nil, is called with "" when the stage works, and with the reason when it does
+	// not. Calls do not overlap.
 	Ready func(reason string)
 }
 
@@ -59,8 +58,8 @@ func (s *Stage) Validate() error {
 // step.
 type stage struct {
 	Stage
-	// owned has an element while a goroutine owns the step: that of a delivery or that
-	// of [stage.own]. They take turns in the order in which they come.
+	// owned has an element while a goroutine owns the step: that of a delivery or that of
+	// [stage.own]. They take turns in the order in which they arrive.
 	owned  chan struct{}
 	lock   *lock // nil without Leader
 	counts *counts
@@ -94,7 +93,7 @@ func Run(ctx context.Context, s Stage) error {
 	return r.run(ctx)
 }
 
-// starting is what a stage says before it has anything to say.
+// starting is a stage's reason for not being ready before its first report.
 const starting = "starting"
 
 func (r *stage) run(ctx context.Context) error {
@@ -151,8 +150,8 @@ func (r *ready) does(reason string) {
 	r.tell(cmp.Or(r.said, r.done))
 }
 
-// graceful returns a context that outlives ctx by grace, for what is on its
-// way when a stage is stopped.
+// graceful returns a context that outlives ctx by grace, for outputs under way when a stage is
+// stopped.
 func graceful(ctx context.Context) (context.Context, context.CancelFunc) {
 	work, quit := context.WithCancel(context.WithoutCancel(ctx))
 	off := context.AfterFunc(ctx, func() {
@@ -205,7 +204,7 @@ func (r *stage) disown() { <-r.owned }
 // errStopping leaves a delivery on the bus.
 var errStopping = errors.New("stage is stopping")
 
-// own does what is due without a delivery, until ended, and then saves the step.
+// own calls the step for everything but deliveries until ended, and then saves it.
 func (r *stage) own(ctx context.Context, ended <-chan struct{}) {
 	var ticks, saves <-chan time.Time
 	if r.Tick > 0 {

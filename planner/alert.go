@@ -7,10 +7,9 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// alert keeps account of what fires, and starts a round when an alert fires or
-// when the last one on a workload is over: once per gap and group. What comes
-// in a gap gets its round at the end of it. One that is delivered again is none:
-// after the end of the alert it would begin a loan that nobody ends.
+// alert tracks which alerts fire, and starts a round when one begins, or when the last on a
+// workload ends: at most once per gap and group, the rest at the end of the gap. It ignores
+// repeated deliveries, which could begin a loan after the alert has ended.
 func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 	w := p.byName[a.Workload]
 	news := false

@@ -16,9 +16,9 @@ func (r *decision) believe() {
 	r.opens()
 }
 
-// allocationsOf looks at one workload, at each of its resources; none when it is off.
-// It is planned for as a whole or not at all: who has too little of one
-// resource says nothing of what it needs of another.
+// allocationsOf reads the allocations of one workload, one for each resource; none if it is off.
+// It is planned for in all resources or in none: if it lacks one resource, its measurements do
+// not show its need of another.
 func (r *decision) allocationsOf(w *allocation.Workload) []*allocation.Allocation {
 	if w.Mode == trimtab.Off || w.Released {
 		if w.Released {
@@ -66,7 +66,7 @@ func (r *decision) allocationsOf(w *allocation.Workload) []*allocation.Allocatio
 	return allocations
 }
 
-// about names a resource in a reason, where there is more than one.
+// about returns " of RESOURCE" for a reason, if there are several resources.
 func (r *decision) about(resource int) string {
 	if len(r.planner.resources) == 1 {
 		return ""
@@ -84,8 +84,7 @@ func (r *decision) allocationOf(w *allocation.Workload, resource int) *allocatio
 	return s
 }
 
-// doubt returns why the estimate of a workload proves nothing; the zero Held: it
-// does.
+// doubt returns why the estimate of a workload cannot be used; the zero Held: it can.
 func (r *decision) doubt(w *allocation.Workload) trimtab.Held {
 	e := w.Estimate
 	switch {

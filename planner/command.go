@@ -6,12 +6,12 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// lateFor tells that something was asked for so long ago that a plan of then
-// would have run out: it must not act on a state that nobody had before them.
+// lateFor reports whether a request is so old that a plan made at the time would have expired: it
+// must not act on a state that nobody had seen when it was made.
 func lateFor(p *Planner, now, asked time.Time) bool { return now.Sub(asked) > p.cfg.Lease }
 
-// command does what a person asks. Repeated commands change nothing, and late
-// ones change only what lasts: a pause holds until it is ended.
+// command carries out a person's command. Repeated commands change nothing, and late ones change
+// only lasting states: a pause lasts until it is ended.
 func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 	if c.Pool != p.cfg.Pool || p.seen.Again(c) {
 		p.counts.ignored["command"]++

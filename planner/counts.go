@@ -9,8 +9,8 @@ import (
 
 // counts are totals since the planner was made.
 type counts struct {
-	// rounds were decided, unsolved solved by no policy, refused asked to be applied in vain, and
-	// takenBack are falls that are to be undone.
+	// rounds counts decided rounds, unsolved those that no policy solved, refused refused apply
+	// commands, and takenBack falls to be undone.
 	rounds, unsolved, refused, takenBack, plans uint64
 	// ignored has the values that changed nothing, by kind.
 	ignored  map[string]uint64
@@ -21,7 +21,7 @@ type counts struct {
 	value, gap *float64
 }
 
-// actionKind is what an action does.
+// actionKind classifies an action.
 type actionKind struct {
 	mode trimtab.Mode
 	rise bool
@@ -31,7 +31,7 @@ func newCounts() counts {
 	return counts{ignored: map[string]uint64{}, actions: map[actionKind]uint64{}, verdicts: map[trimtab.Judgement]uint64{}}
 }
 
-// plan counts a plan that goes out.
+// plan counts a published plan.
 func (c *counts) plan(p *trimtab.Plan) {
 	c.plans++
 	for i := range p.Actions {

@@ -11,13 +11,13 @@ import (
 	"github.com/trimtab/trimtab/planner/instances"
 )
 
-// contributionRounds is for how many rounds contributions count that are not told again.
+// contributionRounds is for how many rounds contributions stay valid without an update.
 const contributionRounds = 20
 
 // maxHeard bounds how many knobs are remembered for which a fast loop asked for a round.
 const maxHeard = 1024
 
-// hear starts the rounds that fast loops ask for: once per knob and ask, and once per gap
+// hear starts the rounds that fast loops ask for: once for each knob and ask, and once per gap
 // and workload, as alerts do.
 func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) {
 	if p.cfg.Fast == nil {
@@ -42,8 +42,8 @@ func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) 
 	return out
 }
 
-// lent is what a plan says to hosts that move quotas: the envelopes of knobs that stay, and how
-// much each host may lend beyond the targets.
+// lent is what a plan says to hosts that move quotas: the envelopes of knobs that keep their
+// value, and how much each host may lend beyond the targets.
 type lent struct {
 	within   []trimtab.Enveloped
 	lendable map[string]float64
@@ -62,8 +62,8 @@ func (r *decision) lend() {
 	r.lent = pass.lent
 }
 
-// envelopes adds to the actions within what hosts may move the knobs until the next plan,
-// gives those that stay an envelope where theirs is another, and says what may be lent.
+// envelopes adds to the actions the range in which hosts may move the knobs until the next plan,
+// updates the envelopes of knobs that keep their value, and sets what may be lent.
 func (r *lending) envelopes() {
 	p := r.planner
 	if p.resources[0].Name != trimtab.CPU {
@@ -104,8 +104,8 @@ func (r *lending) envelopes() {
 			left -= math.Max(0, k.Set-k.Has)
 		}
 	}
-	// Several hosts lend only what their own workloads do not use: what a host may have
-	// beyond its targets would have to be taken back before another may have it.
+	// Several hosts lend only what their own workloads do not use: what a host has beyond its
+	// targets would have to be returned before another could get it.
 	if hosts := p.ledger.Hosts(); len(hosts) == 1 && left > 0 {
 		r.lendable = map[string]float64{hosts[0]: left}
 	}
@@ -132,7 +132,7 @@ func inForce(k *instances.Instance) *trimtab.Envelope {
 	return &f.Envelope
 }
 
-// keep gives a knob that stays its envelope, where it has another or none.
+// keep updates the envelope of a knob that keeps its value, if it differs.
 func (r *lending) keep(s *allocation.Allocation, k *instances.Instance) {
 	if k.Found.Unlimited || k.Stuck || k.Held.Problem != "" || k.Found.Value <= 0 {
 		return
@@ -146,13 +146,13 @@ func (r *lending) keep(s *allocation.Allocation, k *instances.Instance) {
 	}
 }
 
-// envelope is what one instance may be moved within, at a target.
+// envelope returns the range in which one instance may be moved, at a target.
 func (r *lending) envelope(s *allocation.Allocation, k *instances.Instance, target float64) *trimtab.Envelope {
 	return r.planner.cfg.Fast.Of(envelope.Instance{Target: target, Least: math.Max(k.Held.Min, k.Held.Floor), Most: k.High, Stall: s.Stall.Seconds, SLO: s.SLO})
 }
 
-// correct moves how long a workload may stand still by what contributions leave it and by what
-// was late of its requests.
+// correct adjusts how long a workload may stall, by the time that contributions leave it and by
+// how many of its requests were late.
 func (r *lending) correct(s *allocation.Allocation) {
 	earlier := 0.0
 	for i := range s.Knobs {
@@ -164,9 +164,9 @@ func (r *lending) correct(s *allocation.Allocation) {
 	s.Stall.Correct(s.Estimate, s.SLO)
 }
 
-// contribute takes in what each component adds to a tail: the time that its SLO leaves is
-// divided among the workloads that serve its requests, and less goes to one that adds
-// more (see [trimtab.Contributions.Budgets]).
+// contribute reads what each component adds to a tail: the time that its SLO leaves is divided
+// among the workloads that serve its requests, and one that adds more gets less (see
+// [trimtab.Contributions.Budgets]).
 func (p *Planner) contribute(now time.Time, c *trimtab.Contributions) {
 	if p.cfg.Fast == nil {
 		return

@@ -18,10 +18,10 @@ import (
 // grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
 const grain = 1e-9
 
-// instances returns the knobs of one resource of a workload that can be turned, in
-// order of host and instance, or says why there is none. A host that declares the
-// knob and cannot turn it, such as a standby without the cgroup, or that is silent
-// for a lease, does not stand in the way of those that can: it serves nothing.
+// instances returns the usable knobs of one resource of a workload, in order of host and
+// instance, or why there is none. A host that declares the knob and cannot set it (a standby
+// without the cgroup), or that is silent for a lease, serves nothing and does not prevent the
+// others from being used.
 func (r *decision) instances(w *allocation.Workload, resource int) (instances.All, trimtab.Held) {
 	var found instances.All
 	least := math.MaxInt
@@ -64,8 +64,8 @@ func (r *decision) instances(w *allocation.Workload, resource int) (instances.Al
 	return found, trimtab.Held{}
 }
 
-// unfit ranks knobs of one workload: 0 can be turned, 1 was not heard of for a
-// lease, 2 has a problem, or two agents say that they are its host.
+// unfit classifies a knob: 0 it can be set, 1 its host was silent for a lease, 2 it has a
+// problem, or two agents claim to be its host.
 func (r *decision) unfit(e *ledger.Knob) int {
 	switch {
 	case e.Held.Problem != "", !e.Held.Serves(), r.planner.ledger.Twins(e, r.now):
@@ -76,8 +76,7 @@ func (r *decision) unfit(e *ledger.Knob) int {
 	return 0
 }
 
-// locate adds the hosts to a problem about allocations, beside what is believed of the
-// others.
+// locate adds to the problem the hosts and what is left on each beside other workloads.
 func (r *decision) locate(prob *policy.Problem, asked []*allocation.Allocation, others *ledger.Counts) {
 	left := others.Room()
 	at := make([]int, len(left)) // by site: the place in prob.Hosts, after 1
@@ -116,20 +115,20 @@ func (r *decision) locate(prob *policy.Problem, asked []*allocation.Allocation, 
 			least[part.Host] += part.Share * float64(prob.Workloads[j].Min)
 		}
 	}
-	// A host that says it has less than its workloads may be lowered to is over, and
-	// no reason to forget what the others have.
+	// If a host reports less than its workloads may be lowered to, it is over capacity; the
+	// others are planned for all the same.
 	for h := range prob.Hosts {
 		prob.Hosts[h].Units = math.Max(prob.Hosts[h].Units, least[h])
 	}
 }
 
-// site is a host and its place in the ledger.
+// site is a host and its index in the ledger.
 type site struct {
 	name string
 	at   int
 }
 
-// spread turns the grants of one resource into what each instance is to have.
+// spread divides the grants of one resource among the instances.
 func (r *decision) spread(resource int) {
 	u := r.planner.resources[resource].Unit
 	var written, advised []*allocation.Allocation // those that move
@@ -176,7 +175,7 @@ func (r *decision) spread(resource int) {
 	}
 }
 
-// upQuanta and downQuanta are policy.UpUnits and DownUnits of what may be very fine.
+// upQuanta and downQuanta are policy.UpUnits and DownUnits for quanta that may be very small.
 func upQuanta(v, quantum float64) int {
 	return int(math.Min(math.Ceil(v/quantum-grain), unbounded))
 }
@@ -185,11 +184,11 @@ func downQuanta(v, quantum float64) int {
 	return int(math.Min(math.Floor(v/quantum+grain), unbounded))
 }
 
-// unbounded is a capacity in quanta that nobody reaches.
+// unbounded is a capacity in quanta that is never reached.
 const unbounded = 1 << 40
 
-// amounts sets what the instances of allocations that move are to have, with so much
-// left on each host; nil: they have room for all.
+// amounts sets the amounts of the instances of allocations that change, with left on each host;
+// nil: all fit.
 func (r *decision) amounts(moving []*allocation.Allocation, left []float64) {
 	p := r.planner
 	pool := spread.Pool{Quanta: unbounded, Workloads: make([]spread.Workload, 0, len(moving))}

@@ -73,9 +73,9 @@ func fairness(r *decision) *trimtab.Audit {
 	return out
 }
 
-// rooms tells the tenants, in order of the allocations, how much more of a resource their
-// hosts have for them, now and once all have what is wanted; wanted is what the hosts
-// have beside all allocations, nil where there is one.
+// rooms sets for each tenant, in order of the allocations, how much more of a resource its hosts
+// have for it, now and once all have what is wanted; wanted is what the hosts have beside all
+// allocations, nil with one host.
 func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tenant) {
 	left := r.believed(resource).Room()
 	if left == nil {

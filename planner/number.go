@@ -13,21 +13,19 @@ import (
 	"github.com/trimtab/trimtab/planner/replicas"
 )
 
-// Size and number of a workload's instances are one plan: the policy gives it an
-// effective allocation, and package replicas says by what it gets it.
+// Size and number of a workload's instances are one plan: the policy grants an effective
+// allocation, and package replicas says how to reach it.
 //
-//	size      up to what the instances that are there can have (easy), at once
-//	number    where that is less than the workload needs, or fewer are enough
+//	size      up to what the existing instances can have, at once ⇥number    if that is less than the workload needs, or fewer instances are enough
 //
-// Leftover capacity goes to the size alone: nobody starts an instance for it. What
-// instances that come begin with is taken from the pool before they are asked for, and
-// until they have a knob of their own (coming).
+// Leftover capacity goes to the size only: no instance is started for it. What new instances
+// start with is taken from the pool before they are requested, until they have knobs of their own
+// (coming).
 
-// afterCame is how long after a round the next one may be for an instance that came to
-// serve.
+// afterCame is how soon after a round the next one may start for an instance that began to serve.
 const afterCame = 2 * time.Second
 
-// noteNumbers takes in numbers that were written, by which rates are bounded.
+// noteNumbers records the numbers that were written, by which rates are bounded.
 func noteNumbers(p *Planner, now time.Time, o *trimtab.Outcome) {
 	for i := range o.Results {
 		r := &o.Results[i]
@@ -40,8 +38,8 @@ func noteNumbers(p *Planner, now time.Time, o *trimtab.Outcome) {
 	}
 }
 
-// observe learns from a holding how long instances take to start, and asks for a round
-// when one came to run or to serve with less than the others have.
+// observe learns from a holding how long instances take to start, and requests a round when one
+// has begun to run or serve with less than the others have.
 func (p *Planner) observe(now time.Time, h *trimtab.Holding) {
 	var heard []*allocation.Workload
 	there := map[trimtab.KnobID]bool{}
@@ -99,7 +97,7 @@ func (p *Planner) scaleKnob(w *allocation.Workload) *ledger.Knob {
 	return nil
 }
 
-// coming is what instances take of a resource that were asked for and have no knob yet.
+// coming returns how much of a resource instances take that were requested and have no knob yet.
 func (p *Planner) coming(resource string) (sum float64) {
 	for _, w := range p.workloads {
 		k := p.scaleKnob(w)
@@ -119,7 +117,7 @@ func (p *Planner) coming(resource string) (sum float64) {
 	return sum
 }
 
-// starts is what one more instance begins with: what its knob says, or else its most.
+// starts returns what one more instance starts with: what its knob reports, or else its maximum.
 func (p *Planner) starts(w *allocation.Workload, k *ledger.Knob, resource string) float64 {
 	if s := k.Held.Standing; s != nil {
 		if v, ok := s.Starts[resource]; ok {
@@ -132,7 +130,7 @@ func (p *Planner) starts(w *allocation.Workload, k *ledger.Knob, resource string
 	return 0
 }
 
-// numbers divides what allocations are to have into size and number.
+// numbers splits the allocations into size and number.
 func (r counting) numbers() {
 	var allocations []*allocation.Allocation
 	idle := r.idle(0, r.believed(0))
@@ -160,8 +158,8 @@ func (r counting) numbers() {
 	}
 }
 
-// numberOf decides on one allocation, with so much left of the pool, of which so much is free
-// at once, and on its nodes. It returns what is left after it.
+// numberOf decides on one allocation, given what is left of the pool, how much of that is free at
+// once, and what its nodes have. It returns what is left after it.
 func (r counting) numberOf(s *allocation.Allocation, left, free float64, hosts []float64) float64 {
 	w, index := s.AsWorkload(r.now, r.planner.ledger.Of(s.Name, s.Of.Name))
 	state := &s.Number.State

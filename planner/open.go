@@ -7,18 +7,18 @@ import (
 	"github.com/trimtab/trimtab/planner/allocation"
 )
 
-// A group without a limit may use all that the host has, and uses what it has work for: while
-// others want their limits, the kernel gives it its part by weight. Where it is not to get a
-// limit in this round, because nothing is known of it, an alert on it fires or it is in mode
-// recommend, it takes of the pool
+// A group without a limit may use all of the host, and uses as much as it has work for; if others
+// compete, the kernel gives it its share by weight. If it gets no limit in this round (it has no
+// estimate, an alert on it fires, or it is in mode recommend), it counts in the pool as
 //
-//	takes = max(min, min(use, entitlement))    entitlement: its part of the pool by weight
+//	takes = max(min, min(use, entitlement))    entitlement: its share of the pool by weight
 //
-// with its use as last measured; not known, it is the entitlement. What it uses beyond that
-// others leave idle. What is left is planned for the others. One that is about to get a limit counts as
-// its max, as for everything that bounds a step: until it has the limit nobody is raised for it.
+// with its use as last measured, or its entitlement if the use is unknown. Anything more that it
+// uses is idle capacity of others. The rest is planned for the others. A group that is about to
+// get a limit counts as its max, as for all bounds of a step: until it has the limit, no workload
+// is raised on its account.
 
-// opens finds out which workloads keep no limit, and what they take.
+// opens finds the workloads that keep no limit, and what they take.
 func (r *decision) opens() {
 	p := r.planner
 	const at = 0
@@ -59,8 +59,8 @@ func (r *decision) keepsOpen(s *allocation.Allocation) bool {
 	return s.Knobs.Unlimited() && (!s.Free || !s.Acts() || s.Firing() && !r.planner.cfg.Guard.Disabled)
 }
 
-// takes is what a workload takes of the pool that has no limit on the CPU time it may use.
-// entitled is its part of the pool by weight.
+// takes returns what a workload without a CPU limit takes of the pool. entitled is its share of
+// the pool by weight.
 func (r *decision) takes(w *allocation.Workload, resource int, entitled float64) float64 {
 	takes := entitled
 	if use, known := w.Used(r.now, r.planner.cfg.StaleAfter); known {

@@ -56,8 +56,8 @@ type Planner struct {
 	came     string                    // a workload of which an instance came to serve since then
 	overload map[string]overload.State // by host, of workloads that share by weight there
 	shift    shift.State               // of those on several hosts
-	// patience is the least time from the last round to one that a need starts:
-	// it grows while such rounds change nothing.
+	// patience is the least time from the last round to one that a workload's need starts: it
+	// grows while such rounds change nothing.
 	patience time.Duration
 	asked    time.Time // the time of the last Round command
 	seen     seen.Values
@@ -68,8 +68,8 @@ type Planner struct {
 	counts   counts
 }
 
-// New returns a planner that publishes nothing until it is told that it leads.
-// The error is trimtab.ErrInvalid and names the field.
+// New returns a planner that publishes nothing until it is told that it leads. The error is
+// trimtab.ErrInvalid and names the field.
 func New(cfg Config) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func New(cfg Config) (*Planner, error) {
 	return p, nil
 }
 
-// Step takes one value or a tick; see [trimtab.Step].
+// Step handles one value or a tick; see [trimtab.Step].
 func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	p.now = now
 	switch v := in.(type) {
@@ -128,7 +128,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	return nil
 }
 
-// hold takes in what a host says of its knobs.
+// hold reads a host's holding.
 func (p *Planner) hold(now time.Time, h *trimtab.Holding) []trimtab.Value {
 	if !h.Of(p.cfg.Pool) || !p.ledger.Hold(now, p.own(h)) {
 		p.counts.ignored["holding"]++
@@ -139,9 +139,8 @@ func (p *Planner) hold(now time.Time, h *trimtab.Holding) []trimtab.Value {
 	return append(out, p.hear(now, h)...)
 }
 
-// own returns the holding without the knobs of workloads that the configuration
-// gives to another host: a second instance would take its part of what the first is
-// to have.
+// own returns the holding without knobs of workloads that the configuration assigns to another
+// host: such a second instance would get a share of what the first should have.
 func (p *Planner) own(h *trimtab.Holding) *trimtab.Holding {
 	elsewhere := func(t trimtab.KnobState) bool {
 		w := p.byName[t.Workload]
@@ -175,8 +174,8 @@ func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 	}
 }
 
-// most returns what an unlimited knob of a workload counts as, and whether it is one
-// of the pool's.
+// most returns what an unlimited knob of a workload counts as, and whether it is one of this
+// pool.
 func (p *Planner) most(workload, resource string) (most float64, ours bool) {
 	if w := p.byName[workload]; w != nil && w.Number != nil && resource == trimtab.Replicas {
 		return float64(w.Count.Max), true
@@ -193,7 +192,7 @@ func (p *Planner) index(resource string) int {
 	return slices.IndexFunc(p.resources, func(r Resource) bool { return r.Name == resource })
 }
 
-// state returns what is kept of one resource of one workload, or nil.
+// state returns the state of one resource of one workload, or nil.
 func (p *Planner) state(target, resource string) *allocation.State {
 	w, i := p.byName[target], p.index(resource)
 	if w == nil || i < 0 {
@@ -202,9 +201,9 @@ func (p *Planner) state(target, resource string) *allocation.State {
 	return w.States[i]
 }
 
-// learn keeps the latest estimate of a workload. One from the future, of a
-// clock that was ahead, makes room for any other. It reports whether the estimate
-// is a report: one that is delivered again is no second one.
+// learn stores the latest estimate of a workload. One from the future, by a clock that was ahead,
+// is replaced by any other. It reports whether the estimate is a new report, not one delivered
+// again.
 func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	w := p.byName[e.Workload]
 	if w == nil || w.Estimate != nil && e.Time.Before(w.Estimate.Time) && w.Estimate.Time.Sub(now) <= p.cfg.StaleAfter {
@@ -259,8 +258,7 @@ func (p *Planner) start(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	return p.round(now, cause)
 }
 
-// believed is what the knobs of a resource are believed to give while the round is
-// decided.
+// believed returns what the knobs of a resource are assumed to take during the round.
 func (r *decision) believed(resource int) *ledger.Counts {
 	p := r.planner
 	if r.counts == nil {
@@ -272,8 +270,8 @@ func (r *decision) believed(resource int) *ledger.Counts {
 	return r.counts[resource]
 }
 
-// others is what is believed of the knobs that are not those of allocations, but for
-// those that are stuck, which nobody can turn.
+// others returns what is assumed of all knobs except those of the allocations; stuck knobs, which
+// cannot be set, stay included.
 func (r *decision) others(allocations []*allocation.Allocation, resource int) *ledger.Counts {
 	c := r.believed(resource).Clone()
 	for _, s := range allocations {
@@ -301,8 +299,8 @@ func (r *decision) idle(resource int, knobs *ledger.Counts) float64 {
 	return knobs.Left(r.planner.capacity(resource))
 }
 
-// capacity returns what the pool has of a resource by what is declared and by what
-// its hosts say.
+// capacity returns what the pool has of a resource, by the declaration and the reports of its
+// hosts.
 func (p *Planner) capacity(resource int) float64 {
 	of := &p.resources[resource]
 	return p.ledger.Capacity(of.Name, of.Capacity)

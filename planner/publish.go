@@ -26,8 +26,7 @@ func (p *Planner) issuer() *issue.Issuer {
 	return issue.New(c)
 }
 
-// unheard returns what may be in use of a resource by workloads that no host has
-// told of.
+// unheard returns how much of a resource may be in use by workloads that no host has reported.
 func (p *Planner) unheard(resource string, told func(workload string) bool) (most float64) {
 	i := p.index(resource)
 	if i < 0 {
@@ -48,7 +47,7 @@ func (p *Planner) publish(now time.Time, d issue.Decision) []trimtab.Value {
 	return p.emit(p.issue.Issue(now, d))
 }
 
-// capacitiesOf returns what the pool shares where it is more than one resource.
+// capacitiesOf returns the capacity of each resource if the pool has more than one.
 func capacitiesOf(p *Planner) map[string]float64 {
 	if len(p.resources) < 2 {
 		return nil
@@ -117,8 +116,8 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 	return out
 }
 
-// answer takes in an outcome. One that tells nothing new, as when it is delivered
-// again, releases nothing: the next tick does.
+// answer reads an outcome. One without new information, such as a repeated delivery, releases
+// nothing: the next tick does.
 func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 	if o.Pool != p.cfg.Pool {
 		p.counts.ignored["outcome"]++

@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab/planner/recall"
 )
 
-// recall takes back what hosts that are lost have lent: see package recall.
+// recall takes back what lost hosts have lent: see package recall.
 func (r *decision) recall(resource int) {
 	p := r.planner
 	if !p.ledger.LostAny(r.now) {

@@ -43,7 +43,7 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	})
 }
 
-// decision is one round on its way to a plan.
+// decision is the state of one round until its plan.
 type decision struct {
 	planner     *Planner
 	now         time.Time
@@ -65,9 +65,9 @@ type decision struct {
 	begun []trimtab.Action
 }
 
-// decide runs the passes of a round, each on what those before it found out. Resources are
-// planned each by itself; what only the first has (numbers of instances, limits by use,
-// envelopes) looks at that alone.
+// decide runs the passes of a round, each on the results of those before. Each resource is
+// planned separately; the passes for numbers of instances, limits by use, and envelopes handle
+// only the first.
 func (r *decision) decide() {
 	for _, pass := range []func(){
 		r.believe,                        // what is there, what is known of it, and who keeps no limit
@@ -95,15 +95,15 @@ func (r *decision) each(of func(resource int)) func() {
 	}
 }
 
-// aiming is the pass that sets targets, and counting that of the numbers of instances. Each goes
-// by the round, and has methods of its own.
+// aiming is the pass that sets targets, counting the pass that sets numbers of instances. Both
+// embed the round.
 type (
 	aiming   struct{ *decision }
 	counting struct{ *decision }
 )
 
-// aim sets where each is to be in the end: first those that are written among themselves, then
-// all, so that advice takes nothing from them.
+// aim sets the targets: first of the workloads in mode act among themselves, then of all, so that
+// recommendations take nothing from those in mode act.
 func (r *decision) aim() {
 	a := aiming{r}
 	solve := a.solve
@@ -120,7 +120,7 @@ func (r *decision) aim() {
 	}
 }
 
-// count decides how many instances there are to be.
+// count decides the numbers of instances.
 func (r *decision) count() {
 	c := counting{r}
 	c.rests()
@@ -128,8 +128,7 @@ func (r *decision) count() {
 	c.wakes()
 }
 
-// guard takes a step of at most B units of one resource to the aim, and
-// bounds it.
+// guard moves at most B units of one resource towards the targets, within the guard's bounds.
 func (r *decision) guard(resource int) {
 	p, of := r.planner, &r.planner.resources[resource]
 	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: p.capacity(resource), Spare: r.idle(resource, r.believed(resource))}
@@ -183,7 +182,7 @@ func (r *decision) guard(resource int) {
 	}
 }
 
-// side is 0 for what is written and 1 for advice.
+// side returns 0 for mode act and 1 for recommendations.
 func side(s *allocation.Allocation) int {
 	if s.Acts() {
 		return 0
@@ -191,8 +190,8 @@ func side(s *allocation.Allocation) int {
 	return 1
 }
 
-// fallback returns what a workload that nothing is known of may be raised to:
-// its declared default, after three rounds.
+// fallback returns what a workload without an estimate may be raised to: its declared default,
+// after three rounds.
 func (r *decision) fallback(s *allocation.Allocation) float64 {
 	if s.Knobs[0].Held.Problem != "" || r.now.Sub(s.Fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.Knobs.Unlimited() {
 		return 0
@@ -200,7 +199,7 @@ func (r *decision) fallback(s *allocation.Allocation) float64 {
 	return s.Knobs.Effective(func(i *instances.Instance) float64 { return min(s.State.Default, i.High) })
 }
 
-// actions turns what the instances are to have into actions.
+// actions makes the actions that give the instances their amounts.
 func (r *decision) actions() {
 	moves := map[*[]trimtab.Action]int{} // how many on each list
 	for _, s := range r.allocations {
@@ -220,7 +219,7 @@ func (r *decision) actions() {
 	r.grows = append(r.grows, r.begun...)
 }
 
-// list returns the list that an instance's action goes on; nil: it stays.
+// list returns the list for an instance's action; nil: it keeps its amount.
 func (r *decision) list(s *allocation.Allocation, k *instances.Instance) *[]trimtab.Action {
 	least := s.Of.Unit
 	if len(s.Knobs) > 1 {
@@ -238,8 +237,8 @@ func (r *decision) list(s *allocation.Allocation, k *instances.Instance) *[]trim
 	return &r.grows
 }
 
-// act makes the actions of an allocation, or notes why there is none. What holds for all of
-// its instances is said with the first.
+// act makes the actions of an allocation, or records why there is none. The first action carries
+// what applies to all instances.
 func (r *decision) act(s *allocation.Allocation) {
 	var why trimtab.Reason
 	var whole *trimtab.Whole
@@ -278,7 +277,7 @@ func (r *decision) act(s *allocation.Allocation) {
 	}
 }
 
-// stays notes why an allocation keeps what it has.
+// stays records why an allocation keeps what it has.
 func (r *decision) stays(s *allocation.Allocation) {
 	why := r.telling().Stays(s)
 	if r.unmoved == nil {
@@ -290,7 +289,7 @@ func (r *decision) stays(s *allocation.Allocation) {
 	r.unmoved[s.Name] = why
 }
 
-// telling is the round as its reasons are given.
+// telling returns the round in the form that package reason reads.
 func (r *decision) telling() reason.Round {
 	p := r.planner
 	return reason.Round{Now: r.now, Next: p.next, Objective: p.cfg.Policy.Name(), Several: len(p.resources) > 1, Expect: p.traits.Expect, All: r.allocations}

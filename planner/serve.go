@@ -12,13 +12,13 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// Where the pool has enough for everybody, all get what they need and a part of the rest (package
-// need), and nobody is moved while everybody has what it needs. The policy decides otherwise.
+// If the pool has enough for all, every workload gets what it needs and a part of the rest
+// (package need), and nothing moves while all have what they need. Otherwise the policy decides.
 
-// hurry starts a round early for a workload that has less than it needs, if it misses its
-// SLO, its load left the band of the forecast, or the shortfall exceeds the noise of its
-// load. The first early round comes at once; as long as such rounds change nothing, the
-// wait for the next is Urgent, then doubles, up to a whole round.
+// hurry starts a round early for a workload that has less than it needs, if it misses its SLO,
+// its load left the band of the forecast, or the shortfall exceeds the noise of its load. The
+// first early round starts at once; as long as such rounds change nothing, the wait for the next
+// is Urgent, then doubles, up to a whole round.
 func (p *Planner) hurry(now time.Time, w *allocation.Workload) []trimtab.Value {
 	if w == nil || w.Estimate == nil || !p.leading || p.issue.Waits() || !p.serves() || w.Mode != trimtab.Act {
 		return nil

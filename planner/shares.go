@@ -9,9 +9,9 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// Where amounts are shares by weight below one limit, there is nothing to decide while the
-// needs fit: everybody has its entitlement, and the kernel shares what it leaves idle. Package
-// overload decides what is done otherwise.
+// If amounts are shares by weight below one limit, nothing is decided while the needs fit: each
+// workload has its entitlement, and the kernel shares what is idle. Otherwise package overload
+// decides.
 
 // weigh sets the aims of the free allocations that are in where all of them share by weight, and
 // reports whether it did.
@@ -58,8 +58,8 @@ func (r aiming) unweighed(asked []*allocation.Allocation) string {
 	return ""
 }
 
-// keepReserved has allocations that reserve room, and whose shares cannot be planned, keep what the site
-// gave them: as a limit it would be too small whenever others leave something idle.
+// keepReserved keeps the site's amounts for allocations that are reservations and whose shares
+// cannot be planned: as a limit the amount would be too small whenever others leave CPU idle.
 func (r aiming) keepReserved(asked []*allocation.Allocation, why string) {
 	for _, s := range asked {
 		if !allocation.Reserves(s) || s.Solved {
@@ -71,9 +71,9 @@ func (r aiming) keepReserved(asked []*allocation.Allocation, why string) {
 	}
 }
 
-// takeTurns sets the aims of all allocations that share what one host has by weight, in units, by what
-// each is entitled to there, by name. scale is the part of the units that may be given. "": the
-// only host.
+// takeTurns sets the targets of all allocations that share one host by weight, in units, from
+// what each is entitled to there, by name. scale is the fraction of the units that may be given.
+// "": the only host.
 func (r aiming) takeTurns(host string, units int, scale float64, asked []*allocation.Allocation, entitled map[string]float64) {
 	p := r.planner
 	round := overload.Round{Now: r.now, Units: units, Unit: p.cfg.Unit, Groups: p.cfg.PolicyGroups(), Stop: p.cfg.Stop}
@@ -102,7 +102,7 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*alloca
 	}
 }
 
-// entitlements is what each workload of the pool is entitled to of its first resource, by name.
+// entitlements returns what each workload is entitled to of the pool's first resource, by name.
 func (r *decision) entitlements() map[string]float64 {
 	p, least := r.planner, map[string]float64{}
 	for _, s := range r.allocations {

@@ -12,17 +12,18 @@ import (
 	"github.com/trimtab/trimtab/planner/shift"
 )
 
-// Where CPU is shared by weight on several hosts, a host whose workloads have no instance elsewhere
-// is as the only one: package overload decides there. The others serve their workloads by
-// entitlement, and package shift decides who makes room where one is full and another is not.
+// If several hosts share CPU by weight, a host whose workloads have no instance elsewhere is
+// treated like an only host: package overload decides there. The others serve their workloads by
+// entitlement, and package shift decides which workload moves away when one host is full and
+// another is not.
 
 // hosting is the pass that sets what the instances on each host have.
 type hosting struct{ *decision }
 
-// berth is a host, or a node of a cluster, and the instances there that share it. has is what they
-// may be given together. Where shares reserve room, node is what is there of that, by which
-// needs fit or not: has is then no less than what the site gave them, and of the rest as much as
-// the pool has. Elsewhere the two are the same.
+// berth is a host, or a node of a cluster, and the instances that share it. has is what they may
+// be given together. If shares are reservations, node is the CPU that exists there, which decides
+// whether needs fit; has is then at least what the site gave them, and otherwise as much as the
+// pool has. Else the two are equal.
 type berth struct {
 	name      string
 	has, node float64
@@ -31,7 +32,7 @@ type berth struct {
 	members []berthed
 }
 
-// scale is the part of what is there that may be given.
+// scale is the fraction of the node's CPU that may be given.
 func (b *berth) scale() float64 {
 	if !(b.node > 0) {
 		return 1
@@ -45,8 +46,7 @@ type berthed struct {
 	in *instances.Instance
 }
 
-// shares sets what the instances of allocations that share by weight are to have, where they are on
-// hosts of a pool that has several.
+// shares sets the amounts of the instances that share by weight, in a pool of several hosts.
 func (r hosting) shares(all []*berth) {
 	round := shift.Round{Now: r.now}
 	of := map[*allocation.Allocation]int{}
@@ -104,7 +104,7 @@ func (r hosting) shares(all []*berth) {
 	}
 }
 
-// part is what an instance may be given of a share of what is there.
+// part returns what an instance may be given for a share of the node's CPU.
 func (b *berth) part(m berthed, share float64) float64 {
 	if b.has == b.node {
 		return share
@@ -118,7 +118,7 @@ func (b *berth) apart() bool {
 	return !slices.ContainsFunc(b.members, func(m berthed) bool { return b.count(m.Allocation) < len(m.Knobs) })
 }
 
-// takeTurns decides for a host that is apart, by what each of its instances is entitled to.
+// takeTurns decides for a host that is apart, from the entitlement of each of its instances.
 func (r hosting) takeTurns(b *berth, entitled []float64) {
 	var allocations []*allocation.Allocation
 	whole := map[string]float64{}
@@ -131,8 +131,8 @@ func (r hosting) takeTurns(b *berth, entitled []float64) {
 	aiming(r).takeTurns(b.name, policy.DownUnits(b.node, r.planner.cfg.Unit), b.scale(), allocations, whole)
 }
 
-// berths are the hosts of the instances of allocations that can be turned, in order of their names,
-// with what is left for those: all of them no more than the pool leaves, or the site gave.
+// berths returns the hosts of the settable instances of the allocations, in order of name, with
+// what is left for them: in sum no more than the pool leaves, or than the site gave.
 func (r hosting) berths(asked []*allocation.Allocation) []*berth {
 	others := r.others(asked, 0)
 	room, by, out := others.Room(), map[int]*berth{}, []*berth(nil)
@@ -177,7 +177,7 @@ func (r hosting) berths(asked []*allocation.Allocation) []*berth {
 	return out
 }
 
-// given is the room on a host that the site reserved for its instances, as far as it is there.
+// given returns what the site reserved for the instances of a host, at most the node's CPU.
 func (b *berth) given() (sum float64) {
 	for _, m := range b.members {
 		if m.in.Held.Reserves {
@@ -187,7 +187,7 @@ func (b *berth) given() (sum float64) {
 	return math.Min(sum, b.node)
 }
 
-// cores is what the requests of its workload cost, > 0.
+// cores returns the CPU that the requests of its workload need, > 0.
 func (m berthed) cores() float64 {
 	v := m.Turn.Wants
 	if !(v > 0) {
@@ -196,7 +196,7 @@ func (m berthed) cores() float64 {
 	return math.Max(v, m.Of.Unit)
 }
 
-// count is how many instances of an allocation are there.
+// count returns how many instances of an allocation are on the host.
 func (b *berth) count(s *allocation.Allocation) (n int) {
 	for _, m := range b.members {
 		if m.Allocation == s {
@@ -206,8 +206,8 @@ func (b *berth) count(s *allocation.Allocation) (n int) {
 	return n
 }
 
-// entitledOn is what each instance on a host is entitled to there: an equal part of what its
-// workload is, of those that are there.
+// entitledOn returns what each instance on a host is entitled to: an equal part of its workload's
+// entitlement, for the instances on this host.
 func (r hosting) entitledOn(b *berth) []float64 {
 	var members []entitlement.Member
 	for k, m := range b.members {

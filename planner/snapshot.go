@@ -37,9 +37,8 @@ func (p *Planner) Snapshot() map[string][]byte {
 	return map[string][]byte{snapshotName: b}
 }
 
-// Restore takes a state back. Workloads that it does not know are skipped, and
-// demands in another unit are dropped. It returns an error that is
-// trimtab.ErrInvalid, and changes nothing, for anything but a snapshot.
+// Restore restores a state. It skips unknown workloads, and drops demands in another unit. For
+// anything but a snapshot it returns an error that is trimtab.ErrInvalid, and changes nothing.
 func (p *Planner) Restore(name string, state []byte) error {
 	if name != snapshotName {
 		return trimtab.Invalidf("restore planner state %.40q", name)

@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab/planner/reason"
 )
 
-// problem is what the policy is asked about the allocations, without hosts.
+// problem returns the policy's problem for the allocations, without hosts.
 func (r aiming) problem(asked []*allocation.Allocation) *policy.Problem {
 	p := r.planner
 	prob := &policy.Problem{Units: r.left(asked), Unit: p.cfg.Unit, Groups: p.cfg.PolicyGroups(), Stop: p.cfg.Stop}
@@ -22,13 +22,13 @@ func (r aiming) problem(asked []*allocation.Allocation) *policy.Problem {
 	return prob
 }
 
-// left is what the pool has for the allocations, in units.
+// left returns what the pool has for the allocations, in units.
 func (r *decision) left(asked []*allocation.Allocation) int {
 	return max(0, policy.DownUnits(r.idle(0, r.others(asked, 0)), r.planner.cfg.Unit))
 }
 
-// solve asks the policy about the free workloads that are in; all others keep
-// what they may hold. It sets the aim of those that were not asked about yet.
+// solve asks the policy for targets of the free workloads that are in; all others keep what they
+// may hold. It sets the targets that are not set yet.
 func (r aiming) solve(in func(*allocation.Allocation) bool) {
 	p := r.planner
 	asked, fresh := r.asked(in)
@@ -63,10 +63,9 @@ func (r aiming) solve(in func(*allocation.Allocation) bool) {
 	r.value, r.gap, r.cut = &answer.Value, &gap, r.cut || answer.Cut
 }
 
-// demanded returns the demand that the policy is told: what the workload needs
-// at its mean load, where the pool is planned for by need. A demand that is
-// certain to be enough is of no use at a few requests per second, where no
-// bound ever meets the SLO.
+// demanded returns the demand for the policy: what the workload needs at its mean load, if the
+// pool is planned for by need. A demand that is certain to suffice is useless at a few requests
+// per second, when no bound ever meets the SLO.
 func (r aiming) demanded(s *allocation.Allocation) int {
 	if r.planner.serves() && s.Estimate.Cost != nil {
 		return min(s.NeedAt(-1)+s.Waiting(), s.Hi)
@@ -86,7 +85,7 @@ func (r *decision) asked(in func(*allocation.Allocation) bool) (asked []*allocat
 	return asked, fresh
 }
 
-// unsolved holds those that wait for an aim.
+// unsolved lets the allocations that wait for a target keep what they have, with the reason.
 func (r aiming) unsolved(asked []*allocation.Allocation, err error) {
 	r.planner.counts.unsolved++
 	why := err.Error()
@@ -143,8 +142,8 @@ func (r aiming) share(in func(*allocation.Allocation) bool) {
 	r.value, r.cut = &answer.Value, r.cut || answer.Cut
 }
 
-// pooled returns one resource of a question about allocations, and sets what their
-// workloads, at the given places, want of it.
+// pooled returns one resource's part of a problem, and sets the demands of its workloads at the
+// given indices.
 func (r aiming) pooled(resource int, asked []*allocation.Allocation, at []int, claims []policy.Claim) policy.Pooled {
 	of := &r.planner.resources[resource]
 	others := r.others(asked, resource)

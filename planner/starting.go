@@ -11,11 +11,11 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// An instance of a cluster begins with what its template says, and may run long before it
-// serves. It is no part of what its workload has until then, but gets what the others
-// have as soon as it runs: starting often takes more than serving does. It gets that of
-// what nobody else uses, and nobody is lowered for it. Where the amount reserves room, what the
-// template says is the site's, and stays while the needs fit.
+// An instance of a cluster starts with what its template says, and may run long before it serves.
+// Until then it does not count for its workload, but gets what the others have as soon as it
+// runs, since starting often takes more than serving. That comes from idle capacity, and no
+// workload is lowered for it. If the amount is a reservation, the template's value is the site's,
+// and stays while the needs fit.
 
 // starting raises instances that run and do not serve yet.
 func (r *decision) starting(resource int) {
@@ -69,7 +69,7 @@ func (r *decision) unheard(k *ledger.Knob) int {
 	return 0
 }
 
-// leftover is what pool and hosts have left once this plan is carried out.
+// leftover returns what pool and hosts have left once this plan is carried out.
 func (r *decision) leftover(resource int) *ledger.Rest {
 	rest := r.believed(resource).Rest(r.planner.capacity(resource))
 	rest.Room = slices.Clone(rest.Room)

@@ -8,10 +8,10 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// Target is what the objective wants of a pool in the end.
+// Target is the final allocation that the objective wants for a pool.
 type Target struct {
-	// Capacity is what the pool has, Value what the target is worth, nil: not known. Cut tells
-	// that its search was cut short.
+	// Capacity is what the pool has, Value the objective's value of the target, nil: not known.
+	// Cut: the search was stopped early.
 	Capacity float64
 	Value    *float64
 	Cut      bool
@@ -34,9 +34,9 @@ type Wanted struct {
 	Estimate *trimtab.Estimate
 }
 
-// TargetOf is a round of the planner without its end: the same allocations, curves, needs and policy,
-// and neither bounded step, guard nor plan. The error is that of [New], or
-// trimtab.ErrInfeasible where the capacity does not hold the minimums.
+// TargetOf runs a round of the planner up to the target: with the same allocations, curves, needs
+// and policy, but without bounded step, guard and plan. The error is that of [New], or
+// trimtab.ErrInfeasible if the minimums exceed the capacity.
 func TargetOf(cfg Config, now time.Time, estimates []*trimtab.Estimate, holdings []*trimtab.Holding) (*Target, error) {
 	cfg.Step = policy.MaxUnits // where the pool ends up, not how far it gets in one round
 	p, err := New(cfg)

@@ -7,9 +7,8 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// advise changes two recommendations of the policy by what workloads were seen to
-// use: a workload without a limit is recommended one, and a workload that uses
-// little of its limit is not recommended a higher one.
+// advise adapts two recommendations to the measured use of workloads: one without a limit is
+// recommended one, and one that uses little of its limit is not recommended a higher one.
 func (r *decision) advise() {
 	for _, s := range r.allocations {
 		if s.Index != 0 || s.Of.Name != trimtab.CPU || s.Mode != trimtab.Recommend || !s.Free {

@@ -28,7 +28,7 @@ func (p *Planner) report(w *allocation.Workload, e *trimtab.Estimate) {
 	}
 }
 
-// judged notes a verdict for the next plan; nil: there is none.
+// judged adds a verdict to the next plan; nil: none.
 func (p *Planner) judged(w *allocation.Workload, v *trimtab.Verdict) {
 	if v != nil {
 		v.Workload = w.Name

@@ -9,19 +9,18 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// A workload that may have no instance at all goes there once a source outside its
-// instances has said for its cooldown that it has no load, and comes back when that says
-// that there is some:
+// A workload that may have no instance is scaled to zero once a source outside its instances has
+// reported no load for its cooldown, and comes back when that source reports load:
 //
 //	load = 0 for the cooldown    0 instances
-//	load > 0, 0 instances        what its load needs, at least 1 and its least number
-//	load not known               the cooldown begins anew; nothing is lowered; after a
+//	load > 0, 0 instances        what its load needs, at least 1 and its minimum
+//	load not known               the cooldown restarts; nothing is lowered; after a
 //	                             cooldown of it what trimtab took to 0 has 1 again
 //
-// Spans tell nothing of this: where nobody serves, nobody sends any.
+// Spans cannot show this: without an instance there are none.
 
-// rests notes since when workloads that may go to zero have no load, and since when that
-// is not known.
+// rests records since when workloads that may go to zero have no load, and since when their load
+// is unknown.
 func (r counting) rests() {
 	for _, w := range r.planner.workloads {
 		n := w.Number
@@ -33,8 +32,8 @@ func (r counting) rests() {
 	}
 }
 
-// waking says with how many instances a workload comes back from zero, and why; 0: it stays
-// there.
+// waking returns with how many instances a workload comes back from zero, and why; 0: it stays at
+// zero.
 func (r counting) waking(w *allocation.Workload, k *ledger.Knob) (n int, why string) {
 	load, known := w.Outside(r.now, r.planner.cfg.StaleAfter)
 	since, blind := w.Number.Idle.Blind(r.now, w.Count.Cooldown)
@@ -82,7 +81,7 @@ func (r counting) wakes() {
 	}
 }
 
-// unasked is what of the pool nobody has and this round asks for nobody.
+// unasked returns what is left of the pool after all that this round asks for.
 func (r counting) unasked() float64 {
 	left := r.idle(0, r.believed(0))
 	for _, s := range r.allocations {

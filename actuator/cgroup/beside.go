@@ -12,10 +12,10 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// The kernel answers EINVAL to a value that is right by itself, and wrong beside what stands
-// in another file of the group. These name that file.
+// The kernel answers EINVAL to a value that is valid by itself, but conflicts with another file
+// of the group. These functions name that file.
 
-// burstFile is where the CFS burst of a group stands.
+// burstFile returns the file of a group's CFS burst.
 func burstFile(root *hostfs.Root, group string) string {
 	if root.CgroupVersion(group) == 2 {
 		return path.Join(group, "cpu.max.burst")
@@ -23,8 +23,8 @@ func burstFile(root *hostfs.Root, group string) string {
 	return path.Join(group, "cpu.cfs_burst_us")
 }
 
-// overBurst says that a quota is below the burst, which the kernel refuses (kernel/sched/core.c,
-// tg_set_cfs_bandwidth); nil: it is not.
+// overBurst returns an error if a quota is below the burst, which the kernel refuses
+// (kernel/sched/core.c, tg_set_cfs_bandwidth).
 func overBurst(root *hostfs.Root, group string, q hostfs.Quota) error {
 	name := burstFile(root, group)
 	text, err := root.Read(name)
@@ -50,7 +50,7 @@ func whyQuota(root *hostfs.Root, group string, q hostfs.Quota, err error) error 
 	return err
 }
 
-// whyWeight is whyQuota of a weight: the kernel takes none while cpu.idle is 1
+// whyWeight is whyQuota for a weight: the kernel accepts none while cpu.idle is 1
 // (kernel/sched/fair.c, sched_group_set_shares).
 func whyWeight(root *hostfs.Root, group string, err error) error {
 	if !errors.Is(err, syscall.EINVAL) {
@@ -63,9 +63,8 @@ func whyWeight(root *hostfs.Root, group string, err error) error {
 	return fmt.Errorf("the group is idle, and takes no weight while %s is 1: write 0 to that file first: %w: %w", path.Join(root.Path(), name), trimtab.ErrRefused, err)
 }
 
-// Beside lists the groups that share with those of a pool the group above, and are not of it:
-// ours says which are. It fails with trimtab.ErrRefused where the group above has processes
-// of its own.
+// Beside lists the groups that are siblings of a pool's groups and not of the pool; ours says
+// which are. It fails with trimtab.ErrRefused if the group above has processes of its own.
 func Beside(root, above string, ours func(group string) bool) (strangers []string, err error) {
 	r, err := hostfs.OpenRoot(root)
 	if err != nil {

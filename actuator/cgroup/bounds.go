@@ -8,20 +8,20 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// boundsEvery is how often is looked whether another program set a quota on a group that shares.
+// boundsEvery is how often to check whether another program set a quota on a group that shares.
 const boundsEvery = 10 * time.Second
 
-// bounds tells of the own quota of a group that shares by weight.
+// bounds is the state of the quota of a group that shares by weight.
 type bounds struct {
-	// last is what this process set there, or found as it should be; nil: nothing yet, and what
-	// stands there is the site's, which is lifted.
+	// last is what this process set, or found as expected; nil: nothing yet, and the present
+	// quota is the site's, which is lifted.
 	last *trimtab.Amount
 	// found is what another program set since; nil: nothing.
 	found *trimtab.Amount
 	at    time.Duration
 }
 
-// ours notes what stands there by this process's will.
+// ours records that this process set the present value.
 func (b *bounds) ours(a trimtab.Amount) { b.last, b.found = &a, nil }
 
 // another notes a quota that is not as it should be, and reports whether another program set it.

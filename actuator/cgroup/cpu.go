@@ -31,8 +31,8 @@ type Config struct {
 	Bursts bool `json:"bursts,omitempty"`
 	// Weighs tells that trimtab sets the group's weight, which was the usual one before.
 	Weighs bool `json:"weighs,omitempty"`
-	// Roots lets knobs of one root share what is open of it: each takes two
-	// file descriptors else. Nil: they do not.
+	// Roots lets the knobs of one root share its open files, two descriptors each. Nil: they do
+	// not share.
 	Roots *Roots `json:"-"`
 }
 
@@ -99,8 +99,8 @@ func (k *CPU) Traits() actuator.Traits {
 	}
 }
 
-// Open opens the root. Whether the group is there, and whose it is, is for
-// Probe to say: it may come and go.
+// Open opens the root. Probe checks whether the group exists, and who owns it: it may come and
+// go.
 func Open(c Config) (*CPU, error) {
 	if c.Path = path.Clean(c.Path); c.Path == "." || path.IsAbs(c.Path) || strings.HasPrefix(c.Path, "..") {
 		return nil, trimtab.Invalidf("cgroup %q: want a path relative to the root %s", c.Path, c.Root)
@@ -117,8 +117,8 @@ func Open(c Config) (*CPU, error) {
 			root.Close()
 			return nil, trimtab.Invalidf("cgroup %s: parent %q raised to %v cores", c.Path, p.Path, p.Raise)
 		}
-		// A parent that stands raised was raised by an earlier life: its
-		// baseline is in that life's journal.
+		// A parent that is already raised was raised by an earlier process: its baseline is in
+		// that process's journal.
 		if q, err := k.quota(p.Path); p.Baseline == nil && err == nil && !q.Amount().Equal(trimtab.Units(p.Raise), quantum) {
 			v := q.Amount()
 			p.Baseline = &v
@@ -167,8 +167,8 @@ func (k *CPU) String() string {
 // Place returns the group's directory.
 func (k *CPU) Place() (string, error) { return place(&k.config) }
 
-// place is the group's directory without links: the hierarchies of version 1
-// have more than one name.
+// place returns the group's directory with links resolved: the hierarchies of version 1 have more
+// than one name.
 func place(c *Config) (string, error) {
 	dir, err := filepath.EvalSymlinks(filepath.Join(c.Root, c.Path))
 	if err == nil {
@@ -180,7 +180,7 @@ func place(c *Config) (string, error) {
 	return dir, nil
 }
 
-// SystemdUnit names the unit whose group it is.
+// SystemdUnit returns the unit whose group it is.
 func (k *CPU) SystemdUnit() string { return unitIs(&k.config) }
 
 // Resource returns "cpu".

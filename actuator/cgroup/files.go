@@ -91,7 +91,7 @@ func gone(err error) error {
 }
 
 // Probe returns an error unless the group exists and has the file name. maker, such as "the
-// cpuset controller", is what the error says would create that file.
+// cpuset controller", is named in the error as what would create that file.
 func (f *Files) Probe(ctx context.Context, maker, name string) error {
 	err := ctx.Err()
 	if err == nil {

@@ -14,15 +14,15 @@ import (
 const (
 	// forceEvery is how often is looked whether a quota is in force.
 	forceEvery = 10 * time.Second
-	// forceSlack is what a group may use over its quota, as a part and in cores: a quota is
-	// enforced in slices.
+	// forceSlack is how far a group's use may exceed its quota, as a factor, forceCores in cores:
+	// a quota is enforced in slices.
 	forceSlack, forceCores = 1.2, 0.05
-	// forceLooks is after how many such looks in a row it is said: between two looks the
-	// quota may have been another.
+	// forceLooks is after how many such readings in a row it is reported: between two readings
+	// the quota may have been another.
 	forceLooks = 2
 )
 
-// force is what was seen of a quota's effect.
+// force is the last reading of a quota's effect.
 type force struct {
 	at    time.Duration
 	quota hostfs.Quota
@@ -31,8 +31,8 @@ type force struct {
 	why   error
 }
 
-// rawForce is what cpu.stat says: CPU time used, in seconds, periods of the quota, and in how many
-// of them it stopped the group.
+// rawForce is the content of cpu.stat: CPU time used, in seconds, periods of the quota, and in
+// how many of them it stopped the group.
 type rawForce struct {
 	used             float64
 	periods, stopped uint64

@@ -16,9 +16,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Group is a control group that trimtab made, with its twins in the hierarchies of
-// other controllers, and that which accounts CPU time, where version 1 keeps them
-// apart.
+// Group is a control group that trimtab made, with its counterparts in the hierarchies of other
+// controllers, and the one that accounts CPU time, where version 1 keeps them apart.
 type Group struct {
 	name  string
 	roots []*hostfs.Root
@@ -26,8 +25,8 @@ type Group struct {
 	made []*hostfs.Root
 }
 
-// Create makes the group name, a path relative to root whose parent exists, with the
-// cpu controller and those named. A group that is there already is taken as it is.
+// Create makes the group name, a path relative to root whose parent exists, with the cpu
+// controller and those named. An existing group is used as it is.
 func Create(root, name string, controllers ...string) (*Group, error) {
 	if name == "." || name != path.Clean(name) || path.IsAbs(name) || strings.HasPrefix(name, "..") {
 		return nil, trimtab.Invalidf("create cgroup %q: want a plain relative path", name)
@@ -115,9 +114,9 @@ func fillCPUSet(r *hostfs.Root, group string) error {
 // make makes the group in one hierarchy.
 func (g *Group) make(r *hostfs.Root, controllers []string) error {
 	if r.Filesystem() == hostfs.Cgroup2 {
-		// Without this the group has no files of the controller, as cpu.max, and the
-		// knob's probe says so. Where processes live in the parent itself the kernel
-		// would not refuse, but then let no process into the group.
+		// Without this the group has no files of the controller, such as cpu.max, and the knob's
+		// probe says so. If the parent has processes of its own the kernel would not refuse, but
+		// then let no process into the group.
 		control := path.Join(path.Dir(g.name), "cgroup.subtree_control")
 		on, err := r.Read(control)
 		for _, controller := range controllers {

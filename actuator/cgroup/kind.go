@@ -10,9 +10,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Kind is this kind of knob. A location is declared as the path of a group, whose
-// root is that of the hierarchy with the cpu controller where none is. Knobs that
-// one Kind opens share what is open of a root.
+// Kind returns this kind of knob. A location is the path of a group; the default root is the
+// hierarchy with the cpu controller. Knobs opened by one Kind share the open files of a root.
 func Kind() actuator.Kind {
 	roots := new(Roots)
 	return actuator.Kind{
@@ -67,8 +66,8 @@ func Kind() actuator.Kind {
 	}
 }
 
-// rootOf returns the root of the groups that turn a resource: version 1 keeps
-// memory in a hierarchy of its own.
+// rootOf returns the root of the groups for a resource: version 1 has a separate hierarchy for
+// memory.
 func rootOf(at actuator.Location, resource string) string {
 	if resource == trimtab.Memory {
 		return cmp.Or(hostfs.Twin(at.Root, "memory"), at.Root)

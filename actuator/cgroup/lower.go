@@ -8,8 +8,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// stepDown is the part by which a limit is lowered at a time: the margin, so that one
-// step takes no more than was just seen to be free.
+// stepDown is the fraction by which a limit is lowered at a time: the margin, so that one step
+// takes no more than was just measured to be free.
 const stepDown = margin
 
 // lower sets a limit that is less than now.
@@ -26,10 +26,9 @@ func (k *Memory) lower(ctx context.Context, now, goal trimtab.Amount) error {
 	return nil
 }
 
-// lower lowers a limit from now to goal. From twice what is in use on, it takes steps,
-// and looks at the use before each, since the kernel needs time to reclaim cache, and
-// processes allocate meanwhile. Where it fails, or the floor has come to lie above the
-// goal, the limit goes back to what it was.
+// lower lowers a limit from now to goal. Below twice the present use it takes steps, and reads
+// the use before each, since the kernel needs time to reclaim cache, and processes allocate
+// meanwhile. If it fails, or the floor has risen above the goal, the limit is set back.
 func lower(now, goal trimtab.Amount, floor func() (trimtab.Amount, error), set func(trimtab.Amount) error) error {
 	for at := now; goal.Less(at); {
 		least, err := floor()
@@ -52,8 +51,8 @@ func lower(now, goal trimtab.Amount, floor func() (trimtab.Amount, error), set f
 	return nil
 }
 
-// step is the next limit on the way from at down to goal: at once to twice the floor,
-// and then by an eighth at a time.
+// step returns the next limit from at down to goal: first twice the floor, then an eighth less at
+// a time.
 func step(at, goal, floor trimtab.Amount) trimtab.Amount {
 	next := trimtab.Units(2 * floor.Value)
 	if !next.Less(at) {

@@ -16,21 +16,20 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// page is what the kernel rounds a limit down to: 4 KiB, and 16 or 64 KiB on some kernels
-// of arm64.
+// page returns the unit to which the kernel rounds a limit down: 4 KiB, and 16 or 64 KiB on some
+// kernels of arm64.
 func page() float64 { return float64(os.Getpagesize()) }
 
 const (
-	// margin is the part of what is in use that stays free above it, and
-	// leastMargin the least of it, in bytes.
+	// margin is the fraction of the use that stays free above it, and leastMargin the least of
+	// that, in bytes.
 	margin, leastMargin = 1.0 / 8, 4 << 20
 	// unlimited1 is the limit from which on version 1 means none: its counter's
 	// end is 2^63 rounded down to pages.
 	unlimited1 = 1 << 60
 )
 
-// Memory is the memory limit of one group. What is in use, and a margin, is never
-// taken away.
+// Memory is the memory limit of one group. It never takes away what is in use, and a margin.
 type Memory struct {
 	config Config
 	root   *hostfs.Root
@@ -88,7 +87,7 @@ func (k *Memory) String() string {
 	return fmt.Sprintf("cgroup v%d memory %s", k.version(k.config.Path), k.config.Path)
 }
 
-// SystemdUnit names the unit whose group it is.
+// SystemdUnit returns the unit whose group it is.
 func (k *Memory) SystemdUnit() string { return unitIs(&k.config) }
 
 // Resource returns "memory".
@@ -104,7 +103,7 @@ func (k *Memory) Close() error {
 	return k.root.Close()
 }
 
-// version tells 1 from 2; in a tree of plain files by the files of the group.
+// version returns 1 or 2; in a tree of plain files by the files of the group.
 func (k *Memory) version(group string) int {
 	switch k.root.Filesystem() {
 	case hostfs.Cgroup1:
@@ -183,8 +182,8 @@ func (k *Memory) limit(group string) (trimtab.Amount, error) {
 	return trimtab.Units(float64(v)), nil
 }
 
-// inUse returns what is in use and cannot be dropped for the asking: the usage
-// without the inactive part of the page cache, as the kernel accounts them.
+// inUse returns the memory in use that cannot be reclaimed at once: the usage without the
+// inactive part of the page cache.
 func (k *Memory) inUse() (float64, error) {
 	usage, inactive := "memory.current", "inactive_file"
 	if k.version(k.config.Path) == 1 {
@@ -215,8 +214,8 @@ func (k *Memory) inUse() (float64, error) {
 	return float64(used), nil
 }
 
-// Floor returns the least limit that may be set now: what is in use, and an
-// eighth of it, at least 4 MiB, in whole pages.
+// Floor returns the least limit that may be set now: the use plus an eighth of it, at least 4
+// MiB, in whole pages.
 func (k *Memory) Floor(ctx context.Context) (trimtab.Amount, error) {
 	if err := ctx.Err(); err != nil {
 		return trimtab.Amount{}, fmt.Errorf("read use of cgroup %s: %w", k.config.Path, err)
@@ -238,10 +237,9 @@ func pages(a trimtab.Amount, page float64) trimtab.Amount {
 	return trimtab.Units(math.Max(page, math.Floor(math.Min(a.Value, unlimited1/2)/page)*page))
 }
 
-// Write sets the limit. Lowering it below Floor fails with trimtab.ErrRefused before any
-// effect. The kernel of
-// version 1 refuses by itself what it cannot reclaim; that of version 2 would
-// kill for it, so near to what is in use it is lowered in steps.
+// Write sets the limit. Lowering it below Floor fails with trimtab.ErrRefused before any effect.
+// The kernel of version 1 refuses a limit that it cannot reach by reclaim; that of version 2
+// would kill processes, so close to the use it is lowered in steps.
 func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write memory of cgroup %s: %w", k.config.Path, err)
@@ -279,7 +277,7 @@ func (k *Memory) set(ctx context.Context, next trimtab.Amount) error {
 	return k.root.Write(k.file(k.config.Path), text)
 }
 
-// file is where the limit of a group stands.
+// file returns the file of a group's limit.
 func (k *Memory) file(group string) string {
 	if k.version(group) == 1 {
 		return path.Join(group, "memory.limit_in_bytes")
@@ -287,7 +285,7 @@ func (k *Memory) file(group string) string {
 	return path.Join(group, "memory.max")
 }
 
-// Standing tells the least limit of a group above.
+// Standing returns the least limit of a group above.
 func (k *Memory) Standing(context.Context) *trimtab.Standing {
 	return tightest(ancestors(k.root, k.config.Path), k.limit)
 }

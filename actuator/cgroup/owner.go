@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// owned reports whose the knob's group is.
+// owned returns an error if the group belongs to another manager.
 func (k *CPU) owned() error { return owned(&k.config) }
 
 // owned returns an error that is trimtab.ErrRefused when systemd owns the
@@ -54,11 +54,11 @@ func owned(c *Config) error {
 		c.Path, unit, advice, trimtab.ErrRefused)
 }
 
-// managedTop returns the directory below which a systemd has its units, of the hierarchy
-// that the group is in; "": none manages the groups there, whatever their names. It is
-// the outermost directory with init.scope, systemd's own group, which a container that
-// was given the host's hierarchy sees as well. In version 1 that scope may be in
-// systemd's own hierarchy alone; where systemd is process 1 nothing more is asked.
+// managedTop returns the directory below which a systemd has its units, in the group's hierarchy;
+// "": no systemd manages the groups there, whatever their names. It is the outermost directory
+// with init.scope, systemd's own group, which a container with the host's hierarchy sees as well.
+// In version 1 that scope may exist only in systemd's own hierarchy; if systemd is process 1
+// nothing more is required.
 func managedTop(group string) string {
 	top, scoped := "", ""
 	for dir := group; dir != "/" && dir != "."; {
@@ -82,8 +82,8 @@ func managedTop(group string) string {
 	return ""
 }
 
-// unitIs returns the systemd unit whose own group this is, in either version of cgroups;
-// "": it is none's, or no systemd manages the groups there, whatever the group's name.
+// unitIs returns the systemd unit whose own group this is, in either version of cgroups; "": it
+// belongs to none, or no systemd manages the groups there.
 func unitIs(c *Config) string {
 	group := filepath.Join(c.Root, c.Path)
 	if !isUnit(filepath.Base(group)) {
@@ -107,7 +107,7 @@ func isDir(name string) bool {
 	return err == nil && s.IsDir()
 }
 
-// delegated reports whether systemd marked the group as given away.
+// delegated reports whether systemd marked the group as delegated.
 func delegated(group string) bool {
 	for _, attribute := range []string{"trusted.delegate", "user.delegate"} {
 		var b [8]byte

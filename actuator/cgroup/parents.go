@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// ancestors lists the groups above, from the root's own down.
+// ancestors returns the groups above, from the root's own down.
 func (k *CPU) ancestors() []string { return ancestors(k.root, k.config.Path) }
 
 // ancestors lists the groups above one. The root of a whole hierarchy is left out: it has no
@@ -27,7 +27,7 @@ func ancestors(root *hostfs.Root, group string) []string {
 	return up
 }
 
-// Standing tells the least that a group above gives, or may be raised to.
+// Standing returns the least that a group above allows, or may be raised to.
 func (k *CPU) Standing(ctx context.Context) *trimtab.Standing {
 	return tightest(k.ancestors(), func(group string) (trimtab.Amount, error) {
 		q, err := k.root.QuotaIn(ctx, group)
@@ -39,8 +39,8 @@ func (k *CPU) Standing(ctx context.Context) *trimtab.Standing {
 	})
 }
 
-// tightest names the group with the least limit of those above; nil: none has one. A group
-// whose limit cannot be read bounds nothing.
+// tightest returns the group above with the least limit; nil: none has one. A group whose limit
+// cannot be read bounds nothing.
 func tightest(above []string, limit func(group string) (trimtab.Amount, error)) *trimtab.Standing {
 	var least *trimtab.Standing
 	for _, group := range above {
@@ -57,9 +57,9 @@ func tightest(above []string, limit func(group string) (trimtab.Amount, error)) 
 	return least
 }
 
-// raiseParents makes room for v from the top down, as far as parents may be raised. It looks
-// at all parents before it writes to the first. The kernel of version 1 takes no quota above
-// that of a parent; that of version 2 takes it, and gives what the parent has.
+// raiseParents raises parents from the top down to make room for v, as far as they may be raised.
+// It reads all parents before it writes the first. The kernel of version 1 accepts no quota above
+// that of a parent; that of version 2 accepts it, and gives what the parent has.
 func (k *CPU) raiseParents(ctx context.Context, v trimtab.Amount) error {
 	var raise []*Parent
 	strict := k.root.CgroupVersion(k.config.Path) == 1
@@ -95,10 +95,9 @@ func (k *CPU) raiseParents(ctx context.Context, v trimtab.Amount) error {
 	return nil
 }
 
-// lowerParents gives back, from the bottom up, parents that still stand where
-// trimtab raised them and that this group no longer needs. One that another
-// child still needs stays: the kernel refuses (version 1), or the last child
-// that is lowered takes it back.
+// lowerParents restores, from the bottom up, parents that still have the value to which trimtab
+// raised them and that this group no longer needs. One that another child needs stays: the kernel
+// refuses (version 1), or the last child that is lowered restores it.
 func (k *CPU) lowerParents(ctx context.Context) {
 	own, err := k.quota(k.config.Path)
 	if err != nil {
@@ -116,8 +115,7 @@ func (k *CPU) lowerParents(ctx context.Context) {
 		if err != nil || q != raised || needed {
 			continue
 		}
-		// A refusal of the kernel is an answer, not a fault: another child
-		// holds more than the baseline.
+		// A refusal of the kernel is expected: another child holds more than the baseline.
 		_ = k.set(ctx, p.Path, q, *p.Baseline)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// quick is what a group that is looked at ten times a second keeps open.
+// quick has the open files of a group that is read ten times a second.
 type quick struct {
 	quota, stat, usage, burst *hostfs.Kept
 	// pressure is opened when it is first asked for; unpressed: there is none.
@@ -29,20 +29,20 @@ type quick struct {
 	stalled            float64
 	cores              float64 // set at that look
 	burstIs            int64
-	// used is the counter of CPU time at the last look, stuck how many looks in a row it
-	// stood still while the quota stopped the group.
+	// used is the last CPU time counter, stuck how many readings in a row it did not change while
+	// the quota stopped the group.
 	used  float64
 	stuck int
 }
 
-// mostStuck is how many looks the counter of CPU time may stand still while the group is
-// stopped for what it used: then it is not the counter of these processes, as where they
-// are in the group of one hierarchy of version 1 and not in that of the other.
+// mostStuck is for how many readings the CPU time counter may not change while the group is
+// stopped for what it used: after that it is not the counter of these processes, which may be in
+// the group of only one of two version 1 hierarchies.
 const mostStuck = 5
 
-// Ready prepares the group for quick moves: what it needs is open afterwards. It is
-// called before the knob is journaled, since with burst the undo differs. A group of a
-// systemd unit is none: systemd keeps whole percents, and asks for each.
+// Ready prepares the group for quick moves: the files for it are open afterwards. Call it before
+// the knob is journaled, since burst changes the undo record. It refuses groups of systemd units:
+// systemd keeps whole percents, and must be asked for each change.
 func (k *CPU) Ready(burst bool) error {
 	if k.unit != "" {
 		return fmt.Errorf("the group is that of the systemd unit %s, which keeps its own quota: %w", k.unit, trimtab.ErrUnsupported)
@@ -59,8 +59,8 @@ func (k *CPU) Ready(burst bool) error {
 	return nil
 }
 
-// Recall takes over what an earlier life says of the knob: the baselines of its parents,
-// and that a burst or a weight was set.
+// Recall restores what an earlier process recorded of the knob: the baselines of its parents, and
+// whether a burst or a weight was set.
 func (k *CPU) Recall(b []byte) error {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
@@ -107,8 +107,7 @@ func (k *CPU) openQuick() error {
 	return nil
 }
 
-// keepUsage opens the counter of CPU time of version 1, which may be in a hierarchy of
-// its own.
+// keepUsage opens the CPU time counter of version 1, which may be in a separate hierarchy.
 func (k *CPU) keepUsage() (*hostfs.Kept, error) {
 	name := path.Join(k.config.Path, "cpuacct.usage")
 	dir := hostfs.Accounting(k.root.Path())
@@ -131,7 +130,7 @@ func (q *quick) close() {
 	}
 }
 
-// shut closes what quick moves kept open.
+// shut closes the files for quick moves.
 func (k *CPU) shut() {
 	if k.quick != nil {
 		k.quick.close()
@@ -188,8 +187,8 @@ func (k *CPU) Look() (c actuator.Counters, err error) {
 	return actuator.Counters{Set: set, Used: raw.used, Stalled: q.stalled}, nil
 }
 
-// Pressure reads from cpu.pressure how long all tasks of the group waited, in seconds. Groups
-// of version 1 have no such file, nor has a kernel without pressure stall information.
+// Pressure reads from cpu.pressure how long all tasks of the group waited, in seconds. Groups of
+// version 1 have no such file, nor has a kernel without pressure stall information.
 func (k *CPU) Pressure() (total float64, ok bool) {
 	q := k.quick
 	if q == nil || q.unpressed {
@@ -224,14 +223,13 @@ func parseFull(b []byte) (total float64, ok bool) {
 	return float64(n) / 1e6, err == nil
 }
 
-// stand adds up how long the group stood still, once however many CPUs did. With D the
-// mean number of CPUs that stood still over the throttled periods, q the quota and T
-// the period, it ran on D + q CPUs at a time, until q T/(D + q) of the period, so
+// stand adds how long the group stood still, counted once for any number of CPUs. With D the mean
+// number of CPUs that stood still over the throttled periods, q the quota and T the period, it
+// ran on D + q CPUs at a time, until q T/(D + q) of the period, so
 //
 //	stalled = n T · D / (D + q)
 //
-// for n throttled periods. throttled_time counts a stall when it ends, as nr_throttled
-// does.
+// for n throttled periods. throttled_time counts a stall when it ends, as nr_throttled does.
 func (q *quick) stand(raw rawStat, period float64) {
 	was, periods := q.throttled, q.periods
 	known := q.known
@@ -273,8 +271,8 @@ func (k *CPU) readSet() (trimtab.Amount, error) {
 	return hostfs.Quota{Micros: v, Period: k.period}.Amount(), nil
 }
 
-// Move sets quota and burst, in cores. A quota below the burst is refused by the
-// kernel, and so is a burst over the quota: up the quota goes first, down the burst.
+// Move sets quota and burst, in cores. The kernel refuses a quota below the burst, and a burst
+// above the quota: a rise sets the quota first, a fall the burst.
 func (k *CPU) Move(v trimtab.Amount, burst float64) (found trimtab.Amount, err error) {
 	if err := k.openQuick(); err != nil {
 		return found, err
@@ -322,7 +320,7 @@ func (k *CPU) save(micros int64) error {
 	return nil
 }
 
-// unburst takes back what trimtab set as burst, before a quota that might be less.
+// unburst resets the burst that trimtab set, before a quota that might be less.
 func (k *CPU) unburst() error {
 	if !k.config.Bursts {
 		return nil
@@ -333,7 +331,7 @@ func (k *CPU) unburst() error {
 	return k.save(0)
 }
 
-// rawStat is what cpu.stat says.
+// rawStat is the content of cpu.stat.
 type rawStat struct {
 	used      float64
 	throttled uint64 // nanoseconds

@@ -13,19 +13,20 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Share is the share that a group has, by its weight, of the CPU time of a group above that
-// carries the limit of all. Its amount, in cores, is what the group gets at every instant at
-// which it wants as much; what others leave idle it has, too:
+// Share is a group's share by weight of the CPU time of a group above that carries the limit of
+// all. Its amount, in cores, is what the group gets whenever it wants as much; it may also use
+// what others leave idle:
 //
 //	amount = weight / usual weight · Unit
 //
-// so that n groups of the usual weight under a limit of C have C/n each with Unit = C/n. A
-// quota of the group's own is lifted by Adopt, as far as the operator lets it, and comes back
-// with Restore. Where the knob is capped, the amount is a quota, too: a service that works on
-// one CPU is not served by its weight alone, while others use the limit of all up on other CPUs.
+// so that n groups of the usual weight under a limit of C have C/n each with Unit = C/n. Adopt
+// lifts a quota of the group's own, as far as the operator allows it, and Restore brings it back.
+// If the knob is capped, the amount is also a quota: a service that works on one CPU is not
+// protected by its weight alone, while others use up the common limit on other CPUs.
 //
-// Source: Linux, cgroup-v2.rst, "cpu.weight"; sched-design-CFS.rst. That weights in proportion
-// to amounts give no less at any instant than quotas of these amounts is in docs/operations.md, "CPU by weight".
+// Source: Linux, cgroup-v2.rst, "cpu.weight"; sched-design-CFS.rst. docs/operations.md, "CPU by
+// weight", shows that weights in proportion to amounts give no less at any instant than quotas of
+// these amounts.
 type Share struct {
 	*Weight
 	unit float64
@@ -47,8 +48,8 @@ func (k *Share) Traits() actuator.Traits {
 	}
 }
 
-// shareBefore is what a group has before trimtab sets anything of it: the weight as
-// [Weight.Read] has it, and the quota.
+// shareBefore is what a group has before trimtab sets anything of it: the weight as [Weight.Read]
+// returns it, and the quota.
 type shareBefore struct {
 	Weight trimtab.Amount `json:"weight"`
 	Quota  trimtab.Amount `json:"quota"`
@@ -99,8 +100,8 @@ func ReopenShare(b []byte) (*Share, error) {
 	return k, err
 }
 
-// Undo describes the knob for ReopenShare, with what the group had before the first write:
-// what it has now, if it was not written yet.
+// Undo describes the knob for ReopenShare, with what the group had before the first write, or has
+// now if it was not written yet.
 func (k *Share) Undo() []byte {
 	if k.was == nil {
 		weight, err := k.Weight.Read(context.Background())
@@ -117,7 +118,7 @@ func (k *Share) Undo() []byte {
 	return b
 }
 
-// Recall takes over what the group had before an earlier process wrote to it.
+// Recall restores what the group had before an earlier process wrote to it.
 func (k *Share) Recall(b []byte) error {
 	u, err := readShareUndo(b)
 	if err == nil && u.Was != nil {
@@ -126,7 +127,7 @@ func (k *Share) Recall(b []byte) error {
 	return err
 }
 
-// Scale is how many times as much a weight stands for as it did for the knob that undo describes.
+// Scale returns by what factor a weight means more than it did for the knob that undo describes.
 func (k *Share) Scale(undo []byte) float64 {
 	u, err := readShareUndo(undo)
 	if err != nil {
@@ -158,7 +159,7 @@ func (k *Share) weight(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(max(1, a.Value/k.unit*usualWeight)) // 0 would be an idle group
 }
 
-// Nearest rounds to whole weights. There is none without limit: the largest stands for it.
+// Nearest rounds to whole weights. An unlimited amount becomes the largest.
 func (k *Share) Nearest(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(k.Weight.Nearest(k.weight(a)).Value / usualWeight * k.unit)
 }
@@ -181,7 +182,7 @@ func (k *Share) Capped() bool { return k.capped }
 // Reserves is false: what a group does not use is the others'.
 func (k *Share) Reserves() bool { return false }
 
-// leastPeriods and mostPeriods are of how many periods of a quota Contended tells.
+// leastPeriods and mostPeriods are over how many periods of a quota Contended measures.
 const leastPeriods, mostPeriods = 5, 100
 
 // Contended reports whether the quota of a group above stopped it in most of its periods since
@@ -204,12 +205,12 @@ func (k *Share) Contended() (so bool) {
 	return so
 }
 
-// leastCap is the least quota of a capped group, in cores: the kernel takes no less than 1 ms
+// leastCap is the least quota of a capped group, in cores: the kernel accepts no less than 1 ms
 // in a period of 100 ms.
 const leastCap = 0.01
 
-// own is the quota that the group has of its own below one of so much: that of its most, or of
-// its cap, where it is less.
+// own returns the quota for the group itself below the limit above: its maximum, or its cap, if
+// that is less.
 func (k *Share) own(above trimtab.Amount) trimtab.Amount {
 	most := k.most
 	if limit := trimtab.Units(math.Max(k.amount.Value, leastCap)); k.capped && !k.amount.Unlimited && limit.Less(most) {
@@ -221,7 +222,7 @@ func (k *Share) own(above trimtab.Amount) trimtab.Amount {
 	return trimtab.Unlimited()
 }
 
-// Adopted reports whether the group has no quota of its own but that of its most.
+// Adopted reports whether the group has no quota of its own except its maximum.
 func (k *Share) Adopted(ctx context.Context, above trimtab.Amount) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, fmt.Errorf("read quota of cgroup %s: %w", k.config.Path, err)
@@ -247,7 +248,7 @@ func (k *Share) Fit(ctx context.Context, above trimtab.Amount) error {
 	return k.bound(ctx, above)
 }
 
-// Adopt lifts the group's own quota to its most.
+// Adopt raises the group's own quota to its maximum.
 func (k *Share) Adopt(ctx context.Context, above trimtab.Amount) error {
 	return k.bound(ctx, k.own(above))
 }
@@ -300,7 +301,7 @@ func (k *Share) check(ctx context.Context, was *shareBefore) error {
 
 func (k *Share) quota() (hostfs.Quota, error) { return k.root.Quota(k.config.Path) }
 
-// setQuota sets the group's own quota where it has another.
+// setQuota sets the group's own quota if it differs.
 func (k *Share) setQuota(ctx context.Context, a trimtab.Amount) error {
 	now, err := k.quota()
 	q := now.With(a)
@@ -316,7 +317,7 @@ func (k *Share) setQuota(ctx context.Context, a trimtab.Amount) error {
 	return k.Files.Write("cpu.max", q.CPUMax())
 }
 
-// Standing tells the limit of the group above.
+// Standing returns the limit of the group above.
 func (k *Share) Standing(ctx context.Context) *trimtab.Standing {
 	return tightest(ancestors(k.root, k.config.Path), func(group string) (trimtab.Amount, error) {
 		q, err := k.root.QuotaIn(ctx, group)

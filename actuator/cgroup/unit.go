@@ -23,10 +23,10 @@ const (
 	manager = "unix:path=/run/systemd/private"
 )
 
-// unitOf returns the systemd unit that owns this group, or "". At every daemon-reload
-// systemd writes the unit's values into the files of the group, Delegate=yes or not; so a
-// value that must last is set through systemd. Only groups whose parents are all slices are
-// units: groups below a service or scope are not, whatever their names.
+// unitOf returns the systemd unit that owns this group, or "". At every daemon-reload systemd
+// writes the unit's values into the files of the group, Delegate=yes or not; so a value that must
+// last is set through systemd. Only groups whose parents are all slices are units: groups below a
+// service or scope are not, whatever their names.
 func unitOf(root *hostfs.Root, group string) string {
 	if root.Filesystem() != hostfs.Cgroup2 {
 		return ""
@@ -89,7 +89,7 @@ func callManager(ctx context.Context, unit, property string, value any) error {
 			unit, runtime, []setting{{property, dbus.MakeVariant(value)}}).Err
 }
 
-// infinity is the value that systemd takes for "no limit".
+// infinity is systemd's value for "no limit".
 const infinity = math.MaxUint64
 
 // perSecond converts cores to systemd's CPUQuotaPerSecUSec: microseconds of CPU time per

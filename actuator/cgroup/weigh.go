@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// usualShares and usualWeight are what a group has that nobody gave a weight; so much
-	// is that of one core.
+	// usualShares and usualWeight are the kernel's defaults; trimtab gives that weight for each
+	// core.
 	usualShares, usualWeight = 1024, 100
 )
 
-// weightFile is where the group's weight stands, with the usual value and the bounds.
+// weightFile returns the file of the group's weight, with its default and bounds.
 func (k *CPU) weightFile() (name string, usual, least, most int64) {
 	if k.root.CgroupVersion(k.config.Path) == 2 {
 		return path.Join(k.config.Path, "cpu.weight"), usualWeight, 1, mostWeight
@@ -25,8 +25,8 @@ func (k *CPU) weightFile() (name string, usual, least, most int64) {
 	return path.Join(k.config.Path, "cpu.shares"), usualShares, leastShares, mostShares
 }
 
-// ReadyWeight prepares the weight of the group to be set. It is called before the knob is
-// journaled. A weight that somebody else set stays as it is.
+// ReadyWeight prepares the group's weight to be set. Call it before the knob is journaled. A
+// weight that another program set stays.
 func (k *CPU) ReadyWeight() error {
 	if k.config.Weighs {
 		return nil
@@ -43,8 +43,8 @@ func (k *CPU) ReadyWeight() error {
 	return nil
 }
 
-// Weigh sets the weight of the group against those beside it to that of so many cores.
-// It refills no period, as a quota would.
+// Weigh sets the weight of the group among its siblings to that of so many cores. It refills no
+// period, as a quota would.
 func (k *CPU) Weigh(cores float64) error {
 	if !k.config.Weighs {
 		return nil
@@ -54,7 +54,7 @@ func (k *CPU) Weigh(cores float64) error {
 	return whyWeight(k.root, k.config.Path, k.root.Write(name, strconv.FormatInt(v, 10)))
 }
 
-// Settle takes back what was set beside the quota: burst and weight.
+// Settle resets what was set beside the quota: burst and weight.
 func (k *CPU) Settle() error {
 	err := k.unburst()
 	if k.config.Weighs {

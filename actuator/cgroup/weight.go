@@ -22,8 +22,8 @@ const (
 	weightOfShare = 100.0 / 1024
 )
 
-// Weight is the weight of one group's CPU time against that of its siblings, where
-// they want more than there is. Its scale is that of cpu.weight.
+// Weight is the weight of one group's CPU time among its siblings, when they want more than there
+// is. Its scale is that of cpu.weight.
 type Weight struct{ *Files }
 
 // Traits returns what the knob can do beyond what every knob can.
@@ -66,7 +66,7 @@ func (k *Weight) Undo() []byte {
 // shared reports whether the group has version 1's shares.
 func (k *Weight) shared() bool { return k.Version("cpu.shares") == 1 }
 
-// file is where the weight stands.
+// file returns the file of the weight.
 func (k *Weight) file() string {
 	if k.shared() {
 		return "cpu.shares"
@@ -110,8 +110,8 @@ func (k *Weight) Read(ctx context.Context) (trimtab.Amount, error) {
 	return trimtab.Units(float64(v)), nil
 }
 
-// Nearest rounds to whole numbers of version 2, to whole shares of version 1. There is
-// no weight without limit: the largest stands for it. 0 is an idle group of version 2.
+// Nearest rounds to whole numbers on version 2, to whole shares on version 1. An unlimited amount
+// becomes the largest. 0 is an idle group of version 2.
 func (k *Weight) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		a = trimtab.Units(math.MaxInt32)
@@ -125,7 +125,7 @@ func (k *Weight) Nearest(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(math.Round(min(max(a.Value, 1), mostWeight)))
 }
 
-// shares returns a weight as version 1 has it.
+// shares converts a weight to version 1.
 func (k *Weight) shares(a trimtab.Amount) float64 {
 	return math.Round(min(max(a.Value/weightOfShare, leastShares), mostShares))
 }

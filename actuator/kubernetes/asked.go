@@ -38,18 +38,18 @@ type podList struct {
 	alone bool
 }
 
-// listAfter is how many pods of a namespace are read by themselves before all are listed.
+// listAfter is how many pods of a namespace are read one by one before all are listed.
 const listAfter = 20
 
-// listFor is how long a list is used. A pod that was changed since is not overwritten: the
-// server compares the version with each write.
+// listFor is how long a list is used. A pod that was changed since is not overwritten: the server
+// compares the version with each write.
 const listFor = 30 * time.Second
 
 func (a *asked) watched() (*kube.Cluster, error) { return nil, nil } //nolint:nilnil // see facts
 func (a *asked) policies() *policies             { return nil }
 func (a *asked) own(string) int64                { return 0 } // each limit is read anew before it is written
 
-// pace leaves room for the lists.
+// pace leaves one request a second for the lists.
 func (a *asked) pace() float64 { return kube.Pace - 1 }
 
 func (a *asked) client() (*kube.Client, error) {
@@ -73,7 +73,7 @@ func (a *asked) spared(ctx context.Context, w *kube.Workload) (atOnce, least int
 	return c.Spared(ctx, w, w.Spec.Selector.MatchLabels)
 }
 
-// took takes up the answer to a write.
+// took stores the answer to a write.
 func (a *asked) took(p *kube.Pod, _ int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,8 +100,7 @@ func (a *asked) pod(ctx context.Context, at *place) (*kube.Pod, error) {
 	return p, nil
 }
 
-// listed returns a pod as a list had it a moment ago, nil: it was not there. Few are not
-// worth a list.
+// listed returns a pod from a recent list, nil: it was not in it. For few pods no list is made.
 func (a *asked) listed(ctx context.Context, c *kube.Client, at *place) (p *kube.Pod, listed bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// barredFor is how long Guaranteed pods of a node are not grown there, once its kubelet
-// called the growth of one infeasible.
+// barredFor is for how long Guaranteed pods of a node are not raised, once its kubelet called
+// such a resize infeasible.
 const barredFor = time.Hour
 
-// policies is on which nodes Guaranteed pods cannot grow in place. A node's CPU manager
-// and memory manager are in no object of the API: a kubelet tells of them when it is first
-// asked, and of one that it told of the others are not asked. The nil value knows none.
+// policies has the nodes on which Guaranteed pods cannot grow in place. No API object shows a
+// node's CPU manager and memory manager: a kubelet reports them when it first refuses, and then
+// its other pods are not tried. The nil value knows none.
 type policies struct {
 	mu sync.Mutex
 	of map[onNode]told
@@ -28,8 +28,8 @@ type told struct {
 	words string
 }
 
-// learn takes in what a kubelet says of a resize that is infeasible. A pod that is larger
-// than the node tells nothing of others.
+// learn records a kubelet's reason for an infeasible resize. A pod that is larger than the node
+// proves nothing for others.
 func (b *policies) learn(now time.Time, p *kube.Pod, resource, message string) {
 	if b == nil || p.Status.QOSClass != guaranteed || p.Spec.NodeName == "" || strings.Contains(message, "capacity") {
 		return

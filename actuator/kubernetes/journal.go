@@ -20,10 +20,10 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// Journal is an [actuator.Journal] in a ConfigMap, for an actuator that the cluster may
-// start on another node. The server compares the version that this process read or
-// wrote last with each write: once another one has written, every Append of this one
-// fails, so it has no effect any more. That is the fence between two actuators.
+// Journal is an [actuator.Journal] in a ConfigMap, for an actuator that the cluster may start on
+// another node. The server compares the version that this process last read or wrote with each
+// write: once another process has written, every Append of this one fails, so it has no effect
+// any more. That is the fence between two actuators.
 type Journal struct {
 	client *kube.Client
 	at     kube.ConfigMap
@@ -53,8 +53,8 @@ const (
 // JournalName is the ConfigMap of a pool.
 func JournalName(pool string) string { return "trimtab-journal-" + strings.ToLower(pool) }
 
-// OpenJournal reads the journal of a pool in a namespace, or makes it, and takes it over:
-// whoever had it before can write it no more.
+// OpenJournal reads the journal of a pool in a namespace, or creates it, and takes it over: the
+// former owner can no longer write it.
 func OpenJournal(ctx context.Context, c *kube.Client, namespace, pool string) (*Journal, error) {
 	j := &Journal{client: c, state: map[string][]byte{}, holder: rand.Text()}
 	at, err := c.ConfigMap(ctx, namespace, JournalName(pool))
@@ -172,7 +172,7 @@ func pack(state map[string][]byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// maxUnpacked bounds what a ConfigMap that somebody else wrote may become.
+// maxUnpacked bounds the decompressed size of a ConfigMap that another program may have written.
 const maxUnpacked = 32 << 20
 
 func unpack(b []byte) (map[string][]byte, error) {

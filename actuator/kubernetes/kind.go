@@ -21,7 +21,7 @@ const (
 	ScaleKind = "kubernetes-scale"
 )
 
-// Pods is the kind of limits, and of requests, of running pods. A location is
+// Pods returns the kind of limits, and of requests, of running pods. A location is
 // NAMESPACE/KIND/NAME/CONTAINER/*, and each pod of that workload is an instance.
 func Pods(c Cluster) actuator.Kind {
 	c.policies = &policies{}
@@ -46,8 +46,8 @@ func Pods(c Cluster) actuator.Kind {
 	}
 }
 
-// Scales is the kind of numbers of pods. A location is NAMESPACE/KIND/NAME/*, whose one
-// instance is the workload itself: one that is made again under its name is another.
+// Scales returns the kind of numbers of pods. A location is NAMESPACE/KIND/NAME/*, whose one
+// instance is the workload itself: one that is created again with its name is another.
 func Scales(c Cluster) actuator.Kind {
 	back := &Reopener{}
 	return actuator.Kind{
@@ -63,8 +63,8 @@ func Scales(c Cluster) actuator.Kind {
 	}
 }
 
-// probe checks how a location is written. Whether the cluster is there is told later: a
-// trimtab that starts before it waits.
+// probe checks the syntax of a location. Whether the cluster answers shows later: a trimtab that
+// starts before it waits.
 func probe(declared actuator.Location) (actuator.Location, error) {
 	_, _, err := kube.ParseRef(declared.Path)
 	return declared, err

@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// place is where a limit is.
+// place identifies a limit.
 type place struct {
 	kube.Config
 	Namespace string `json:"namespace"`
@@ -28,8 +28,8 @@ type place struct {
 	Request bool `json:"-"`
 }
 
-// Limit is the limit of one resource of one container of one pod, or, as part of a [Request],
-// its request.
+// Limit is the limit of one resource of one container of one pod, or, as part of a [Request], its
+// request.
 type Limit struct {
 	at    place
 	from  facts
@@ -37,8 +37,8 @@ type Limit struct {
 	now   func() time.Time
 	// seen is the pod as it was read last.
 	seen *kube.Pod
-	// found is what Read returned last, and generation which of the pod's that was, without
-	// those that trimtab made: another limit of the pod is not somebody else's change.
+	// found is what Read last returned, and generation the pod's generation then, without those
+	// that trimtab's writes caused: a write of another of the pod's limits is no foreign change.
 	found      trimtab.Amount
 	generation int64
 	// before was in force when a value was asked for; asked is when.
@@ -76,8 +76,8 @@ func openLimit(at place, from facts, rules Options) *Limit {
 	return &Limit{at: at, from: from, rules: rules, now: time.Now}
 }
 
-// Undo describes the knob, with what was found, or what the template says where pods do
-// not begin with that.
+// Undo describes the knob, with the value found, or that of the template if pods do not begin
+// with it.
 func (l *Limit) Undo() []byte {
 	found := l.found
 	if l.rules.StartValues && !l.at.Request && !found.Unlimited {
@@ -112,7 +112,7 @@ func (l *Limit) Resource() string { return l.at.Resource }
 // Close does nothing: nothing is open.
 func (l *Limit) Close() error { return nil }
 
-// Place names the container for other processes of this host.
+// Place identifies the container for other processes of this host.
 func (l *Limit) Place() (string, error) {
 	return path.Join("/kubernetes", l.at.Namespace, "pods", l.at.UID, l.at.Container), nil
 }
@@ -140,7 +140,7 @@ func (l *Limit) container(ctx context.Context) (*kube.Pod, *kube.Container, erro
 	return p, c, nil
 }
 
-// Mark is the pod as the watch told it last, and how often anything but a pod changed.
+// Mark returns the pod as last watched, and a count of changes of other objects.
 func (l *Limit) Mark() actuator.Mark {
 	w, err := l.from.watched()
 	if err != nil || w == nil {
@@ -153,7 +153,7 @@ func (l *Limit) Mark() actuator.Mark {
 	return actuator.Mark{Of: p, Changes: changes}
 }
 
-// Read returns what is asked for, unlimited where there is none.
+// Read returns the limit in the spec, unlimited if there is none.
 func (l *Limit) Read(ctx context.Context) (trimtab.Amount, error) {
 	p, c, err := l.container(ctx)
 	if err != nil {
@@ -176,7 +176,7 @@ func (l *Limit) Version() string {
 	return fmt.Sprint(l.generation)
 }
 
-// Effective returns what holds on the node.
+// Effective returns the limit in force on the node.
 func (l *Limit) Effective(ctx context.Context) (trimtab.Amount, error) {
 	p, c, err := l.container(ctx)
 	if err != nil {
@@ -209,8 +209,8 @@ func (l *Limit) Effective(ctx context.Context) (trimtab.Amount, error) {
 	return trimtab.Units(asked), nil
 }
 
-// settled reports whether the kubelet has taken up what is asked for of the pod. Before
-// 1.34 it did not say up to which generation.
+// settled reports whether the kubelet has applied the pod's spec. Before 1.34 it did not say up
+// to which generation.
 func settled(p *kube.Pod) bool {
 	return p.Condition("PodResizePending") == nil && p.Condition("PodResizeInProgress") == nil &&
 		(p.Status.ObservedGeneration == 0 || p.Status.ObservedGeneration >= p.Generation)
@@ -226,7 +226,7 @@ func (l *Limit) Nearest(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(math.Min(math.Max(l.roundUp(a.Value), least(l.at.Resource)), most))
 }
 
-// unknownMost stands for what a node has while nobody tells.
+// unknownMost is assumed for a node's capacity while it is unknown.
 func unknownMost(resource string) float64 {
 	if resource == trimtab.Memory {
 		return 1 << 44
@@ -234,8 +234,8 @@ func unknownMost(resource string) float64 {
 	return 1024
 }
 
-// most is what a container may have: what its node has, or LimitRange and VPA allow, and
-// never less than it was found with.
+// most returns what a container may have: what its node has, or LimitRange and VPA allow, and
+// never less than the value found.
 func (l *Limit) most() float64 {
 	most, resource := unknownMost(l.at.Resource), l.at.Resource
 	if l.seen == nil {
@@ -256,8 +256,8 @@ func (l *Limit) most() float64 {
 	return most
 }
 
-// bound is the largest limit that the objects of the cluster allow, and by which; +Inf
-// where none does, or nobody tells.
+// bound returns the largest limit that the objects of the cluster allow, and which object it is;
+// +Inf if none does, or if that is unknown.
 func (l *Limit) bound() (most float64, by string) {
 	most = math.Inf(1)
 	c, err := l.from.watched()
@@ -289,8 +289,8 @@ func (l *Limit) least() float64 {
 	return out
 }
 
-// Floor returns the least that may be set: of a limit the request, and all of it where it must
-// not fall now.
+// Floor returns the least that may be set: for a limit the request, or the present value while it
+// must not fall.
 func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 	p, c, err := l.container(ctx)
 	if err != nil {
@@ -312,7 +312,7 @@ func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 	return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), floor)), nil
 }
 
-// floorOf is the least limit with which the pod keeps its QoS class.
+// floorOf returns the least limit with which the pod keeps its QoS class.
 func floorOf(p *kube.Pod, c *kube.Container, resource string) float64 {
 	if p.Status.QOSClass == guaranteed {
 		return 0 // its request goes with it
@@ -332,8 +332,8 @@ const (
 
 func same(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
 
-// wouldBeGuaranteed reports whether all else of the pod has limits that equal its
-// requests, so that this limit at its request would make it Guaranteed.
+// wouldBeGuaranteed reports whether all other limits of the pod equal its requests, so that this
+// limit at its request would make it Guaranteed.
 func wouldBeGuaranteed(p *kube.Pod, container, resource string) bool {
 	for _, all := range [][]kube.Container{p.Spec.Containers, p.Spec.InitContainers} {
 		for i := range all {
@@ -352,7 +352,7 @@ func wouldBeGuaranteed(p *kube.Pod, container, resource string) bool {
 	return true
 }
 
-// mustNotFall says why nothing may be taken from the workload now, or "".
+// mustNotFall returns why the workload must not be lowered now, or "".
 func (l *Limit) mustNotFall(ctx context.Context) string {
 	c, err := l.from.watched()
 	if err != nil || c == nil {
@@ -368,7 +368,7 @@ func (l *Limit) mustNotFall(ctx context.Context) string {
 	return ""
 }
 
-// MayWrite says whether the pod can be resized, and nobody else does it.
+// MayWrite returns an error unless the pod can be resized, and no other program does it.
 func (l *Limit) MayWrite(ctx context.Context) error {
 	if err := l.refusal.still(l.now()); err != nil {
 		return err
@@ -383,7 +383,7 @@ func (l *Limit) MayWrite(ctx context.Context) error {
 	return l.foreign(c, p)
 }
 
-// foreign says who else turns the limit, or that nobody can.
+// foreign returns an error if another program sets the limit, or none can.
 func (l *Limit) foreign(c *kube.Container, p *kube.Pod) error {
 	w, err := l.from.watched()
 	if err != nil || w == nil {
@@ -404,12 +404,13 @@ func (l *Limit) foreign(c *kube.Container, p *kube.Pod) error {
 	return paused(w, l.at.Workload)
 }
 
-// barred is why a knob is only recommended: another one turns it, or nobody can.
+// barred returns the error for a knob that is only recommended: another program sets it, or none
+// can.
 func barred(why string) error {
 	return fmt.Errorf("%s: %w: %w", why, actuator.ErrBarred, trimtab.ErrRefused)
 }
 
-// paused says that a person holds the workload by an annotation of KEDA's.
+// paused returns an error if a person has paused the workload by an annotation of KEDA's.
 func paused(w *kube.Cluster, r kube.Ref) error {
 	of, err := w.WorkloadOf(r)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 )
 
 // Request is the CPU request of one container of one pod: on its node it is a weight, by which
-// the kernel shares CPU time among pods that want it (see [podWeight]), and what others leave
-// idle the container has, too. It is turned where no limit is: a limit stays as it is.
+// the kernel shares CPU time among pods that want it (see [podWeight]), and the container may
+// also use what others leave idle. It is set in place of a limit: a limit stays as it is.
 //
-// A request is also what the scheduler keeps free for the pod, so that a node may refuse a
-// larger one. It is then put back, and as much is not asked for again for 5 minutes, then twice
-// as long, at most an hour; at once an hour where the node never has as much.
+// A request is also what the scheduler reserves for the pod, so a node may refuse a larger one.
+// It is then set back, and as much is not requested again for 5 minutes, then twice as long, at
+// most an hour; at once an hour if the node never has as much.
 type Request struct{ *Limit }
 
 // Traits returns what a limit can do; the amount is a share besides.
@@ -30,13 +30,13 @@ func (r *Request) Traits() actuator.Traits {
 // Fit does nothing: no group above is set.
 func (r *Request) Fit(context.Context, trimtab.Amount) error { return nil }
 
-// Adopted is true: a limit that the site set stays.
+// Adopted returns true: a limit that the site set stays.
 func (r *Request) Adopted(context.Context, trimtab.Amount) (bool, error) { return true, nil }
 
 // Adopt does nothing.
 func (r *Request) Adopt(context.Context, trimtab.Amount) error { return nil }
 
-// Cap does nothing: a limit that is added can be taken back only with the pod.
+// Cap does nothing: an added limit could only be removed with the pod.
 func (r *Request) Cap(bool) {}
 
 // Capped is false.
@@ -45,10 +45,10 @@ func (r *Request) Capped() bool { return false }
 // Contended is false: no limit above is set.
 func (r *Request) Contended() bool { return false }
 
-// Reserves is true: the scheduler keeps a request free.
+// Reserves returns true: the scheduler reserves a request.
 func (r *Request) Reserves() bool { return true }
 
-// knob is the limit, or the request, as the actuator is to see it.
+// knob returns the limit, or the request, as the actuator's knob.
 func (l *Limit) knob() actuator.Knob {
 	if l.at.Request {
 		return &Request{l}
@@ -70,7 +70,7 @@ func (l *Limit) word() string {
 	return "limit"
 }
 
-// of is the part of a container's resources that is turned.
+// of returns the part of a container's resources that is set.
 func (l *Limit) of(r *kube.Resources) kube.List {
 	if l.at.Request {
 		return r.Requests
@@ -78,8 +78,8 @@ func (l *Limit) of(r *kube.Resources) kube.List {
 	return r.Limits
 }
 
-// actual is what the node says of a container: the limit as it reads it back, or the request
-// that it took up.
+// actual returns the node's value for a container: the limit as it reads it back, or the request
+// that it has allocated.
 func (l *Limit) actual(s *kube.ContainerStatus) (v kube.Quantity, told bool) {
 	if l.at.Request && s.Allocated != nil {
 		v, told = s.Allocated[l.at.Resource]
@@ -89,7 +89,7 @@ func (l *Limit) actual(s *kube.ContainerStatus) (v kube.Quantity, told bool) {
 	return v, told
 }
 
-// milli is the step of requests: the node keeps account of these.
+// milli is the step of requests, in which the node accounts.
 const milli = 1000
 
 func (l *Limit) roundUp(v float64) float64 {
@@ -116,8 +116,8 @@ func ofPod(p *kube.Pod, resource string) bool {
 	return limited || requested
 }
 
-// underLimit is the largest request below a container's own limit with which the pod keeps its
-// QoS class.
+// underLimit returns the largest request below a container's own limit with which the pod keeps
+// its QoS class.
 func underLimit(p *kube.Pod, c *kube.Container, resource string) float64 {
 	limit, limited := c.Resources.Limits[resource]
 	switch {
@@ -129,7 +129,7 @@ func underLimit(p *kube.Pod, c *kube.Container, resource string) float64 {
 	return float64(limit)
 }
 
-// byRatio is the least request that limit ranges allow beside the limit.
+// byRatio returns the least request that limit ranges allow with the limit.
 func (l *Limit) byRatio(c *kube.Container) float64 {
 	w, err := l.from.watched()
 	if err != nil || w == nil {
@@ -161,8 +161,8 @@ func (l *Limit) allowRequest(ctx context.Context, p *kube.Pod, c *kube.Container
 	return l.fits(p, c, v-now)
 }
 
-// fits says that the node has no room for so much more, as far as its pods are known: asking for
-// it would keep room from others, and bring nothing.
+// fits returns an error if the node has no room for so much more, as far as its pods are known:
+// requesting it would block the room for others without effect.
 func (l *Limit) fits(p *kube.Pod, c *kube.Container, more float64) error {
 	w, err := l.from.watched()
 	if err != nil || w == nil {
@@ -181,13 +181,13 @@ func (l *Limit) fits(p *kube.Pod, c *kube.Container, more float64) error {
 	return fmt.Errorf("%s: %w", l.full.note(l.now(), asked, why, false), trimtab.ErrRefused)
 }
 
-// How long a request is not asked for again that a node had no room for.
+// For how long a request that a node had no room for is not repeated.
 const (
 	leastFull = 5 * time.Minute
 	mostFull  = time.Hour
 )
 
-// full is a request that a node had no room for. The zero full bars nothing.
+// full is a request that a node had no room for. The zero full forbids nothing.
 type full struct {
 	from  float64
 	until time.Time
@@ -198,7 +198,8 @@ type full struct {
 	asked time.Time
 }
 
-// note takes in why so much did not come, and returns it. never: the node has no such room.
+// note records why a request had no effect, and returns the reason. never: the node will never
+// have the room.
 func (f *full) note(now time.Time, asked float64, why string, never bool) string {
 	if never {
 		f.wait = mostFull
@@ -216,7 +217,7 @@ func (f *full) bars(now time.Time) (yes bool, why string) {
 	return true, fmt.Sprintf("its node, which had no room for a request of %s (%s)", kube.Text(trimtab.CPU, f.from), f.words)
 }
 
-// passed takes in that a request came into force.
+// passed records that a request came into force.
 func (f *full) passed(v float64) {
 	if f.words != "" && v >= f.from {
 		*f = full{}

@@ -77,12 +77,12 @@ func (l *Limit) resize(ctx context.Context, p *kube.Pod, c *kube.Container, v fl
 	return nil
 }
 
-// staleTries is how often a write is tried again whose version was old: the kubelet
-// writes the status of a pod several times while it starts or resizes it.
+// staleTries is how often a write with an outdated version is retried: the kubelet writes the
+// status of a pod several times while it starts or resizes it.
 const staleTries = 3
 
-// unchanged reads the pod anew: the watch may be behind. Only its status may be another:
-// a limit that was changed and put back is of a later generation.
+// unchanged reads the pod again, since the watch may be behind. Only its status may differ: a
+// limit that was changed and set back is of a later generation.
 func (l *Limit) unchanged(ctx context.Context, client *kube.Client, p *kube.Pod, c *kube.Container) (*kube.Pod, error) {
 	now, err := client.Pod(ctx, l.at.Namespace, l.at.Pod)
 	if err != nil {
@@ -120,9 +120,9 @@ func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v flo
 	return nil
 }
 
-// Restore puts back what the pod came with, memory included: the kubelet looks at what is
-// in use first. A rollout or a bound keeps it from nothing, since new pods come with the
-// same. Where there was no limit, it sets what the node has.
+// Restore sets what the pod had at first, memory included: the kubelet checks the use first.
+// Neither a rollout nor a bound prevents it, since new pods start with the same. If there was no
+// limit, it sets what the node has.
 func (l *Limit) Restore(ctx context.Context, undo []byte) error {
 	var u limitUndo
 	if err := json.Unmarshal(undo, &u); err != nil || u.Kind != l.kind() {
@@ -164,13 +164,13 @@ func (l *Limit) Restore(ctx context.Context, undo []byte) error {
 // later is a refusal of the server that a restore does not give up for.
 func later(err error) error { return fmt.Errorf("%v: tried again", err) } //nolint:errorlint // a refusal would be final
 
-// How long a resize may stand without being carried out.
+// How long a resize may be deferred, or in error, before it is given up.
 const (
 	deferFor = time.Minute
 	errorFor = 20 * time.Second
 )
 
-// Hopeless says why what was asked for will not come, with the kubelet's own words.
+// Hopeless returns why what was requested will not come into force, in the kubelet's words.
 func (l *Limit) Hopeless(ctx context.Context) string {
 	p, c, err := l.container(ctx)
 	if err != nil || l.before == nil {

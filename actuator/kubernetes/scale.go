@@ -27,8 +27,8 @@ type Scale struct {
 	// found is the number that was read last, for Undo, and generation that of the workload
 	// then.
 	found, generation int64
-	// wrote is what was written last, with the version of the workload then, until the
-	// watch is as far.
+	// wrote is what was last written, with the version of the workload then, until the watch has
+	// seen it.
 	wrote   *written
 	refusal refusal
 }
@@ -66,7 +66,7 @@ func openScale(config kube.Config, ref kube.Ref, uid string, from facts, rules O
 	return &Scale{config: config, ref: ref, uid: uid, from: from, rules: rules, now: time.Now}
 }
 
-// Undo describes the knob, with what was found.
+// Undo describes the knob, with the number found.
 func (s *Scale) Undo() []byte {
 	b, err := json.Marshal(scaleUndo{scaleKind, s.config, s.ref, s.uid, s.found, s.rules.RestoreBaseline})
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Scale) Resource() string { return trimtab.Replicas }
 // Close does nothing: nothing is open.
 func (s *Scale) Close() error { return nil }
 
-// Place names the workload for other processes of this host.
+// Place identifies the workload for other processes of this host.
 func (s *Scale) Place() (string, error) {
 	return path.Join("/kubernetes", s.ref.Namespace, s.ref.Kind, s.ref.Name, s.uid), nil
 }
@@ -131,12 +131,12 @@ func (s *Scale) Version() string {
 	return fmt.Sprint(s.generation)
 }
 
-// behind reports whether the watch does not show what was written yet.
+// behind reports whether the watch has not seen the last write yet.
 func (s *Scale) behind(w *kube.Workload) bool {
 	return s.wrote != nil && kube.Before(w.ResourceVersion, s.wrote.version)
 }
 
-// replicas is what is asked for: the watch may be behind what was written.
+// replicas returns the requested number: the watch may be behind the last write.
 func (s *Scale) replicas(w *kube.Workload) int64 {
 	if s.behind(w) {
 		return s.wrote.replicas
@@ -144,8 +144,8 @@ func (s *Scale) replicas(w *kube.Workload) int64 {
 	return w.Replicas()
 }
 
-// Effective returns how many pods there are of those that were asked for: available ones
-// while the number grows, all that are left while it falls.
+// Effective returns how many of the requested pods exist: available ones while the number grows,
+// all that are left while it falls.
 func (s *Scale) Effective(ctx context.Context) (trimtab.Amount, error) {
 	w, err := s.workload(ctx)
 	if err != nil {
@@ -184,8 +184,8 @@ func (s *Scale) fewest() float64 {
 	return 1
 }
 
-// Floor returns the least number that may be set now: what disruption budgets leave, and
-// all of them while a rollout runs.
+// Floor returns the least number that may be set now: what disruption budgets require, or the
+// present number while a rollout runs.
 func (s *Scale) Floor(ctx context.Context) (trimtab.Amount, error) {
 	w, err := s.workload(ctx)
 	if err != nil {
@@ -227,7 +227,7 @@ func (s *Scale) leaves(ctx context.Context, w *kube.Workload, now int64) (least 
 	return least, by, nil
 }
 
-// MayWrite says whether nobody else sets the number.
+// MayWrite returns an error if another program sets the number.
 func (s *Scale) MayWrite(ctx context.Context) error {
 	if err := s.refusal.still(s.now()); err != nil {
 		return err
@@ -273,9 +273,9 @@ func (s *Scale) Write(ctx context.Context, a trimtab.Amount) error {
 	if err != nil {
 		return err
 	}
-	// Once for each write: the watch may be behind, and status changes the version often.
-	// The workload itself, since its scale has no generation: a number that another one set
-	// and put back is not what was decided on.
+	// Once for each write: the watch may be behind, and status changes the version often. It
+	// reads the workload itself, since its scale has no generation: a number that another program
+	// changed and set back is not the one that was decided on.
 	at, err := client.Workload(ctx, s.ref)
 	switch {
 	case err != nil:
@@ -317,10 +317,10 @@ func (s *Scale) allow(ctx context.Context, w *kube.Workload, goal, now int64) er
 	return nil
 }
 
-// readyFor is how long pods that were asked for may take until the rest is given back.
+// readyFor is how long requested pods may take before the rest is removed again.
 const readyFor = 3 * time.Minute
 
-// Hopeless says why pods that were asked for do not come.
+// Hopeless returns why requested pods do not come.
 func (s *Scale) Hopeless(ctx context.Context) string {
 	w, err := s.workload(ctx)
 	if err != nil || s.wrote == nil || s.wrote.before >= s.wrote.replicas || s.now().Sub(s.wrote.at) < readyFor {
@@ -332,9 +332,9 @@ func (s *Scale) Hopeless(ctx context.Context) string {
 	return fmt.Sprintf("%d of %d pods are available after %v", w.Status.AvailableReplicas, s.wrote.replicas, readyFor)
 }
 
-// Restore raises the number to what it was. It lowers it only where that was declared: that
-// a plan ended is no reason to take pods away. Down it goes as disruption budgets allow,
-// and is not done before it is there.
+// Restore raises the number to its baseline. It lowers it only if declared: the end of a plan is
+// no reason to remove pods. It lowers it as disruption budgets allow, and is only complete at the
+// baseline.
 func (s *Scale) Restore(ctx context.Context, undo []byte) error {
 	var u scaleUndo
 	if err := json.Unmarshal(undo, &u); err != nil || u.Kind != scaleKind {

@@ -14,8 +14,7 @@ import (
 type Cluster struct {
 	// Config says which cluster; it is journaled, so that a restore finds it again.
 	Config kube.Config
-	// Watched returns the objects as they are kept by watches; its error says why there
-	// are none yet.
+	// Watched returns the watched objects; its error says why there are none yet.
 	Watched func() (*kube.Cluster, error)
 	// Rules returns what was declared for a workload; nil: nothing was.
 	Rules func(kube.Ref) Options
@@ -25,17 +24,17 @@ type Cluster struct {
 
 // Options are what was declared for one workload beside its bounds.
 type Options struct {
-	// Weighs has CPU be shared by weight: it is the request that is set, but of Guaranteed pods,
-	// and a limit stays.
+	// Weighs: CPU is shared by weight, so the request is set, except of Guaranteed pods, and a
+	// limit stays.
 	Weighs bool
-	// AddLimits lets a container without a limit get one. It cannot be taken away again: a
+	// AddLimits allows adding a limit to a container without one. It cannot be removed again: a
 	// restore sets what its node has.
 	AddLimits bool
 	// AllowZero lets the number of pods go to 0 and come back from it.
 	AllowZero bool
-	// StartValues tells that new pods begin with what the others have, and not with what
-	// their template says: the template is then what a limit is put back to, and the
-	// others say what one more pod takes.
+	// StartValues: new pods begin with what the others have, not with what their template says:
+	// the template is then what a limit is restored to, and the others say what one more pod
+	// takes.
 	StartValues bool
 	// RestoreBaseline has a restore lower the number of pods, too, as far as disruption
 	// budgets allow.
@@ -51,16 +50,16 @@ func (c *Cluster) rules(r kube.Ref) Options {
 	return c.Rules(r)
 }
 
-// facts is what a knob asks of the cluster. There are two: what is watched, and, for a
-// restore from the journal alone, the server itself.
+// facts is what a knob reads of the cluster. There are two: the watches, and, for a restore from
+// the journal alone, the server itself.
 type facts interface {
 	pod(ctx context.Context, at *place) (*kube.Pod, error)
 	workload(ctx context.Context, r kube.Ref) (*kube.Workload, error)
 	client() (*kube.Client, error)
 	// policies is what kubelets told of their nodes; nil: nobody asks.
 	policies() *policies
-	// took tells of the answer to a write of a pod that was of a generation; own is how many
-	// generations of a pod were made so.
+	// took stores the answer to a write of a pod that had the generation before; own returns how
+	// many generations of a pod such writes caused.
 	took(p *kube.Pod, before int64)
 	own(uid string) int64
 	// watched is nil where nothing is known but the object itself.
@@ -142,17 +141,17 @@ func (k kept) own(uid string) int64 {
 	return c.Own(uid)
 }
 
-// tryAgainAfter is how long a knob that the server refused to turn is left alone: what
-// forbids it is rarely over in less.
+// tryAgainAfter is how long a knob that the server refused to change is left alone: the reasons
+// rarely end sooner.
 const tryAgainAfter = time.Minute
 
-// refusal is what the server said last, for a while.
+// refusal is the server's last refusal, for a while.
 type refusal struct {
 	err   error
 	until time.Time
 }
 
-// note keeps a refusal, and returns it as it is.
+// note stores a refusal, and returns it unchanged.
 func (r *refusal) note(now time.Time, err error) error {
 	if err != nil {
 		r.err, r.until = err, now.Add(tryAgainAfter)
@@ -194,7 +193,7 @@ func roundUp(resource string, v float64) float64 {
 	return math.Ceil(v*tenMilli-1e-3) / tenMilli
 }
 
-// near tells whether a limit that the kubelet reads back is the one that was asked for.
+// near reports whether a limit that the kubelet reads back is the requested one.
 func near(resource string, asked, actual float64) bool {
 	if resource == trimtab.Memory {
 		return math.Abs(asked-actual) < page

@@ -8,8 +8,7 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// Standing tells the pod's node, whether it serves, and what LimitRanges and quotas
-// bound.
+// Standing returns the pod's node, whether it serves, and the bounds of LimitRanges and quotas.
 func (l *Limit) Standing(ctx context.Context) *trimtab.Standing {
 	p, own, err := l.container(ctx)
 	if err != nil {
@@ -58,8 +57,8 @@ func (l *Limit) Standing(ctx context.Context) *trimtab.Standing {
 	return out
 }
 
-// serves reports whether a pod takes load. One without a status yet does not; one whose
-// readiness nobody tells runs.
+// serves reports whether a pod takes load: not without a status; if its readiness is unknown,
+// when it runs.
 func serves(p *kube.Pod) bool {
 	if p.Condition("Ready") == nil {
 		return p.Status.Phase == "Running"
@@ -67,7 +66,7 @@ func serves(p *kube.Pod) bool {
 	return p.Ready()
 }
 
-// Standing tells what one more pod begins with, and how many more the quotas leave.
+// Standing returns what one more pod begins with, and how many more the quotas allow.
 func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 	w, err := s.workload(ctx)
 	if err != nil {

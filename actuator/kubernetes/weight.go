@@ -52,8 +52,8 @@ func containerWeight(shares uint64) uint64 {
 	return uint64(math.Ceil(math.Pow(10, (l*l+125*l)/612-7.0/34)))
 }
 
-// weighs reports whether what a node reads back of a container's request may be the one that was
-// asked for, by whatever formulas its weight was written and read.
+// weighs reports whether the request that a node reads back may be the requested one, by any of
+// the formulas by which its weight may have been written and read.
 func weighs(asked float64, s *kube.ContainerStatus) bool {
 	told, ok := s.Resources.Requests[trimtab.CPU]
 	if !ok {
@@ -76,7 +76,7 @@ func weighs(asked float64, s *kube.ContainerStatus) bool {
 // near1 reports whether two numbers are one apart at most, which is rounding.
 func near1(a, b uint64) bool { return max(a, b)-min(a, b) <= 1 }
 
-// noteOf says what a container's request is on its node.
+// noteOf explains the effect of a container's request on its node.
 func noteOf(p *kube.Pod, c *kube.Container) string {
 	own := float64(c.Resources.Requests[trimtab.CPU])
 	note := fmt.Sprintf("its request of %s is a weight: beside other pods that of its pod counts, %d, which the kubelet writes",

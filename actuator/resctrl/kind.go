@@ -9,9 +9,9 @@ import (
 	"github.com/trimtab/trimtab/internal/rdt"
 )
 
-// Kind is this kind of knob on a host; Host{} is this one. A location is that of a
-// control group, whose tasks the knob limits. On a host without resctrl knobs open all
-// the same, and say what is missing.
+// Kind returns this kind of knob on a host; Host{} is this one. A location is that of a control
+// group, whose tasks the knob limits. On a host without resctrl, knobs open too, and say what is
+// missing.
 func Kind(h Host) actuator.Kind {
 	return actuator.Kind{
 		Name: "resctrl", Resources: []string{trimtab.LLC, trimtab.MemBW},
@@ -31,9 +31,8 @@ func Kind(h Host) actuator.Kind {
 	}
 }
 
-// measure tells what trimtab may give out: the ways that neither the default group nor
-// those of others have for themselves, or 100 percent. How many MiB/s there are nobody
-// can tell.
+// measure returns what trimtab may give out: the ways that neither the default group nor other
+// programs' groups have exclusively, or 100 percent. A total in MiB/s cannot be measured.
 func (h Host) measure(resource string) (float64, error) {
 	k := &Knob{config: Config{Tree: rdt.Root, Resource: resource}, host: h}
 	v := 100.0

@@ -28,8 +28,8 @@ type Config struct {
 	Resource string `json:"resource"`
 	// High takes ways from the high end: for best-effort jobs.
 	High bool `json:"high,omitempty"`
-	// ID is the control group's number, which tells it from later ones of its name;
-	// 0: whichever is there.
+	// ID is the control group's inode, which distinguishes it from later ones of its name; 0:
+	// any.
 	ID uint64 `json:"id,omitempty"`
 }
 
@@ -37,8 +37,8 @@ type Config struct {
 type Host struct {
 	// Open opens a tree; nil: rdt.Open.
 	Open func(root string) (rdt.Files, error)
-	// Places tells which places of knobs of llc and membw somebody has, by path
-	// (actuator.Places); nil: nobody knows.
+	// Places returns the locations, by path, whose llc and membw knobs a process owns
+	// (actuator.Places); nil: unknown.
 	Places func(ctx context.Context) (map[string]bool, error)
 }
 
@@ -49,8 +49,7 @@ func (h Host) open(root string) (rdt.Files, error) {
 	return rdt.Open(root)
 }
 
-// Knob is the share that one workload has of one resource. It is an [actuator.Knob].
-// It keeps no file open.
+// Knob is one workload's share of one resource. It is an [actuator.Knob]. It keeps no file open.
 type Knob struct {
 	config Config
 	host   Host
@@ -67,8 +66,8 @@ func (k *Knob) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place}
 }
 
-// Open checks the names. Whether the tree and the control group are there is for Probe to
-// say: they may come and go.
+// Open checks the names. Probe checks whether the tree and the control group exist: they may come
+// and go.
 func (h Host) OpenKnob(c Config) (*Knob, error) {
 	if c.Path = path.Clean(c.Path); c.Path == "." || path.IsAbs(c.Path) || strings.HasPrefix(c.Path, "..") {
 		return nil, trimtab.Invalidf("resctrl of cgroup %q: want a path relative to the root %s", c.Path, c.Root)
@@ -134,11 +133,11 @@ func (k *Knob) Place() (string, error) {
 	return dir, nil
 }
 
-// place is the directory without links in the root, whether it is there or not.
+// place returns the directory with links in the root resolved, whether it exists or not.
 func (k *Knob) place() string { return rdt.Place(k.config.Root, k.config.Path) }
 
-// identify looks for the control group, and notes its number. there is false where it is
-// gone, or another than the one that the knob is of.
+// identify looks for the control group, and stores its inode. there is false if it is gone, or
+// another than the knob's.
 func (k *Knob) identify() (there bool, err error) {
 	root, err := hostfs.OpenRoot(k.config.Root)
 	if errors.Is(err, os.ErrNotExist) {
@@ -161,7 +160,7 @@ func (k *Knob) identify() (there bool, err error) {
 	return true, nil
 }
 
-// within does one thing with the tree, and says in its error what the kernel says.
+// within does something with the tree, and adds the kernel's message to its error.
 func (k *Knob) within(ctx context.Context, verb string, do func(rdt.Files) error) error {
 	err := ctx.Err()
 	if err == nil {
@@ -216,9 +215,9 @@ func (k *Knob) MayWrite(ctx context.Context) error {
 	})
 }
 
-// Read returns what the workload may have: Unlimited is what the default group has. It
-// moves tasks that came into the control group since into the workload's group, so that
-// the value holds for all of them; it makes, changes and removes no group.
+// Read returns what the workload may have; Unlimited: what the default group has. It moves tasks
+// that joined the control group since into the workload's group, so that the value applies to all
+// of them; it makes, changes and removes no group.
 func (k *Knob) Read(ctx context.Context) (v trimtab.Amount, err error) {
 	err = k.within(ctx, "read", func(f rdt.Files) error {
 		v, err = k.read(f)
@@ -253,8 +252,8 @@ func (k *Knob) read(f rdt.Files) (trimtab.Amount, error) {
 	return l.value(k.config.Resource, g), nil
 }
 
-// Nearest rounds to what the kernel keeps: whole ways, steps of bandwidth, not below the
-// least, and Unlimited where that is what the default group has.
+// Nearest rounds to the kernel's values: whole ways, steps of bandwidth, not below the least, and
+// Unlimited for what the default group has.
 func (k *Knob) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return a
@@ -262,15 +261,15 @@ func (k *Knob) Nearest(a trimtab.Amount) trimtab.Amount {
 	return k.grid.nearest(a.Value)
 }
 
-// grid is the values that a resource can be set to: multiples of step in [least, most],
-// and from unlimited on what the default group has.
+// grid is the values that a resource can be set to: multiples of step in [least, most], and from
+// unlimited on what the default group has.
 type grid struct {
 	least, most, step, unlimited float64
 	// bandwidth rounds on, where a CPU keeps other steps than whole percents; nil: none does.
 	bandwidth *rdt.Bandwidth
 }
 
-// unknownGrid is whole numbers: what holds until the tree was seen.
+// unknownGrid is whole numbers, until the tree was read.
 func unknownGrid() grid { return grid{1, math.MaxUint32, 1, math.Inf(1), nil} }
 
 func (g grid) nearest(v float64) trimtab.Amount {

@@ -13,16 +13,16 @@ type span struct {
 
 func (s span) end() int { return s.at + s.n }
 
-// place finds want ways beside each other, of width, for a group that has own (n = 0: no
-// ways yet), where others have theirs. It returns the moves of neighbours, in an order in
-// which no two groups ever share a way, and where the group is to be after them. A
-// neighbour keeps its number of ways. ok is false where so many are not free.
+// place finds want contiguous ways, of width, for a group that has own (n = 0: no ways yet),
+// beside the others. It returns the moves of neighbours, in an order in which no two groups ever
+// share a way, and the group's ways after them. A neighbour keeps its number of ways. ok is false
+// if not enough are free.
 //
-// A group that shrinks keeps its low ways. One that grows takes the free ways beside it,
-// above first; only then it pushes neighbours aside, no further than it must: what moves
-// begins with a cold cache. A new group takes the lowest gap that is large enough, or with
-// high the highest, where it keeps its high ways when it shrinks and grows downwards: so
-// do best-effort jobs, and latency-critical ones from the other end.
+// A group that shrinks keeps its low ways. One that grows takes the free ways beside it, above
+// first; only then it pushes neighbours aside, no further than it must, since moved ways begin
+// with a cold cache. A new group takes the lowest gap that is large enough. With high it takes
+// the highest, keeps its high ways when it shrinks, and grows downwards: so best-effort jobs and
+// latency-critical ones start from opposite ends.
 func place(width int, others []span, own span, want int, high bool) (moves []span, at span, ok bool) {
 	if want < 1 || want > width {
 		return nil, span{}, false
@@ -83,7 +83,7 @@ func turned(width int, all []span) []span {
 	return out
 }
 
-// gap returns where the first gap of want ways begins, -1 where there is none.
+// gap returns where the first gap of want ways begins, -1 if there is none.
 func gap(width int, others []span, want int) int {
 	end := 0
 	for _, s := range others {
@@ -135,15 +135,15 @@ func pushDown(left []span, to int) (moves []span) {
 	return moves
 }
 
-// window is the ways that trimtab may give out: n of them, from bit from on. Way 0 is
-// the lowest bit, or the highest where mirrored.
+// window is the ways that trimtab may give out: n of them, starting at bit from. Way 0 is the
+// lowest bit, or the highest if mirrored.
 type window struct {
 	from, n  int
 	mirrored bool
 }
 
-// windowOf returns the longest run of ways that is free of taken ones. Where devices
-// share the low ways, it is counted from the top: those ways are given out last.
+// windowOf returns the longest run of ways without taken ones. If devices share the low ways, it
+// is counted from the top, so that those are given out last.
 func windowOf(mask, taken, shareable uint64) window {
 	var best window
 	for free := mask &^ taken; free != 0; {
@@ -182,7 +182,7 @@ func (w window) span(group string, mask uint64) (span, bool) {
 	return s, true
 }
 
-// contiguous reports whether the ways of a mask are beside each other.
+// contiguous reports whether the ways of a mask are contiguous.
 func contiguous(mask uint64) bool {
 	run := mask >> bits.TrailingZeros64(mask)
 	return mask != 0 && run&(run+1) == 0

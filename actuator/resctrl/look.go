@@ -16,14 +16,13 @@ import (
 // group names the group of the knob's control group.
 func (k *Knob) group() string { return rdt.Group(k.place(), k.id) }
 
-// resourceGroup is one group with what it says.
+// resourceGroup is one group and its schemata.
 type resourceGroup struct {
 	name     string
 	schemata rdt.Schemata
 }
 
-// look is what a tree says at one time. cache or bandwidth is nil where the CPU does not
-// have it.
+// look is one reading of a tree. cache or bandwidth is nil if the CPU does not have it.
 type look struct {
 	cache     *rdt.Cache
 	bandwidth *rdt.Bandwidth
@@ -101,8 +100,9 @@ func (l *look) group(name string) *resourceGroup {
 	return nil
 }
 
-// taken is the ways that the default group and those of others have for themselves. Who
-// has all ways shares them. Those that devices fill by io_alloc (since Linux 6.19) are theirs.
+// taken returns the ways that the default group and other programs' groups have exclusively. A
+// group with all ways shares them. Ways that devices fill by io_alloc (since Linux 6.19) count as
+// the devices'.
 func (l *look) taken() (mask uint64) {
 	mask = l.cache.Devices
 	for _, g := range append([]resourceGroup{{"", l.root}}, l.others...) {
@@ -161,7 +161,7 @@ func (l *look) most(resource string) uint64 {
 // that it could have written: no value of a resource has a half.
 const strange = 0.5
 
-// value is what a group has of a resource.
+// value returns a group's amount of a resource.
 func (l *look) value(resource string, g *resourceGroup) trimtab.Amount {
 	if l.unlimited(resource, g) {
 		return trimtab.Unlimited()
@@ -194,8 +194,7 @@ func (l *look) value(resource string, g *resourceGroup) trimtab.Amount {
 	return trimtab.Units(least)
 }
 
-// alone reports whether a mask is a run of ways that no other group of trimtab has for
-// itself.
+// alone reports whether a mask is a contiguous run of ways that no other group of trimtab has.
 func (l *look) alone(g *resourceGroup, mask uint64) bool {
 	for i := range l.own {
 		other := &l.own[i]
@@ -206,7 +205,7 @@ func (l *look) alone(g *resourceGroup, mask uint64) bool {
 	return contiguous(mask)
 }
 
-// masks is all ways that a group has in some domain.
+// masks returns all ways that a group has in any domain.
 func (l *look) masks(g *resourceGroup) (all uint64) {
 	for _, name := range l.cache.Names {
 		if line := g.schemata.Line(name); line != nil {

@@ -71,9 +71,9 @@ func tasksOf(f rdt.Files, group string) (taskSet, error) {
 	return all, all.add(text)
 }
 
-// gather moves the workload's tasks into its group, and those that left the workload
-// back into the default group. It returns how many it moved in. Tasks that another
-// program put into a group stay there.
+// gather moves the workload's tasks into its group, and those that left the workload back into
+// the default group. It returns how many it moved in. Tasks that another program put into a group
+// stay there.
 func (k *Knob) gather(f rdt.Files, l *look) (moved int, err error) {
 	name := k.group()
 	// In this order: a task that is in the group and then not in the control group left
@@ -112,7 +112,8 @@ func (k *Knob) gather(f rdt.Files, l *look) (moved int, err error) {
 	return moved, nil
 }
 
-// move moves one task: older kernels take one at a time. One that ended is none.
+// move moves one task, since older kernels accept one at a time. A task that has ended is no
+// error.
 func move(f rdt.Files, file string, id int) error {
 	err := f.Write(file, strconv.Itoa(id)+"\n")
 	if errors.Is(err, syscall.ESRCH) {
@@ -125,7 +126,7 @@ func move(f rdt.Files, file string, id int) error {
 // thread that was moved begins only threads that are in the group already.
 const maxPasses = 20
 
-// gatherAll moves the tasks until no new ones are found.
+// gatherAll moves tasks until no new ones are found.
 func (k *Knob) gatherAll(f rdt.Files, l *look) error {
 	for range maxPasses {
 		if n, err := k.gather(f, l); err != nil || n == 0 {
@@ -160,7 +161,7 @@ func (k *Knob) elsewhere(f rdt.Files, l *look) (taskSet, map[int]string, error) 
 	return all, in, nil
 }
 
-// free refuses a workload that has tasks in a group of somebody else's.
+// free refuses a workload that has tasks in another program's group.
 func (k *Knob) free(f rdt.Files, l *look) error {
 	if len(l.others)+len(l.own) == 0 {
 		return nil

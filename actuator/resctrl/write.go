@@ -12,9 +12,9 @@ import (
 	"github.com/trimtab/trimtab/internal/rdt"
 )
 
-// Write limits the workload, or with Unlimited gives it what the default group has. A
-// limit that has no room, a workload whose tasks are in a group of somebody else's, and a
-// CPU without a free class of service (CLOSID) are refused with trimtab.ErrRefused.
+// Write limits the workload, or with Unlimited gives it what the default group has. It refuses
+// with trimtab.ErrRefused a limit that does not fit, a workload whose tasks are in another
+// program's group, and a CPU without a free class of service (CLOSID).
 func (k *Knob) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := a.Validate(); err != nil {
 		return fmt.Errorf("write %s: %w", k, err)
@@ -43,7 +43,7 @@ func (k *Knob) Write(ctx context.Context, a trimtab.Amount) error {
 	})
 }
 
-// release takes the limit away, and the group with the last of them.
+// release removes the limit, and the group with its last limit.
 func (k *Knob) release(f rdt.Files, l *look, g *resourceGroup, there bool) error {
 	switch {
 	case g == nil && !there:
@@ -68,8 +68,8 @@ func (k *Knob) otherResource() string {
 	return trimtab.LLC
 }
 
-// lines are the schemata of a resource for all domains: a value, or nil for what the
-// default group has.
+// lines returns the schemata of a resource for all domains: a value, or with nil what the default
+// group has.
 func (l *look) lines(resource string, value *uint64) string {
 	if resource == trimtab.LLC && l.cache == nil || resource == trimtab.MemBW && l.bandwidth == nil {
 		return ""
@@ -88,7 +88,7 @@ func (l *look) lines(resource string, value *uint64) string {
 	return b.String()
 }
 
-// limit sets a value: in a group that is made if there is none yet.
+// limit sets a value, in a new group if there is none yet.
 func (k *Knob) limit(ctx context.Context, f rdt.Files, l *look, g *resourceGroup, value uint64) error {
 	name := k.group()
 	if k.sweep(ctx, f, l) {
@@ -169,7 +169,7 @@ func (k *Knob) make(f rdt.Files, l *look, name string) error {
 	return fmt.Errorf("the CPU has no class of service (CLOSID) or no monitor (RMID) left, or no ways that a new group may share: %w: %w", explained, trimtab.ErrRefused)
 }
 
-// classes is how many groups there may be.
+// classes returns the greatest number of groups.
 func (l *look) classes() int {
 	switch {
 	case l.cache == nil:
@@ -180,7 +180,7 @@ func (l *look) classes() int {
 	return min(l.cache.CLOSIDs, l.bandwidth.CLOSIDs)
 }
 
-// arrange finds room for ways beside those of trimtab's other groups.
+// arrange finds ways beside those of trimtab's other groups.
 func (k *Knob) arrange(l *look, ways int) (at span, moves []span, err error) {
 	own := span{group: k.group()}
 	var others []span
@@ -212,10 +212,9 @@ func (k *Knob) arrange(l *look, ways int) (at span, moves []span, err error) {
 	return at, moves, nil
 }
 
-// sweep removes groups that a dead trimtab left behind, and reports whether it removed
-// any: those of the knob's own place whose control group is gone, those whose owner is
-// dead and whose journal is gone, and those that nobody is known to own once no task is
-// in them.
+// sweep removes groups that a dead trimtab left behind, and reports whether it removed any: those
+// at the knob's own location whose control group is gone, those whose owner is dead and whose
+// journal is gone, and those without a known owner once they have no tasks.
 func (k *Knob) sweep(ctx context.Context, f rdt.Files, l *look) (removed bool) {
 	var owned map[string]bool // by the hash of the place
 	if k.host.Places != nil {

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// adopt takes over what the journal and the groups tell of an earlier runner: those that
-// ended are known again, the others are killed.
+// adopt reads what the journal and the groups show of an earlier runner: ended tasks become known
+// again, the others are killed.
 func (r *Runner) adopt(ctx context.Context) error {
 	found := map[string]*task{}
 	for _, key := range r.journal.Keys(recordPrefix) {

@@ -13,8 +13,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// The files that say on which CPUs a group runs. Version 1 has a hierarchy of its own for
-// them, in which a group that is made has no CPUs and no memory node.
+// The files for the CPUs of a group. Version 1 has a separate hierarchy for them, in which a new
+// group has no CPUs and no memory node.
 const (
 	cpusFile  = "cpuset.cpus"
 	memsFile  = "cpuset.mems"
@@ -74,7 +74,7 @@ func (t *tree) seed(group string) error {
 	return nil
 }
 
-// whole is what groups of tasks may have.
+// whole returns the CPUs that groups of tasks may use.
 func (t *tree) whole() (string, error) {
 	if t.sets == nil {
 		return "", fmt.Errorf("read CPUs of tasks: the host has no cpuset controller: %w", trimtab.ErrUnsupported)
@@ -106,7 +106,7 @@ func (t *tree) pin(group, cpus string) error {
 // trimtab.ErrUnsupported where the host cannot bind groups to CPUs.
 func (r *Runner) CPUs() (string, error) { return r.tree.whole() }
 
-// Pin binds a task that runs to CPUs, such as "4-7"; "": to none.
+// Pin binds a running task to CPUs, such as "4-7"; "": all.
 func (r *Runner) Pin(ctx context.Context, id ID, cpus string) error {
 	t, err := r.find(id)
 	if err == nil {

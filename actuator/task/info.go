@@ -23,8 +23,8 @@ const (
 // Outcome is how a task ended.
 type Outcome string
 
-// The outcomes. Exited has a code and Signaled a signal, both by the task's own doing;
-// Lost is a task of an agent that died.
+// The outcomes. Exited has a code and Signaled a signal, both caused by the task itself; Lost is
+// a task whose agent died.
 const (
 	Exited      Outcome = "exited"
 	Signaled    Outcome = "signaled"
@@ -34,7 +34,7 @@ const (
 	Lost        Outcome = "lost"
 )
 
-// Info is what is known of a task.
+// Info is the state and result of a task.
 type Info struct {
 	ID
 	Class Class `json:"class"`
@@ -43,9 +43,8 @@ type Info struct {
 	PID     int       `json:"pid,omitempty"`
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// Outcome is empty until it has ended. Code and Signal are those of its first
-	// process, also where Outcome is another; OOMKills counts processes that were killed
-	// for its memory limit.
+	// Outcome is empty until it has ended. Code and Signal are those of its first process, even
+	// if Outcome is another; OOMKills counts processes that were killed for its memory limit.
 	Outcome  Outcome `json:"outcome,omitempty"`
 	Code     int     `json:"code,omitempty"`
 	Signal   string  `json:"signal,omitempty"`

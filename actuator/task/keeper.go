@@ -18,7 +18,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// task is one that the runner knows. Its keeper, a goroutine, sees it to its end.
+// task is a task that the runner knows. Its keeper, a goroutine, supervises it until its end.
 type task struct {
 	spec Spec
 	leaf string
@@ -32,9 +32,9 @@ type task struct {
 	// turning is held while it is frozen or thawed: none is frozen that is being killed.
 	turning sync.Mutex
 
-	// Under the runner's mutex. changed is closed at each change of info, of which the ID
-	// never changes. out is set once. groups are those that the task is in: one, and two
-	// while it goes from one class to another.
+	// The runner's mutex protects these. changed is closed at each change of info, whose ID never
+	// changes. out is set once. groups are those that the task is in: one, or two while it
+	// changes its class.
 	info    Info
 	groups  []string
 	until   time.Duration
@@ -53,7 +53,7 @@ type verdict struct {
 	grace   time.Duration
 }
 
-// ask asks the keeper to kill it. The first who asks says why.
+// ask asks the keeper to kill the task. The first request's reason counts.
 func (t *task) ask(v verdict) {
 	select {
 	case t.kill <- v:
@@ -61,7 +61,7 @@ func (t *task) ask(v verdict) {
 	}
 }
 
-// change changes what is known of a task, and tells who waits.
+// change changes the state of a task, and wakes the waiters.
 func (r *Runner) change(t *task, how func(*Info)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +87,7 @@ func (r *Runner) await(ctx context.Context, t *task, states ...State) (Info, err
 	}
 }
 
-// keep sees a task to its end; v is not nil when it is to end at once.
+// keep supervises a task until its end; if v is not nil, it kills the task at once.
 func (r *Runner) keep(t *task, v *verdict) {
 	defer r.keepers.Done()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -140,7 +140,7 @@ func (r *Runner) watch(ctx context.Context, t *task, gone chan<- struct{}) {
 	}
 }
 
-// live returns when the task has ended, nil, or why it is to be killed.
+// live waits until the task has ended, and returns nil, or why it must be killed.
 func (r *Runner) live(ctx context.Context, t *task, gone <-chan struct{}) *verdict {
 	var wall <-chan time.Time
 	if d := t.spec.Limits.Wall; d > 0 {
@@ -181,7 +181,7 @@ func (r *Runner) live(ctx context.Context, t *task, gone <-chan struct{}) *verdi
 	}
 }
 
-// condemn tells that a task is killed, and gives it its grace.
+// condemn marks a task as being killed, and gives it its grace period.
 func (r *Runner) condemn(ctx context.Context, t *task, v *verdict, gone <-chan struct{}) {
 	t.turning.Lock()
 	var before State
@@ -212,8 +212,8 @@ const (
 	longestBackoff = time.Minute
 )
 
-// bury kills what is left of a task and removes its group, for as long as that takes. It
-// reports false when the runner is closed meanwhile.
+// bury kills what is left of a task and removes its group, and retries as long as needed. It
+// returns false if the runner is closed meanwhile.
 func (r *Runner) bury(ctx context.Context, t *task) bool {
 	if t.failed && t.cmd != nil {
 		_ = t.cmd.Process.Kill() // a shim that has not entered yet; else it has ended
@@ -269,7 +269,7 @@ func (r *Runner) processes(t *task) (all []int, err error) {
 	return all, err
 }
 
-// finish notes how a task ended. That is durable before anybody is told.
+// finish records how a task ended, in the journal before anyone else sees it.
 func (r *Runner) finish(t *task, v *verdict) {
 	if t.out != nil {
 		t.out.end()
@@ -305,7 +305,7 @@ func (r *Runner) finish(t *task, v *verdict) {
 	})
 }
 
-// ended fills in what the first process came to.
+// ended fills in the result of the first process.
 func ended(i *Info, cmd *exec.Cmd) {
 	i.Outcome = Lost
 	if cmd == nil || cmd.ProcessState == nil {
@@ -325,7 +325,7 @@ func ended(i *Info, cmd *exec.Cmd) {
 	}
 }
 
-// makeRoom forgets those that ended longest ago, so that one more can be kept.
+// makeRoom forgets the tasks that ended longest ago, so that one more can be kept.
 func (r *Runner) makeRoom() {
 	r.mu.Lock()
 	var old []*task
@@ -342,7 +342,7 @@ func (r *Runner) makeRoom() {
 	}
 }
 
-// freezeWait is how long processes may take to stand still.
+// freezeWait is how long freezing may take.
 const freezeWait = 2 * time.Second
 
 // turn freezes a task or thaws it.
@@ -398,8 +398,8 @@ func (r *Runner) switchTo(ctx context.Context, t *task, to State) (*freezer.Runn
 	return k, nil
 }
 
-// still reports whether nothing of a task runs, or that it need not stand still any more:
-// another call has thawed it since, or it is killed.
+// still reports whether all of a task is frozen, or it need not be any more: another call has
+// thawed it since, or it is being killed.
 func (r *Runner) still(ctx context.Context, t *task, k *freezer.Running) (bool, error) {
 	t.turning.Lock()
 	defer t.turning.Unlock()

@@ -20,11 +20,11 @@ import (
 // self is this program, also after its file was replaced.
 const self = "/proc/self/exe"
 
-// launchWait is how long a shim may take: it waits where the class is frozen.
+// launchWait is how long a shim may take: it waits while the class is frozen.
 const launchWait = 10 * time.Second
 
-// launch makes the group and starts the command in it. On an error something may have
-// been started: the keeper buries it.
+// launch makes the group and starts the command in it. After an error something may be running:
+// the keeper kills it.
 func (r *Runner) launch(ctx context.Context, t *task) error {
 	group := r.tree.path(t.info.Class, t.leaf)
 	err := r.tree.make(group)
@@ -55,7 +55,7 @@ func (r *Runner) launch(ctx context.Context, t *task) error {
 	return started(ctx, status)
 }
 
-// start starts the shim, on the thread whose end would kill it.
+// start starts the shim, from the thread whose end would kill it.
 func (r *Runner) start(t *task, group string, printed, told *os.File) error {
 	entrances, err := r.tree.entrances(group)
 	if err != nil {
@@ -124,7 +124,7 @@ func started(ctx context.Context, status *os.File) error {
 	return err
 }
 
-// account returns whose a task is; nil: this process's own.
+// account returns the credentials of a task; nil: this process's own.
 func account(name, group string) (*syscall.Credential, error) {
 	if name == "" {
 		return nil, nil

@@ -16,8 +16,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// The files of a task's output: the first half of what is kept, and the end in two files
-// of a quarter each, of which the older is replaced when the newer is full.
+// The files of a task's output: one for the first half of what is kept, two of a quarter each for
+// the end; when the newer is full it replaces the older.
 const (
 	headFile  = "output.head"
 	olderFile = "output.older"
@@ -25,16 +25,16 @@ const (
 )
 
 const (
-	// outputRate is how many bytes of output a second are read of one task: one that
-	// prints faster waits, so that it takes the agent no more than some percent of a core.
+	// outputRate is how many bytes of output a second are read from one task: a faster writer
+	// blocks, so that it costs the agent at most some percent of a core.
 	outputRate = 8 << 20
 	// lastBytes and lastLines bound what Info says of the end.
 	lastBytes = 2 << 10
 	lastLines = 20
 )
 
-// output keeps the first and the last bytes that a task prints. A disk that is full
-// loses output; it never stops a task.
+// output keeps the first and the last bytes that a task prints. A full disk loses output; it
+// never stops a task.
 type output struct {
 	dir   string
 	limit int64
@@ -51,8 +51,8 @@ type output struct {
 	problem     error
 }
 
-// openOutput empties the directory and returns what a process is to print to, which the
-// caller closes, also when it starts none.
+// openOutput empties the directory and returns the file that a process is to print to. The caller
+// closes it in any case.
 func openOutput(dir string, limit int64) (*output, *os.File, error) {
 	err := os.RemoveAll(dir)
 	if err == nil {
@@ -70,7 +70,7 @@ func openOutput(dir string, limit int64) (*output, *os.File, error) {
 	return o, w, nil
 }
 
-// copy reads until all who may print have ended, or the pipe's deadline.
+// copy reads until all writers have ended, or until the pipe's deadline.
 func (o *output) copy() {
 	defer close(o.done)
 	defer o.pipe.Close()
@@ -93,8 +93,8 @@ func (o *output) copy() {
 	o.head, o.newer = nil, nil
 }
 
-// end waits for what is still in the pipe. A process outside of the group that has it,
-// too, is not waited for.
+// end reads what is left in the pipe, for a second at most: a process outside of the group may
+// still have it open.
 func (o *output) end() {
 	_ = o.pipe.SetReadDeadline(time.Now().Add(time.Second)) // one that is closed needs none
 	<-o.done
@@ -118,7 +118,7 @@ func (o *output) take(b []byte) {
 	}
 }
 
-// store writes as much as has room in one file, at least a byte.
+// store writes as much as fits into one file, at least a byte.
 func (o *output) store(b []byte) (int, error) {
 	if half := o.limit / 2; o.headed < half {
 		return o.write(&o.head, headFile, &o.headed, b[:min(int64(len(b)), half-o.headed)])
@@ -148,7 +148,7 @@ func (o *output) write(f **os.File, name string, size *int64, b []byte) (int, er
 	return n, err
 }
 
-// told fills in what Info says of output.
+// told fills in the fields of Info about output.
 func (o *output) told(i *Info) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -159,8 +159,8 @@ func (o *output) told(i *Info) {
 	}
 }
 
-// lines returns the last lines of b, of which the first may be part of one. Control
-// characters could turn the terminal of who reads them.
+// lines returns the last lines of b; the first may be incomplete. It removes control characters,
+// which could reprogram the reader's terminal.
 func lines(b []byte, cut bool) []string {
 	b = bytes.TrimRight(b, "\n")
 	if len(b) == 0 {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openProcess returns a handle of the process that has the number now, which stays its
-// own when the number is another's; nil when there is none.
+// openProcess returns a handle of the process that has the number now, valid even when the number
+// is reused; nil if there is none.
 func openProcess(pid int) (*os.File, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) { // EINVAL: a thread's number by now
@@ -48,8 +48,8 @@ func waitProcess(ctx context.Context, process *os.File) error {
 	return err
 }
 
-// waitEmpty waits until a list of processes is empty. Whenever it is not, one of them is
-// waited for: a list that somebody fills again is read again.
+// waitEmpty waits until a list of processes is empty. It waits for one of them, then reads the
+// list again, since new ones may have come.
 func waitEmpty(ctx context.Context, list func() ([]int, error)) error {
 	for last := 0; ; {
 		all, err := list()

@@ -15,13 +15,11 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// moveWait is how long it may take to move the processes of a task, which may fork
-// meanwhile.
+// moveWait is how long moving the processes of a task may take, since they may fork meanwhile.
 const moveWait = 2 * time.Second
 
-// Relabel moves a task that runs, and is not frozen, to another class. Where it cannot, the
-// task may be in the groups of both, in which it is watched and killed; another call goes
-// on with it.
+// Relabel moves a running, not frozen task to another class. If it fails, the task may be in the
+// groups of both, and is supervised and killed in both; another call continues the move.
 func (r *Runner) Relabel(ctx context.Context, id ID, class Class) error {
 	t, err := r.find(id)
 	if err != nil {
@@ -108,8 +106,8 @@ func (t *tree) move(ctx context.Context, from, to string, class Class) error {
 	return nil
 }
 
-// moveAll moves those that are in a group now, also in those that it made within, and
-// returns how many there were.
+// moveAll moves all processes of a group and of the groups beneath it, and returns how many there
+// were.
 func moveAll(r *hostfs.Root, from, to string, class Class) (n int, err error) {
 	// Whom the kernel kills first when memory is short; see the shim.
 	score := map[Class]string{Oversubscribed: "1000", Regular: "0"}[class]

@@ -20,7 +20,7 @@ import (
 	"github.com/trimtab/trimtab/internal/jobs"
 )
 
-// Config says where a Runner keeps what.
+// Config configures a Runner.
 type Config struct {
 	// Root is the hierarchy of the cpu controller; "": this host's.
 	Root string
@@ -30,11 +30,11 @@ type Config struct {
 	Dir string
 	// Shim are the arguments with which this program calls Exec.
 	Shim []string
-	// Watchdog are those with which it calls Watchdog; nil: nobody kills the tasks when
-	// this process dies, until the next Open.
+	// Watchdog is the arguments with which this program becomes the watchdog; nil: if this
+	// process dies, nothing kills the tasks until the next Open.
 	Watchdog []string
-	// MaxTasks is how many may run at a time; 0: 64. Keep is of how many that ended the
-	// result and the output are kept; 0: 64.
+	// MaxTasks is how many tasks may run at a time; 0: 64. Keep is for how many ended tasks
+	// result and output are kept; 0: 64.
 	MaxTasks, Keep int
 	// MaxLease bounds every lease; 0: 5 min.
 	MaxLease time.Duration
@@ -74,7 +74,7 @@ const defaultGroup = "trimtab"
 // journalSize is of 200 records with their last lines, in the longest form of JSON.
 const journalSize = 4 * hostfs.DefaultJournalSize
 
-// openWait is how long a runner, or the watchdog of one that died, may take to let go.
+// openWait is how long a former runner, or its watchdog, may take to release its lock.
 const openWait = 10 * time.Second
 
 // Runner runs the tasks of one host. It is safe for concurrent use.
@@ -86,8 +86,8 @@ type Runner struct {
 	unlock func()
 	lock   *hostfs.Lock
 	guard  *guard
-	// spawn is served by one thread, which lives as long as the runner: when it ends,
-	// the kernel kills what it started.
+	// spawn is served by one thread, which lives as long as the runner: when a thread ends, the
+	// kernel kills the children that it started.
 	spawn chan func()
 	// stop ends the keepers of what cannot be killed.
 	stop    chan struct{}
@@ -102,8 +102,8 @@ type Runner struct {
 	closed bool
 }
 
-// Open begins with what another runner left: what still runs is killed and reported as
-// lost. It returns when that has ended or cannot be killed.
+// Open first cleans up after an earlier runner: tasks that still run are killed and reported as
+// lost. It returns when these have ended or cannot be killed.
 func Open(ctx context.Context, c Config) (*Runner, error) {
 	if err := c.defaults(); err != nil {
 		return nil, fmt.Errorf("open tasks: %w", err)
@@ -146,7 +146,7 @@ func (r *Runner) open(ctx context.Context) (err error) {
 	return err
 }
 
-// release lets go of everything that is open.
+// release closes everything that is open.
 func (r *Runner) release() {
 	if r.journal != nil {
 		r.journal.Close()
@@ -229,8 +229,8 @@ func (r *Runner) admit(s Spec, lease time.Duration) (*task, error) {
 	return t, nil
 }
 
-// Renew lets tasks run for another while. Those that have ended, or are not known, are
-// in an error that is trimtab.ErrStale; the others are renewed.
+// Renew extends the leases of tasks. If some have ended, or are not known, it returns an error
+// that is trimtab.ErrStale; the others are renewed.
 func (r *Runner) Renew(ctx context.Context, lease time.Duration, ids ...ID) error {
 	if err := ctx.Err(); err != nil || lease <= 0 {
 		return errors.Join(err, unless(lease > 0, "renew tasks: lease %v: want more than zero", lease))
@@ -259,10 +259,10 @@ func (r *Runner) Renew(ctx context.Context, lease time.Duration, ids ...ID) erro
 	return errors.Join(append(stale, err)...)
 }
 
-// Freeze stops a task where it is, and waits until all its processes stand still.
+// Freeze freezes a task, and waits until none of its processes runs.
 func (r *Runner) Freeze(ctx context.Context, id ID) error { return r.turn(ctx, id, Frozen) }
 
-// Thaw lets it go on.
+// Thaw lets a frozen task continue.
 func (r *Runner) Thaw(ctx context.Context, id ID) error { return r.turn(ctx, id, Running) }
 
 // Kill asks a task to end with SIGTERM, and ends it with SIGKILL after its grace; one
@@ -406,7 +406,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	return errors.Join(left...)
 }
 
-// record is what the journal has of a task.
+// record is a task's entry in the journal.
 type record struct {
 	Info
 	Boot  string        `json:"boot"`
@@ -415,7 +415,7 @@ type record struct {
 
 const recordPrefix = "task/"
 
-// records are what the journal is to have of tasks.
+// records returns the journal's entries of tasks.
 func (r *Runner) records(all ...*task) []record {
 	r.mu.Lock()
 	defer r.mu.Unlock()

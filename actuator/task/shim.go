@@ -18,8 +18,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// order is what the shim is told, in a file in memory: its own environment and arguments
-// hold nothing of the task.
+// order is the instruction to the shim, in a file in memory: the shim's own environment and
+// arguments contain nothing of the task.
 type order struct {
 	Command []string
 	Env     []string
@@ -30,7 +30,7 @@ type order struct {
 	First bool
 }
 
-// The descriptors that the shim starts with, beside the task's own three.
+// The descriptors that the shim starts with, in addition to the task's own three.
 const (
 	orderFD = 3 + iota
 	// statusFD takes the text of an error; it ends without one when the command runs.
@@ -88,8 +88,8 @@ func execute() error {
 	return &os.PathError{Op: "execute", Path: program, Err: syscall.Exec(program, o.Command, o.Env)}
 }
 
-// closeOnExec lets the command have nothing but its three, also of what this program has
-// inherited itself.
+// closeOnExec leaves the command only its three descriptors, and closes those that this program
+// inherited too.
 func closeOnExec() error {
 	if unix.CloseRange(orderFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return nil
@@ -106,8 +106,8 @@ func closeOnExec() error {
 	return nil
 }
 
-// find looks for a name in the PATH of an environment. Parts of it that are not absolute
-// depend on where one is, and are left out.
+// find looks up a name in the PATH of an environment. It skips relative directories, whose
+// meaning depends on the current one.
 func find(program string, env []string) (string, error) {
 	if strings.Contains(program, "/") {
 		return program, nil

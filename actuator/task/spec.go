@@ -17,8 +17,8 @@ import (
 // ID names one attempt at a task: an attempt is started once, on one host.
 type ID = trimtab.AttemptID
 
-// leafOf is the last part of its group's path, and the name of its directory. The kernel's
-// own files have no @.
+// leafOf returns the last part of its group's path, which is also the name of its directory. The
+// kernel's own files contain no @.
 func leafOf(id ID) string { return fmt.Sprintf("%s@%s@%d", id.Job, id.Task, id.Attempt) }
 
 // parseLeaf reads what leafOf returned.
@@ -59,7 +59,7 @@ type Resources struct {
 // MinMemory is the least memory of a task, in bytes: on version 2 the shim runs in it.
 const MinMemory = 32 << 20
 
-// Limits bound what else a task may take.
+// Limits bound what else a task may use.
 type Limits struct {
 	// Output is how many bytes of output are kept, the first half and the last; 0: 1 MiB.
 	Output int64 `json:"output,omitempty"`
@@ -207,7 +207,7 @@ func unless(ok bool, format string, args ...any) error {
 	return trimtab.Invalidf(format, args...)
 }
 
-// environment is Env as a process takes it, in order.
+// environment returns Env in the form NAME=VALUE, sorted.
 func (s Spec) environment() []string {
 	env := make([]string, 0, len(s.Env))
 	for _, n := range slices.Sorted(maps.Keys(s.Env)) {

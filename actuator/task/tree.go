@@ -21,12 +21,12 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// tree is the groups of one host that are a runner's own.
+// tree is the runner's own control groups on one host.
 type tree struct {
 	base    string
 	version int
-	// main is the hierarchy that says who is in a group: the freezer's of version 1. It
-	// is entered first and left first.
+	// main is the hierarchy that says which processes are in a group: on version 1 the freezer's.
+	// Processes enter and leave it first.
 	main *hostfs.Root
 	// cpu, memory and pids are nil where the host has none; on version 2 they are main.
 	cpu, memory, pids *hostfs.Root
@@ -132,7 +132,7 @@ func (t *tree) close() {
 	}
 }
 
-// lock keeps other runners out, and is let go when this process ends.
+// lock excludes other runners, until unlock or the end of this process.
 func (t *tree) lock(ctx context.Context, wait time.Duration) (unlock func(), err error) {
 	sub, err := t.main.Sub(t.base)
 	if err != nil {
@@ -176,7 +176,7 @@ func (t *tree) weigh(group string, weight float64) error {
 // path is the group of a task, and of a class where leaf is "".
 func (t *tree) path(class Class, leaf string) string { return path.Join(t.base, string(class), leaf) }
 
-// make makes a group in all hierarchies, or takes the one that is there.
+// make makes a group in all hierarchies, or uses the existing one.
 func (t *tree) make(group string) error {
 	if t.version == 2 {
 		t.delegate(path.Dir(group))
@@ -192,8 +192,8 @@ func (t *tree) make(group string) error {
 	return nil
 }
 
-// delegate lets the children of a group of version 2 have controllers. Which of them it
-// has not shows when a limit is set.
+// delegate enables controllers for the children of a version 2 group. A missing controller shows
+// when a limit is set.
 func (t *tree) delegate(parent string) {
 	for _, controller := range []string{"cpu", "memory", "pids", "cpuset"} {
 		_ = t.main.Write(path.Join(parent, "cgroup.subtree_control"), "+"+controller)
@@ -270,7 +270,7 @@ func closeFiles(files []*os.File) {
 	}
 }
 
-// oomKills is how many processes of the group were killed for its memory limit.
+// oomKills returns how many processes of the group were killed for its memory limit.
 func (t *tree) oomKills(group string) int {
 	file := map[int]string{1: "memory.oom_control", 2: "memory.events"}[t.version]
 	if t.memory == nil {
@@ -289,7 +289,7 @@ func (t *tree) oomKills(group string) int {
 	return 0
 }
 
-// used is the CPU time that a group had; nil: the host does not tell.
+// used returns the CPU time that a group has used; nil: the host does not report it.
 func (t *tree) used(group string) *time.Duration {
 	file, unit := "cpuacct.usage", time.Nanosecond
 	if t.version == 2 {
@@ -348,8 +348,8 @@ func (t *tree) kill(ctx context.Context, group string) error {
 	return t.thaw(ctx, group)
 }
 
-// thaw lets a group that was frozen when it was killed end: on version 1 SIGKILL does
-// not end what is frozen, and the kill freezes again what has not ended in its time.
+// thaw lets a killed group end that was frozen: on version 1 SIGKILL does not end frozen
+// processes, and the kill freezes again those that have not ended in time.
 func (t *tree) thaw(ctx context.Context, group string) error {
 	k, err := freezer.OpenRunning(freezer.Config{Root: t.main.Path(), Path: group})
 	if err != nil {
@@ -365,8 +365,8 @@ func (t *tree) thaw(ctx context.Context, group string) error {
 	return nil
 }
 
-// remove removes an empty group with all that a task made in it, the main hierarchy's
-// first: from then on no shim can enter. Success is the proof that the task has ended.
+// remove removes an empty group with all groups that a task made in it, in the main hierarchy
+// first: from then on no shim can enter. Success proves that the task has ended.
 func (t *tree) remove(ctx context.Context, group string) error {
 	for _, r := range t.all {
 		for {
@@ -433,5 +433,5 @@ func (t *tree) bury(ctx context.Context, group string) error {
 	return t.remove(ctx, group)
 }
 
-// buryWait is how long the kernel may take to let go of processes that have ended.
+// buryWait is how long the kernel may take to release processes that have ended.
 const buryWait = 2 * time.Second

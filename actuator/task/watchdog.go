@@ -19,18 +19,17 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// lookAfter is how often a watchdog looks at leases at the latest, relieveAfter how long
-// after the end of one a runner that lives may still kill by itself.
+// lookAfter is the longest time between two checks of the leases by a watchdog; relieveAfter is
+// how long after the end of a lease it leaves the kill to a living runner.
 const (
 	lookAfter    = 5 * time.Second
 	relieveAfter = 2 * time.Second
 )
 
-// Watchdog runs in a child process of a runner, with the runner's Root, Group and Dir.
-// parent is the read end of a pipe of which the runner alone has the other: when it ends,
-// Watchdog kills all tasks, unless another runner has them, and returns when none is
-// left. Before that it kills tasks whose lease ended, for a runner that is there and does
-// nothing.
+// Watchdog runs in a child process of a runner, with the runner's Root, Group and Dir. parent is
+// the read end of a pipe whose write end only the runner has: when it is closed, Watchdog kills
+// all tasks, unless another runner has taken over, and returns when none is left. Before that, it
+// kills tasks whose lease has ended if the runner does not.
 func Watchdog(ctx context.Context, c Config, parent io.Reader) error {
 	t, err := openTree(c.Root, cmp.Or(c.Group, defaultGroup))
 	if err != nil {
@@ -59,7 +58,7 @@ func Watchdog(ctx context.Context, c Config, parent io.Reader) error {
 	}
 }
 
-// relieve kills those whose lease ended a while ago, and returns when to look again.
+// relieve kills the tasks whose lease ended a while ago, and returns when to check again.
 func (t *tree) relieve(ctx context.Context, follower *hostfs.JournalFollower, boot string) time.Duration {
 	state, err := follower.Read()
 	if err != nil {
@@ -83,7 +82,7 @@ func (t *tree) relieve(ctx context.Context, follower *hostfs.JournalFollower, bo
 	return next
 }
 
-// letGo is how long the locks of a process that died may outlive its pipe.
+// letGo is how long the locks of a dead process may outlive its pipe.
 const letGo = 2 * time.Second
 
 // sweep kills all tasks of a runner that died, until none is left or another has them.
@@ -106,8 +105,8 @@ func (t *tree) sweep(ctx context.Context) error {
 	}
 }
 
-// sweepOnce tries once, all at the same time, so that one that cannot be killed delays
-// nobody.
+// sweepOnce tries to kill all tasks once, concurrently, so that one that cannot be killed does
+// not delay the others.
 func (t *tree) sweepOnce(ctx context.Context) (left int, err error) {
 	unlock, err := t.lock(ctx, letGo)
 	if err != nil {
@@ -133,8 +132,8 @@ func (t *tree) sweepOnce(ctx context.Context) (left int, err error) {
 	return left, nil
 }
 
-// Sweep kills all tasks that a runner left, for whoever stops a service (ExecStopPost).
-// It does nothing where another runner has them.
+// Sweep kills all tasks that a runner left, for use when a service stops (ExecStopPost). It does
+// nothing if another runner has them.
 func Sweep(ctx context.Context, c Config) error {
 	t, err := openTree(c.Root, cmp.Or(c.Group, defaultGroup))
 	if err != nil {
@@ -151,7 +150,7 @@ type guard struct {
 	done chan struct{}
 }
 
-// startGuard starts the watchdog, and again whenever it ends; nil: there is to be none.
+// startGuard starts the watchdog, and restarts it whenever it ends; nil: none is wanted.
 func startGuard(args []string, logger *slog.Logger) (*guard, error) {
 	if len(args) == 0 {
 		return nil, nil
@@ -201,7 +200,7 @@ func (g *guard) attend(cmd *exec.Cmd, args []string, parent *os.File, logger *sl
 	}
 }
 
-// release lets the watchdog go, and waits for it unless it still has work.
+// release lets the watchdog end, and waits for it unless it still has work.
 func (g *guard) release(busy bool) {
 	close(g.stop)
 	g.pipe.Close()

@@ -19,14 +19,13 @@ import (
 	"github.com/trimtab/trimtab/internal/supervise"
 )
 
-// Host has what runs beside the services of this host, over the reloads of its
-// configuration.
+// Host owns what runs beside the services of this host, across reloads of the configuration.
 type Host struct {
 	Process *supervise.Process
 	// Fleet: the file is for many hosts, and may not say which of them has a service.
 	Fleet bool
-	// Watchdog is the command that guards a journal, Counter the process that counts
-	// performance events; nil: this program's own.
+	// Watchdog is the command of the process that guards a journal, Counter that of the process
+	// that counts performance events; nil: this program.
 	Watchdog, Counter []string
 
 	// jobs decides for the best-effort jobs of this host; nil: nothing does.

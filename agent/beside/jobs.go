@@ -27,15 +27,15 @@ import (
 	"github.com/trimtab/trimtab/planner/colocate"
 )
 
-// The resources of a job that no policy gives amounts of: whether it runs, and
-// whether it lives.
+// The on-off resources of a job, for which no policy gives amounts: whether it runs, and whether
+// it exists.
 const (
 	running = trimtab.Running
 	alive   = trimtab.Alive
 )
 
-// JobsDir is where the actuator of best-effort jobs keeps what it must undo, and
-// which jobs registered themselves.
+// JobsDir is where the actuator of best-effort jobs keeps its journal, and the list of jobs that
+// registered themselves.
 func JobsDir(storage string) string { return filepath.Join(storage, "colocate") }
 
 // jobKnobs are the knobs of the best-effort jobs of a host.
@@ -125,7 +125,7 @@ func (k *jobKnobs) add(cfg *config.Config, w *config.Workload, kind actuator.Kin
 	k.all = append(k.all, knobs.Declared{Kind: kind.Name, At: at, Place: kind.Name + " " + at.Path, Like: []actuator.Target{k.target(cfg, w, resource)}})
 }
 
-// target is jobTarget with what was measured.
+// target is jobTarget with bounds from measurements.
 func (k *jobKnobs) target(cfg *config.Config, w *config.Workload, resource string) actuator.Target {
 	t := jobTarget(cfg, w, k.root, resource)
 	if resource == trimtab.Frequency {
@@ -174,7 +174,7 @@ func jobTarget(cfg *config.Config, w *config.Workload, root, resource string) ac
 	return t
 }
 
-// least is what a job is left with when nobody decides any more.
+// least is the amount that a job gets back to when nothing decides any more.
 func least(t *actuator.Target) *trimtab.Amount {
 	v := trimtab.Units(t.Min)
 	return &v
@@ -217,8 +217,8 @@ func (k *jobKnobs) finders(kinds []actuator.Kind, r *jobs.Registry) (all []actua
 	return all, nil
 }
 
-// JobsPart runs best-effort jobs beside the services of this host. It decides
-// here, and turns its knobs without the bus: it goes on while the link is cut.
+// JobsPart runs best-effort jobs beside the services of this host. It decides here and sets its
+// knobs without the bus, so it continues while the link is cut.
 func (s *Host) JobsPart(cfg *config.Config) ([]supervise.Part, error) {
 	if cfg.Colocate == nil {
 		return nil, nil
@@ -265,7 +265,7 @@ func watchdogAt(command []string, dir string) []string {
 	return out
 }
 
-// policyConfig is what the file says to a policy.
+// policyConfig converts the section of the file for the policy.
 func policyConfig(c *config.Colocate) colocate.Config {
 	out := colocate.Config{Period: c.Period, MaxAge: c.MaxAge}
 	if a := c.Start.ByResource(); len(a) > 0 {
@@ -277,7 +277,7 @@ func policyConfig(c *config.Colocate) colocate.Config {
 	return out
 }
 
-// jobsOf has what is declared of the jobs, by name.
+// jobsOf returns the declared jobs, by name.
 func jobsOf(cfg *config.Config) map[string]config.Workload {
 	out := map[string]config.Workload{}
 	for _, w := range cfg.Jobs() {
@@ -340,12 +340,12 @@ func (s *Host) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	}, nil
 }
 
-// reservedOf lists the groups of all workloads and components of the file: no job that
-// registers itself may be one of them.
+// reservedOf lists the groups of all workloads and components of the file: no job may register
+// one of them.
 func reservedOf(cfg *config.Config) []string { return cfg.ServiceGroups() }
 
-// run decides at every period until ctx ends. What it reads of the bus may be cut off
-// at any time: it goes on with what it has, which gets old.
+// run decides at every period until ctx ends. Its inputs from the bus may stop at any time: it
+// continues with the last ones, which age.
 func (h *jobHost) run(ctx context.Context, b bus.Bus) error {
 	stop := agent.Listen(ctx, b, h.period, h.logger, bus.Subscription{Kind: trimtab.KindContributions, For: "colocate", Handle: func(_ context.Context, d bus.Delivery) error {
 		if c, ok := d.Value.(*trimtab.Contributions); ok {

@@ -17,7 +17,7 @@ import (
 
 var _ console.Jobs = (*jobHost)(nil)
 
-// Jobs is what keeps the best-effort jobs of this host; nil: nothing does.
+// Jobs returns the keeper of this host's best-effort jobs; nil: there is none.
 func (s *Host) Jobs() console.Jobs {
 	if h := s.jobs.Load(); h != nil {
 		return h
@@ -25,14 +25,14 @@ func (s *Host) Jobs() console.Jobs {
 	return nil
 }
 
-// Colocation says how the jobs stand. Nobody may change it.
+// Colocation returns the state of the jobs, which callers must not change.
 func (h *jobHost) Colocation() *view.Colocation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.shown
 }
 
-// Register takes up a job that describes itself.
+// Register adds a job that describes itself.
 func (h *jobHost) Register(body []byte) (id string, err error) {
 	var s jobs.Spec
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -50,7 +50,7 @@ func (h *jobHost) Register(body []byte) (id string, err error) {
 	return s.ID(), nil
 }
 
-// Remove lets go of a job that registered itself.
+// Remove removes a job that registered itself.
 func (h *jobHost) Remove(id string) error {
 	err := h.registry.Remove(id)
 	if errors.Is(err, jobs.ErrUnknown) {
@@ -62,7 +62,7 @@ func (h *jobHost) Remove(id string) error {
 	return err
 }
 
-// Report takes in what a job says of its progress.
+// Report records the progress that a job reports.
 func (h *jobHost) Report(id string, body []byte) error {
 	id, ok := h.known(id)
 	if !ok {
@@ -120,7 +120,7 @@ func (h *jobHost) fileSources() map[string]jobs.Source {
 	return out
 }
 
-// takeFile takes in what a file of progress says.
+// takeFile records the progress that was read from a file.
 func (h *jobHost) takeFile(id string, now time.Time, r jobs.Report, err error) {
 	if err != nil {
 		h.metrics.Counter("trimtab_colocate_reports_total", "invalid").Inc()

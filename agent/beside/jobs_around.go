@@ -17,7 +17,7 @@ import (
 	"github.com/trimtab/trimtab/planner/colocate"
 )
 
-// machine is where the kernel tells of the host; the zero machine is this one.
+// machine says where the kernel's files about the host are; the zero machine is this host.
 type machine struct {
 	power rapl.Reader
 	// links is the folder of interfaces; "": that of the kernel.
@@ -39,9 +39,9 @@ func (m *machine) fastest() (most float64, err error) {
 	return most, nil
 }
 
-// around measures what the co-location step is told of beside knobs and services: what
-// the host draws and may draw, the clock of the cores of services, and what services
-// send over its links. It needs no bus. What cannot be measured is left out.
+// around measures the inputs of the co-location step other than knobs and services: the power
+// that the host draws and may draw, the clock of the services' cores, and what services send over
+// its links. It needs no bus. It leaves out what cannot be measured.
 type around struct {
 	machine
 	powered bool
@@ -56,7 +56,7 @@ type around struct {
 	before *measured
 }
 
-// measured is what was read at one time.
+// measured is one reading of all sources.
 type measured struct {
 	power rapl.Reading
 	links map[string]link.Reading
@@ -65,7 +65,7 @@ type measured struct {
 	at   time.Duration
 }
 
-// aroundOf says what is measured on a host; nil: nothing.
+// aroundOf returns what can be measured on a host; nil: nothing.
 func aroundOf(cfg *config.Config, host string, k jobKnobs) *around {
 	a := &around{machine: k.machine, powered: cfg.Measure.Power, links: cfg.Measure.Links, root: k.root, groups: map[string][]string{}, least: map[string]float64{}}
 	if !a.powered && len(a.links) == 0 {
@@ -129,10 +129,10 @@ func (a *around) look(ctx context.Context, now time.Time) *colocate.Surroundings
 	return out
 }
 
-// used is what services send over all links that are named: all that is sent, less what
-// jobs send by their own interfaces. What of a job cannot be read counts as sent by
-// services, so that jobs get less; what jobs send to others of this host counts as if it
-// had left it. nil: a link is missing, or tells no speed.
+// used returns what services send over all links named: all that is sent, less what jobs send by
+// their own interfaces. Traffic of a job that cannot be read counts as the services', so that
+// jobs get less; traffic of jobs to others on this host counts as if it had left the host. nil: a
+// link is missing, or reports no speed.
 func (a *around) used(before, now *measured) *colocate.Link {
 	var l colocate.Link
 	window, bytes := (now.at - before.at).Seconds(), 0.0
@@ -156,8 +156,8 @@ func (a *around) used(before, now *measured) *colocate.Link {
 	return &l
 }
 
-// clocks are what the cores of services run at: the mean over their CPUs; and should at
-// least: what the file declares, else the clock that the processor promises for them.
+// clocks returns the clock of services' cores, as the mean over their CPUs, and the least that it
+// should be: what the file declares, else the base clock that the processor reports.
 func (a *around) clocks(r *rapl.Reading) map[string]colocate.Frequency {
 	policy := map[int]*rapl.Policy{}
 	for i := range r.Policies {
@@ -194,7 +194,7 @@ func (a *around) clocks(r *rapl.Reading) map[string]colocate.Frequency {
 	return out
 }
 
-// cpus are those that the groups of a service may run on.
+// cpus returns the CPUs that the groups of a service may run on.
 func (a *around) cpus(groups []string) map[int]bool {
 	root, err := hostfs.OpenRoot(a.root)
 	if err != nil {
@@ -214,8 +214,8 @@ func (a *around) cpus(groups []string) map[int]bool {
 	return out
 }
 
-// measure looks around beside the decisions, one look at a time: the next tick has what
-// comes of it.
+// measure takes a measurement concurrently with the decisions, one at a time; the next tick uses
+// the result.
 func (h *jobHost) measure(ctx context.Context, now time.Time) {
 	if h.around == nil || !h.measuring.CompareAndSwap(false, true) {
 		return

@@ -27,8 +27,8 @@ type turner interface {
 	Command(ctx context.Context, c *trimtab.Command) error
 }
 
-// jobHost lets the co-location step of one host and its actuator answer each other, and
-// tells people what comes of it.
+// jobHost passes plans and outcomes between the co-location step of one host and its actuator,
+// and reports the results.
 type jobHost struct {
 	host, pool, name string
 	mode             trimtab.Mode
@@ -66,8 +66,8 @@ type jobHost struct {
 	looking   sync.WaitGroup
 
 	mu sync.Mutex
-	// heard is when each service was heard of, by the time in what it said; news is
-	// what the step was not told yet.
+	// heard is the time of the last report of each service, by its own clock; news has the
+	// reports that the step has not seen yet.
 	heard map[string]time.Time
 	// found is when the places of services were last looked for.
 	found time.Time
@@ -99,7 +99,7 @@ func newJobHost(cfg *config.Config, host string, a turner, r *jobs.Registry, kno
 	return h, nil
 }
 
-// stepConfig is what the file says to the step.
+// stepConfig converts the file's section for the step.
 func stepConfig(cfg *config.Config, host string, knobs jobKnobs, services []serviceConfig) colocate.StepConfig {
 	c := cfg.Colocate
 	out := colocate.StepConfig{Pool: trimtab.JobsPool(cfg.Pool.Name), Host: host, Policy: c.Policy, Config: policyConfig(c), Mode: stepMode(cfg), Lease: c.Lease}
@@ -111,7 +111,7 @@ func stepConfig(cfg *config.Config, host string, knobs jobKnobs, services []serv
 	return out
 }
 
-// stepMode is act where any job may be acted on: the actuator holds each to its own.
+// stepMode is act if any job may be acted on: the actuator applies each job's own mode.
 func stepMode(cfg *config.Config) trimtab.Mode {
 	for _, w := range cfg.Jobs() {
 		if w.Mode == trimtab.Act {
@@ -121,7 +121,7 @@ func stepMode(cfg *config.Config) trimtab.Mode {
 	return cfg.Colocate.Mode
 }
 
-// jobsSeen is what one round looked at.
+// jobsSeen is what one round read.
 type jobsSeen struct {
 	news    []*trimtab.Contributions
 	around  *colocate.Surroundings
@@ -129,7 +129,7 @@ type jobsSeen struct {
 	all     map[string]map[string]*trimtab.KnobState
 }
 
-// done is what came of one round.
+// done is the result of one round.
 type done struct {
 	results []trimtab.Result
 	refused string
@@ -139,7 +139,7 @@ type done struct {
 	all    map[string]map[string]*trimtab.KnobState
 }
 
-// look reads what the jobs hold and say, and what is known of the services.
+// look reads the holding and progress of the jobs, and the state of the services.
 func (h *jobHost) look(ctx context.Context, now time.Time) *jobsSeen {
 	h.actuator.Tick(ctx)
 	h.files.Poll(now, h.fileSources())
@@ -154,8 +154,8 @@ func (h *jobHost) look(ctx context.Context, now time.Time) *jobsSeen {
 	return seen
 }
 
-// decide lets the step and the actuator answer each other: what a plan may free is known
-// when its outcome is there.
+// decide passes values between step and actuator until both are done: what a plan may free is
+// known once its outcome has come.
 func (h *jobHost) decide(ctx context.Context, now time.Time, seen *jobsSeen) *done {
 	out := &done{all: seen.all}
 	give := func(v trimtab.Value) { h.pump(ctx, now, h.step.Step(now, v), out) }
@@ -193,8 +193,8 @@ func (h *jobHost) pump(ctx context.Context, now time.Time, values []trimtab.Valu
 	}
 }
 
-// progressOf is what is known of how far a job is. What a job that fell silent said is
-// no longer used to predict.
+// progressOf returns how far a job has got. The progress of a job that no longer reports is not
+// used for predictions.
 func (h *jobHost) progressOf(now time.Time, id string) *colocate.Progress {
 	known, p := h.registry.Progress(id), &colocate.Progress{Job: id, Time: now}
 	elapsed, since := known.Elapsed, known.SinceCheckpoint
@@ -212,7 +212,7 @@ func (h *jobHost) progressOf(now time.Time, id string) *colocate.Progress {
 	return p
 }
 
-// lives reports whether a job has a process, as far as that can be told.
+// lives reports whether a job has a process, as far as that is known.
 func lives(knobs map[string]*trimtab.KnobState) bool {
 	k := knobs[alive]
 	return k == nil || k.Problem != "" || k.InForce().Unlimited || k.InForce().Value != 0
@@ -230,7 +230,7 @@ func runs(knobs map[string]*trimtab.KnobState) bool {
 	return lives(knobs) && !ends(knobs) && (k == nil || k.Problem != "" || k.Now.Unlimited || k.Now.Value != 0)
 }
 
-// coresOf is what a job has of CPU time.
+// coresOf returns the CPU time that a job has, in cores.
 func coresOf(knobs map[string]*trimtab.KnobState) float64 {
 	if k := knobs[trimtab.CPU]; k != nil && k.Problem == "" {
 		return amountOf(k)
@@ -238,7 +238,7 @@ func coresOf(knobs map[string]*trimtab.KnobState) float64 {
 	return 0
 }
 
-// account adds up what the jobs were given since the last tick.
+// account adds what the jobs were given since the last tick.
 func (h *jobHost) account(now time.Time, all map[string]map[string]*trimtab.KnobState) {
 	d := now.Sub(h.last)
 	if h.last.IsZero() || d < 0 || d > time.Minute {
@@ -256,7 +256,7 @@ func (h *jobHost) account(now time.Time, all map[string]map[string]*trimtab.Knob
 	}
 }
 
-// forget drops what is known of jobs that are gone.
+// forget drops the state of jobs that are gone.
 func (h *jobHost) forget(all map[string]map[string]*trimtab.KnobState) {
 	there := map[string]bool{}
 	for id := range all {
@@ -271,7 +271,7 @@ func (h *jobHost) forget(all map[string]map[string]*trimtab.KnobState) {
 	}
 }
 
-// killed notes what was lost with the jobs that were killed, and what was taken back.
+// killed records the work lost with killed jobs, and the cores taken back.
 func (h *jobHost) killed(_ context.Context, _ time.Time, out *done) {
 	for i := range out.results {
 		r := &out.results[i]
@@ -299,7 +299,7 @@ func (h *jobHost) killed(_ context.Context, _ time.Time, out *done) {
 	}
 }
 
-// hadCores is what a job had when it was shown last.
+// hadCores returns the cores that a job had when it was last shown.
 func (h *jobHost) hadCores(id string) float64 {
 	for _, j := range h.Colocation().Jobs {
 		if j.ID == id {

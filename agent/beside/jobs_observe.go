@@ -19,14 +19,14 @@ type serviceConfig struct {
 	slo  time.Duration
 	// here tells that it has a knob on this host.
 	here bool
-	// places are where its knobs would be, if it were here: the file does not say on
-	// which hosts of a fleet it is.
+	// places are where its knobs would be if it ran here: the file does not say on which hosts of
+	// a fleet it runs.
 	places []string
 }
 
-// servicesOf lists the services that a slack can be told of. Of one application it is
-// the entry alone: its SLO is that of all. In a fleet a service of which the file names
-// no host is here while its place is there.
+// servicesOf lists the services that have a slack. Of one application it is only the entry, whose
+// SLO is that of all. In a fleet, a service without a host in the file is here while its group
+// exists here.
 func servicesOf(cfg *config.Config, host string, fleet bool, kinds []actuator.Kind) (all []serviceConfig) {
 	pooled := cfg.Pooled()
 	entry := cfg.Application()
@@ -71,11 +71,11 @@ func placeOf(cfg *config.Config, w *config.Workload, kinds []actuator.Kind) (str
 	return filepath.Join(at.Root, at.Path), nil
 }
 
-// lookEvery is how often is looked for the places of services.
+// lookEvery is how often the groups of services are looked for.
 const lookEvery = 10 * time.Second
 
-// findServices looks which services are here of which the file does not say it, and
-// tells the step.
+// findServices finds which services run here where the file does not say it, and informs the
+// step.
 func (h *jobHost) findServices(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,9 +111,8 @@ func namesHere(services []serviceConfig) (names []string) {
 	return names
 }
 
-// hear takes in how a service stands. Services that nobody declared, and those that
-// have nothing here, decide nothing. It counts as true when it came: the clock of
-// whoever measured it is another.
+// hear stores a service's report. It ignores services that are not declared, and those that run
+// nothing here. A report counts from its arrival, since it carries another host's clock.
 func (h *jobHost) hear(now time.Time, c *trimtab.Contributions) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,7 +135,7 @@ func (h *jobHost) hear(now time.Time, c *trimtab.Contributions) {
 	h.stands[c.Workload] = &own
 }
 
-// newer reports whether a service tells more than what was heard of it.
+// newer reports whether a report of a service is newer than the last one.
 func (h *jobHost) newer(now time.Time, c *trimtab.Contributions) bool {
 	last := h.heard[c.Workload]
 	if c.Time.After(last) {
@@ -146,12 +145,12 @@ func (h *jobHost) newer(now time.Time, c *trimtab.Contributions) bool {
 	return !c.Time.Equal(last) && stands != nil && now.Sub(stands.Time) > h.maxAge
 }
 
-// hasPod reports whether a Servpod says that it is on a host.
+// hasPod reports whether one of the Servpods says that it is on a host.
 func hasPod(c *trimtab.Contributions, host string) bool {
 	return slices.ContainsFunc(c.Servpods, func(p trimtab.Servpod) bool { return p.Host == host })
 }
 
-// takeNews returns what was heard since the last tick.
+// takeNews returns the reports since the last tick.
 func (h *jobHost) takeNews() []*trimtab.Contributions {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -177,7 +176,7 @@ func jobsIn(holding *trimtab.Holding) map[string]map[string]*trimtab.KnobState {
 	return out
 }
 
-// amountOf is what a knob gives, unlimited as its most.
+// amountOf returns what a knob gives; an unlimited one counts as its maximum.
 func amountOf(k *trimtab.KnobState) float64 {
 	v := k.InForce()
 	if v.Unlimited {
@@ -200,7 +199,7 @@ func (h *jobHost) problemOf(knobs map[string]*trimtab.KnobState) string {
 	return ""
 }
 
-// predictOf is how what a job would lose is predicted.
+// predictOf returns how a job's loss is predicted.
 func (h *jobHost) predictOf(id string) string {
 	if w, ok := h.declaredOf(id); ok {
 		return w.Predict.Kind

@@ -9,15 +9,14 @@ import (
 	"github.com/trimtab/trimtab/config"
 )
 
-// orders is the bus of a host's actuator: what a person commands for its pool holds for
-// the best-effort jobs beside it, too. An agent has one place in the stream of
-// commands, so both hear of them there.
+// orders wraps the bus of a host's actuator, so that commands of a person for its pool also reach
+// the best-effort jobs beside it. An agent has one consumer of commands, which both share.
 type orders struct {
 	bus.Bus
 	take func(ctx context.Context, c *trimtab.Command) error
 }
 
-// Subscribe lets commands be taken twice. Both takers bear to get one again.
+// Subscribe passes commands to both handlers. Each of them tolerates repetitions.
 func (o orders) Subscribe(ctx context.Context, s bus.Subscription) (stop func(), err error) {
 	if handle := s.Handle; s.Kind == trimtab.KindCommand {
 		s.Handle = func(ctx context.Context, d bus.Delivery) error {
@@ -34,7 +33,7 @@ func (o orders) Subscribe(ctx context.Context, s bus.Subscription) (stop func(),
 // Orders is the bus of a host's actuator that hands commands on to its jobs, too.
 func (s *Host) Orders(b bus.Bus) bus.Bus { return orders{b, s.order} }
 
-// order hands a command on to the jobs of this host, or keeps it until they are there.
+// order passes a command to the jobs of this host, or keeps it until they have started.
 func (s *Host) order(ctx context.Context, c *trimtab.Command) error {
 	if c.Verb == trimtab.Pause || c.Verb == trimtab.Resume {
 		s.ordered.Store(c)
@@ -54,8 +53,8 @@ func (s *Host) catchUp(ctx context.Context, h *jobHost) error {
 	return h.order(ctx, c)
 }
 
-// hearOrders subscribes to commands where this process has no actuator of services,
-// which would hear of them.
+// hearOrders subscribes to commands if this process has no actuator of services, which would
+// receive them.
 func (s *Host) hearOrders(ctx context.Context, cfg *config.Config, b bus.Bus) {
 	if cfg.Pool.Capacity() > 0 {
 		return
@@ -75,9 +74,9 @@ func (s *Host) hearOrders(ctx context.Context, cfg *config.Config, b bus.Bus) {
 	stop()
 }
 
-// order does what a person commands: pause and resume hold for all jobs, release for
-// one that is declared. The actuator keeps it over restarts, and the step follows what
-// the actuator holds.
+// order carries out a person's command: pause and resume apply to all jobs, release to one that
+// is declared. The actuator keeps the state over restarts, and the step follows the actuator's
+// holding.
 func (h *jobHost) order(ctx context.Context, c *trimtab.Command) error {
 	switch c.Verb {
 	case trimtab.Pause, trimtab.Resume:

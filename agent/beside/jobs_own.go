@@ -13,8 +13,8 @@ import (
 	"github.com/trimtab/trimtab/internal/jobs"
 )
 
-// ownGroups lists the control groups of this process, and of the first of all: a job
-// that held them would take the CPU time of trimtab, and of the whole host.
+// ownGroups lists the control groups of this process and of process 1: a job that contained them
+// would take the CPU time of trimtab, or of the whole host.
 func ownGroups() (all []string) {
 	for _, pid := range []string{"self", "1"} {
 		if b, err := os.ReadFile("/proc/" + pid + "/cgroup"); err == nil {
@@ -25,8 +25,8 @@ func ownGroups() (all []string) {
 	return slices.Compact(all)
 }
 
-// groupsIn reads such a file, in which a line is "0::/system.slice/a.service". A root
-// is none of them: no job is one.
+// groupsIn parses a /proc/PID/cgroup file, with lines such as "0::/system.slice/a.service". It
+// leaves out root groups, since no job is one.
 func groupsIn(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -37,8 +37,8 @@ func groupsIn(text string) (all []string) {
 	return all
 }
 
-// declaredApart refuses a declared job that holds trimtab. Of a pattern it says
-// nothing: what matches is looked at when it comes.
+// declaredApart refuses a declared job whose group contains trimtab. It does not check patterns:
+// their matches are checked when they appear.
 func declaredApart(cfg *config.Config, own []string) error {
 	for _, w := range cfg.Jobs() {
 		if of := jobs.Holds(hostfs.PlainPattern(w.Knob.Cgroup), own); of != "" {
@@ -48,7 +48,7 @@ func declaredApart(cfg *config.Config, own []string) error {
 	return nil
 }
 
-// apart leaves out of what a finder finds the groups that hold trimtab.
+// apart removes the groups that contain trimtab from what a finder finds.
 func apart(f actuator.Finder, group func(instance string) string, own []string) actuator.Finder {
 	find := f.Find
 	f.Find = func(ctx context.Context) ([]actuator.Instance, error) {

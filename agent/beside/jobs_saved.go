@@ -25,10 +25,9 @@ const (
 	storePatience = 5 * time.Second
 )
 
-// keeper keeps what outlives the controller: the limits that it found for services, its
-// hysteresis, and what it learned that jobs may have. It is in the bucket of thresholds,
-// where a host that lost its disk finds it again, and in a file, which is there while
-// the link is cut.
+// keeper stores the state that outlives the controller: limits found for services, hysteresis,
+// and what jobs were learnt to be allowed. It is stored in the bucket of thresholds, for a host
+// that lost its disk, and in a file, for the time while the link is cut.
 type keeper struct {
 	dir string
 	// key is that of this host in the bucket that open opens; open nil: there is none.
@@ -57,8 +56,8 @@ func (k *keeper) save(ctx context.Context, state []byte) error {
 	return nil
 }
 
-// load gives restore what was saved: the file, or else the bucket. What restore refuses
-// is in the error.
+// load passes the saved state to restore: from the file, or else from the bucket. The error
+// includes what restore refused.
 func (k *keeper) load(ctx context.Context, restore func(state []byte) error) error {
 	state, err := hostfs.ReadFile(filepath.Join(k.dir, thresholdsFile), maxSaved)
 	if err == nil {
@@ -86,8 +85,8 @@ func (k *keeper) load(ctx context.Context, restore func(state []byte) error) err
 	return nil
 }
 
-// keep saves the state of the step, beside the decisions: neither a disk nor a link that
-// hangs holds one up. One save goes on at a time.
+// keep saves the state of the step concurrently with the decisions, so that a disk or link that
+// hangs delays none. One save runs at a time.
 func (h *jobHost) keep(ctx context.Context, _ time.Time) {
 	if h.keeper == nil || !h.keeping.CompareAndSwap(false, true) {
 		return

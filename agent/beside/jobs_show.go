@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab/planner/colocate"
 )
 
-// blank is what is shown before the first decision.
+// blank is shown before the first decision.
 func (h *jobHost) blank() *view.Colocation {
 	return &view.Colocation{
 		Host: h.host, Pool: h.pool, Policy: h.name, Mode: h.mode, Period: trimtab.SecondsOf(h.period), Missing: h.knobs.missing,
@@ -78,7 +78,7 @@ func repeats(before, now []view.JobChange) bool {
 	})
 }
 
-// decision is what one tick decided, as people see it.
+// decision describes the decision of one tick for people.
 func (h *jobHost) decision(now time.Time, status *colocate.Status, out *done, unmet map[string]string) view.HostDecision {
 	d := &status.Decided
 	one := view.HostDecision{Time: now, Verb: string(d.Verb), By: d.By, Why: d.Why, Periods: 1}
@@ -102,7 +102,7 @@ func (h *jobHost) decision(now time.Time, status *colocate.Status, out *done, un
 	return one
 }
 
-// showServices makes how the services stand, with the limits that are in force.
+// showServices describes the state of the services, with the limits in force.
 func (h *jobHost) showServices(now time.Time, status *colocate.Status) []view.ServiceHere {
 	shown := []view.ServiceHere{}
 	for i := range status.Observed.Services {
@@ -161,7 +161,7 @@ func (h *jobHost) showJobs(now time.Time, status *colocate.Status, all map[strin
 	return shown, used
 }
 
-// statesOf counts jobs by what they do.
+// statesOf counts running and suspended jobs.
 func statesOf(all []view.Job) (running, suspended int) {
 	for i := range all {
 		switch all[i].State {

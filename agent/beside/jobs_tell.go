@@ -8,17 +8,17 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
-// publisher is the part of a bus that tells.
+// publisher is the part of a bus that publishes.
 type publisher interface {
 	Publish(ctx context.Context, v trimtab.Value) error
 }
 
-// tellEvery is how often the consoles of a fleet hear of jobs where nothing happens.
+// tellEvery is how often the consoles of a fleet get the state of jobs while nothing happens.
 const tellEvery = 5 * time.Second
 
-// tell shows how the jobs stand, and publishes it: at once when something was decided or done, else
-// every few seconds. The kind is shed and never waits: while the link is cut it is
-// lost, and what comes next says the same and more.
+// tell shows the state of the jobs, and publishes it: at once if something was decided or done,
+// else every few seconds. The kind is shed and never waits: while the link is cut it is lost, and
+// the next message contains the same and more.
 func (h *jobHost) tell(ctx context.Context, now time.Time, out *done) {
 	h.show(now, out)
 	c := h.Colocation()

@@ -9,8 +9,8 @@ import (
 	"github.com/trimtab/trimtab/planner/colocate"
 )
 
-// unmetOf says what of the control of a job is not in force, and what holds it instead;
-// "": a decision does what its words say, or the mode is not act.
+// unmetOf says which controls of a job are not in force, and what acts in their place; "":
+// decisions are carried out as written, or the mode is not act.
 func unmetOf(mode trimtab.Mode, knobs map[string]*trimtab.KnobState) string {
 	if mode != trimtab.Act {
 		return ""

@@ -26,14 +26,14 @@ import (
 	"github.com/trimtab/trimtab/planner/throttle"
 )
 
-// TasksDir is where a host keeps its speculative tasks: their journal and output, and
-// what it learned of them.
+// TasksDir is where a host keeps the journal, the output and the learned state of its speculative
+// tasks.
 func TasksDir(storage string) string { return filepath.Join(storage, "speculate") }
 
-// placeFile says where the tasks of a storage directory are, for whoever cleans up.
+// placeFile says where the tasks of a storage directory are, for programs that clean up.
 const placeFile = "place.json"
 
-// taskPlace is what is in it.
+// taskPlace is the content of placeFile.
 type taskPlace struct {
 	Root  string `json:"root"`
 	Group string `json:"group"`
@@ -60,8 +60,8 @@ func SweepTasks(ctx context.Context, storage string) (bool, error) {
 	return true, nil
 }
 
-// TasksPart runs speculative tasks in what is reserved and idle on this host. A
-// planner says which; what they may do is decided here.
+// TasksPart runs speculative tasks in what is reserved and idle on this host. A planner chooses
+// the tasks; this host decides what they may use.
 func (s *Host) TasksPart(cfg *config.Config) ([]supervise.Part, error) {
 	if cfg.Speculate == nil {
 		return nil, nil
@@ -86,7 +86,7 @@ func (s *Host) TasksPart(cfg *config.Config) ([]supervise.Part, error) {
 	return []supervise.Part{{Name: "speculate", Key: key, Start: func(ctx context.Context) (func() error, error) { return s.startSpeculate(ctx, cfg, c, services) }}}, nil
 }
 
-// throttleConfig is what the file says to the policy.
+// throttleConfig converts the file's section for the policy.
 func throttleConfig(c *config.Speculate) throttle.Config {
 	out := throttle.Config{Slack: c.Slack, Queue: c.Queue, MaxLease: 2 * c.Lease, CPU: 0,
 		Resources: []throttle.Resource{{Name: trimtab.CPU, Ratio: c.Ratio.CPU}, {Name: trimtab.Memory, Ratio: c.Ratio.Memory, Stock: true}, {Name: "tasks", Ratio: 1, Stock: true}}}
@@ -96,8 +96,8 @@ func throttleConfig(c *config.Speculate) throttle.Config {
 	return out
 }
 
-// account returns whose tasks are, by numbers, so that no later change of a name makes
-// them another's. Root's they never are.
+// account returns the user and group of tasks as numbers, so that a later change of a name cannot
+// make them another user's. It is never root.
 func account(c *config.Speculate) (uid, gid string, err error) {
 	u, err := user.Lookup(c.User)
 	if err != nil {
@@ -125,8 +125,9 @@ func account(c *config.Speculate) (uid, gid string, err error) {
 	return u.Uid, gid, nil
 }
 
-// missingCapabilities lists what this process lacks to run tasks as another user, and to
-// end them. Where that cannot be told none is missing: starting one then says so.
+// missingCapabilities lists the capabilities that this process needs to run tasks as another
+// user, and to end them, and does not have. If that is unknown, the list is empty, and starting a
+// task reports the error.
 func missingCapabilities(status string) (lacks []string) {
 	for line := range strings.Lines(status) {
 		text, found := strings.CutPrefix(line, "CapEff:")
@@ -146,8 +147,8 @@ func missingCapabilities(status string) (lacks []string) {
 	return lacks
 }
 
-// startSpeculate opens what runs tasks. A host that cannot says why, and the rest goes on:
-// one file is for all hosts.
+// startSpeculate opens the task runner. If a host cannot run tasks, it reports the reason and the
+// other parts continue, since one file is for all hosts.
 func (s *Host) startSpeculate(ctx context.Context, cfg *config.Config, c task.Config, services []signals.Service) (func() error, error) {
 	s.Process.Ready.Set("speculate", "starting")
 	c.Logger = s.Process.Logger
@@ -174,7 +175,7 @@ func (s *Host) startSpeculate(ctx context.Context, cfg *config.Config, c task.Co
 	}, nil
 }
 
-// openTasks opens the runner, which kills what a former life left, and then the rest.
+// openTasks opens the runner, which kills the tasks of a former process, and then the rest.
 func (s *Host) openTasks(ctx context.Context, cfg *config.Config, c task.Config, services []signals.Service) (*taskHost, error) {
 	uid, gid, err := account(cfg.Speculate)
 	if err != nil {
@@ -228,7 +229,8 @@ func (s *Host) openTasks(ctx context.Context, cfg *config.Config, c task.Config,
 	return h, nil
 }
 
-// nextLife is higher than that of any life before, also where the clock was set back.
+// nextLife returns a number for this run, higher than that of any former run, even if the clock
+// was set back.
 func nextLife(dir string, now time.Time) (uint64, error) {
 	name := filepath.Join(dir, "life")
 	var last uint64
@@ -260,8 +262,8 @@ func servicesBeside(cfg *config.Config, host string) (all []signals.Service) {
 	return all
 }
 
-// listen takes in the planner's lists, and how services stand. Where the bus cannot be
-// subscribed to yet it tries again; without it leases end.
+// listen subscribes to the planner's lists and the services' reports. If the bus cannot be
+// subscribed to yet, it retries; without a bus, leases end.
 func (h *taskHost) listen(ctx context.Context, b bus.Bus) (stop func()) {
 	key := (&trimtab.Placements{Pool: h.pool, Host: h.host}).Key()
 	return agent.Listen(ctx, b, time.Second, h.logger,

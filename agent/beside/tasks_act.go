@@ -46,7 +46,7 @@ func (h *taskHost) carryOut(ctx context.Context, now time.Duration, p *trimtab.P
 	}
 }
 
-// expire ends what nobody renewed.
+// expire ends the tasks whose leases were not renewed.
 func (h *taskHost) expire(ctx context.Context, now time.Duration) {
 	o := h.ledger.Expire(now)
 	h.cancel(o.Cancel)
@@ -57,7 +57,7 @@ func (h *taskHost) expire(ctx context.Context, now time.Duration) {
 	}
 }
 
-// cancel takes attempts out of the queue.
+// cancel removes attempts from the queue.
 func (h *taskHost) cancel(ids []task.ID) {
 	for _, id := range ids {
 		h.policy.Cancel(id.String())
@@ -65,7 +65,7 @@ func (h *taskHost) cancel(ids []task.ID) {
 	}
 }
 
-// kill kills tasks. Those to which something else is being done are killed later.
+// kill kills tasks. A task with another operation under way is killed later.
 func (h *taskHost) kill(ctx context.Context, all []placed.Kill) {
 	for _, k := range all {
 		if i := h.infos[k.ID]; i.State == task.Killing || i.State == task.Ended {
@@ -92,8 +92,7 @@ func (h *taskHost) renew(ctx context.Context, now time.Duration, ids []task.ID) 
 	}
 }
 
-// queue takes a new attempt in: a granted one waits for memory alone, others for the
-// policy.
+// queue queues a new attempt: a granted one waits only for memory, others for the policy.
 func (h *taskHost) queue(now time.Duration, p *trimtab.Placement) {
 	if p.Class == trimtab.RegularTask && !h.mayBeRegular(p) {
 		p.Class = trimtab.OversubscribedTask
@@ -118,10 +117,10 @@ func (h *taskHost) offer(now time.Duration, p *trimtab.Placement) {
 	}
 }
 
-// wantsOf is what a task is to hold, in the order of throttleConfig.
+// wantsOf returns what a task will hold, in the order of throttleConfig.
 func wantsOf(s *trimtab.TaskSpec) []float64 { return []float64{s.Cores, s.Memory, 1} }
 
-// mayBeRegular reports whether the file lets one more task be regular.
+// mayBeRegular reports whether the file's limits allow one more regular task.
 func (h *taskHost) mayBeRegular(p *trimtab.Placement) bool {
 	cores, memory := p.Spec.Cores, p.Spec.Memory
 	for _, a := range h.ledger.Attempts() {
@@ -218,8 +217,8 @@ func (h *taskHost) start(ctx context.Context, now time.Duration, id task.ID) {
 	}
 }
 
-// startGranted starts the tasks with a grant for which there is memory, or nothing left to
-// take it from.
+// startGranted starts the granted tasks for which memory is free, or when no speculative task is
+// left to take it from.
 func (h *taskHost) startGranted(ctx context.Context, now time.Duration) {
 	free, known := h.free()
 	for len(h.granted) > 0 {
@@ -261,8 +260,8 @@ func (h *taskHost) speculative() (n int) {
 	return n
 }
 
-// revoke is what granted tasks ask back: memory that is not free. CPU time they have by
-// their weight.
+// revoke returns what granted tasks ask back: memory that is not free. They get CPU time by their
+// weight.
 func (h *taskHost) revoke() []float64 {
 	free, known := h.free()
 	if !known || len(h.granted) == 0 {
@@ -276,7 +275,7 @@ func (h *taskHost) revoke() []float64 {
 	return []float64{0, math.Max(0, need)}
 }
 
-// freeze makes those tasks stand still that the policy throttles, and no others.
+// freeze freezes the tasks that the policy throttles, and thaws all others.
 func (h *taskHost) freeze(ctx context.Context, now time.Duration) {
 	still := map[string]bool{}
 	for _, t := range h.decision.Throttled {

@@ -16,8 +16,8 @@ import (
 	"github.com/trimtab/trimtab/planner/throttle"
 )
 
-// pins binds tasks to the cores of their class: the policy says how many are of the second
-// class, this which ones.
+// pins binds tasks to the cores of their class: the policy says how many cores are second class,
+// pins chooses which.
 type pins struct {
 	// cores are those that tasks may have, each with its threads; nil: tasks are not bound.
 	cores []cpuset.Set
@@ -104,7 +104,7 @@ func (h *taskHost) classify() {
 	h.metrics.Gauge("trimtab_speculate_second_class_cpus", h.host).Set(float64(len(h.pins.now)))
 }
 
-// cpusOf are those on which an attempt is to run; "": all.
+// cpusOf returns the CPUs on which an attempt must run; "": all.
 func (h *taskHost) cpusOf(a *placed.Attempt) string {
 	if h.pins == nil || a.Class == trimtab.RegularTask || h.classes[a.AttemptID] == throttle.First {
 		return ""

@@ -36,8 +36,8 @@ type runner interface {
 }
 
 const (
-	// speculateEvery is how often is decided, speculateGap the least time between two
-	// decisions where something happens.
+	// speculateEvery is the interval of decisions, speculateGap the least time between two
+	// decisions when events come.
 	speculateEvery = time.Second
 	speculateGap   = 50 * time.Millisecond
 	// tellMachine is how often the planner hears of this host where nothing happens.
@@ -50,8 +50,8 @@ const (
 	maxInbox = 16
 )
 
-// taskHost runs the speculative tasks of one host: it does what the planner's lists say,
-// as far as the host's file and the throttle let it, and tells what comes of it.
+// taskHost runs the speculative tasks of one host: it carries out the planner's lists, as far as
+// the host's file and the throttle allow, and reports the results.
 type taskHost struct {
 	host, pool, dir, user, group, root string
 	life                               uint64
@@ -95,10 +95,10 @@ type taskHost struct {
 	turned []turned
 }
 
-// usage is how much CPU time a task had had at a time.
+// usage is the CPU time that a task had used at a time.
 type usage struct{ at, cpu time.Duration }
 
-// turned is what came of starting or turning a task.
+// turned is the result of starting or changing a task.
 type turned struct {
 	id   task.ID
 	what string
@@ -127,7 +127,7 @@ func newTaskHost(cfg *config.Config, host string, life uint64, r runner, service
 	return h, nil
 }
 
-// take takes a list in; the loop carries it out.
+// take queues a list for the loop, which carries it out.
 func (h *taskHost) take(p *trimtab.Placements) {
 	h.mu.Lock()
 	if len(h.inbox) == maxInbox {
@@ -158,14 +158,14 @@ func (h *taskHost) run(ctx context.Context) error {
 	return h.frame.Run(ctx)
 }
 
-// close ends all tasks, and keeps what was learned.
+// close ends all tasks, and saves what was learned.
 func (h *taskHost) close(ctx context.Context) error {
 	err := h.runner.Close(ctx)
 	h.turning.Wait()
 	return errors.Join(err, h.signals.Close(), h.signals.Save(h.dir, h.policy))
 }
 
-// adopt enters what ended in a former life.
+// adopt records the tasks that ended in a former run of the agent.
 func (h *taskHost) adopt(ctx context.Context) {
 	all, err := h.runner.List(ctx)
 	if err != nil {
@@ -179,8 +179,8 @@ func (h *taskHost) adopt(ctx context.Context) {
 	}
 }
 
-// see takes in what came of turns and of tasks, does what the planner's lists say, and
-// measures the host.
+// see collects results of operations and of tasks, carries out the planner's lists, and measures
+// the host.
 func (h *taskHost) see(ctx context.Context, _ time.Time) *throttle.Observation {
 	now := h.clock()
 	h.now = now
@@ -201,7 +201,7 @@ func (h *taskHost) decide(_ context.Context, _ time.Time, o *throttle.Observatio
 	return h.decision
 }
 
-// save keeps what was learned.
+// save saves what was learned.
 func (h *taskHost) save(context.Context, time.Time) {
 	if err := h.signals.Save(h.dir, h.policy); err != nil {
 		h.logger.Warn("keep what was learned", "err", err)
@@ -219,8 +219,8 @@ func (h *taskHost) takeInbox() []*trimtab.Placements {
 	return in
 }
 
-// turn does something to a task beside the loop, one thing at a time. It reports false
-// where something else is being done to it.
+// turn runs an operation on a task in the background, one at a time for each task. It returns
+// false if another is under way.
 func (h *taskHost) turn(ctx context.Context, id task.ID, what string, do func(ctx context.Context) error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -252,7 +252,7 @@ const (
 	turnBind    = "bind"
 )
 
-// settle takes in what came of turns.
+// settle collects the results of operations.
 func (h *taskHost) settle() {
 	h.mu.Lock()
 	all := h.turned
@@ -280,7 +280,7 @@ func (h *taskHost) isBusy(id task.ID) bool {
 	return h.busy[id]
 }
 
-// look reads what runs, and tells the ledger what has ended.
+// look lists the tasks, and tells the ledger which have ended.
 func (h *taskHost) look(ctx context.Context, now time.Duration) {
 	all, err := h.runner.List(ctx)
 	if err != nil {
@@ -316,7 +316,7 @@ func (h *taskHost) look(ctx context.Context, now time.Duration) {
 	}
 }
 
-// refuse says that an attempt never will run here.
+// refuse records that an attempt will never run here.
 func (h *taskHost) refuse(id task.ID, why string) {
 	h.ledger.Refuse(id, why)
 	h.metrics.Counter("trimtab_speculate_refused_total", h.host).Inc()

@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab/planner/throttle"
 )
 
-// loadWindow is of how many seconds the load level of a host is.
+// loadWindow is over how many seconds the load of a host is averaged.
 const loadWindow = 30
 
 // loadLevels are the loads of the last seconds, and their levels: algorithms 1 and 2.
@@ -54,19 +54,19 @@ func (l *loadLevels) add(now time.Duration, read func() load.Reading) {
 	}
 }
 
-// share is a level as a part of what there is.
+// share returns a load as a fraction of the capacity.
 func (l *loadLevels) share(name string) float64 {
 	v, known := l.levels[name]
 	return finite(v.Used/v.Capacity, known && v.Capacity > 0)
 }
 
-// capacity is what there is of something; NaN: not known.
+// capacity returns the capacity of a resource; NaN: not known.
 func (l *loadLevels) capacity(name string) float64 {
 	v, known := l.levels[name]
 	return finite(v.Capacity, known)
 }
 
-// observe is what the policy is told.
+// observe builds the policy's observation.
 func (h *taskHost) observe(now time.Duration) throttle.Observation {
 	o := throttle.Observation{Time: signals.Time(now), Mode: throttle.Mode(h.config.Mode), Revoke: h.revoke(),
 		Capacity: []float64{h.loads.capacity("cpu"), h.loads.capacity("memory"), float64(h.config.Tasks - h.regular())}}

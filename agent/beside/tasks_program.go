@@ -14,8 +14,8 @@ import (
 	"github.com/trimtab/trimtab/config"
 )
 
-// specOf is what is started of a placement, as far as this host allows it; the error says
-// why it is not, and is trimtab.ErrRefused or trimtab.ErrInvalid.
+// specOf returns the task to start for a placement, as far as this host allows it; the error says
+// why it may not start, and is trimtab.ErrRefused or trimtab.ErrInvalid.
 func (h *taskHost) specOf(p *trimtab.Placement, class trimtab.TaskClass) (task.Spec, error) {
 	program, err := allowedProgram(h.config, p.Spec.Command, p.Spec.Env)
 	if err != nil {
@@ -43,13 +43,13 @@ func wallOf(most time.Duration, asked trimtab.Seconds) time.Duration {
 	return most
 }
 
-// loads reports whether a variable makes the loader take code from where it says.
+// loads reports whether a variable can make the loader run code of another file.
 func loads(variable string) bool {
 	return strings.HasPrefix(variable, "LD_") || variable == "GCONV_PATH" || variable == "GLIBC_TUNABLES"
 }
 
-// allowedProgram returns the path of the program of a command, which is one of those that
-// may run. A name is looked for in PATH here, once: what is started is what was checked.
+// allowedProgram returns the path of a command's program, if it is one of those allowed. It
+// resolves a name in PATH once, so that what is started is what was checked.
 func allowedProgram(c *config.Speculate, command []string, env map[string]string) (string, error) {
 	if len(command) == 0 {
 		return "", trimtab.Invalidf("command: empty")

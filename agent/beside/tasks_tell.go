@@ -11,8 +11,8 @@ import (
 	"github.com/trimtab/trimtab/planner/throttle"
 )
 
-// tell counts what was decided, and publishes how this host stands: at once when an attempt changed, else every few
-// seconds. The kind is shed: what comes next says the same and more.
+// tell updates the counts, and publishes this host's state: at once if an attempt changed, else
+// every few seconds. The kind is shed: the next message contains the same and more.
 func (h *taskHost) tell(ctx context.Context, _ time.Time, _ throttle.Decision) {
 	h.show()
 	now, m := h.clock(), h.machine()
@@ -28,8 +28,8 @@ func (h *taskHost) tell(ctx context.Context, _ time.Time, _ throttle.Decision) {
 	}
 }
 
-// signature is what is told at once when it changes. That a list was taken is not in it:
-// lists answer reports.
+// signature changes when the state must be published at once. The receipt of a list is not part
+// of it, since lists answer reports.
 func signature(m *trimtab.Machine) string {
 	var b strings.Builder
 	for i := range m.Attempts {
@@ -39,7 +39,7 @@ func signature(m *trimtab.Machine) string {
 	return b.String()
 }
 
-// machine is what is told, but for the number of the report.
+// machine returns the report, without its number.
 func (h *taskHost) machine() *trimtab.Machine {
 	now := h.clock()
 	m := &trimtab.Machine{Host: h.host, Pool: h.pool, Time: time.Now().Round(0).UTC(), Life: h.life, Load: map[string]float64{}, Capacity: map[string]float64{},
@@ -65,8 +65,8 @@ func (h *taskHost) machine() *trimtab.Machine {
 	return m
 }
 
-// attempt is what is told of one. One that is being started still waits: it may yet be
-// refused.
+// attempt returns the report of one attempt. One that is being started counts as queued: it may
+// yet be refused.
 func (h *taskHost) attempt(a *placed.Attempt) trimtab.Attempt {
 	i := h.infos[a.AttemptID]
 	t := trimtab.Attempt{AttemptID: a.AttemptID, Class: a.Class, Reason: a.Why}
@@ -104,7 +104,7 @@ func (h *taskHost) attempt(a *placed.Attempt) trimtab.Attempt {
 	return t
 }
 
-// What is told of the last lines of a task that runs: the rest comes when it has ended.
+// How much of the last output of a running task is reported: the rest follows when it has ended.
 const (
 	fewLastLines = 5
 	fewLastBytes = 1 << 10
@@ -120,7 +120,7 @@ func fewLines(lines []string) []string {
 	return lines[from:]
 }
 
-// progressOf is the part of a task that is done, as it says itself; nil: not known.
+// progressOf returns the fraction of a task that is done, as the task reports it; nil: not known.
 func progressOf(i task.Info) *float64 {
 	r := i.Progress
 	if r == nil {
@@ -182,8 +182,8 @@ func (h *taskHost) show() {
 	}
 }
 
-// showSignals makes metrics of signals, of the worst copy of each workload. Those that are
-// not told any more are forgotten.
+// showSignals exports the signals as metrics, of the worst instance of each workload, and drops
+// those that are no longer reported.
 func (h *taskHost) showSignals(all []trimtab.ServiceSignal) {
 	now := map[shownSignal]float64{}
 	worst := func(name string, s *trimtab.ServiceSignal, v float64) {

@@ -32,9 +32,9 @@ type loop struct {
 	found    []float64
 	moves    []actuator.FastMove
 	status   []local.Status
-	// parent is how long the group above stood still until the last look, at parentAt, and
-	// pressure how long all its tasks waited, since when pressed is true; stalled is how
-	// long each group below it stood still.
+	// parent is the total stall of the group above until the last look, at parentAt, and pressure
+	// the total wait of all its tasks, valid if pressed is true; stalled is the total stall of
+	// each group below.
 	parent   float64
 	parentAt time.Duration
 	bound    bool
@@ -64,7 +64,7 @@ func Run(ctx context.Context, a *actuator.Actuator, host string, set *metric.Set
 	return newLoop(a, host, set, logger).frame.Run(ctx)
 }
 
-// see looks at all groups, and reports whether there is anything to move.
+// see reads all groups, and reports whether there is anything to move.
 func (l *loop) see(context.Context, time.Time) bool {
 	l.mover.FastLook(&l.look)
 	if !l.ready || l.planned != l.look.Generation {
@@ -102,7 +102,7 @@ func (l *loop) act(_ context.Context, _ time.Time, d local.Decision) {
 	}
 }
 
-// tell has the holding and the metrics say where all stand.
+// tell updates the holding and the metrics.
 func (l *loop) tell(_ context.Context, _ time.Time, d local.Decision) {
 	if l.still() {
 		l.story.idle(l)
@@ -114,15 +114,15 @@ func (l *loop) tell(_ context.Context, _ time.Time, d local.Decision) {
 // still reports whether there is nothing to move.
 func (l *loop) still() bool { return !l.ready || len(l.look.Groups) == 0 }
 
-// took counts the rounds in which there is something to move.
+// took records the duration of rounds in which there is something to move.
 func (l *loop) took(d time.Duration) {
 	if len(l.look.Groups) > 0 {
 		l.metrics.Histogram("trimtab_fast_tick_seconds").Observe(d.Seconds())
 	}
 }
 
-// write has moves made; found is what is set afterwards, or nothing when the groups are
-// others by now.
+// write carries out moves; found is what is set afterwards, or empty if the groups have changed
+// meanwhile.
 func (l *loop) write(all []local.Write) {
 	l.moves = l.moves[:0]
 	for _, w := range all {
@@ -131,7 +131,7 @@ func (l *loop) write(all []local.Write) {
 	l.found = l.mover.FastMove(l.look.Generation, l.moves, l.found)
 }
 
-// plan hands the rule the groups and limits that hold now.
+// plan gives the rule the groups and limits that are valid now.
 func (l *loop) plan() {
 	p := local.Plan{Capacity: l.look.Capacity, Lendable: l.look.Lendable, Until: l.look.Until, Groups: make([]local.Group, len(l.look.Groups))}
 	for i := range l.look.Groups {
@@ -167,9 +167,9 @@ func (l *loop) read() []local.Reading {
 	return l.readings
 }
 
-// contention is the share of the time since the last look in which the group above stood
-// still, or all its tasks waited for a CPU while no quota below stopped one: larger quotas
-// below it cure neither. nil: nothing tells.
+// contention returns the share of the time since the last look in which the group above stood
+// still, or all its tasks waited for a CPU while no quota below stopped one: larger quotas below
+// it cure neither. nil: not measured.
 func (l *loop) contention() *float64 {
 	p := l.look.Parent
 	longest := l.longestStall()

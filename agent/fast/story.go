@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab/planner/local"
 )
 
-// story is what people are told of the loop: the holding and the metrics have it.
+// story accumulates what the holding and the metrics report of the loop.
 type story struct {
 	groups map[trimtab.KnobID]*group
 	order  []*group
@@ -19,7 +19,7 @@ type story struct {
 	told   []actuator.FastAccount
 }
 
-// group is what is kept of one group.
+// group is the accumulated state of one group.
 type group struct {
 	id trimtab.KnobID
 	// low and high are of this window and of the one before.
@@ -43,7 +43,8 @@ const (
 // gone reports whether a look failed since the group is no more.
 func gone(err error) bool { return errors.Is(err, os.ErrNotExist) }
 
-// take notes where all stand, and tells it once a second, or when a round is asked for.
+// take records the state of all groups, and reports it once a second, or when a round is
+// requested.
 func (s *story) take(l *loop, asks []local.Ask) {
 	l.status = l.rule.Status(l.status[:0])
 	if len(s.order) != len(l.status) || len(s.order) > 0 && !s.same(l) {
@@ -70,7 +71,7 @@ func (s *story) take(l *loop, asks []local.Ask) {
 	}
 }
 
-// idle tells once that nothing is moved.
+// idle reports once that nothing is moved.
 func (s *story) idle(l *loop) {
 	if len(s.order) > 0 {
 		s.order = nil
@@ -78,7 +79,7 @@ func (s *story) idle(l *loop) {
 	}
 }
 
-// same reports whether the groups are those that are known, in their order.
+// same reports whether the groups are the known ones, in their order.
 func (s *story) same(l *loop) bool {
 	for i := range l.look.Groups {
 		if s.order[i].id != l.look.Groups[i].KnobID {
@@ -88,7 +89,7 @@ func (s *story) same(l *loop) bool {
 	return true
 }
 
-// arrange puts the groups into the order of the look; what is no longer there is dropped.
+// arrange sorts the groups in the order of the look, and drops those that are gone.
 func (s *story) arrange(l *loop) {
 	old := s.groups
 	s.groups, s.order = make(map[trimtab.KnobID]*group, len(l.look.Groups)), s.order[:0]
@@ -122,9 +123,9 @@ func (g *group) note(set float64, now time.Duration) {
 	g.low[0], g.high[0] = min(g.low[0], set), max(g.high[0], set)
 }
 
-// tell has the holding and the metrics say where all stand. What was borrowed in the
-// meantime came in equal parts from all that lent in it; where more was borrowed than
-// lent, the rest was nobody's.
+// tell updates the holding and the metrics. Of what was borrowed meanwhile, each lender gave in
+// proportion to what it lent; if more was borrowed than lent, the rest came from unallocated
+// capacity.
 func (s *story) tell(l *loop) {
 	lent, borrowed := map[string]float64{}, 0.0
 	all := 0.0
@@ -155,7 +156,7 @@ func (s *story) tell(l *loop) {
 	l.mover.FastTell(s.told)
 }
 
-// credit notes from whom a group borrowed so much.
+// credit records from which workloads a group borrowed.
 func (g *group) credit(mine float64, lent map[string]float64, all, borrowed float64) {
 	if mine <= 0 || all <= 0 {
 		return
@@ -168,7 +169,7 @@ func (g *group) credit(mine float64, lent map[string]float64, all, borrowed floa
 	}
 }
 
-// count adds what happened since it was told last to the metrics.
+// count adds what happened since the last report to the metrics.
 func (g *group) count(l *loop, now *local.Status) {
 	for _, m := range []struct {
 		name    string

@@ -12,13 +12,13 @@ import (
 	"github.com/trimtab/trimtab/planner/throttle"
 )
 
-// learnedFile has what outlives the agent: verdicts, and what services are like.
+// learnedFile has the state that outlives the agent: verdicts, and models of the services.
 const learnedFile = "learned.json"
 
 // maxLearned bounds what is read again of it, in bytes.
 const maxLearned = 16 << 20
 
-// learned is what is in it.
+// learned is its content.
 type learned struct {
 	Policy map[string][]byte `json:"policy"`
 	Models []savedModel      `json:"models"`
@@ -32,7 +32,7 @@ type savedModel struct {
 	State    []byte `json:"state"`
 }
 
-// Save keeps what was learned.
+// Save saves what was learned.
 func (s *Set) Save(dir string, p *throttle.Policy) error {
 	out := learned{Policy: p.Snapshot(), Models: []savedModel{}}
 	for id, m := range s.models {
@@ -52,7 +52,7 @@ func (s *Set) Save(dir string, p *throttle.Policy) error {
 	return nil
 }
 
-// Restore takes back what was saved, as far as it is whole. What is not is in the error.
+// Restore restores what Save saved, as far as it is valid. The error names what is not.
 func (s *Set) Restore(dir string, p *throttle.Policy) error {
 	b, err := hostfs.ReadFile(filepath.Join(dir, learnedFile), maxLearned)
 	if errors.Is(err, os.ErrNotExist) {

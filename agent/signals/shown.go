@@ -9,13 +9,13 @@ import (
 	"github.com/trimtab/trimtab/analyzer/fingerprint"
 )
 
-// ShownFor is for how long a signal is told that is not measured any more.
+// ShownFor is how long a signal is reported after its last measurement.
 const ShownFor = time.Minute
 
-// MPKI is told beside CPI: more misses alone are no anomaly.
+// MPKI is reported beside CPI: more misses alone are no anomaly.
 const MPKI = "mpki"
 
-// Shown lists how the signals of the services stand, those with an anomaly first.
+// Shown lists the signals of the services, those with an anomaly first.
 func (s *Set) Shown(now time.Duration) []trimtab.ServiceSignal {
 	var all []trimtab.ServiceSignal
 	for id, m := range s.models {

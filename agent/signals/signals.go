@@ -41,16 +41,16 @@ const (
 	Latency        = "latency"
 )
 
-// waits are the signals that take the place of CPI where it is not counted: each is a
-// share of time that was lost.
+// waits returns the signals that replace CPI where it is not counted: each is a share of time
+// that was lost.
 func waits() map[trimtab.Quantity]string {
 	return map[trimtab.Quantity]string{trimtab.RunDelay: Delay, trimtab.PressureCPUSome: cpuPressure, trimtab.PressureMemorySome: memoryPressure,
 		trimtab.PressureIOSome: ioPressure, trimtab.Throttled: throttled}
 }
 
 const (
-	// every is how often signals are measured; Settled how long after the first of
-	// one round the others have come; fresh how long one counts.
+	// every is the interval of measurements; Settled is how long after the first sample of a
+	// round the others have arrived; fresh is how long a sample is valid.
 	every   = time.Second
 	Settled = 100 * time.Millisecond
 	fresh   = 10 * time.Second
@@ -67,7 +67,7 @@ type modelID struct {
 	signal string
 }
 
-// round is what one collector said of a copy at one time.
+// round is the samples of one instance at one time.
 type round struct {
 	of     copyID
 	time   time.Time
@@ -75,7 +75,7 @@ type round struct {
 	values map[trimtab.Quantity]trimtab.Sample
 }
 
-// counted is what was counted of a copy last.
+// counted is the last counts of an instance.
 type counted struct {
 	at        time.Duration
 	cpi, mpki fingerprint.Reading
@@ -88,9 +88,9 @@ type reader interface {
 	Close() error
 }
 
-// Set follows how the services of a host stand: by hardware counters where they
-// count, else by what they waited for, and by their own latency. It learns what each is
-// like while no speculative task runs.
+// Set follows the state of a host's services: by hardware counters where these work, else by what
+// they waited for, and by their latency. It learns the normal level of each signal while no
+// speculative task runs.
 type Set struct {
 	services []Service
 	Lacks    []string
@@ -111,7 +111,7 @@ func New(services []Service) *Set {
 	return &Set{services: services, stands: map[string]throttle.Sample{}, models: map[modelID]*fingerprint.Workload{}, last: map[copyID]*counted{}}
 }
 
-// Open opens what measures. What a host has not is in Lacks.
+// Open opens the collectors. Lacks lists what the host does not offer.
 func (s *Set) Open(host, root string, counter []string, logger *slog.Logger) error {
 	var p []perf.Target
 	var q []psi.Target
@@ -161,7 +161,7 @@ func (s *Set) Close() (err error) {
 	return err
 }
 
-// Publish takes a sample of a collector; it never fails.
+// Publish accepts a sample of a collector; it never fails.
 func (s *Set) Publish(_ context.Context, v trimtab.Value) error {
 	if sample, ok := v.(*trimtab.Sample); ok && sample.Workload != trimtab.HostItself {
 		s.Add(hostfs.BootTime(), sample)
@@ -169,7 +169,7 @@ func (s *Set) Publish(_ context.Context, v trimtab.Value) error {
 	return nil
 }
 
-// Add takes a sample in; rounds that nobody takes are bounded.
+// Add stores a sample; the number of pending rounds is bounded.
 func (s *Set) Add(now time.Duration, v *trimtab.Sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,7 @@ func (s *Set) Add(now time.Duration, v *trimtab.Sample) {
 	s.rounds[at].values[v.Quantity] = *v
 }
 
-// Hear takes in how a service stands. It counts as true when it came.
+// Hear stores a service's report. It counts from its arrival.
 func (s *Set) Hear(c *trimtab.Contributions) { s.heard(hostfs.BootTime(), c) }
 
 func (s *Set) heard(now time.Duration, c *trimtab.Contributions) {
@@ -205,11 +205,11 @@ func (s *Set) heard(now time.Duration, c *trimtab.Contributions) {
 	s.stands[c.Workload] = throttle.Sample{Signal: Latency, Time: Time(now), Length: c.Window.Duration(), Value: *c.Tail, Boundary: float64(slo), Anomaly: *c.Tail > float64(slo)}
 }
 
-// Time is a time since boot as the policy takes it.
+// Time converts a time since boot for the policy.
 func Time(at time.Duration) time.Time { return time.Unix(0, 0).UTC().Add(at) }
 
-// Observe returns the services that are here now, with what was measured of them since
-// the last time. busy is until when speculative tasks ran.
+// Observe returns the services that are here now, with what was measured since the last call.
+// busy is until when speculative tasks ran.
 func (s *Set) Observe(now, busy time.Duration) []throttle.LRA {
 	out := map[string][]throttle.Sample{}
 	for _, r := range s.takeSettled(now) {
@@ -242,7 +242,7 @@ func (s *Set) Groups(root string) (all []string) {
 	return all
 }
 
-// coresHere is what it may have; unknown counts as all.
+// coresHere returns how many cores it may have; -1, which counts as all, if unknown.
 func (b Service) coresHere() float64 {
 	if b.Cores > 0 {
 		return b.Cores
@@ -250,7 +250,7 @@ func (b Service) coresHere() float64 {
 	return -1
 }
 
-// chosen leaves out what only takes the place of CPI where that is counted.
+// chosen drops the substitutes of CPI if CPI is counted.
 func (s *Set) chosen(now time.Duration, workload string, samples []throttle.Sample) []throttle.Sample {
 	if cpi, _ := s.Means(now, workload); cpi == nil {
 		return samples
@@ -266,7 +266,7 @@ func (s *Set) chosen(now time.Duration, workload string, samples []throttle.Samp
 	})
 }
 
-// takeSettled returns the rounds of which all has come, the oldest first.
+// takeSettled returns the complete rounds, the oldest first.
 func (s *Set) takeSettled(now time.Duration) (settled []*round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +280,7 @@ func (s *Set) takeSettled(now time.Duration) (settled []*round) {
 	return settled
 }
 
-// judge lets the models of a copy judge a round, and learn from it where no task ran.
+// judge passes a round to the models of its instance, which learn from it if no task ran.
 func (s *Set) judge(r *round, busy time.Duration) (out []throttle.Sample) {
 	c := s.last[r.of]
 	if c == nil {
@@ -313,7 +313,7 @@ func (s *Set) judge(r *round, busy time.Duration) (out []throttle.Sample) {
 	return out
 }
 
-// stretch is how many times as long work takes of which a share of the time is lost:
+// stretch is the factor by which work takes longer when a share of the time is lost:
 //
 //	1 / (1 − share)
 //
@@ -328,7 +328,7 @@ func (r *round) named(signal string) string {
 	return signal + " of " + r.of.instance
 }
 
-// ask lets one model judge. Where it cannot tell yet there is no sample.
+// ask adds the judgement of one model, if it has one.
 func (s *Set) ask(out []throttle.Sample, r *round, signal string, v fingerprint.Sample, busy time.Duration) []throttle.Sample {
 	id := modelID{r.of, signal}
 	m := s.models[id]

@@ -48,13 +48,12 @@ func contains(values []string, v string) bool {
 	return false
 }
 
-// Config holds the parameters of a [Path]. Zero durations and limits stand
-// for the defaults.
+// Config configures a [Path]. Zero durations and limits mean the defaults.
 type Config struct {
 	// Workloads are tried in order; the first that fits takes the resource.
 	Workloads []Match
-	// Discover makes a workload, named by service.name, of a service that
-	// fits none and whose name is not that of a configured workload.
+	// Discover makes a workload, named by service.name, of a service that no configured workload
+	// matches and whose name is not that of one.
 	Discover bool
 	// Every is the length of an interval. Default 1 s, at least 1 ms.
 	Every time.Duration
@@ -65,19 +64,19 @@ type Config struct {
 	// Requests and latencies do not depend on it. Default 250 ms, or Timeout if
 	// that is less.
 	Settle time.Duration
-	// Timeout is how long any trace waits, from its first span. What arrives
-	// later is a trace of its own. Default 2 s, or Settle if that is more.
+	// Timeout is how long any trace waits, from its first span. Spans that arrive later form a
+	// trace of their own. Default 2 s, or Settle if that is more.
 	Timeout time.Duration
-	// Lateness is how late the spans of a sender may come that is not yet known, or
-	// that collects them; OpenTelemetry's SDKs do so for 5 s. From then on the senders
-	// themselves tell how long it takes, Timeout bounds it, and Grace does not count.
-	// 0: nothing is learnt of senders, for recordings.
+	// Lateness is how late spans may come from a sender that is not yet known, or that batches
+	// them, as OpenTelemetry's SDKs do for 5 s. Later the lateness of each sender is learnt from
+	// its spans, Timeout bounds it, and Grace does not count. 0: nothing is learnt of senders,
+	// for recordings.
 	Lateness time.Duration
 	// Grace is how long after its end an interval stays open where Lateness is 0.
 	// Default Settle + 250 ms.
 	Grace time.Duration
-	// Skew is how far a clock may run ahead of ours before the times it
-	// reports are not believed. Default 2 s.
+	// Skew is how far a sender's clock may run ahead of this host's before its times are
+	// rejected. Default 2 s.
 	Skew time.Duration
 	// MaxSpans bounds the spans held, 48 bytes each; beyond it the oldest
 	// traces are finished early. Default 1,048,576.
@@ -96,17 +95,16 @@ type Config struct {
 	MaxComponents int
 	// Partition is copied to the sketches.
 	Partition int
-	// Requests is told of each request when its trace is finished, with where its
-	// time went; nil: nobody asks. Components are then told apart by process in
-	// sketches too, so MaxComponents must leave room for all processes. The
-	// request is only good during the call.
+	// Requests, if not nil, is called with each request when its trace is finished, and with
+	// where its time went. Sketches then tell components apart by process too, so MaxComponents
+	// must allow for all processes. The request is valid only during the call.
 	Requests func(*Request)
 }
 
 // Other is the component of services beyond Config.MaxComponents.
 const Other = "other"
 
-// withDefaults fills in what was left at zero.
+// withDefaults replaces zero values by the defaults.
 func (c Config) withDefaults() Config {
 	settle := c.Settle
 	duration := func(d *time.Duration, v time.Duration) {
@@ -135,8 +133,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate checks c, with zero values standing for the defaults. Its errors
-// are trimtab.ErrInvalid.
+// Validate checks c, with defaults in place of zero values. Its errors are trimtab.ErrInvalid.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	switch {

@@ -1,9 +1,8 @@
 package path
 
-// index finds spans of one trace by their id. It is a hash table with open
-// addressing; ids that were chosen to collide make it fall back to a map,
-// whose hash nobody outside can foresee, so that n ids never cost more than
-// O(n).
+// index finds spans of one trace by their id. It is a hash table with open addressing; if ids
+// were chosen to collide, it changes to a map, whose hash cannot be predicted from outside, so
+// that n ids never cost more than O(n).
 type index struct {
 	slots  []slot
 	epoch  uint32
@@ -22,7 +21,7 @@ type slot struct {
 	sides [2]int32
 }
 
-// reset empties the index and makes room for n ids.
+// reset empties the index and allocates it for n ids.
 func (x *index) reset(n int) {
 	bits := uint8(4)
 	for 1<<bits < 2*n {
@@ -41,7 +40,7 @@ func (x *index) reset(n int) {
 	x.spare = nil
 }
 
-// find returns the slot of id, making it if add is set; else nil.
+// find returns the slot of id, creating it if add is set; else nil.
 func (x *index) find(id uint64, add bool) *slot {
 	if x.spare != nil {
 		return x.findSpare(id, add)

@@ -8,8 +8,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// instanceID numbers an instance of a workload, among those of the workload.
-// unnamed is that of spans whose resource names none, or one beyond the bounds.
+// instanceID numbers an instance within its workload. unnamed stands for spans whose resource
+// names no instance, or one beyond the bounds.
 type instanceID uint16
 
 const unnamed instanceID = 0
@@ -22,7 +22,7 @@ const (
 	instanceBytes = 64
 )
 
-// sender is what a resource stands for.
+// sender is the place and instance that a resource identifies.
 type sender struct {
 	place    placeID
 	instance instanceID
@@ -42,7 +42,7 @@ type instance struct {
 
 func (x *instance) size() int { return 2*len(x.key) + instanceBytes }
 
-// instances are those of one workload that spans named. The zero value is empty.
+// instances are those of one workload that spans have named. The zero value is empty.
 type instances struct {
 	byKey map[string]instanceID
 	known []instance // by number; the first is not used
@@ -51,8 +51,8 @@ type instances struct {
 	bytes int
 }
 
-// hostOf returns the host that a resource names, "" if none: the node of a pod,
-// whose host.name is its own.
+// hostOf returns the host that a resource names, "" if none: first the node of a pod, since the
+// pod's own host.name is not the node's.
 func hostOf(attrs []trimtab.Attr) string {
 	for _, key := range []string{"k8s.node.name", "host.name", "hostname"} {
 		if v, ok := attribute(attrs, key); ok && fit(v) {
@@ -62,8 +62,8 @@ func hostOf(attrs []trimtab.Attr) string {
 	return ""
 }
 
-// namesOf returns what a resource calls the copy of the service that it is of.
-// Which of these an agent calls it by, only the analyzer can tell.
+// namesOf returns the names that a resource gives the instance of its service. Which of them the
+// agent uses, only the analyzer can tell.
 func namesOf(attrs []trimtab.Attr) (names []string) {
 	for _, key := range []string{"service.instance.id", "k8s.pod.name", "container.id"} {
 		if v, ok := attribute(attrs, key); ok && fit(v) && !slices.Contains(names, v) {
@@ -77,8 +77,8 @@ func namesOf(attrs []trimtab.Attr) (names []string) {
 // was cut would be that of another.
 func fit(name string) bool { return name != "" && len(name) <= maxName && utf8.ValidString(name) }
 
-// instance returns the number of the instance of a configured workload that attrs
-// name. Of discovered ones nothing is divided among instances.
+// instance returns the number of the instance of a configured workload that attrs name. The load
+// of discovered workloads is not counted by instance.
 func (p *places) instance(workload int, attrs []trimtab.Attr) instanceID {
 	x := instance{host: hostOf(attrs), names: namesOf(attrs), seen: p.now}
 	if x.host == "" && len(x.names) == 0 {
@@ -100,7 +100,7 @@ func (p *places) instance(workload int, attrs []trimtab.Attr) instanceID {
 	return of.add(x)
 }
 
-// room reports whether one more may be kept.
+// room reports whether one more instance fits within the bounds.
 func (p *places) room(of *instances, x *instance) bool {
 	return len(of.byKey) < trimtab.MaxShares && of.bytes+x.size() <= maxInstanceBytes && p.instanceBytes+x.size() <= maxAllInstanceBytes
 }
@@ -121,7 +121,7 @@ func (of *instances) add(x instance) instanceID {
 	return id
 }
 
-// forget lets go of those that were not seen since a time, and returns their cost.
+// forget drops the instances that were not seen since a time, and returns the bytes freed.
 func (of *instances) forget(since int64) (bytes int) {
 	for id := 1; id < len(of.known); id++ {
 		x := &of.known[id]
@@ -145,7 +145,7 @@ func (of *instances) compare(a, b instanceID) int {
 	return strings.Compare(of.known[a].key, of.known[b].key)
 }
 
-// loads returns the requests of instances by number as a sketch tells them.
+// loads returns the requests of each instance in the form that sketches use.
 func (of *instances) loads(requests []float64) (out []trimtab.InstanceLoad) {
 	for id, n := range requests {
 		if n > 0 {

@@ -41,14 +41,14 @@ func (l *lateness) add(ns int64) {
 	}
 }
 
-// fade lets what was seen count half.
+// fade halves the weight of what was seen before.
 func (l *lateness) fade() {
 	for k := range l {
 		l[k] /= 2
 	}
 }
 
-// spans returns how many are counted.
+// spans returns how many spans are counted.
 func (l *lateness) spans() (n int) {
 	for _, v := range l {
 		n += int(v)
@@ -56,7 +56,7 @@ func (l *lateness) spans() (n int) {
 	return n
 }
 
-// quantile returns what all but a share of [tail] stay below, in ns; false: nothing
+// quantile returns the lateness, in ns, that all but a share of [tail] stay below; false: nothing
 // is counted.
 func (l *lateness) quantile() (ns int64, ok bool) {
 	n := l.spans()

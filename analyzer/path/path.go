@@ -17,11 +17,11 @@ type Path struct {
 	spans   slab[record]
 	traces  slab[traceRecord]
 	byTrace map[[16]byte]uint32
-	// oldest holds all traces in order of first span; senders has those that are not
-	// parked by when they are due.
+	// oldest lists all traces in order of their first span; senders lists those that are not
+	// parked, by when they are due.
 	oldest list
-	// ended has, by hash of the trace's id, the workload of traces that were finished
-	// lately, to tell whose spans come after them.
+	// ended has, by hash of the trace's id, the workload of recently finished traces, so that
+	// spans that come after them can be attributed.
 	ended [1 << endedBits]endedTrace
 	// looked is when traces and intervals were last looked through, Unix ns.
 	looked int64
@@ -51,7 +51,7 @@ func New(c Config) (*Path, error) {
 	return p, nil
 }
 
-// lookEvery is how often, in ns, what waits is looked through while spans come.
+// lookEvery is how often, in ns, waiting traces and intervals are checked while spans come.
 const lookEvery = 50 * 1e6
 
 // Step takes a *trimtab.SpanFrame, or nil for a tick, and returns the
@@ -105,8 +105,8 @@ func (p *Path) expire() {
 	}
 }
 
-// settle looks at the traces of a group that are due. Those of which everything has
-// come are finished. A trace that lacks a span is parked: its parent may still run.
+// settle checks the due traces of a group. It finishes those that are complete. A trace that
+// lacks a span is parked: its parent may still run.
 func (p *Path) settle(g *group) {
 	s := p.senders
 	last := g.mark / s.slot
@@ -134,10 +134,9 @@ func (p *Path) settle(g *group) {
 // finished: a trace that grows for long is looked through often.
 const maxEarly = 1000
 
-// countEarly counts the requests of a trace, which was just loaded, that ended by mark
-// and whose callers are not there: their interval is closed now, and the callers may
-// take long, or never come. It returns the end of the next one, or of the trace; 0: all
-// that is known of it has ended.
+// countEarly counts the requests of the trace just loaded that ended by mark and whose callers'
+// spans are missing: their interval is closed now, and the callers' spans may take long, or never
+// come. It returns when the next request, or the trace, ends; 0: all known requests have ended.
 func (p *Path) countEarly(t *traceRecord, mark int64) (next int64) {
 	if t.end > mark {
 		next = t.end
@@ -161,7 +160,7 @@ func (p *Path) countEarly(t *traceRecord, mark int64) (next int64) {
 	return next
 }
 
-// unlist takes trace i from those that are due, if it is one.
+// unlist removes trace i from the list of due traces, if it is in one.
 func (p *Path) unlist(i uint32) {
 	t := p.traces.at(i)
 	if t.due != 0 {
@@ -170,7 +169,7 @@ func (p *Path) unlist(i uint32) {
 	}
 }
 
-// read takes the spans of a frame.
+// read processes the spans of a frame.
 func (p *Path) read(frame *trimtab.SpanFrame) {
 	r, err := codec.ReadFrame(frame.Data)
 	if err != nil {
@@ -205,7 +204,7 @@ func (p *Path) read(frame *trimtab.SpanFrame) {
 	}
 }
 
-// readResource takes the next resource of a frame, or the next peer of one.
+// readResource reads the next resource of a frame, or the next peer of one.
 func (p *Path) readResource(packed []byte) {
 	next := frameSender{}
 	if of, peer, ok := codec.UnpackPeer(packed); !ok {
@@ -217,7 +216,7 @@ func (p *Path) readResource(packed []byte) {
 	p.resources, p.newest = append(p.resources, next), append(p.newest, 0)
 }
 
-// trace returns the held trace with the id, making it when there is none.
+// trace returns the held trace with the id, creating it if there is none.
 func (p *Path) trace(id [16]byte) uint32 {
 	i, ok := p.byTrace[id]
 	if ok {
@@ -233,7 +232,7 @@ func (p *Path) trace(id [16]byte) uint32 {
 	return i
 }
 
-// add holds s in trace i.
+// add stores s in trace i.
 func (p *Path) add(i uint32, s *trimtab.Span) {
 	t := p.traces.at(i)
 	from := &p.resources[s.Resource]
@@ -275,7 +274,8 @@ func (p *Path) add(i uint32, s *trimtab.Span) {
 	t.count++
 }
 
-// foretell counts a span of a request that place x served, as far as it has an SLO.
+// foretell counts the span of a request that place x served, before its trace is finished, if the
+// workload has an SLO.
 func (p *Path) foretell(x *place, s *trimtab.Span, shift int64) {
 	if x.workload == noWorkload || s.Start <= 0 || s.End < s.Start || p.places.places[x.base].inner > 0 {
 		return
@@ -286,7 +286,7 @@ func (p *Path) foretell(x *place, s *trimtab.Span, shift int64) {
 	}
 }
 
-// see notes when a span of a sender came, and returns what is to be added to its times.
+// see records when a span of a sender came, and returns the correction to add to its times.
 func (p *Path) see(clock clockID, s *trimtab.Span) (shift int64) {
 	if s.Start <= 0 || s.End < s.Start {
 		return 0
@@ -318,8 +318,9 @@ func (p *Path) meet(i uint32, t *traceRecord, workload int32) {
 	}
 }
 
-// wait notes that trace i got a span that ended at end, and sets when it is due: when
-// all that ended before has come, or, where that was looked through, all from before now.
+// wait records that trace i got a span that ended at end, and sets when the trace is due: when
+// all spans that ended before have come, or, if that time was already checked, all from before
+// now.
 func (p *Path) wait(i uint32, t *traceRecord, end int64) {
 	g := p.senders.group(t.workload)
 	if end = min(end, p.now); p.config.Lateness == 0 || end <= g.mark {
@@ -389,13 +390,13 @@ func (p *Path) load(t *traceRecord) {
 	p.tree.connect(p.places)
 }
 
-// finish analyses trace i and lets go of it.
+// finish analyses trace i and frees it.
 func (p *Path) finish(i uint32, cause *uint64) {
 	p.load(p.traces.at(i))
 	p.release(i, cause)
 }
 
-// release analyses the trace i that was just loaded and lets go of it.
+// release analyses trace i, which was just loaded, and frees it.
 func (p *Path) release(i uint32, cause *uint64) {
 	t := p.traces.at(i)
 	*cause++

@@ -2,15 +2,16 @@ package path
 
 import "github.com/trimtab/trimtab/codec"
 
-// A peer is what calls go to that sends no spans: a database, a broker, the service of
-// somebody else. It is a place of no workload, by the name that its callers' spans give it.
+// A peer is the target of calls that sends no spans: a database, a broker, a service outside. It
+// is a place without a workload, with the name that the callers' spans give it.
 const (
-	// maxPeers bounds the peers, maxPeersOf those of one caller's place, and maxCalls all
-	// pairs of a place and a peer. What is beyond them counts as the caller's own time.
+	// maxPeers bounds the peers, maxPeersOf those of one caller's place, and maxCalls all pairs
+	// of a place and a peer. Time in peers beyond the bounds counts as the caller's own.
 	maxPeers, maxPeersOf, maxCalls = 1024, 64, 1 << 15
 )
 
-// origin is what a span is of: a place, or, with called, the number of a call from there.
+// origin is where a span comes from: a place, or, with the bit called set, the number of a pair
+// of place and peer.
 type origin uint32
 
 const called origin = 1 << 31
@@ -22,7 +23,7 @@ type pair struct {
 	seen int64
 }
 
-// calls are the pairs that spans told.
+// calls are the pairs of place and peer that spans named.
 type calls struct {
 	pairs  []pair
 	byPair map[[2]placeID]uint32
@@ -31,7 +32,7 @@ type calls struct {
 	byName map[placeKey]placeID
 }
 
-// frameSender is what a resource of a frame stands for.
+// frameSender is the sender that a resource of a frame identifies, with its peers.
 type frameSender struct {
 	sender
 	// origins are those of its spans by the number of their peer, of which it has peers.
@@ -39,7 +40,7 @@ type frameSender struct {
 	peers   uint8
 }
 
-// call takes the origin of the spans that call its next peer.
+// call adds the origin of the spans that call the resource's next peer.
 func (s *frameSender) call(o origin) {
 	if s.peers < codec.MaxPeers {
 		s.peers++
@@ -47,7 +48,7 @@ func (s *frameSender) call(o origin) {
 	}
 }
 
-// origin returns that of a span with the number of a peer.
+// origin returns the origin of a span that names the peer of that number.
 func (s *frameSender) origin(peer uint8) origin {
 	if peer > s.peers {
 		peer = 0
@@ -94,7 +95,7 @@ func (p *places) calling(home placeID, name []byte) origin {
 	return called | origin(p.newPair(home, peer))
 }
 
-// newPeer returns the place of a peer with a clean name, which may be there already.
+// newPeer returns the place of a peer with a cleaned name, creating it if needed.
 func (p *places) newPeer(name string) placeID {
 	key := placeKey{workload: noWorkload, component: name}
 	id, ok := p.calls.byName[key]
@@ -124,7 +125,7 @@ func (p *places) newPair(home, peer placeID) uint32 {
 	return i
 }
 
-// sweepCalls lets go of the pairs that were not seen for long.
+// sweepCalls drops the pairs that were not seen for long.
 func (p *places) sweepCalls() {
 	c := &p.calls
 	for i, x := range c.pairs {

@@ -9,8 +9,8 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// placeID is the index of a place: a component of a workload, or one of its Servpods.
-// nowhere is the place of spans that belong to no workload.
+// placeID is the index of a place: a component of a workload, or one of its Servpods. nowhere
+// stands for spans that belong to no workload.
 type placeID uint32
 
 const nowhere placeID = 0
@@ -36,8 +36,8 @@ type place struct {
 	base placeID
 	// serves: the component sent a span of a request that it served.
 	serves bool
-	// servedUntil is until when it is taken to serve since it did before a restart, in Unix
-	// ns; 0: it is not.
+	// servedUntil is until when the component counts as serving because it served before a
+	// restart, in Unix ns; 0: it does not.
 	servedUntil int64
 	// clock is a sender of the component, of which new ones are taken to be alike.
 	clock clockID
@@ -64,8 +64,8 @@ type placeKey struct {
 	component, host string
 }
 
-// maxHosted bounds the places with a host. Spans of further ones count for the component as
-// a whole.
+// maxHosted bounds the places with a host. Spans of any further Servpod count for the component
+// as a whole.
 const maxHosted = 4096
 
 type workload struct {
@@ -78,9 +78,9 @@ type workload struct {
 	instances instances
 }
 
-// running notes that a component of w runs a version. When there are too many
-// only the new one is kept, so that a site which numbers every start does not
-// fill the memory. The slice is shared with sketches, and never changed.
+// running records that a component of w runs a version. If there are too many versions, only the
+// new one is kept, so that a site which numbers every start does not fill the memory. The slice
+// is shared with sketches, and never changed.
 func (w *workload) running(component, version string) {
 	if version == "" {
 		return
@@ -124,8 +124,8 @@ type places struct {
 	// The refused counters count resources that were over the limit of workloads,
 	// components, instances, hosts or peers.
 	refusedWorkloads, refusedComponents, refusedInstances, refusedHosts, refusedPeers uint64
-	// served are the components that served before a restart, which counts until
-	// servedUntil, in Unix ns; 0: no span has come yet.
+	// served are the components that served before a restart. It is valid until servedUntil, in
+	// Unix ns; 0: no span has come yet.
 	served      map[serving]bool
 	servedUntil int64
 	// process is a suffix for the process of the current resource, if processes of a
@@ -164,7 +164,7 @@ func (p *places) addWorkload(name string, threshold int64) int32 {
 	return i
 }
 
-// of returns what a packed resource that came at p.now stands for.
+// of returns the sender that a packed resource, received at p.now, identifies.
 func (p *places) of(packed []byte) sender {
 	s, ok := p.cache[string(packed)]
 	if !ok {
@@ -182,14 +182,14 @@ func (p *places) of(packed []byte) sender {
 	return s
 }
 
-// serves reports whether the component of a place sent a span of a request that it served,
-// or did before a restart.
+// serves reports whether the component of a place has sent a span of a request that it served,
+// now or before a restart.
 func (p *places) serves(id placeID) bool {
 	x := &p.places[p.places[id].base]
 	return x.serves || p.now < x.servedUntil
 }
 
-// serve notes that the component of a place sent a span of a request that it served.
+// serve records that the component of a place sent a span of a request that it served.
 func (p *places) serve(id placeID) {
 	if id != nowhere {
 		p.places[p.places[id].base].serves = true
@@ -217,14 +217,14 @@ func (p *places) remember(packed []byte, s sender) {
 	p.cached += len(packed)
 }
 
-// forgetResources empties the cache. Numbers of senders that the frame at hand has stay good
-// until it ends.
+// forgetResources empties the cache. The sender numbers of the frame under way stay valid until
+// it ends.
 func (p *places) forgetResources() {
 	clear(p.cache)
 	p.cached, p.forgotten = 0, true
 }
 
-// begin prepares for a frame that came at a time.
+// begin prepares for a frame that arrived at a time.
 func (p *places) begin(now int64) {
 	if p.now = now; !p.forgotten {
 		return
@@ -312,7 +312,7 @@ func (p *places) component(workload int32, service string) placeID {
 	return id
 }
 
-// take returns a free index for a place, seen now.
+// take returns a free index for a place, marked as seen now.
 func (p *places) take() placeID {
 	id := placeID(len(p.places))
 	if n := len(p.sparePlaces); n > 0 {
@@ -349,16 +349,16 @@ func (p *places) hosted(base placeID, attrs []trimtab.Attr) placeID {
 	return id
 }
 
-// idle is how long a place must not have been seen before it is let go of: by
-// then no held span and no open interval can refer to it.
+// idle is how long a place must not have been seen before it is dropped: by then no held span and
+// no open interval can refer to it.
 func (p *places) idle() int64 {
 	c := p.config
 	return int64(max(10*time.Minute, 2*(c.Timeout+c.Grace+c.Every+c.Skew)))
 }
 
-// sweep lets go of places and instances that were not seen for long, and of the
-// discovered workloads that are left without any, so that names which are no longer sent
-// do not keep out new ones. It looks once a minute at most.
+// sweep drops places and instances that were not seen for long, and discovered workloads that
+// have none left, so that names which are no longer sent do not keep out new ones. It runs at
+// most once a minute.
 func (p *places) sweep() {
 	if p.now-p.swept < int64(time.Minute) {
 		return

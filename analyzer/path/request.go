@@ -15,16 +15,16 @@ type Request struct {
 	// Adjusted is how many requests this one stands for under sampling.
 	Adjusted float64
 	Failed   bool
-	// Visits are one for each stay in a component. What they have on the critical
-	// path, OnPath and OnPathWait, adds up to End - Start.
+	// Visits has one element for each stay in a component. Their times on the critical path,
+	// OnPath and OnPathWait, add up to End - Start.
 	Visits []Visit
 }
 
 // Latency is the duration of the request.
 func (r *Request) Latency() time.Duration { return time.Duration(r.End - r.Start) }
 
-// Visit is one stay of a request in one process: the spans of the process that
-// hang together, from the first to where it answers.
+// Visit is one stay of a request in one process: the connected spans of the process, from the
+// first to the answer.
 type Visit struct {
 	// Caller is the component that called; "" for the first visit.
 	Caller, Component string
@@ -34,8 +34,7 @@ type Visit struct {
 	Host string
 	// Called reports whether the caller has a span for the call; only then is Wait known.
 	Called bool
-	// Peer: it sends no spans, and is what its caller's span says it calls. Then Own is all of
-	// that span.
+	// Peer: it sends no spans, and is named by its caller's span. Own is then all of that span.
 	Peer bool
 	// Own is the time in the process without the calls that it made. Wait is the part
 	// of the caller's span outside the callee's span: network, queues, and the time
@@ -59,8 +58,8 @@ func processKeys() []string {
 	return []string{"service.instance.id", "k8s.pod.name", "container.id", "host.name", "hostname", "ip"}
 }
 
-// processOf returns what tells the process of a resource from others of its
-// service, as a suffix; "" where nobody asks or it does not say.
+// processOf returns a suffix that tells the process of a resource from others of its service; ""
+// if Requests is not set or the resource names no process.
 func (c *Config) processOf(attrs []trimtab.Attr) string {
 	if c.Requests == nil {
 		return ""
@@ -84,8 +83,8 @@ func (v *Visit) locate(p *places, id placeID) {
 	v.Host = p.places[id].host
 }
 
-// tellRequests tells of the requests of the trace that was loaded that lie in no
-// other: of its root, or, where that is missing or none, of what stands in for it.
+// tellRequests calls Requests for the requests of the loaded trace that lie within no other: for
+// its root, or the spans that stand in for a missing root.
 func (p *Path) tellRequests() {
 	if p.config.Requests == nil {
 		return

@@ -2,7 +2,7 @@ package path
 
 import "github.com/trimtab/trimtab"
 
-// role is what a span is to its workload.
+// role is what a span means to its workload.
 type role uint8
 
 const (
@@ -10,8 +10,9 @@ const (
 	innerRole role = iota
 	// servedRole: a request that a SERVER or CONSUMER span tells.
 	servedRole
-	// startedRole: a span of another kind that nobody in the workload called. It is a request
-	// only if its component never serves one: else it is a poller, a heartbeat or a job.
+	// startedRole: a span that is neither SERVER nor CONSUMER and that nothing in the workload
+	// called. It is a request only if its component never serves one: else it is a poller, a
+	// heartbeat or a job.
 	startedRole
 )
 
@@ -55,16 +56,16 @@ func (t *tree) settle(i int32, p *places) {
 	}
 }
 
-// serves reports whether n tells of a request that was served: a call that was answered,
-// or a message that was processed.
+// serves reports whether n is the span of a served request: a call that was answered, or a
+// message that was processed.
 func (n *node) serves() bool {
 	k := trimtab.SpanKind(n.kind)
 	return k == trimtab.SpanServer || k == trimtab.SpanConsumer && n.flags&trimtab.FlagReceive == 0
 }
 
-// apart reports whether up did not wait for its child n: that is so by its reference
-// (FOLLOWS_FROM), for the consumer of a message, whose producer only waits for the broker,
-// and for what began when up was over.
+// apart reports whether up did not wait for its child n: because n's reference says so
+// (FOLLOWS_FROM), because n consumes a message, whose producer only waits for the broker, or
+// because n began after up had ended.
 func (n *node) apart(up *node, p *places) bool {
 	if n.flags&trimtab.FlagFollowsFrom != 0 {
 		return true
@@ -80,8 +81,8 @@ func (n *node) apart(up *node, p *places) bool {
 	return true
 }
 
-// otherClock reports whether n, a span that is not within its parent up, may only seem so
-// by another clock: it is a call that took no longer than its caller saw, and not known to
+// otherClock reports whether n, which is not within its parent up, may have been measured by
+// another clock: it is a call that took no longer than its caller measured, and is not known to
 // be on the same host.
 func (n *node) otherClock(up *node, p *places) bool {
 	call := trimtab.SpanKind(n.kind) == trimtab.SpanServer && trimtab.SpanKind(up.kind) == trimtab.SpanClient
@@ -89,7 +90,7 @@ func (n *node) otherClock(up *node, p *places) bool {
 	return (call || n.place != up.place && !message) && n.duration() <= up.duration() && !p.sameHost(n.place, up.place)
 }
 
-// callsPeer reports whether n is a call of somebody that sent no spans and whose name is known.
+// callsPeer reports whether n calls a named peer that sent no spans.
 func (n *node) callsPeer() bool {
 	k := trimtab.SpanKind(n.kind)
 	return n.peer != nowhere && !n.answered && (k == trimtab.SpanClient || k == trimtab.SpanProducer)

@@ -25,8 +25,8 @@ func (a serving) compare(b serving) int {
 	return cmp.Or(cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Component, b.Component))
 }
 
-// Snapshot returns which components were seen to serve requests. Without it, those spans of
-// theirs that nobody called would count as requests after a restart, until they serve again.
+// Snapshot returns which components have served requests. Without it, their spans that nothing
+// called would count as requests after a restart, until they serve again.
 func (p *Path) Snapshot() map[string][]byte {
 	all := p.places.serving()
 	if len(all) == 0 {
@@ -39,8 +39,8 @@ func (p *Path) Snapshot() map[string][]byte {
 	return map[string][]byte{servingState: b}
 }
 
-// Restore takes the state of an earlier Path. It holds until the components of its workloads
-// have had [places.idle] to serve again: one that no longer does may be another program.
+// Restore restores the Snapshot of an earlier Path. It is valid until the components have had
+// [places.idle] to serve again: one that no longer does may be another program.
 func (p *Path) Restore(name string, state []byte) error {
 	if name != servingState {
 		return trimtab.Invalidf("restore %.40q: there is no such state", name)
@@ -72,8 +72,8 @@ func (p *places) serving() (all []serving) {
 	return slices.Compact(all)
 }
 
-// servedBefore returns until when a new component is taken to serve, in Unix ns, since it did
-// before a restart; 0: it did not.
+// servedBefore returns until when a new component counts as serving because it served before a
+// restart, in Unix ns; 0: it did not.
 func (p *places) servedBefore(workload int32, component string) int64 {
 	if p.servedUntil == 0 {
 		p.servedUntil = p.now + p.idle()

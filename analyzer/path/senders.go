@@ -1,26 +1,26 @@
 package path
 
-// clockID numbers the sender that a resource stands for; noClock: none is followed.
+// clockID numbers the sender that a resource identifies; noClock: none is followed.
 type clockID uint32
 
 const noClock clockID = 0
 
-// clock is what is known of when the spans of one sender come. A sender is a
-// process, as far as its resource tells processes apart: SDKs collect spans for
-// some seconds and then send them, in the order in which they ended.
+// clock has the timing of one sender's spans. A sender is a process, as far as its resource tells
+// processes apart: SDKs collect spans for some seconds and then send them, in the order in which
+// they ended.
 type clock struct {
 	workload int32
 	// flushes is how often it sent, up to enoughFlushes, told apart by learnEvery.
 	flushes uint8
-	// heard is when it sent last, learnt when late and disorder were found, faded when its
-	// past was made to count half; newest is the latest end of its spans, by our clock.
+	// heard is when it last sent, learnt when late and disorder were last computed, faded when
+	// its history was last halved; newest is the latest end of its spans, by this host's clock.
 	// All Unix ns.
 	heard, learnt, faded, newest int64
-	// shift is what is added to its times, in ns: its clock is wrong by so much.
-	// strayed is since when its times cannot be believed, 0: they can.
+	// shift is the correction to add to its times, in ns, since its clock is wrong. strayed is
+	// since when its times are implausible, 0: they are plausible.
 	shift, strayed int64
-	// age is how long after their end its spans came, behind by how much they ended
-	// before what had come from it already.
+	// age counts how long after their end its spans came, behind by how much they ended before
+	// the latest that had come from it.
 	age, behind lateness
 	// late and disorder are what these tell, in ns, and spans how many they rest on.
 	late, disorder int64
@@ -35,21 +35,21 @@ const (
 	learnEvery = 100 * 1e6
 	// fadeEvery is the half-life of what is known of a sender, in ns.
 	fadeEvery = 30 * 1e9
-	// batches is the lateness, in ns, from which on a sender is taken to collect spans.
-	// One that sends a full batch before its time is up, as all do under load, takes
-	// all of that time when the load falls.
+	// batches is the lateness, in ns, from which a sender counts as collecting spans. A sender
+	// that sends full batches early, as all do under load, takes its whole delay when the load
+	// falls.
 	batches = 500 * 1e6
-	// awaited is for how long a sender that is silent is waited for, in ns: longer, and
-	// it is taken to be gone, or to send next to nothing.
+	// awaited is how long a silent sender is waited for, in ns: after that it counts as gone, or
+	// as sending next to nothing.
 	awaited = 30 * 1e9
 	// gone is the silence after which a sender is not looked at any more, in ns.
 	gone = 600 * 1e9
-	// strayFor is for how long all spans of a sender must be older than maxAge until
-	// its clock is taken to be wrong, in ns: until then they may have waited.
+	// strayFor is how long all spans of a sender must be older than maxAge before its clock
+	// counts as wrong, in ns: until then the spans may have been delayed.
 	strayFor = 30 * 1e9
 )
 
-// take enters a frame of spans, the newest of which ended at newest by its own clock.
+// take records a frame of spans, the newest of which ended at newest by the sender's own clock.
 func (c *clock) take(now, newest int64, config *Config) {
 	c.heard = now
 	c.set(now, newest, config)
@@ -67,8 +67,8 @@ func (c *clock) take(now, newest int64, config *Config) {
 	}
 }
 
-// set finds by how much the clock of the sender is wrong, when its newest span ended at
-// a time. That what it sends is of the future no delay explains.
+// set computes by how much the clock of the sender is wrong, given when its newest span ended.
+// Times in the future cannot be explained by delay.
 func (c *clock) set(now, newest int64, config *Config) {
 	skew, off := int64(config.Skew), now-newest
 	believed := func(age int64) bool { return age >= -skew && age <= maxAge }
@@ -86,7 +86,7 @@ func (c *clock) set(now, newest int64, config *Config) {
 	}
 }
 
-// learn makes late and disorder of what was counted.
+// learn computes late and disorder from what was counted.
 func (c *clock) learn() {
 	if v, ok := c.age.quantile(); ok {
 		c.late = v
@@ -121,19 +121,18 @@ func (c *clock) silent(now int64, config *Config) bool {
 	return now-c.heard > max(awaited, 3*c.wait(config))
 }
 
-// senders knows when spans come, and so when all of some time have come.
+// senders knows when spans arrive, and so up to which time all have arrived.
 //
-// Workloads whose spans meet in one trace are kin and wait for each other; others do
-// not, however late those are.
+// Workloads whose spans meet in one trace are kin and wait for each other; other workloads do not
+// wait, however late those spans are.
 type senders struct {
 	config *Config
 	// clocks is by number; the first is not used. spare are free numbers.
 	clocks []clock
-	// kin has, by workload, another one of the same kin, or itself: the one that is its
-	// own stands for all.
+	// kin is a union-find forest by workload: another workload of the same kin, or itself if it
+	// is the root.
 	kin []int32
-	// groups is by workload that stands for its kin, +1; the first is that of spans
-	// which belong to no workload.
+	// groups is by root of a kin, +1; the first is for spans that belong to no workload.
 	groups []*group
 	slot   int64
 	slots  int64
@@ -141,17 +140,17 @@ type senders struct {
 
 // group holds the traces of one kin that wait for further spans.
 type group struct {
-	// mark is the time up to which everything has come, but for what is beyond the
-	// longest wait; done the number of the first slot that was not looked through.
+	// mark is the time up to which all spans have come, except those later than the longest wait;
+	// done is the number of the first slot that was not checked.
 	mark, done int64
 	// lists has the traces by the time at which they are due, in slots, as a ring.
 	lists []list
-	// share and missing are the number of spans lately seen of its senders, and of those
-	// of them of which some may still come.
+	// share is the number of recent spans of its senders, missing how many of them may still
+	// come.
 	share, missing float64
 }
 
-// part is the share of the spans that may still come beyond the longest wait, [0, 1].
+// part returns the share of spans that may still come after the longest wait, [0, 1].
 func (g *group) part() float64 {
 	if g.share == 0 {
 		return 0
@@ -164,7 +163,7 @@ func newSenders(c *Config) *senders {
 	return &senders{config: c, clocks: make([]clock, 1), groups: []*group{nil}, slot: slot, slots: int64(c.Timeout+c.Skew)/slot + 3}
 }
 
-// root returns the workload that stands for the kin of w.
+// root returns the root of the kin of w.
 func (s *senders) root(w int32) int32 {
 	for int(w) >= len(s.kin) {
 		s.kin = append(s.kin, int32(len(s.kin)))
@@ -176,7 +175,7 @@ func (s *senders) root(w int32) int32 {
 	return w
 }
 
-// group returns that of the kin of w, or of spans without a workload.
+// group returns the group of the kin of w, or that of spans without a workload.
 func (s *senders) group(w int32) *group {
 	at := 0
 	if w != noWorkload {
@@ -221,7 +220,7 @@ func (s *senders) join(a, b int32, traces *slab[traceRecord]) {
 // list returns the one of g's that has the traces which are due at a time.
 func (s *senders) list(g *group, due int64) *list { return &g.lists[due/s.slot%s.slots] }
 
-// advance finds up to when everything has come, of each kin.
+// advance computes, for each kin, up to which time all spans have come.
 func (s *senders) advance(now int64) {
 	least := now - int64(s.config.Timeout)
 	for at, g := range s.groups {
@@ -268,8 +267,8 @@ func (s *senders) advance(now int64) {
 	}
 }
 
-// follow returns the number of a new sender of a workload. What is known of others of
-// its component, if any, is taken to hold for it too.
+// follow returns the number of a new sender of a workload. It starts with the timing of another
+// sender of its component, if there is one.
 func (s *senders) follow(workload int32, like clockID) clockID {
 	c := clock{workload: workload}
 	if like != noClock {

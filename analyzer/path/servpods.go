@@ -88,8 +88,7 @@ type servpods struct {
 	calls map[[2]placeID]*callSum
 }
 
-// pod returns the sums of a place. Places over the bound share one, which the sketch names
-// Other.
+// pod returns the sums of a place. Places over the bound share one, which the sketch calls Other.
 func (s *servpods) pod(place placeID) *podSum {
 	if len(s.pods) >= trimtab.MaxSketchServpods-1 && (int(place) >= len(s.podOf) || s.podOf[place] == 0) {
 		place = beyond
@@ -110,7 +109,7 @@ func (s *servpods) pod(place placeID) *podSum {
 	return &s.pods[s.podOf[place]-1]
 }
 
-// beyond is one place for all that exceed MaxSketchServpods.
+// beyond is the one place for all places over MaxSketchServpods.
 const beyond = ^placeID(0)
 
 func (s *servpods) call(caller, callee placeID) *callSum {
@@ -154,7 +153,7 @@ type stay struct {
 	onPath, onPathWaiting time.Duration
 }
 
-// contribute adds up where the requests of the loaded trace spent their time. It takes the
+// contribute sums where the requests of the loaded trace spent their time. It counts the
 // outermost requests of workloads that have an SLO.
 func (p *Path) contribute() {
 	t, begun := &p.tree, false
@@ -269,8 +268,7 @@ func inUnits(v, units float64) float64 {
 	return math.RoundToEven(v*units) / units
 }
 
-// sketch returns the sums with names. Servpods that get the same name, such as Other, are
-// added up.
+// sketch returns the sums with names. It adds up Servpods that get the same name, such as Other.
 func (s *servpods) sketch(p *places) []trimtab.ServpodSketch {
 	out := make([]trimtab.ServpodSketch, 0, len(s.pods))
 	for i := range s.pods {

@@ -47,9 +47,9 @@ type traceRecord struct {
 	full bool
 	// workload is that of one of its spans, or noWorkload.
 	workload int32
-	// first is when its first span came, end the latest end of a span. due is the mark of
-	// its kin at which it is looked at next; 0: it is parked, until a further span or the
-	// timeout. All Unix ns.
+	// first is when its first span came, end the latest end of a span. due is the mark of its kin
+	// at which it is next checked; 0: it is parked, until a further span or the timeout. All Unix
+	// ns.
 	first, end, due int64
 	links           [2]link
 }
@@ -57,8 +57,8 @@ type traceRecord struct {
 // chunkBits is the logarithm of the number of values per chunk.
 const chunkBits = 11
 
-// slab hands out numbered values of one type and takes them back. Number 0 is
-// never handed out. The zero slab is empty and ready.
+// slab hands out numbered values of one type and accepts them back. Number 0 is never handed out.
+// The zero slab is empty and ready.
 type slab[T any] struct {
 	chunks []*[1 << chunkBits]T
 	free   []uint32
@@ -82,10 +82,10 @@ func (s *slab[T]) take() uint32 {
 	return s.next
 }
 
-// put takes value i back.
+// put returns value i to the free list.
 func (s *slab[T]) put(i uint32) { s.free = append(s.free, i) }
 
-// held returns how many values are out.
+// held returns how many values are in use.
 func (s *slab[T]) held() int { return int(s.next) - len(s.free) }
 
 // reset forgets everything and gives the memory back.

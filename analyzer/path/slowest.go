@@ -29,7 +29,7 @@ func (a *slow) before(b *slow) bool {
 	return cmp.Or(cmp.Compare(b.duration, a.duration), bytes.Compare(a.trace[:], b.trace[:]), cmp.Compare(a.span, b.span)) < 0
 }
 
-// least is the shortest duration that could still be kept, in ns.
+// least returns the shortest duration that would still be kept, in ns.
 func (l *slowest) least() int64 {
 	if l.n < len(l.held) {
 		return 0
@@ -37,7 +37,7 @@ func (l *slowest) least() int64 {
 	return l.held[l.n-1].duration
 }
 
-// add keeps x if it is among the slowest and its ids can be pointed to.
+// add keeps x if it is among the slowest and its trace and span ids are set.
 func (l *slowest) add(x slow) {
 	if x.trace == [16]byte{} || x.span == 0 {
 		return
@@ -65,7 +65,7 @@ func (l *slowest) add(x slow) {
 	l.held[i] = x
 }
 
-// exemplars returns what is held, the slowest first; nil when nothing is.
+// exemplars returns the requests held, the slowest first; nil if there are none.
 func (l *slowest) exemplars() []trimtab.Exemplar {
 	var out []trimtab.Exemplar
 	for _, x := range l.held[:l.n] {

@@ -39,10 +39,10 @@ func (t *tree) sojourns(p *places) {
 	}
 }
 
-// within returns the part of up in which its child n runs. A callee that is
-// not longer than its caller but sticks out of it has another clock, unless both
-// are on one host: it is put in the middle, as what is left of the call went to
-// the way there and back. Anything else that sticks out is clipped.
+// within returns the part of up in which its child n runs. A callee that is not longer than its
+// caller but reaches outside it has another clock, unless both are on one host: it is centred,
+// since the rest of the call went to the way there and back. Anything else that reaches outside
+// is clipped.
 func (n *node) within(up *node, p *places) interval {
 	if n.start >= up.start && n.end <= up.end {
 		return interval{start: n.start, end: n.end}

@@ -1,6 +1,6 @@
 package path
 
-// startedSum sums up the requests of a component that no SERVER or CONSUMER span tells.
+// startedSum sums the requests of a component that have no SERVER or CONSUMER span.
 type startedSum struct {
 	component placeID
 	*sum
@@ -18,8 +18,8 @@ func (s *sum) startedBy(component placeID) *sum {
 	return x.sum
 }
 
-// total returns the sums with what components started themselves that were not seen to
-// serve requests.
+// total returns the sums together with the requests that components started themselves, for
+// components that never served one.
 func (s *sum) total(p *places) *sum {
 	for _, x := range s.started {
 		if !p.serves(x.component) {

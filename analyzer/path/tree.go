@@ -26,9 +26,9 @@ type node struct {
 	// seen is the progress of the walk: 0 not yet, 1 on the way, 2 done.
 	seen uint8
 	role role
-	// inRequest: it is a request of its workload, or lies in one, in spans of the
-	// workload alone. Where the parent of a client or internal span did not come, the
-	// request is taken to be among what is missing.
+	// inRequest: it is a request of its workload, or lies in one, with only spans of the workload
+	// between. If the parent of a client or internal span is missing, the request is taken to be
+	// among the missing spans.
 	inRequest bool
 	// told: a request above it tells of it, in any workload, or nobody waited for it.
 	told bool
@@ -114,8 +114,8 @@ func (t *tree) connect(p *places) {
 	}
 }
 
-// enter puts node i into the index. Of several spans with the same id and
-// side one is kept, the same one in whatever order they came.
+// enter puts node i into the index. Of several spans with the same id and side it keeps one,
+// independent of the order in which they came.
 func (t *tree) enter(i int32, p *places) {
 	n := &t.nodes[i]
 	slot := t.index.find(n.id, true)
@@ -152,7 +152,7 @@ func before(a, b *node, p *places) bool {
 	return p.workloads[x.workload].instances.compare(a.instance, b.instance) < 0
 }
 
-// answer marks node i and all above it: a span of another place is below them.
+// answer marks node i and all its ancestors: a span of another place lies below them.
 func (t *tree) answer(i int32) {
 	for i != none && !t.nodes[i].answered {
 		t.nodes[i].answered = true
@@ -189,8 +189,8 @@ func (t *tree) findParent(n *node) {
 	}
 }
 
-// climb goes up from node i, breaks a cycle when it meets one, and settles what each
-// span is on the way back.
+// climb walks up from node i, breaks a cycle if it meets one, and sets the role of each span on
+// the way back.
 func (t *tree) climb(i int32, p *places) {
 	t.walk = t.walk[:0]
 	for i != none && t.nodes[i].seen == 0 {

@@ -23,12 +23,12 @@ type span struct{ start, end, limit int64 }
 // shift moves s by d.
 func (s span) shift(d int64) span { return span{s.start + d, s.end + d, s.limit + d} }
 
-// part returns the length of [from, to], and how much of that is on the critical path.
+// part returns the length of [from, to], and how much of it is on the critical path.
 func (s span) part(from, to int64) (all, onPath time.Duration) {
 	return time.Duration(max(0, to-from)), time.Duration(max(0, min(to, s.limit)-from))
 }
 
-// pending is a visit that enter has still to take apart.
+// pending is a visit that enter has still to divide.
 type pending struct {
 	node  int32
 	in    span
@@ -74,8 +74,8 @@ func (v *visitor) begin(t *tree, p *places) {
 	}
 }
 
-// from takes apart the request that begins at root. It does not recurse: a trace may be as
-// deep as it has spans.
+// from divides the request that begins at root into visits. It does not recurse: a trace may be
+// as deep as it has spans.
 func (v *visitor) from(root int32) {
 	n := &v.tree.nodes[root]
 	v.pending = append(v.pending[:0], pending{node: root, in: span{n.start, n.end, n.end}})
@@ -86,8 +86,8 @@ func (v *visitor) from(root int32) {
 	}
 }
 
-// enter takes one visit apart, from its end backwards: time within calls belongs to the
-// callees, the rest to the visit itself.
+// enter divides one visit, from its end backwards: time within calls belongs to the callees, the
+// rest to the visit itself.
 func (v *visitor) enter(p *pending) {
 	v.findCalls(p.node)
 	visit, in := &p.visit, p.in
@@ -148,15 +148,14 @@ func (v *visitor) findCalls(node int32) {
 	})
 }
 
-// idOf tells calls of the same times apart, in whatever order they came.
+// idOf returns an id that orders calls of the same times, independent of their arrival.
 func (v *visitor) idOf(c call) uint64 {
 	return v.tree.nodes[max(c.client, c.callee)].id
 }
 
-// calling reports whether span i of the visit that begins at node stands for a
-// call of another process: it says so, and whom it calls sent spans or is named; or it
-// says nothing, and all that is below it is elsewhere. What says nothing and begins the
-// visit is its server.
+// calling reports whether span i of the visit that begins at node is a call of another process:
+// either its kind says so, and the callee sent spans or is named; or it has no kind, and all
+// spans below it are elsewhere. A span without a kind that begins the visit is its server.
 func (v *visitor) calling(i, node int32) bool {
 	n := &v.tree.nodes[i]
 	if n.callsPeer() {
@@ -178,9 +177,8 @@ func (v *visitor) calling(i, node int32) bool {
 	return away
 }
 
-// follow makes the visits of one call, which fills part of its caller. What
-// the callees do not fill of the caller's span is waiting for the one that
-// ended last.
+// follow makes the visits of one call, which fills part of its caller. Time of the caller's span
+// outside the callees counts as waiting for the callee that ended last.
 func (v *visitor) follow(c *call, part span, caller *Visit, slack time.Duration) {
 	if c.client == none {
 		v.pending = append(v.pending, pending{c.callee, part, Visit{Caller: caller.Component, from: caller.place, Slack: slack}})
@@ -238,9 +236,9 @@ func (v *visitor) findCallees(client int32) {
 	})
 }
 
-// clock returns by how much the clock of callee k is behind that of its client:
-// a callee that is not longer than its client but sticks out of it is taken to
-// be in the middle, as in within. Times of spans stay as they are.
+// clock returns by how much the clock of callee k is behind that of its client: a callee that is
+// not longer than its client but reaches outside it is centred, as in within. Times of spans stay
+// as they are.
 func (v *visitor) clock(client *node, k int32) int64 {
 	kid := &v.tree.nodes[k]
 	if kid.start >= client.start && kid.end <= client.end || !kid.otherClock(client, v.places) {

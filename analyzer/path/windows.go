@@ -9,8 +9,8 @@ import (
 	"github.com/trimtab/trimtab/quantile"
 )
 
-// maxAge is how old the end of a span may be before its clock is doubted
-// rather than its way to us, in ns.
+// maxAge is, in ns, the oldest that the end of a span may be to be explained by delay; an older
+// one means that its clock is wrong.
 const maxAge int64 = 60 * 1e9
 
 // windows holds the intervals that are not yet closed.
@@ -31,7 +31,7 @@ type window struct {
 	cells []*trimtab.Component
 }
 
-// sum is what one workload showed.
+// sum is what was counted for one workload in one interval.
 type sum struct {
 	requests, under, errors float64
 	// come counts the spans of requests that have come, before their traces are finished.
@@ -53,13 +53,13 @@ type sum struct {
 	flagged  tally
 	// unserved are those of requests that no SERVER or CONSUMER span tells.
 	unserved float64
-	// started are the requests that no SERVER or CONSUMER span tells, by component. They
-	// count unless it is seen to serve some before the interval is closed.
+	// started are the requests without a SERVER or CONSUMER span, by component. They count unless
+	// the component is seen to serve requests before the interval is closed.
 	started []startedSum
 }
 
-// pick returns the interval that a request of a workload which ended at end counts in,
-// and what is wrong with that. One whose interval is closed counts nowhere.
+// pick returns the interval in which a request of a workload that ended at end counts, and the
+// fault of its time, if any. A request whose own interval is closed counts in a later one.
 func (w *windows) pick(workload int32, end, now int64) (int64, faults) {
 	every := int64(w.config.Every)
 	n := end / every
@@ -103,8 +103,8 @@ func (x *window) sum(workload int32) *sum {
 	return x.sums[workload]
 }
 
-// foretell counts a request whose span has just come. One of a wrong clock, or so late that
-// its interval is closed, tells nothing of now.
+// foretell counts a request whose span has just come. It ignores one of a wrong clock, or whose
+// interval is closed: that is no evidence of the present.
 func (w *windows) foretell(workload int32, end, now int64, weight float64, under bool) {
 	if now-end > maxAge {
 		return
@@ -143,13 +143,13 @@ func (x *window) cell(p placeID) *trimtab.Component {
 	return x.cells[p]
 }
 
-// emit closes the intervals of which all has come.
+// emit closes the intervals for which all spans have come.
 func (w *windows) emit(now int64, from *senders) []trimtab.Value {
 	w.raise(now, from)
 	return w.close(now, from)
 }
 
-// raise finds up to when all has come of each workload.
+// raise computes, for each workload, up to which time all spans have come.
 func (w *windows) raise(now int64, from *senders) {
 	every := int64(w.config.Every)
 	for i := range w.places.workloads {
@@ -218,7 +218,7 @@ func (s *sum) begin(k int64, weight float64) {
 	s.begun[k] += weight
 }
 
-// begunOf is what a sketch says: nothing where all began in its interval.
+// begunOf returns the value for the sketch: nil if all requests began in its interval.
 func begunOf(begun []float64) []float64 {
 	if len(begun) < 2 {
 		return nil

@@ -6,16 +6,17 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Partly is the note of a sum that some instances lack which tell of it at other times.
+// Partly is the note of a sum over the instances that have a sample, when others report at other
+// times.
 const Partly = "of some instances alone"
 
-// besideUsage are those that are joined with the usage of the same times.
+// besideUsage returns the quantities that are joined with the usage of the same times.
 func besideUsage() []trimtab.Quantity {
 	return []trimtab.Quantity{trimtab.Throttled, trimtab.Waited, trimtab.Queued}
 }
 
-// beside makes a sample of a quantity of those that were told of at the times of the usage;
-// nil: none was.
+// beside sums a quantity over the instances that reported it at the times of the usage; nil: none
+// did.
 func (j *Join) beside(q trimtab.Quantity, usage []*trimtab.Sample) (out *trimtab.Sample) {
 	v := j.of[q]
 	if v == nil {

@@ -41,13 +41,13 @@ type InForce struct {
 	Known, Transient bool
 	// Over tells that there are more instances than are kept.
 	Over bool
-	// Shared tells that the amount is the least that it has: what others leave idle it has, too.
-	// Open: of all that its node has, and nobody tells when that is used up.
+	// Shared: the amount is the least that it has; it may also use what others leave idle. Open:
+	// of all that its node has, and no measurement shows when that is used up.
 	Shared, Open bool
 }
 
-// During returns what was in force over [from, to), with the loads of the instances
-// as far as they are known: changes up to settle before from make a transient.
+// During returns what was in force over [from, to), with the loads of the instances as far as
+// they are known; changes up to settle before from count as a transient.
 func (h *History) During(from, to time.Time, settle time.Duration, loads Loads) InForce {
 	if slices.ContainsFunc(h.hosts, func(x *hostHistory) bool { return x.over }) {
 		return InForce{Over: true}
@@ -122,7 +122,7 @@ func (h *History) effective(from, to time.Time, loads Loads) []step {
 	return h.steps
 }
 
-// at returns the effective allocation at t; false: nothing is told of that time.
+// at returns the effective allocation at t; false: no holding covers that time.
 func (h *History) at(t time.Time, loads Loads) (s step, told bool) {
 	s.since = t
 	n, unread, sum, known := 0, 0, 0.0, true
@@ -158,8 +158,8 @@ func (h *History) at(t time.Time, loads Loads) (s step, told bool) {
 	return s, told
 }
 
-// Most is what the instances could have together; 0: there are not several, or one
-// has no maximum.
+// Most returns the most that the instances could have together; 0: there is only one, or one has
+// no maximum.
 func (h *History) Most(loads Loads) float64 {
 	if h.kept < 2 {
 		return 0
@@ -172,7 +172,8 @@ func (h *History) Most(loads Loads) float64 {
 	return math.Min(least, math.MaxFloat64)
 }
 
-// Above is what the groups above let the instances have together; 0: one has no such bound.
+// Above returns the most that the groups above allow the instances together; 0: one has no such
+// bound.
 func (h *History) Above(loads Loads) float64 {
 	least := math.Inf(1)
 	n := h.part(loads, func(in *instance, parts float64) {
@@ -186,8 +187,8 @@ func (h *History) Above(loads Loads) float64 {
 	return least
 }
 
-// Floor is what is in use, as the effective allocation that it is of; 0: not
-// measured of all instances.
+// Floor returns the effective allocation at which no instance would get less than it uses; 0: not
+// measured for all instances.
 func (h *History) Floor(loads Loads) float64 {
 	least, most := math.Inf(1), 0.0
 	h.part(loads, func(in *instance, parts float64) {
@@ -199,8 +200,8 @@ func (h *History) Floor(loads Loads) float64 {
 	return most
 }
 
-// part calls f with the instances whose knobs can be read and the inverse of the part
-// of the load of each, and returns how many they are.
+// part calls f for each instance whose knob can be read, with the inverse of its share of the
+// load, and returns how many these are.
 func (h *History) part(loads Loads, f func(in *instance, parts float64)) (n int) {
 	sum, known := 0.0, true
 	h.present(func(id instanceID, _ *instance, readable bool) {
@@ -220,8 +221,8 @@ func (h *History) part(loads Loads, f func(in *instance, parts float64)) (n int)
 	return n
 }
 
-// each calls f with every instance and what was in force in it at t; false: nothing
-// is told of that time, or its host is lost by then.
+// each calls f with every instance and what was in force in it at t; false: no holding covers
+// that time, or its host was lost by then.
 func (h *History) each(t time.Time, f func(x *hostHistory, in *instance, c change, ok bool)) {
 	for _, x := range h.hosts {
 		for _, in := range x.instances {

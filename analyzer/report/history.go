@@ -12,12 +12,11 @@ const (
 	// maxChanges bounds the history of one instance; MaxInstances, the instances
 	// that are kept of one resource of one workload; MaxKept, those of all.
 	maxChanges, MaxInstances, MaxKept = 32, 1000, 50_000
-	// Forgotten is how long, besides four rounds, an instance that is gone is
-	// remembered: longer than any report looks back.
+	// Forgotten is how long, besides four rounds, an instance that is gone is remembered: longer
+	// than any report reaches back.
 	Forgotten = 10 * time.Minute
-	// LeastSilence is the least time after which a host that tells nothing, while
-	// others do, is taken for lost: the least lease that a site has unless it says
-	// otherwise, after which the planner does so too.
+	// LeastSilence is the least time after which a host that reports nothing, while others do,
+	// counts as lost: the shortest default lease, after which the planner does the same.
 	LeastSilence = time.Minute
 )
 
@@ -36,7 +35,7 @@ func (a instanceID) String() string {
 	return "instance " + a.name + " on host " + a.host
 }
 
-// Loads are those of the instances of a workload, all of them; nil: not known.
+// Loads are the loads of all instances of a workload; nil: not known.
 type Loads map[instanceID]float64
 
 // change is an allocation in force in one instance from since on.
@@ -55,8 +54,8 @@ type History struct {
 	// kept is how many instances there are in it, mark the number of the holding.
 	kept int
 	mark uint64
-	// silence is after what time a host that tells nothing, while others do, is
-	// taken for lost; 0: never.
+	// silence is the time after which a host that reports nothing, while others do, counts as
+	// lost; 0: never.
 	silence time.Duration
 	// rollout is when a holding last said that another version is rolled out.
 	rollout time.Time
@@ -65,46 +64,45 @@ type History struct {
 	steps []step
 }
 
-// hostHistory is what the holdings of one key, pool and host, told.
+// hostHistory is the history from the holdings of one key, pool and host.
 type hostHistory struct {
 	key, host string
 	told      time.Time   // the latest holding
 	instances []*instance // in order of name
-	// over tells that there are more than are kept, rolls that another version is rolled
-	// out: it is until a holding says that it is not.
+	// over: there are more than are kept; rolls: another version is being rolled out, until a
+	// holding says that it is not.
 	over, rolls bool
 	// lost is from when on it is taken for lost; zero: it is not.
 	lost time.Time
 }
 
-// instance is what is told of one instance.
+// instance is the history of one instance.
 type instance struct {
 	name    string
 	changes []change // in order of since
-	// told is the latest holding that named it, which said how much of its knob is
-	// in use, with a margin (0: not measured), and the maximum.
+	// told is the latest holding that named it, which said how much of its knob is in use, with a
+	// margin (0: not measured), and its maximum.
 	told        time.Time
 	floor, most float64
 	// above is the most that a group above lets it have; 0: no bound.
 	above float64
-	// shared tells that its amount is a share of what a group above has, reserves of what its
-	// node has.
+	// shared: its amount is a share of what a group above has; reserves: of what its node has.
 	shared, reserves bool
-	// mark is that of the holding that named it, counted that it was one of those
-	// that counted at the instant that During looks at.
+	// mark is the number of the holding that named it; counted: it counted at the time at which
+	// During looks.
 	mark    uint64
 	counted bool
 }
 
-// NewHistory returns an empty one of a resource. A host that tells nothing for longer
-// than silence, and at least LeastSilence, while others do, is taken for lost.
+// NewHistory returns an empty history of a resource. A host that reports nothing for longer than
+// silence, and at least LeastSilence, while others do, counts as lost.
 func NewHistory(resource string, silence time.Duration) History {
 	return History{resource: resource, silence: max(LeastSilence, silence)}
 }
 
-// Take adds what v says about target: an instance that it does not name is not
-// there from then on. room is how many more instances may be kept, of all
-// workloads; it returns how many are not.
+// Take adds what holding v says about target: an instance that it does not name is gone from then
+// on. room is how many more instances of all workloads may be kept; Take returns how many it
+// refused.
 func (h *History) Take(v *trimtab.Holding, target string, room *int) (refused uint64) {
 	key := v.Key()
 	if key != v.Host {
@@ -178,7 +176,8 @@ func (x *hostHistory) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(x.instances, name, func(in *instance, name string) int { return cmp.Compare(in.name, name) })
 }
 
-// admit reports whether there is room for one more instance. The one that has been gone for longest makes room.
+// admit reports whether one more instance may be kept. If not, it drops the one that has been
+// gone for longest.
 func (h *History) admit(room *int) bool {
 	if h.kept >= MaxInstances || *room <= 0 {
 		var on *hostHistory
@@ -211,8 +210,8 @@ func (h *History) drop(key string, room *int) {
 	}
 }
 
-// Forget drops the instances that have been gone, and the hosts that have been
-// lost, since before a time. The last instance stays: that nothing is left is known.
+// Forget drops the instances that have been gone, and the hosts that have been lost, since before
+// a time. It keeps the last instance, so that it stays known that none is left.
 func (h *History) Forget(before time.Time, room *int) {
 	h.lose()
 	for i := len(h.hosts) - 1; i >= 0; i-- {
@@ -235,8 +234,8 @@ func (h *History) Forget(before time.Time, room *int) {
 	}
 }
 
-// lose finds the hosts that are lost: that told nothing for the length of the
-// silence before what another told last.
+// lose marks the hosts that are lost: they reported nothing for the length of the silence before
+// the latest report of another.
 func (h *History) lose() {
 	latest := h.Latest()
 	for _, x := range h.hosts {
@@ -247,7 +246,7 @@ func (h *History) lose() {
 	}
 }
 
-// Latest returns when any host told last; zero: none did.
+// Latest returns when any host last reported; zero: none did.
 func (h *History) Latest() (t time.Time) {
 	for _, x := range h.hosts {
 		if x.told.After(t) {
@@ -296,8 +295,8 @@ func (in *instance) tell(at time.Time, t *trimtab.KnobState) {
 	in.add(c)
 }
 
-// standing is from when on a change of an instance counts that may come to serve, or
-// cease to, while its knob stays as it is: since is of the knob.
+// standing returns from when a change counts by which an instance begins or ceases to serve while
+// its knob stays as it is: the time since belongs to the knob.
 func (in *instance) standing(c change) time.Time {
 	if len(in.changes) == 0 || in.last().since.Before(c.since) {
 		return c.since
@@ -308,7 +307,7 @@ func (in *instance) standing(c change) time.Time {
 	return c.told
 }
 
-// add puts c in order; of two with one since, the later told counts.
+// add inserts c in order; of two with one since, the one reported later counts.
 func (in *instance) add(c change) {
 	i, found := slices.BinarySearchFunc(in.changes, c.since, func(x change, since time.Time) int { return x.since.Compare(since) })
 	if found {
@@ -330,7 +329,7 @@ func (c change) same(d change) bool {
 	return c.amount == d.amount && c.unknown == d.unknown && c.gone == d.gone
 }
 
-// at returns what was in force at t; false: nothing is told of that time.
+// at returns what was in force at t; false: no holding covers that time.
 func (in *instance) at(t time.Time) (change, bool) {
 	i, found := slices.BinarySearchFunc(in.changes, t, func(x change, t time.Time) int { return x.since.Compare(t) })
 	if found {

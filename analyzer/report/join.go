@@ -25,12 +25,12 @@ import (
 // the instance that binds; that the others work to their limits beside it, the sum of
 // the usage tells.
 type Join struct {
-	// pending are the samples since the last tick. They are taken in order of time
-	// then, so that the order of arrival changes nothing.
+	// pending are the samples since the last tick. Tick sorts them by time, so that the order of
+	// arrival changes nothing.
 	pending []*trimtab.Sample
 	of      map[trimtab.Quantity]*joined
-	// there are the instances by the holdings, true: its knob can be read; nil: no
-	// holding said any. readable counts those.
+	// there are the instances that holdings name, true: its knob can be read; nil: no holding has
+	// come. readable counts the true ones.
 	there    map[instanceID]bool
 	readable int
 	// alone has the instance of each host that has one; host is where all are, "":
@@ -45,8 +45,8 @@ type Join struct {
 // joined is one quantity.
 type joined struct {
 	told map[instanceID]*told
-	// extra is how many instances told it whose knobs cannot be read, fresh how many
-	// of all told it since the last was made.
+	// extra counts the instances with a sample whose knobs cannot be read, fresh all instances
+	// with a sample since the last sum was made.
 	extra, fresh int
 	// last is of when the last one is; until the first, when one began to tell.
 	last time.Time
@@ -54,7 +54,7 @@ type joined struct {
 	lacks instanceID
 }
 
-// told is the latest sample of one instance, or why there is none.
+// told is the latest sample of one instance, or the reason why there is none.
 type told struct {
 	sample  *trimtab.Sample
 	missing string
@@ -62,8 +62,7 @@ type told struct {
 	fresh   bool
 }
 
-// meanLoad is the mean load of an instance, of which the past fades as that of the
-// cost of a request does.
+// meanLoad is the mean load of an instance; its past fades as that of the cost of a request does.
 type meanLoad struct {
 	load float64
 	at   time.Time
@@ -72,8 +71,8 @@ type meanLoad struct {
 const (
 	// maxPending bounds the samples of instances of a workload between two ticks.
 	maxPending = 8 * MaxInstances
-	// leastLoad bounds the load of an instance, as a part of the mean: one without
-	// requests is not divided by.
+	// leastLoad bounds the load of an instance from below, as a fraction of the mean, so that an
+	// instance without requests causes no division by zero.
 	leastLoad = 0.01
 )
 
@@ -86,14 +85,14 @@ func (j *Join) Take(s *trimtab.Sample) bool {
 	return true
 }
 
-// Idle reports whether no instance told anything.
+// Idle reports whether no instance has sent a sample.
 func (j *Join) Idle() bool { return len(j.pending)+len(j.of) == 0 }
 
 func idOf(s *trimtab.Sample) instanceID { return instanceID{s.Host, s.Instance} }
 
-// Tick joins what came since the last one and calls give with each sample of the
-// workload. What is older than stale says counts no more, where the knob cannot be
-// read either; nothing is kept of instances that are gone.
+// Tick joins the samples since the last tick and calls give with each sample of the workload. It
+// drops samples older than their limit stale of instances whose knobs cannot be read, and
+// everything of instances that are gone.
 func (j *Join) Tick(now time.Time, h *History, stale func(trimtab.Quantity) time.Duration, give func(*trimtab.Sample)) {
 	if len(j.pending) == 0 {
 		return
@@ -128,7 +127,7 @@ func (j *Join) Tick(now time.Time, h *History, stale func(trimtab.Quantity) time
 	j.pending = j.pending[:0]
 }
 
-// order is that in which samples of one time are taken: the usage after what is joined with it.
+// order is the sort key of samples of one time: the usage comes after what is joined with it.
 func order(q trimtab.Quantity) string {
 	if q == trimtab.Usage {
 		return "~"
@@ -160,8 +159,8 @@ func (j *Join) look(h *History) {
 	}
 }
 
-// placed returns the sample as one of the only instance on its host, where it names
-// none: who counts by host need not know what the agent calls it.
+// placed names the instance of a sample that names none, if its host has only one: a source that
+// counts by host need not know what the agent calls it.
 func (j *Join) placed(s *trimtab.Sample) *trimtab.Sample {
 	only, found := j.alone[s.Host]
 	if !found || s.Instance != "" || only == "" {
@@ -172,7 +171,7 @@ func (j *Join) placed(s *trimtab.Sample) *trimtab.Sample {
 	return &of
 }
 
-// mayTell reports whether the instance is there, or may be for all that is known.
+// mayTell reports whether the instance exists, or may exist since no holding has come.
 func (j *Join) mayTell(id instanceID) bool {
 	_, there := j.there[id]
 	return there || j.there == nil
@@ -225,7 +224,7 @@ func (j *Join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
 	}
 }
 
-// quantity returns what is known of the quantity of s; nil: it is not joined.
+// quantity returns the state of the quantity of s; nil: it is not joined.
 func (j *Join) quantity(s *trimtab.Sample) *joined {
 	if v := j.of[s.Quantity]; v != nil {
 		return v
@@ -260,7 +259,7 @@ func weigh(loads map[instanceID]*meanLoad, id instanceID, at time.Time, load flo
 	m.at = at
 }
 
-// give makes a sample of the workload of those of its instances.
+// give makes a sample of the workload from those of its instances.
 func (j *Join) give(q trimtab.Quantity, v *joined, give func(*trimtab.Sample)) {
 	var parts []*trimtab.Sample
 	for _, t := range v.told {
@@ -333,7 +332,7 @@ func (j *Join) sum(parts []*trimtab.Sample) *trimtab.Sample {
 	return out
 }
 
-// sharesOf returns the parts of the load that the instances of the samples serve.
+// sharesOf returns the shares of the load that the instances of the samples serve.
 func (j *Join) sharesOf(parts []*trimtab.Sample) []float64 {
 	loads := Loads{}
 	known := slices.ContainsFunc([]map[instanceID]*meanLoad{j.loads, j.served.loads}, func(of map[instanceID]*meanLoad) bool {
@@ -366,7 +365,8 @@ func total(loads Loads) (sum float64) {
 	return sum
 }
 
-// bounded raises each load to the least part of their mean; false: there is none.
+// bounded raises each load to at least leastLoad times their mean; false: the sum is not positive
+// and finite.
 func bounded(loads Loads) bool {
 	sum := total(loads)
 	if !(sum > 0) || math.IsInf(sum, 1) {
@@ -378,10 +378,10 @@ func bounded(loads Loads) bool {
 	return true
 }
 
-// Known returns the mean loads of all instances whose knobs can be read, where there
-// are several and the load of each was told lately; else nil. What samples tell goes
-// before what spans do, which may be twice as old: they are counted for as long as
-// stale before they tell, and one count that fails does not undo the one before.
+// Known returns the mean loads of all instances whose knobs can be read, if there are several and
+// the load of each is recent; else nil. Loads from samples go before loads from spans, which may
+// be twice as old: spans are counted for as long as stale before they give a load, and one count
+// that fails does not invalidate the one before.
 func (j *Join) Known(h *History, now time.Time, stale time.Duration) Loads {
 	if loads := j.since(h, j.loads, now.Add(-stale)); loads != nil {
 		return loads
@@ -389,7 +389,8 @@ func (j *Join) Known(h *History, now time.Time, stale time.Duration) Loads {
 	return j.since(h, j.served.loads, now.Add(-2*stale))
 }
 
-// since returns the mean loads that were told since a time.
+// since returns the mean loads of all readable instances, as far as updated since a time; nil if
+// one is missing.
 func (j *Join) since(h *History, told map[instanceID]*meanLoad, since time.Time) Loads {
 	if len(told) == 0 {
 		return nil
@@ -414,7 +415,7 @@ func (j *Join) since(h *History, told map[instanceID]*meanLoad, since time.Time)
 	return loads
 }
 
-// Shares returns the parts of the load, in order of host and instance.
+// Shares returns the shares of the load, in order of host and instance.
 func (loads Loads) Shares() []trimtab.LoadShare {
 	if len(loads) == 0 {
 		return nil
@@ -427,8 +428,8 @@ func (loads Loads) Shares() []trimtab.LoadShare {
 	return out
 }
 
-// Lacking calls say with each quantity of which there is no new sample for longer than
-// late says, and with the first instance that it is for want of, once.
+// Lacking calls say for each quantity without a new sample for longer than its limit late, with
+// the first instance whose sample is missing, once.
 func (j *Join) Lacking(now time.Time, h *History, late func(trimtab.Quantity) time.Duration, say func(*trimtab.Sample)) {
 	for _, q := range summed() {
 		v := j.of[q]
@@ -449,8 +450,8 @@ func (j *Join) Lacking(now time.Time, h *History, late func(trimtab.Quantity) ti
 	}
 }
 
-// firstLacking returns the first of the instances, in order, that are there or told
-// before and have no new sample of v's quantity; false: there is none.
+// firstLacking returns the first instance, in order, that exists or reported before and has no
+// new sample of v's quantity; false: none.
 func (j *Join) firstLacking(v *joined) (first instanceID, found bool) {
 	consider := func(id instanceID, t *told) {
 		if (t == nil || !t.fresh) && (!found || id.compare(first) < 0) {

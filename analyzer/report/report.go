@@ -6,7 +6,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Report is what one interval showed. Nil pointers are missing values.
+// Report is the observation of one interval. Nil pointers are missing values.
 type Report struct {
 	At   time.Time // the interval's end; zero: no report yet
 	Load *float64
@@ -15,8 +15,8 @@ type Report struct {
 	LoadFrom    string
 	LoadAt      time.Time
 	Performance *float64
-	// Requests is how many Performance is the share of; Fresh, how many of them no
-	// earlier report taught, since windows overlap.
+	// Requests is how many requests Performance is the share of; Fresh is how many of them were
+	// in no earlier report, since windows overlap.
 	Requests, Fresh float64
 	// Window is how long before its time the performance covers; 0: the interval.
 	Window     time.Duration

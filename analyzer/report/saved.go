@@ -32,7 +32,7 @@ func (j *Join) Save() (out []SavedLoad) {
 	return out
 }
 
-// Restore takes over what Save returned.
+// Restore restores what Save returned.
 func (j *Join) Restore(all []SavedLoad) error {
 	if len(all) > 2*MaxInstances {
 		return trimtab.Invalidf("loads of %d instances", len(all))

@@ -10,15 +10,14 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// served tells the loads of instances by the requests in whose spans they are named.
-// They are counted over intervals in a row until there are enough of them: shares out
-// of a handful would be noise, and what is divided by them would move with it. All
-// instances are counted over the same time.
+// served measures the loads of instances by the requests whose spans name them. It counts over
+// consecutive intervals until there are enough requests: shares of a handful would be noise, and
+// what is divided by them would follow that noise. All instances are counted over the same time.
 //
-// An instance that no span names may serve nothing, or its spans may be lost. Nothing
-// is concluded from it: an interval in which it should have told, by its share so far,
-// does not count. While that goes on no new loads are told, the ones before become
-// stale, and then all are taken to serve alike.
+// An instance that no span names may serve nothing, or its spans may be lost. Nothing is
+// concluded from it: an interval in which it should have had spans, by its share so far, does not
+// count. While that lasts no new loads are given, the ones before become stale, and then all
+// instances are taken to serve equal shares.
 type served struct {
 	// of are the instances that are counted; counts, since from, the requests of
 	// each, which are read spans.
@@ -27,22 +26,21 @@ type served struct {
 	read   float64
 	from   time.Time
 	loads  map[instanceID]*meanLoad
-	// lacks says why the latest interval told no loads, "": it did, or no span names
-	// an instance.
+	// lacks says why the latest interval gave no loads, "": it did, or no span names an instance.
 	lacks string
 }
 
 const (
-	// mostUnnamed is the share of requests that may be of no instance that is known:
-	// of a probe, or one that was just stopped.
+	// mostUnnamed is the share of requests that may belong to no known instance: to a probe, or
+	// to an instance that was just stopped.
 	mostUnnamed = 0.01
-	// tells is of how many expected requests at least one comes: of λ none does with
-	// probability e^-λ.
+	// tells is the number of expected requests from which the absence of all means that spans are
+	// lost: of λ expected, none comes with probability e^-λ.
 	tells = 5
 )
 
-// Serve enters what the spans of an interval that ends at end say of instances.
-// What was counted for longer than patience is too little, or one does not tell.
+// Serve counts the requests by instance in the spans of an interval that ends at end. If the
+// count is not complete after patience, there were too few requests, or an instance has no spans.
 func (j *Join) Serve(of Sketches, s *Spans, h *History, begin, end time.Time, patience time.Duration) {
 	b := &j.served
 	b.lacks = ""
@@ -81,11 +79,11 @@ func (j *Join) Serve(of Sketches, s *Spans, h *History, begin, end time.Time, pa
 	j.settle(end)
 }
 
-// Lacks says why the spans of the latest interval told no loads; "": they did, or name
-// no instance.
+// Lacks says why the spans of the latest interval gave no loads; "": they did, or name no
+// instance.
 func (j *Join) Lacks() string { return j.served.lacks }
 
-// settle makes loads of what was counted, once it is enough.
+// settle computes loads from the counts, once these are large enough.
 func (j *Join) settle(end time.Time) {
 	b := &j.served
 	if want := Enough * float64(j.readable); b.read < want {
@@ -106,8 +104,8 @@ func (j *Join) settle(end time.Time) {
 	clear(b.counts)
 }
 
-// first names the first instance, of those whose knobs can be read, for which is
-// holds; "": there is none.
+// first returns the name of the first instance whose knob can be read and for which is holds; "":
+// there is none.
 func (j *Join) first(is func(instanceID) bool) string {
 	var least *instanceID
 	for id, readable := range j.there {
@@ -121,8 +119,9 @@ func (j *Join) first(is func(instanceID) bool) string {
 	return least.String()
 }
 
-// follow begins to count anew when there are other instances. A new one changes what
-// the others serve, so that nothing of before holds; one that is gone takes its own.
+// follow restarts the count when the set of instances has changed. A new instance changes what
+// the others serve, so that the old loads are void; an instance that is gone only takes its own
+// with it.
 func (b *served) follow(there map[instanceID]bool) {
 	if maps.EqualFunc(b.of, there, func(bool, bool) bool { return true }) {
 		return
@@ -159,8 +158,8 @@ func (j *Join) find(parts Sketches) (found map[instanceID]float64, stranger stri
 	return found, stranger, sum
 }
 
-// match returns the instance that spans name: the one on their host that its agent
-// calls so, else the only one there. Where all are on one host, it need not be named.
+// match returns the instance that spans name: the one on their host that the agent calls so, else
+// the only one there. If all are on one host, the spans need not name it.
 func (j *Join) match(l *trimtab.InstanceLoad) (instanceID, bool) {
 	id := instanceID{host: l.Host}
 	if id.host == "" {

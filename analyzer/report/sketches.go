@@ -15,13 +15,13 @@ import (
 // partition and time.
 type Sketches []*trimtab.Sketch
 
-// place orders partial sketches and tells duplicates.
+// place orders partial sketches by partition and time; 0: duplicates.
 func place(a, b *trimtab.Sketch) int {
 	return cmp.Or(cmp.Compare(a.Partition, b.Partition), a.From.Compare(b.From), a.To.Compare(b.To))
 }
 
-// Add puts s in its place. Of two sketches for one place, which only a
-// restarted path step sends, the fuller one counts, whatever came first.
+// Add inserts s in order. Of two sketches for one partition and time, which only a restarted path
+// step sends, the fuller one counts, whichever came first.
 func (p *Sketches) Add(s *trimtab.Sketch) (duplicate bool) {
 	i, found := slices.BinarySearchFunc(*p, s, place)
 	if !found {
@@ -35,8 +35,8 @@ func (p *Sketches) Add(s *trimtab.Sketch) (duplicate bool) {
 	return true
 }
 
-// Cells returns how many partial sketches there are, and how many there would
-// be had every partition seen a request in every part of an interval of a length.
+// Cells returns how many partial sketches there are, and how many there would be if every
+// partition had seen a request in every part of an interval of that length.
 func (p Sketches) Cells(partitions int, length time.Duration) (present, whole int) {
 	if len(p) == 0 {
 		return 0, 0
@@ -45,7 +45,7 @@ func (p Sketches) Cells(partitions int, length time.Duration) (present, whole in
 	return len(p), partitions * max(1, int(length/each))
 }
 
-// Spans is what the merged sketches of an interval say.
+// Spans is the content of the merged sketches of an interval.
 type Spans struct {
 	Requests, Under float64
 	// Read is the number of requests really seen, at most Requests.
@@ -58,8 +58,8 @@ type Spans struct {
 	// Begun[k] requests began k intervals before.
 	Begun   []float64
 	Slowest []trimtab.Exemplar
-	// Sojourn is the time, in seconds, that the Visits spent in the workload
-	// itself; 0: no component of it told.
+	// Sojourn is the time, in seconds, that the Visits spent in the workload itself; 0: none of
+	// its components reported it.
 	Visits, Sojourn float64
 	// Components are the names of those that told, in order.
 	Components []string

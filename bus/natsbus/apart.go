@@ -13,9 +13,8 @@ import (
 
 var errApart = errors.New("cut off from the NATS servers")
 
-// apart returns an error while this process is cut off from servers of others, in
-// the words for whoever is woken by it: what is cut off, what goes on meanwhile,
-// and as its hint what to do.
+// apart returns an error while this process is cut off from external servers. It says to whoever
+// is paged what is cut off, what goes on meanwhile, and as its hint what to do.
 func (b *Bus) apart() error {
 	at := ""
 	switch {
@@ -33,8 +32,7 @@ func (b *Bus) apart() error {
 	return hint.Add(err, "is nats-server up, does this host reach it, and are the credentials right? Nothing needs a restart here: the link is tried again by itself, and plans go on once it is back")
 }
 
-// apartError is what apart says, in the place of an error that it explains: the
-// text is of the one, and both are found in it.
+// apartError has the text of apart in place of the error that it explains; errors.Is finds both.
 type apartError struct {
 	error
 	cause error
@@ -42,7 +40,7 @@ type apartError struct {
 
 func (e apartError) Unwrap() []error { return []error{e.error, e.cause} }
 
-// plain returns err, or what apart says where that is what is behind err.
+// plain returns err, or the error of apart if that is the cause of err.
 func (b *Bus) plain(err error) error {
 	if !isMissing(err) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errAway) && !errors.Is(err, nats.ErrTimeout) {
 		return err
@@ -53,8 +51,8 @@ func (b *Bus) plain(err error) error {
 	return err
 }
 
-// unreached tells Trouble and the log that the consumer cannot be reached: the log
-// once for each reason, for that may last for hours.
+// unreached reports to Trouble and the log that the consumer cannot be reached; to the log only
+// once for each reason, since it may last for hours.
 func (d *storedSub) unreached(err error) {
 	err = d.bus.plain(err)
 	d.tell(err)

@@ -12,18 +12,16 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// Values of a Shed kind that wait to be sent travel together, as one message: an
-// agent has three samples of each of its groups at a time, which would be tens of
-// thousands of messages a second from 1,000 agents of 20 groups. Such a message is on the subject
-// trimtab.<kind>.=many, whose last part is the key of nothing ([bus.EscapeKey]).
-// Its data, compressed, has a line for each value:
+// Values of a Shed kind that wait to be sent travel as one message: an agent has three samples of
+// each of its groups at a time, which would be tens of thousands of messages a second from 1,000
+// agents of 20 groups. Such a message is on the subject trimtab.<kind>.=many, whose last token is
+// the escape of no key ([bus.EscapeKey]). Its data, compressed, has a line for each value:
 //
 //	KEY ORIGIN JSON\n
 //
-// KEY is the last part of the subject that the value has by itself, ORIGIN what
-// headerOrigin holds there. JSON begins with a brace and has no line ends. So each
-// value keeps its place in its own sequence, and what is lost is counted as if each
-// had travelled by itself.
+// KEY is the last token of the value's own subject, ORIGIN its headerOrigin. JSON begins with a
+// brace and has no line ends. So each value keeps its number in its own sequence, and losses are
+// counted as if each had travelled alone.
 const (
 	manyKey = "=many"
 	// gatherFor is how long a value waits for others to travel with.
@@ -46,22 +44,22 @@ func kindPrefix(k trimtab.Kind) string { return "trimtab." + string(k) + "." }
 
 func (s *shed) subject() string { return s.prefix + s.key }
 
-// message is that of a value which travels by itself.
+// message returns the message of a value that travels alone.
 func (s *shed) message() *nats.Msg {
 	return &nats.Msg{Subject: s.subject(), Header: nats.Header{headerOrigin: {s.origin}}, Data: s.data}
 }
 
-// size is about what it takes in a batch, in bytes.
+// size estimates the bytes that it takes in a batch.
 func (s *shed) size() int { return len(s.key) + len(s.origin) + len(s.data) + 3 }
 
-// byItself tells whether values of the kind with that prefix never travel with others:
-// who may say or hear them is settled by the key, which is in the subject.
+// byItself reports whether values of the kind with that prefix never travel in batches: their
+// subject must show the key, by which servers decide who may publish and read them.
 func byItself(prefix string) bool {
 	return prefix == kindPrefix(trimtab.KindMachine) || prefix == kindPrefix(trimtab.KindPlacements)
 }
 
-// together returns the messages that carry all: values of one kind that are next
-// to each other travel as one, as far as maxBatch lets them. Their order stays.
+// together packs values into messages: neighbours of one kind travel as one, up to maxBatch. The
+// order stays.
 func together(all []shed) (out []*nats.Msg) {
 	for len(all) > 0 {
 		n, size := 1, all[0].size()

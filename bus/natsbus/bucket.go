@@ -15,7 +15,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// bucket is a key-value store that comes back empty when the server lost it.
+// bucket is a key-value store that is created again, empty, if the server lost it.
 type bucket struct {
 	bus  *Bus
 	name string
@@ -147,9 +147,8 @@ func (k *bucket) Delete(ctx context.Context, key string) error {
 	})
 }
 
-// Keys lists the keys in order. It asks the stream for its subjects: a consumer,
-// as the client would make one, could be told to send what a role wrote here to
-// any subject.
+// Keys lists the keys in order. It asks the stream for its subjects: a consumer, as the client
+// library would create, could be made to send what a role wrote here to any subject.
 func (k *bucket) Keys(ctx context.Context) (keys []string, err error) {
 	err = k.try(ctx, "list keys", func(ctx context.Context, kv jetstream.KeyValue) error {
 		keys = nil

@@ -17,10 +17,9 @@ type Config struct {
 	// URL is the external server, several separated by commas; empty: an
 	// embedded server that stores in Dir.
 	URL string
-	// Leaf is where the servers of URL take leaf nodes, several separated by
-	// commas, for an agent: a server without a store runs in this process and
-	// joins them with Cert, Key and CA; URL is asked at the start only. Empty:
-	// this process is a client of URL.
+	// Leaf is the address at which the servers of URL accept leaf nodes, several separated by
+	// commas, for an agent: a server without a store runs in this process and joins them with
+	// Cert, Key and CA; URL is only used at the start. Empty: this process is a client of URL.
 	Leaf string
 	// Dir is where the embedded server stores; needed without URL.
 	Dir string
@@ -29,20 +28,20 @@ type Config struct {
 	Listen string
 	// Source names this publisher in every Origin; needed, at most 253 bytes.
 	Source string
-	// Role is what this process is, for an external server that holds users to
-	// their role; empty: all of them. With one, opening fails when the server
-	// does not allow what the role needs, and only a planner makes streams and
-	// buckets: the others wait for them. Host and Pool are those of an agent.
+	// Role is the role of this process, for an external server that limits users to their role;
+	// empty: all roles. With a role, opening fails if the server does not allow what the role
+	// needs, and only a planner creates streams and buckets: the others wait for them. Host and
+	// Pool are those of an agent.
 	Role       Role
 	Host, Pool string
-	// Lease is that of the plans that an Agent carries out: within a sixth of it, and
-	// 4 to 20 s, it notices that a consumer no longer answers. 0: 4 s.
+	// Lease is the lease of the plans that an Agent carries out: within a sixth of it, and 4 to
+	// 20 s, the agent notices that a consumer no longer answers. 0: 4 s.
 	Lease time.Duration
-	// Credentials is a NATS .creds file, NKey the file of an nkey seed, Token
-	// the token itself: at most one of them. A user and a password stand in URL.
+	// Credentials is a NATS .creds file, NKey the file of an nkey seed, Token the token itself:
+	// at most one of them is set. A user and a password go into URL.
 	Credentials, NKey, Token string
-	// CA, Cert and Key are PEM files for TLS to the external server; Cert and
-	// Key come together.
+	// CA, Cert and Key are PEM files for TLS to the external server; Cert and Key are set
+	// together.
 	CA, Cert, Key string
 	// TLS replaces CA, Cert and Key when it is not nil.
 	TLS *tls.Config
@@ -52,8 +51,8 @@ type Config struct {
 	Replicas int
 	// Limits overrides MaxBytes of streams by name; see [Table].
 	Limits map[string]int64
-	// AckWait is how long a consumer may be silent before its value goes to
-	// another; it is kept alive while a handler runs; 0: 2 s.
+	// AckWait is how long a consumer may be silent before its value is given to another; it is
+	// extended while a handler runs; 0: 2 s.
 	AckWait time.Duration
 	// MaxDeliver is how often a value is delivered before it becomes a dead letter; 0: 10.
 	MaxDeliver int
@@ -149,8 +148,8 @@ func (c *Config) options() []nats.Option {
 		nats.IgnoreAuthErrorAbort(),
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.ReconnectBufSize(c.PendingBytes),
-		// For each of some 20 subscriptions: 64 Ki places, the default, take
-		// half a MiB each. What is sent at once is bounded by maxQueued.
+		// For each of some 20 subscriptions, the default of 64 Ki slots takes half a MiB. What is
+		// sent at once is bounded by maxQueued.
 		nats.SyncQueueLen(c.places()),
 		nats.PingInterval(20*time.Second),
 		nats.MaxPingsOutstanding(2),
@@ -170,10 +169,9 @@ func (c *Config) options() []nats.Option {
 	)
 }
 
-// places is how many messages may wait for the handler of one subscription. Where
-// nobody else is on the bus only what is stored comes that way, one after the other
-// (see pull and near). A process in the middle of a fleet has few subscriptions, and
-// hears more senders than itself.
+// places is how many messages may wait for the handler of one subscription. If no other process
+// is on the bus, only stored messages come that way, one after the other (see pull and near). A
+// process in a fleet has few subscriptions, and more senders than itself.
 func (c *Config) places() int {
 	switch {
 	case c.alone():

@@ -8,9 +8,9 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// EndBy tells that the process ends, and until when it may wait for the bus: what is
-// stored or asked for from now on fails at that time, all of it together. A store that
-// does not answer, as on a full disk, would else take some seconds of each stage and state.
+// EndBy sets the time by which the process must end: from now on all storing and asking together
+// fail at that time. Otherwise a store that does not answer, as on a full disk, would take some
+// seconds for each stage and state.
 func (b *Bus) EndBy(at time.Time) { b.endBy.Store(&at) }
 
 // inTime is ctx, cut off where the process must no longer wait.

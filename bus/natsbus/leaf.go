@@ -19,8 +19,8 @@ import (
 	"github.com/trimtab/trimtab/internal/pause"
 )
 
-// Domain is the JetStream domain of the central servers. A server keeps requests
-// to JetStream that name no domain from its leaf nodes, and theirs from itself.
+// Domain is the JetStream domain of the central servers. A server does not pass requests to
+// JetStream without a domain on to its leaf nodes, nor theirs to itself.
 const Domain = "trimtab"
 
 const (
@@ -29,20 +29,19 @@ const (
 )
 
 const (
-	// leafPing is how often a leaf node asks whether its link still carries, and
-	// leafSilence how many answers may be missing before it joins anew. Until then
-	// what it sends waits in the link, and arrives late if the link comes back.
+	// leafPing is how often a leaf node tests its link, and leafSilence how many answers may be
+	// missing before it connects again. Until then messages wait in the link, and arrive late if
+	// the link recovers.
 	leafPing    = 5 * time.Second
 	leafSilence = 2
 	// leafPatience bounds each step of joining; a busy host takes its time.
 	leafPatience = 10 * time.Second
 )
 
-// leafNode is a nats-server inside this process that stores nothing and joins
-// central servers. Its only client is this process. While the link is cut, nobody
-// out there asks for what is published, so it goes nowhere: it does not wait,
-// and does not arrive later as if it were new. The central servers hold the
-// link to the permissions of the user that the certificate names.
+// leafNode is a nats-server inside this process that stores nothing and joins central servers.
+// Its only client is this process. While the link is cut, no subscription from the central
+// servers exists, so what is published is dropped: it does not arrive later as if it were new.
+// The central servers apply the permissions of the user that the certificate names.
 type leafNode struct {
 	*server.Server
 	addresses string
@@ -73,8 +72,8 @@ func startLeaf(ctx context.Context, c Config) (*leafNode, error) {
 		ServerName: fmt.Sprintf("trimtab-%s-%d", c.Host, time.Now().UnixMicro()),
 		DontListen: true, NoSigs: true, NoLog: true, MaxPayload: MaxPayload, MaxControlLine: 8 << 10, MaxPending: 64 << 20,
 		PingInterval: leafPing, MaxPingsOut: leafSilence,
-		// It would know 1,024 subjects of requests, answers and acknowledgements by
-		// heart, none of which comes again, and an agent takes hours to get there.
+		// The cache would remember 1,024 subjects of requests, answers and acknowledgements, none
+		// of which is used again, and an agent takes hours to fill it.
 		NoSublistCache: true,
 		LeafNode:       server.LeafNodeOpts{ReconnectInterval: time.Second, Remotes: []*server.RemoteLeafOpts{remote}},
 	})
@@ -104,8 +103,8 @@ func (l *leafNode) close() {
 	l.WaitForShutdown()
 }
 
-// becomeLeaf replaces the connection to the central servers, which told what this
-// user may do and that the streams are there, by one to a leaf node.
+// becomeLeaf replaces the connection to the central servers, which showed this user's permissions
+// and that the streams exist, by one to a leaf node.
 func (b *Bus) becomeLeaf(ctx context.Context) error {
 	b.conn.Close()
 	l, err := startLeaf(ctx, b.config)
@@ -124,9 +123,8 @@ func (b *Bus) becomeLeaf(ctx context.Context) error {
 	return b.awaitStreams(ctx)
 }
 
-// followLink wakes all that wait for an answer once the link of a leaf node is back:
-// what they asked for went with it, and their own connection, to the leaf node, was
-// never cut.
+// followLink wakes all waiters once the link of a leaf node is back: their requests were lost
+// with it, and their own connection, to the leaf node, was never cut.
 func (b *Bus) followLink(l *leafNode) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// serverLog hands what the embedded server says to slog, one level quieter,
-// and keeps the fatal error: a library must not end the process.
+// serverLog passes the embedded server's log to slog, one level quieter, and keeps the fatal
+// error: a library must not end the process.
 type serverLog struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
 	fatal error
-	// corrupt is the first word about a stream whose description is damaged:
-	// the server goes on without it, and a new one would stand on its ruins.
+	// corrupt is the first log line about a stream whose description is damaged: the server
+	// continues without it, and a new stream would be created over its files.
 	corrupt error
-	// unstored is why a message could not be stored last, and at when: the
-	// publisher is not told, it gets no answer.
+	// unstored is why the last message could not be stored, and at when: the publisher only sees
+	// that no answer comes.
 	unstored error
 	at       time.Time
 }

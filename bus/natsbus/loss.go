@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// lateness is how long a message may come after its successors before it
-	// counts as lost; core NATS reorders only when routes change.
+	// lateness is how long a message may arrive after its successors before it counts as lost;
+	// core NATS reorders only when routes change.
 	lateness = time.Second
 	// maxGaps bounds the open gaps of one sequence, maxSequences the sequences
 	// that are followed, so that no sender can make a subscriber grow.
@@ -102,8 +102,8 @@ func (l *losses) forget() {
 	}
 }
 
-// total returns what was lost for good up to now; all tells to count what
-// could still be late. It never decreases.
+// total returns how many messages were lost up to now; with all set, those that could still be
+// late count too. It never decreases.
 func (l *losses) total(now time.Time, all bool) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,9 +121,9 @@ func (l *losses) total(now time.Time, all bool) uint64 {
 	return l.lost
 }
 
-// lossBook adds up the losses of all subscriptions to one kind. The members
-// of a group that share a Bus share one count, since each sees only a part;
-// members elsewhere do not, so a group of a Shed kind belongs on one Bus.
+// lossBook adds up the losses of all subscriptions to one kind. The members of a group that share
+// a Bus share one count, since each receives only some of the messages; members elsewhere do not,
+// so a group of a Shed kind belongs on one Bus.
 type lossBook struct {
 	mu    sync.Mutex
 	open  map[*losses]int // with the number of members

@@ -51,7 +51,7 @@ type Bus struct {
 
 var _ bus.Bus = (*Bus)(nil)
 
-// kind is what the bus knows and counts of one kind.
+// kind is the bus's state and counts for one kind.
 type kind struct {
 	trimtab.KindInfo
 	stream StreamInfo
@@ -101,7 +101,7 @@ func newBus(c Config) *Bus {
 	return b
 }
 
-// readSecret reads the key by which an agent is told apart.
+// readSecret reads the key that identifies an agent.
 func (b *Bus) readSecret() error {
 	if b.config.Role != Agent || b.config.Key == "" {
 		return nil
@@ -193,10 +193,10 @@ func releaseOf(version string) string {
 	return major + "." + minor
 }
 
-// makes lets one goroutine at a time make or delete a stream, a bucket or a
-// consumer, until done is called: nats-server handles requests for them side
-// by side, and races. An embedded server answers; it is not stopped over this,
-// for it would keep the goroutines of what is half made, and so ctx ends late.
+// makes lets one goroutine at a time create or delete a stream, a bucket or a consumer, until
+// done is called: nats-server handles such requests concurrently, and has races. A request to an
+// embedded server is not cancelled, since the server would keep the goroutines of what is half
+// created; so ctx ends late.
 func (b *Bus) makes(ctx context.Context) (_ context.Context, done func()) {
 	b.making.Lock()
 	if b.server == nil {
@@ -207,7 +207,7 @@ func (b *Bus) makes(ctx context.Context) (_ context.Context, done func()) {
 	return ctx, func() { cancel(); ended(); b.making.Unlock() }
 }
 
-// makeWithin bounds how long an embedded server takes to make something.
+// makeWithin bounds how long an embedded server may take to create something.
 const makeWithin = 10 * time.Second
 
 func (b *Bus) disconnect() {
@@ -250,12 +250,12 @@ func (b *Bus) Ready() error {
 	return nil
 }
 
-// unstoredFor is how long an error of the embedded server's store counts: every
-// stage tries again more often than that.
+// unstoredFor is how long an error of the embedded server's store stays valid: every stage
+// retries more often than that.
 const unstoredFor = 15 * time.Second
 
-// Damaged returns what was found damaged and made anew since the bus was
-// opened: stores that were moved aside, and consumers that started over.
+// Damaged returns how many stores were moved aside and how many consumers started over since the
+// bus was opened, because they were damaged.
 func (b *Bus) Damaged() (stores, consumers uint64) {
 	return b.damaged.stores.Load(), b.damaged.consumers.Load()
 }
@@ -327,8 +327,8 @@ func (b *Bus) Close() error {
 	return nil
 }
 
-// keep registers stop for Close, and returns the function to hand out: the
-// first call of it stops, the others wait for the first.
+// keep registers stop for Close, and returns the function to hand out: its first call stops, the
+// others wait for the first.
 func (b *Bus) keep(stop func()) (func(), error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -347,14 +347,14 @@ func (b *Bus) keep(stop func()) (func(), error) {
 	return once, nil
 }
 
-// reconnected wakes all that wait for an answer of the server that was.
+// reconnected wakes all that wait for an answer of the former server.
 func (b *Bus) reconnected(c *nats.Conn) {
 	b.config.Logger.Info("bus reconnected", "url", c.ConnectedUrlRedacted())
 	b.greet(c)
 	b.wake()
 }
 
-// wake ends all waiting for an answer of a server that cannot be relied on to come.
+// wake makes all waiters give up on an answer that may never come.
 func (b *Bus) wake() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,27 +14,26 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// keepEvery is how often the newest values of Latest kinds are stored that no
-// one but this process can ask for.
+// keepEvery is how often the newest values of Latest kinds are stored that only this process can
+// read.
 const keepEvery = 30 * time.Second
 
 // maxKept bounds the keys of one Latest kind; the ones that were silent for
 // longest go first.
 const maxKept = 1 << 16
 
-// near hands Shed and Latest values from publisher to subscriber inside this
-// process, without encoding them: an embedded server that listens to nobody has
-// no other client, and these kinds are nearly all that travels. Values are never
-// changed after they were handed over, so they can be shared.
+// near hands Shed and Latest values from publisher to subscriber inside this process, without
+// encoding them: an embedded server that does not listen has no other client, and most traffic is
+// of these kinds. Values are never changed after they were handed over, so they can be shared.
 //
-// A Latest value is stored for the next life of the process, every keepEvery
-// and when the bus is closed, and at once while a group subscribes to its kind,
-// which goes on where it stopped, or while the store refuses.
+// A Latest value is stored, for the next start of the process, every keepEvery and when the bus
+// is closed. It is stored at once while a group subscribes to its kind, since the group resumes
+// where it stopped, or while the store refuses.
 type near struct {
 	bus *Bus
 
-	// storing is held while what is new is stored, and shared while a value is
-	// stored on its own, so that an older one is never stored after a newer one.
+	// storing is locked while all new values are stored, and read-locked while a single value is,
+	// so that an older one is never stored after a newer one.
 	storing sync.RWMutex
 
 	mu   sync.Mutex
@@ -77,12 +76,12 @@ func openNear(ctx context.Context, b *Bus) *near {
 	return n
 }
 
-// carries tells whether values of k go from hand to hand.
+// carries reports whether values of k are handed over without the server.
 func (n *near) carries(k *kind) bool {
 	return n != nil && (k.Delivery == trimtab.Shed || k.Delivery == trimtab.Latest)
 }
 
-// latest lists the kinds of which the newest value is kept.
+// latest lists the Latest kinds.
 func (n *near) latest() []*kind {
 	var out []*kind
 	for _, info := range trimtab.Kinds() {
@@ -120,8 +119,8 @@ func (n *near) load(ctx context.Context, k *kind) error {
 	return nil
 }
 
-// publish hands v over. A value that its kind's stream must have at once is
-// stored first, and an error means that nobody got it.
+// publish hands v over. A value that must be stored at once is stored first, and an error means
+// that no subscriber got it.
 func (n *near) publish(ctx context.Context, k *kind, v trimtab.Value, o trimtab.Origin) error {
 	if err := v.Validate(); err != nil {
 		return err
@@ -142,14 +141,14 @@ func (n *near) publish(ctx context.Context, k *kind, v trimtab.Value, o trimtab.
 	return n.hand(k, d, false)
 }
 
-// storesNow tells whether values of a Latest kind are stored one by one.
+// storesNow reports whether values of a Latest kind are stored one by one.
 func (n *near) storesNow(k *kind) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.groups[k.Kind] > 0 || k.unstored.Load() != nil
 }
 
-// store puts d into the stream of its kind. n.storing is held or shared.
+// store writes d into the stream of its kind. The caller holds n.storing, for reading or writing.
 func (n *near) store(ctx context.Context, k *kind, d bus.Delivery) error {
 	data, err := codec.Encode(d.Value, d.Origin)
 	if err != nil {
@@ -160,7 +159,7 @@ func (n *near) store(ctx context.Context, k *kind, d bus.Delivery) error {
 	return err
 }
 
-// hand gives d to all who want it; dirty tells that it is still to be stored.
+// hand gives d to all its subscribers; dirty: it is not stored yet.
 func (n *near) hand(k *kind, d bus.Delivery, dirty bool) error {
 	key := d.Value.Key()
 	n.mu.Lock()
@@ -193,7 +192,7 @@ func (n *near) hand(k *kind, d bus.Delivery, dirty bool) error {
 	return nil
 }
 
-// keep notes d as the newest value of its key. n.mu is held, or n is not in use.
+// keep records d as the newest value of its key. The caller holds n.mu, or n is not in use.
 func (n *near) keep(k *kind, d bus.Delivery, dirty bool) {
 	all := n.kept[k.Kind]
 	n.count++
@@ -204,7 +203,7 @@ func (n *near) keep(k *kind, d bus.Delivery, dirty bool) {
 	}
 }
 
-// inOrder returns what is kept of k, in order of arrival. n.mu is held.
+// inOrder returns the kept values of k, in order of arrival. The caller holds n.mu.
 func (n *near) inOrder(k *kind) []*keptValue {
 	var out []*keptValue
 	for _, v := range n.kept[k.Kind] {
@@ -231,8 +230,8 @@ func (n *near) run(ctx context.Context) {
 	}
 }
 
-// flush stores what is new of k. A value that cannot be encoded is left out; at
-// the first that cannot be stored it ends, and publishers are told from then on.
+// flush stores the new values of k. It leaves out a value that cannot be encoded; it stops at the
+// first that cannot be stored, and from then on publishers get the error.
 func (n *near) flush(ctx context.Context, k *kind) {
 	n.storing.Lock()
 	defer n.storing.Unlock()

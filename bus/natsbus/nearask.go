@@ -12,10 +12,9 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// nearAnswerer is a subscription to an Answered kind whose publishers are in this
-// process: each of them runs the handler itself, one at a time, so that a value is
-// neither copied nor passed from goroutine to goroutine. Small batches of spans
-// cost half as much that way.
+// nearAnswerer is a subscription to an Answered kind whose publishers are in this process: each
+// publisher runs the handler itself, one at a time, so that a value is neither copied nor passed
+// between goroutines. This halves the cost of small batches of spans.
 type nearAnswerer struct {
 	bus.Subscription
 	kind *kind
@@ -48,8 +47,8 @@ func (n *near) answers(_ context.Context, k *kind, s bus.Subscription) (stop fun
 	}, nil
 }
 
-// ask has v handled by one consumer of each group, and by all without one. It returns nil
-// when one of them handled it, else what the last one said.
+// ask has v handled by one consumer of each group, and by all consumers without a group. It
+// returns nil if one of them handled it, else the error of the last.
 func (n *near) ask(ctx context.Context, k *kind, v trimtab.Value, o trimtab.Origin) error {
 	// Spans, which are all that is answered, travel as they are: this only checks them.
 	if _, err := codec.Encode(v, o); err != nil {
@@ -72,7 +71,7 @@ func (n *near) ask(ctx context.Context, k *kind, v trimtab.Value, o trimtab.Orig
 	return err
 }
 
-// answerersOf returns who is to handle a value of a key.
+// answerersOf returns the consumers that are to handle a value of a key.
 func (n *near) answerersOf(k *kind, key string) (all []*nearAnswerer, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -132,10 +131,10 @@ func (a *nearAnswerer) wait(ctx context.Context, atMost time.Duration) error {
 	}
 }
 
-// stopped is what a publisher is told whose consumer ended.
+// stopped is the error that publishers get whose consumer ended.
 func stopped() error { return fmt.Errorf("consumer stopped: %w", bus.ErrNoConsumer) }
 
-// queue tells how many wait.
+// queue returns how many values wait.
 func (a *nearAnswerer) queue(context.Context) (bus.Queue, error) {
 	return bus.Queue{For: a.For, Kind: a.Kind, Consumer: a.Consumer, Waiting: uint64(a.waits.Load())}, nil
 }

@@ -63,7 +63,7 @@ func (n *near) subscribe(_ context.Context, k *kind, s bus.Subscription) (stop f
 	}, nil
 }
 
-// push adds d to what waits, or counts it as lost. near.mu is held.
+// push appends d to the queue, or counts it as lost. The caller holds near.mu.
 func (s *nearSub) push(d bus.Delivery, key string) {
 	if s.kind.Delivery == trimtab.Latest {
 		if w := s.byKey[key]; w != nil {
@@ -87,7 +87,7 @@ func (s *nearSub) push(d bus.Delivery, key string) {
 	}
 }
 
-// weigh is about how much memory a value takes that waits.
+// weigh estimates how much memory a waiting value takes.
 func weigh(v trimtab.Value) int {
 	const each = 256
 	switch v := v.(type) {
@@ -116,7 +116,7 @@ func (s *nearSub) run(ctx context.Context) {
 	}
 }
 
-// next takes the first that waits.
+// next removes the first waiting value and returns it.
 func (s *nearSub) next() (bus.Delivery, bool) {
 	s.near.mu.Lock()
 	defer s.near.mu.Unlock()
@@ -133,8 +133,7 @@ func (s *nearSub) next() (bus.Delivery, bool) {
 	return w.Delivery, true
 }
 
-// handle delivers d, and a Latest value until it was handled, overtaken or
-// given up.
+// handle delivers d; a Latest value again until it was handled, was overtaken or the bus gave up.
 func (s *nearSub) handle(ctx context.Context, d bus.Delivery) {
 	c := &s.near.bus.config
 	for {
@@ -161,8 +160,8 @@ func (s *nearSub) handle(ctx context.Context, d bus.Delivery) {
 	}
 }
 
-// overtaken tells whether a newer value of the key waits, and otherwise notes
-// how often the one with the handler was out.
+// overtaken reports whether a newer value of the key waits; if not, it records how often the
+// present one was delivered.
 func (s *nearSub) overtaken(key string, again int) bool {
 	s.near.mu.Lock()
 	defer s.near.mu.Unlock()
@@ -184,7 +183,7 @@ func (s *nearSub) putAside(ctx context.Context, d bus.Delivery, cause error) err
 	return nil
 }
 
-// queue tells what waits.
+// queue returns how many values wait, and since when.
 func (s *nearSub) queue(context.Context) (bus.Queue, error) {
 	q := bus.Queue{For: s.For, Kind: s.Kind, Consumer: s.Consumer}
 	s.near.mu.Lock()

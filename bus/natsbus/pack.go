@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// headerEncoding says how the data of a stored message is compressed;
-	// without it, it is not.
+	// headerEncoding names the compression of a stored message; without it, the data are not
+	// compressed.
 	headerEncoding = "Content-Encoding"
 	encodingS2     = "s2"
 	// packFrom is the size from which a message is compressed, in bytes.
@@ -25,8 +25,8 @@ const (
 // stores is then compressed, since no other program reads it.
 func (c *Config) alone() bool { return c.URL == "" && c.Listen == "" }
 
-// pack compresses the data of a message, where that makes it smaller. A plan of
-// 100 workloads takes a sixth of its size and 13 us.
+// pack compresses the data of a message if that makes it smaller. A plan of 100 workloads takes a
+// sixth of its size and 13 us.
 func pack(m *nats.Msg) {
 	if len(m.Data) < packFrom || len(m.Data) > maxUnpacked {
 		return

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// headerOrigin holds "source incarnation sequence place", the source
-	// escaped; place counts what this publisher sent on this subject.
+	// headerOrigin holds "source incarnation sequence place", the source escaped; place is the
+	// number of this message among those that this publisher sent on this subject.
 	headerOrigin = "Trimtab-Origin"
-	// headerError holds the handler's error in the answer to a request, and
-	// headerErrorKind which of the known errors it is.
+	// headerError holds the handler's error in the answer to a request, headerErrorKind which of
+	// the errorKinds it is.
 	headerError     = "Trimtab-Error"
 	headerErrorKind = "Trimtab-Error-Kind"
 	// headerReason says why a value became a dead letter.
@@ -91,7 +91,7 @@ func (b *Bus) publish(ctx context.Context, v trimtab.Value) error {
 	return nil
 }
 
-// ask sends a request and returns what the handler said.
+// ask sends a request and returns the handler's error.
 func (b *Bus) ask(ctx context.Context, m *nats.Msg) error {
 	ctx, cancel := context.WithTimeout(ctx, b.config.AnswerTimeout)
 	defer cancel()
@@ -105,7 +105,7 @@ func (b *Bus) ask(ctx context.Context, m *nats.Msg) error {
 	return err
 }
 
-// errorKinds are the errors that keep their identity over the wire.
+// errorKinds returns the errors that can be recognised on the other side of the bus.
 func errorKinds() map[string]error {
 	return map[string]error{
 		"invalid": trimtab.ErrInvalid, "unsupported": trimtab.ErrUnsupported, "infeasible": trimtab.ErrInfeasible,
@@ -178,7 +178,7 @@ type inDoubt struct{ error }
 func (e inDoubt) Unwrap() error      { return e.error }
 func (inDoubt) Is(target error) bool { return target == bus.ErrInDoubt }
 
-// isRefusal tells errors of messages that were not sent, or not taken.
+// isRefusal reports whether an error means that a message was not sent, or not accepted.
 func isRefusal(err error) bool {
 	_, answered := errors.AsType[*jetstream.APIError](err)
 	return answered || isMissing(err) || errors.Is(err, errAway) || errors.Is(err, nats.ErrMaxPayload)
@@ -191,14 +191,12 @@ const (
 	settledWithin = time.Second
 )
 
-// storeNow stores a command now or never. Where its sender is told that it failed,
-// who will do something else, it must not be carried out when the server comes
-// back. So nothing is sent without a connection, and what a server has received
-// but not yet read carries until when it may be stored. That time is on the
-// server's own clock, which is asked first: the clocks of hosts differ. Where the
-// answer is late, the stream is asked what became of it, as those that read it
-// will judge it. What remains is a server that took it and does not answer that
-// either: to its sender it is the same as one that did not, so it is told
+// storeNow stores a command now or never. A sender that is told of a failure does something else,
+// so the command must not be carried out when the server comes back. So nothing is sent without a
+// connection, and the message says until when it may be stored, in case a server reads it late.
+// That time is by the server's own clock, which is asked first: the clocks of hosts differ. If
+// the answer is late, the stream is asked when it stored the command, as its readers will judge
+// it. If the server does not answer that either, nobody knows whether it stored the command:
 // bus.ErrInDoubt.
 func (b *Bus) storeNow(ctx context.Context, k *kind, m *nats.Msg, o trimtab.Origin) error {
 	soon, cancel := context.WithTimeout(ctx, commandWithin)
@@ -236,9 +234,9 @@ func (b *Bus) storeNow(ctx context.Context, k *kind, m *nats.Msg, o trimtab.Orig
 	return b.settle(ctx, k, m, id, ack)
 }
 
-// settle finds out what became of a command whose answer is late or missing. It
-// is sent again under its id: the stream says where the first one is, or takes
-// this one, too late.
+// settle finds out what happened to a command whose answer is late or missing. It sends the
+// command again under its id: the stream either says where the first copy is, or stores this one,
+// too late.
 func (b *Bus) settle(ctx context.Context, k *kind, m *nats.Msg, id string, ack *jetstream.PubAck) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, settledWithin)
 	defer cancel()
@@ -262,16 +260,14 @@ func (b *Bus) settle(ctx context.Context, k *kind, m *nats.Msg, id string, ack *
 	return nil
 }
 
-// storeBy returns until when a command may be stored, by the server's clock,
-// and until when the answer that it was stored may arrive, by this process's.
-// The server read its clock as now at some time between asked and told. The
-// first bound takes that for told, so that nothing is stored after deadline:
+// storeBy returns until when a command may be stored, by the server's clock, and until when the
+// confirmation may arrive, by this process's clock. The server's clock showed now at some time
+// between asked and told. The first bound assumes told, so that nothing is stored after deadline:
 //
 //	until = now + (deadline - told)
 //
-// The second takes it for asked, so that what is answered in time was stored in
-// time, and is not dropped by those that read it after its sender was told that
-// it will be carried out:
+// The second assumes asked, so that a command confirmed in time was stored in time, and its
+// readers do not drop it:
 //
 //	answer = asked + (deadline - told)
 func storeBy(now, asked, told, deadline time.Time) (until, answer time.Time) {
@@ -279,8 +275,8 @@ func storeBy(now, asked, told, deadline time.Time) (until, answer time.Time) {
 	return now.Add(left), asked.Add(left)
 }
 
-// serverTime returns the clock of the server that leads a stream; it was read
-// after the call began. Zero: the server does not tell.
+// serverTime returns the clock of the server that leads a stream; it was read after the call
+// began. Zero: the server does not report it.
 func (b *Bus) serverTime(ctx context.Context, stream string) (time.Time, error) {
 	s, err := b.js.Stream(ctx, stream)
 	if err != nil {
@@ -330,12 +326,12 @@ func (b *Bus) unanswered(began time.Time, err error) error {
 	return err
 }
 
-// asideMsg is the message that goes to the stream UNREADABLE.
+// asideMsg returns a message for the stream UNREADABLE.
 func asideMsg(subject string, data []byte, reason string) *nats.Msg {
 	return &nats.Msg{Subject: subject, Data: data, Header: nats.Header{headerReason: {reason}}}
 }
 
-// isMissing tells errors of a store that has not what it should have.
+// isMissing reports whether an error means that a stream, bucket or consumer is missing.
 func isMissing(err error) bool {
 	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound) ||
 		errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, nats.ErrNoResponders) ||

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// pullExpiry is how long one request for a message stands at the server,
-	// heartbeat how often it says in between that it still does.
+	// pullExpiry is how long the server keeps one request for a message, heartbeat how often it
+	// confirms in between that it still does.
 	pullExpiry, heartbeat = 30 * time.Second, 2 * time.Second
 )
 
-// heartbeat is how often the server says that a request of this bus stands. Agents
-// are many and have three consumers each: to tell 1,000 of them every 2 s is 1,500
-// messages a second that say nothing. A server inside this process does not go away.
-// Twice that without a word, and it is asked again.
+// heartbeat is how often the server confirms a request of this bus. Agents are many and have
+// three consumers each: confirming 1,000 of them every 2 s takes 1,500 messages a second. A
+// server inside this process does not disappear. After two missing confirmations the request is
+// sent again.
 func (b *Bus) heartbeat() time.Duration {
 	switch {
 	case b.config.alone():
@@ -38,9 +38,9 @@ var (
 	errSilent      = errors.New("consumer is silent")
 )
 
-// pull asks one consumer for one message at a time, by the protocol of
-// JetStream: a request to $JS.API.CONSUMER.MSG.NEXT.<stream>.<consumer> whose
-// answers are messages, or a status in the header.
+// pull requests one message at a time from one consumer, by the protocol of JetStream: a request
+// to $JS.API.CONSUMER.MSG.NEXT.<stream>.<consumer> whose answers are messages, or a status in the
+// header.
 type pull struct {
 	conn    *nats.Conn
 	sub     *nats.Subscription
@@ -137,8 +137,8 @@ func (p *pull) close(late func(*nats.Msg)) {
 	if p.sub.Drain() != nil {
 		return
 	}
-	// What comes later still would keep the subscription for ever: it drains until
-	// somebody has read all.
+	// A message that comes still later would keep the subscription for ever: draining waits until
+	// all are read.
 	defer func() { _ = p.sub.Unsubscribe() }()
 	for {
 		m, err := p.sub.NextMsg(100 * time.Millisecond)
@@ -151,8 +151,7 @@ func (p *pull) close(late func(*nats.Msg)) {
 	}
 }
 
-// The words of a consumer's client. A word that does not arrive is as good as
-// none: the message comes again.
+// The acknowledgements of a JetStream client. If one is lost, the message is delivered again.
 func (d *storedSub) nak(m *nats.Msg)        { d.say(m, "-NAK") }
 func (d *storedSub) term(m *nats.Msg)       { d.say(m, "+TERM") }
 func (d *storedSub) inProgress(m *nats.Msg) { d.say(m, "+WPI") }
@@ -161,8 +160,8 @@ func (d *storedSub) nakLater(m *nats.Msg, delay time.Duration) {
 	d.say(m, fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds()))
 }
 
-// ackOn acknowledges m, and p asks for the next message, but not once ctx has
-// ended: nobody would read it, and it would be out until the server gave up.
+// ackOn acknowledges m and requests the next message, but not once ctx has ended: the next one
+// would not be read, and the server would wait for its acknowledgement.
 func (d *storedSub) ackOn(ctx context.Context, p *pull, m *nats.Msg) {
 	if ctx.Err() != nil {
 		d.say(m, "+ACK")

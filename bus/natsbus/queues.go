@@ -14,12 +14,12 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// watched is a subscription that can tell what waits for it.
+// watched is a subscription that can report what waits for it.
 type watched interface {
 	queue(context.Context) (bus.Queue, error)
 }
 
-// watch lets Queues ask w until forget is called.
+// watch adds w to the subscriptions that Queues reports, until forget is called.
 func (b *Bus) watch(w watched) (forget func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -31,8 +31,7 @@ func (b *Bus) watch(w watched) (forget func()) {
 	}
 }
 
-// Queues asks the server; see [bus.Bus]. With an error it returns what it
-// could find out.
+// Queues asks the server; see [bus.Bus]. With an error it also returns what it found.
 func (b *Bus) Queues(ctx context.Context) (bus.Queues, error) {
 	b.mu.Lock()
 	closed := b.closed
@@ -90,7 +89,7 @@ func (b *Bus) aside(ctx context.Context, into map[trimtab.Kind]uint64) error {
 	return nil
 }
 
-// queue tells what the server has for the consumer.
+// queue returns what the server holds for the consumer.
 func (d *storedSub) queue(ctx context.Context) (bus.Queue, error) {
 	q := bus.Queue{For: d.For, Kind: d.Kind, Consumer: d.Consumer}
 	c, err := d.bus.js.Consumer(ctx, d.kind.stream.Name, d.name)
@@ -117,7 +116,7 @@ func (d *storedSub) queue(ctx context.Context) (bus.Queue, error) {
 	return q, nil
 }
 
-// queue tells what the connection has received for the subscription.
+// queue returns how many received messages the subscription has not handled.
 func (c *coreSub) queue(context.Context) (bus.Queue, error) {
 	q := bus.Queue{For: c.For, Kind: c.Kind, Consumer: c.Consumer}
 	n, _, err := c.sub.Pending()

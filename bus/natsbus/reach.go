@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Reached is what a look at an external server found.
+// Reached is the result of [Reach].
 type Reached struct {
 	// Server is its version, Trip how long an answer takes.
 	Server string
@@ -16,8 +16,8 @@ type Reached struct {
 	Missing []string
 }
 
-// Reach connects to the external server of c, asks whether its user may do what the role
-// needs, as [Open] does, and disconnects. It makes nothing. The error is that of Open.
+// Reach connects to the external server of c, checks as [Open] does whether its user may do what
+// the role needs, and disconnects. It creates nothing. Its error is that of Open.
 func Reach(ctx context.Context, c Config) (found Reached, err error) {
 	if err := c.Validate(); err != nil {
 		return found, err

@@ -11,12 +11,11 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// reads keeps the newest stored messages as they were decoded, and estimates
-// that this process published as they were before they were encoded. Stages of
-// a process, its console and its exporters follow the same streams; to decode
-// each message for each of them would be half of what the whole process costs.
-// Values are never changed after they were handed over, see [trimtab.Value],
-// so they can be shared.
+// reads caches decoded values of the newest stored messages, and estimates that this process
+// published. Several stages, the console and the exporters of one process follow the same
+// streams; decoding each message for each of them would be half of the cost of the process.
+// Values are never changed after they were handed over, see [trimtab.Value], so they can be
+// shared.
 type reads struct {
 	mu    sync.Mutex
 	known map[place]*decoded
@@ -24,8 +23,8 @@ type reads struct {
 	order []place
 	bytes int
 
-	// sent has what was published and did not come back yet, by message id;
-	// sentOrder and sentBytes bound it.
+	// sent has the published values that have not come back yet, by message id; sentOrder and
+	// sentBytes bound it.
 	sent      map[string]sent
 	sentOrder []string
 	sentBytes int
@@ -39,25 +38,24 @@ type sent struct {
 	since  time.Time
 }
 
-// maxReadBytes bounds the messages whose values are kept, and those that were
-// sent, and keptFor how long they are; subscribers of a stream are rarely further
-// apart than this. A plan takes three times the memory that its message does.
-// Without keptFor the memory of an agent grew for hours: its plans are so small
-// and so rare that they need as long to fill maxReadBytes.
+// maxReadBytes bounds the messages whose values are cached, and those that were sent, and keptFor
+// their age; subscribers of a stream are rarely further apart. A plan takes three times the
+// memory of its message. Without keptFor the memory of an agent grew for hours, since its plans
+// are small and rare.
 const (
 	maxReadBytes = 256 << 10
 	keptFor      = 10 * time.Second
 )
 
-// place is where a message is: by time too, since a stream that was made anew
-// counts from 1 again.
+// place identifies a stored message; the time is part of it, since a stream that was created
+// again counts from 1.
 type place struct {
 	kind     trimtab.Kind
 	sequence uint64
 	stored   time.Time
 }
 
-// decoded is what one message holds, once done.
+// decoded is the value of one message, once decoded.
 type decoded struct {
 	once   sync.Once
 	bytes  int
@@ -91,9 +89,8 @@ func (r *reads) at(p place, bytes int) *decoded {
 	return d
 }
 
-// publishes notes a value that goes out under a message id. Estimates alone: by
-// far the most of what is stored are they, and an estimate is the same before
-// and after it was encoded.
+// publishes records a value that is published under a message id, if it is an estimate: most
+// stored values are, and encoding does not change an estimate.
 func (r *reads) publishes(id string, s sent) {
 	if s.value.Kind() != trimtab.KindEstimate {
 		return
@@ -116,7 +113,7 @@ func (r *reads) publishes(id string, s sent) {
 	}
 }
 
-// own returns the value that was published as this message, byte by byte.
+// own returns the value of this process whose message is m, byte by byte.
 func (r *reads) own(m *nats.Msg) (sent, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

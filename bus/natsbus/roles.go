@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// Role is what a process is on the bus. A NATS server can hold it to what that
-// role may do, see [PermissionsOf].
+// Role is the role of a process on the bus. A NATS server can limit it to what that role may do,
+// see [PermissionsOf].
 type Role string
 
 // The roles. A process without one does the work of all of them.
@@ -28,18 +28,18 @@ const (
 // Roles lists all of them, in the order of the flow.
 func Roles() []Role { return []Role{Collector, Analyzer, Planner, Agent, Console, Observer} }
 
-// The buckets with an owner of their own.
+// The buckets that belong to one role.
 const (
 	// BucketAnalyzers and BucketCollectors hold the locks of what one analyzer
 	// or collector does at a time.
 	BucketAnalyzers  = "analyzers"
 	BucketCollectors = "collectors"
-	// BucketSnapshots keeps what was learnt, BucketPlanner what a planner knows
-	// beside it.
+	// BucketSnapshots keeps the learned state of analyzers, BucketPlanner the other state of a
+	// planner.
 	BucketSnapshots = "snapshots"
 	BucketPlanner   = "snapshots-planner"
-	// BucketJobs has the jobs of speculative tasks, BucketMachines the lists over which
-	// candidates are told.
+	// BucketJobs has the jobs of speculative tasks, BucketMachines the lists of hosts that
+	// candidates refer to.
 	BucketJobs     = "jobs"
 	BucketMachines = "machines"
 	// BucketThresholds has, by pool and host, the limits that a co-location controller
@@ -48,13 +48,13 @@ const (
 	bucketLeaders    = "leaders"
 )
 
-// who says which roles publish and which read a row of the table.
+// who lists the roles that may publish and read a row of the table.
 type who struct{ publish, read []Role }
 
-// whoMay is the column of the table. Nobody but the planner may publish what it
-// reads, or reads what it publishes: who may write into a stream and have the
-// server send out of it forges what stands there, since a server does not check
-// where an answer goes. A bucket is read by single values, whose headers tell.
+// whoMay returns that column of the table. Only the planner publishes what it reads or reads what
+// it publishes: a role that may write into a stream and have the server send from it could forge
+// the stream's messages, since a server does not check where an answer goes. Buckets are read
+// value by value, with headers that show this.
 func whoMay(row StreamInfo) who {
 	if row.Bucket {
 		return map[string]who{
@@ -94,7 +94,7 @@ func whoMay(row StreamInfo) who {
 	}[row.Kind]
 }
 
-// Scope is what a user is confined to beside its role.
+// Scope limits a user further than its role.
 type Scope struct {
 	// Pool is the pool that an agent has knobs of.
 	Pool string
@@ -102,8 +102,8 @@ type Scope struct {
 	Host string
 	// Secret is the agent's; see [SecretOf].
 	Secret string
-	// Places are the consumers of all agents, by which they know where they stand
-	// in a stream: nobody else touches them. See [ConsumerOf].
+	// Places are the consumers of all agents, which store how far each has read a stream: only
+	// their agents use them. See [ConsumerOf].
 	Places []string
 }
 
@@ -115,11 +115,11 @@ type Permissions struct {
 	Answers bool
 }
 
-// userInfo tells a user what it may do.
+// userInfo is the subject on which a server tells a user its permissions.
 const userInfo = "$SYS.REQ.USER.INFO"
 
-// Inbox is the prefix of the subjects on which a user gets answers: nobody else
-// may listen there.
+// Inbox returns the prefix of the subjects on which a user gets answers: no other user may read
+// there.
 func Inbox(r Role, host string) string {
 	prefix := "_INBOX_" + string(r)
 	if r == Agent {
@@ -128,8 +128,8 @@ func Inbox(r Role, host string) string {
 	return prefix
 }
 
-// keyOf is the key of a stored kind that an agent reads: that of its pool, and of
-// the parts of plans its own.
+// keyOf returns the key of the values that an agent reads of a stored kind: its pool, or, for
+// parts of plans, its host's own.
 func keyOf(k trimtab.Kind, host, pool string) string {
 	if k == trimtab.KindPart {
 		return (&trimtab.Plan{Pool: pool, Host: host}).Key()
@@ -145,10 +145,10 @@ func PlacesOf(host, pool, secret string) (names []string) {
 	return names
 }
 
-// ConsumerOf names the place of a host's actuator in a stream, for a key. A
-// server takes acknowledgements from any leaf node without a look at its
-// permissions, so the name has what other agents cannot know, the host's secret;
-// empty: they can.
+// ConsumerOf returns the name of the consumer of a host's actuator in a stream, for a key. A
+// server accepts acknowledgements from any leaf node without checking permissions, so the name
+// contains the host's secret, which other agents do not know; with an empty secret they can guess
+// it.
 func ConsumerOf(host, key, secret string) string {
 	name := bus.EscapeKey(GroupOf(host)) + "--" + bus.EscapeKey(key)
 	if secret != "" {
@@ -157,8 +157,8 @@ func ConsumerOf(host, key, secret string) string {
 	return name
 }
 
-// SecretOf derives the secret of an agent from its private key, a PEM file. It is
-// in the configuration of the NATS servers, and tells nothing of the key.
+// SecretOf derives the secret of an agent from its private key, a PEM file. The secret is in the
+// configuration of the NATS servers; the key cannot be computed from it.
 func SecretOf(key []byte) string {
 	sum := sha256.Sum256(append([]byte("trimtab place in a stream\n"), key...))
 	return hex.EncodeToString(sum[:12])
@@ -167,7 +167,7 @@ func SecretOf(key []byte) string {
 // GroupOf is the group in which the actuator of a host subscribes.
 func GroupOf(host string) string { return "actuator-" + host }
 
-// PermissionsOf derives from the table what a user needs, and nothing else.
+// PermissionsOf derives from the table what a user needs, and no more.
 func PermissionsOf(r Role, s Scope) Permissions {
 	p := Permissions{Publish: []string{userInfo}, Subscribe: []string{Inbox(r, s.Host) + ".>"}}
 	if r == Observer {
@@ -220,8 +220,8 @@ func (p *Permissions) api(call string, tokens ...string) {
 	p.Publish = append(p.Publish, jetStreamAPI+call+"."+strings.Join(tokens, "."))
 }
 
-// bucketKey is the key that a role writes in a bucket, "*" of any: an agent writes that of
-// its own host.
+// bucketKey returns the key that a role may write in a bucket, "*" for any: an agent writes that
+// of its own host.
 func bucketKey(r Role, s Scope) string {
 	if r == Agent {
 		return bus.EscapeKey(ThresholdsKey(s.Pool, s.Host))
@@ -288,8 +288,8 @@ func (p *Permissions) consumer(stream, name, filter string) {
 	p.Publish = append(p.Publish, "$JS.ACK."+stream+"."+name+".>")
 }
 
-// subjectsOf is where a role publishes a kind. The host of an agent is in the
-// keys of what it says about itself.
+// subjectsOf returns the subjects on which a role publishes a kind. An agent's host is part of
+// the keys of what it publishes about itself.
 func subjectsOf(k trimtab.Kind, r Role, s Scope) string {
 	if r == Agent {
 		switch k {
@@ -329,8 +329,8 @@ func anyCovers(patterns []string, subject string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return covers(p, subject) })
 }
 
-// covers tells whether pattern matches all that subject, which may have
-// wildcards itself, matches.
+// covers reports whether pattern matches everything that subject matches, which may have
+// wildcards itself.
 func covers(pattern, subject string) bool {
 	p, s := strings.Split(pattern, "."), strings.Split(subject, ".")
 	for i, token := range p {

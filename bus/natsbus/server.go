@@ -23,8 +23,8 @@ const (
 	// MaxPayload is the largest message, in bytes: the max_payload of a NATS server must
 	// be at least this.
 	MaxPayload = 8 << 20
-	// syncEvery is how often the store is synced to disk: a power cut loses what was
-	// acknowledged since then.
+	// syncEvery is how often the store is synced to disk: a power cut loses what was acknowledged
+	// since then.
 	syncEvery = 5 * time.Second
 	// readyWithin bounds the start; typical is 30 ms, more with a full store.
 	readyWithin = 30 * time.Second
@@ -118,23 +118,23 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// unlock lets go of the lock, also of what a child still has that was forked and
-// did not start its program yet.
+// unlock releases the lock, even if a forked child that did not start its program yet still has
+// the file.
 func unlock(f *os.File) {
 	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // closing does it too, later perhaps
 	f.Close()
 }
 
-// probe writes as much as the empty streams need, so that a full disk is told
-// by name and not by a stream that cannot be made.
+// probe writes as much as the empty streams need, so that a full disk is reported as such, not as
+// a stream that cannot be created.
 func probe(f *os.File) error {
 	_, err := f.WriteAt(make([]byte, 256<<10), 0)
 	return errors.Join(err, f.Sync(), f.Truncate(0))
 }
 
-// moveAside renames the store inside dir to <dir>.corrupt-N, where N is one more
-// than any there is, and removes all but the newest keptAside of them: a store
-// that is damaged again and again must not fill the disk.
+// moveAside renames the store inside dir to <dir>.corrupt-N, with N one more than the highest so
+// far, and removes all but the newest keptAside of them: a store that is damaged repeatedly must
+// not fill the disk.
 func moveAside(dir string) (string, error) {
 	prefix := filepath.Clean(dir) + ".corrupt-"
 	aside, err := filepath.Glob(prefix + "*")
@@ -163,9 +163,8 @@ func moveAside(dir string) (string, error) {
 	return to, nil
 }
 
-// isBrokenConsumer tells that the server has files of a consumer which it
-// cannot read. It leaves out such a consumer at its start, and says so only
-// to the one who wants to make it again.
+// isBrokenConsumer reports whether the server has files of a consumer that it cannot read. The
+// server ignores such a consumer at its start, and reports it only when it is created again.
 func isBrokenConsumer(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == consumerCreate
@@ -235,9 +234,8 @@ func startServer(c Config) (*server.Server, *serverLog, error) {
 	return s, log, nil
 }
 
-// stopLate stops a server that did not start well. One that does not return
-// from its start is left behind, with the goroutines it has: nothing can end
-// them, and its store is moved aside.
+// stopLate stops a server that did not start well. If its start does not return, the server and
+// its goroutines are abandoned, since nothing can end them, and its store is moved aside.
 func stopLate(s *server.Server, started <-chan struct{}) {
 	stopped := make(chan struct{})
 	go func() {

@@ -9,9 +9,9 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// shedder sends telemetry from a bounded queue, so that no publisher ever
-// waits for the connection. What does not fit is dropped after it got its
-// place in the sequence: the subscriber counts it.
+// shedder sends telemetry from a bounded queue, so that no publisher ever waits for the
+// connection. A value that does not fit is dropped after it got its sequence number, so that the
+// subscriber counts the loss.
 type shedder struct {
 	conn  *nats.Conn
 	limit int64
@@ -34,7 +34,7 @@ func startShedder(conn *nats.Conn, limit int) *shedder {
 	return s
 }
 
-// send gives a value its place and queues it; it never blocks.
+// send numbers a value and queues it; it never blocks.
 func (s *shedder) send(k trimtab.Kind, key string, data []byte, o trimtab.Origin) error {
 	v := shed{prefix: kindPrefix(k), key: key, data: data}
 	s.mu.Lock()

@@ -17,17 +17,15 @@ import (
 )
 
 const (
-	// orphaned is when the server forgets the consumer of a nameless
-	// subscriber that went away without a word.
+	// orphaned is when the server forgets the consumer of a nameless subscriber that disappeared.
 	orphaned = time.Minute
 	maxPause = 5 * time.Second
-	// patience is how long a new subscriber waits for a server that does not
-	// answer.
+	// patience is how long a new subscriber waits for a server that does not answer.
 	patience = time.Minute
 )
 
-// storedSub is a subscription to a stream. Its consumer has one message out at
-// a time: that is what keeps the order while a value is tried again.
+// storedSub is a subscription to a stream. Its consumer has one message unacknowledged at a time,
+// which keeps the order while a value is retried.
 type storedSub struct {
 	bus  *Bus
 	kind *kind
@@ -93,8 +91,8 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 	return func() { forget(); cancel(); done.Wait(); leave() }, nil
 }
 
-// openPatiently opens again while the server answers too late: one that is busy,
-// or has just begun, is no reason for a stage to end. Trouble hears of it.
+// openPatiently retries while the server answers too late: a busy server, or one that has just
+// started, is no reason for a stage to end. Trouble is called meanwhile.
 func (d *storedSub) openPatiently(ctx context.Context) (*pull, error) {
 	for began := time.Now(); ; {
 		p, err := d.open(ctx, time.Time{})
@@ -128,11 +126,10 @@ func (d *storedSub) open(ctx context.Context, resumed time.Time) (*pull, error) 
 	return d.bus.openPull(d.kind.stream.Name, d.name)
 }
 
-// replaceConsumer makes a consumer again whose files are damaged, so that the server can
-// neither run nor change it. The new one delivers the whole stream again; handlers
-// recognise repeated values by epoch and sequence. On an external server, whose files
-// cannot be removed, a consumer with another name takes its place; all members of a group
-// choose the same name.
+// replaceConsumer creates a consumer again whose files are damaged, so that the server can
+// neither run nor change it. The new one delivers the whole stream again; handlers recognise
+// repeated values by epoch and sequence. On an external server, whose files cannot be removed, a
+// consumer with another name replaces it; all members of a group choose the same name.
 func (d *storedSub) replaceConsumer(ctx context.Context, resumed time.Time) error {
 	// This deletes the consumer if it runs. If it does not, the server does not know it,
 	// and the error says nothing.
@@ -204,10 +201,9 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 	return err
 }
 
-// notTooOld returns when the consumer of a group with MaxAge is to begin. One
-// that is there keeps its beginning where nothing before it is too old, and makes
-// way for another otherwise, for it would hand over every single value. Times are
-// those of the server's clock.
+// notTooOld returns the start time for the consumer of a group with MaxAge. An existing consumer
+// keeps its position if nothing after it is too old; otherwise a new one replaces it, since the
+// old one would deliver every single value. Times are by the server's clock.
 func (d *storedSub) notTooOld(ctx context.Context) (from time.Time, err error) {
 	s, err := d.bus.js.Stream(ctx, d.kind.stream.Name)
 	if err != nil {
@@ -349,8 +345,8 @@ func (d *storedSub) handle(ctx context.Context, p *pull, m *nats.Msg) {
 	d.settle(ctx, m, meta, err)
 }
 
-// settle decides what becomes of a message that could not be read or handled:
-// a dead letter when no other try can help, else another try later.
+// settle decides what happens to a message that could not be read or handled: it becomes a dead
+// letter if no other try can help, else it is tried again later.
 func (d *storedSub) settle(ctx context.Context, m *nats.Msg, meta *nats.MsgMetadata, cause error) {
 	n := meta.NumDelivered
 	if errors.Is(cause, trimtab.ErrInvalid) || n >= uint64(d.bus.config.MaxDeliver) {

@@ -17,11 +17,11 @@ import (
 	"github.com/trimtab/trimtab/internal/pause"
 )
 
-// dedupeWindow is how long the server drops messages with an id that it has stored. It
-// covers the longest PublishTimeout that makes sense.
+// dedupeWindow is how long the server drops messages with an id that it has stored. It covers the
+// longest sensible PublishTimeout.
 const dedupeWindow = 2 * time.Minute
 
-// makeStreams makes missing streams, and sets the limits of existing ones to those of the
+// makeStreams creates missing streams, and sets the limits of existing ones to those of the
 // table. A role without the right to do so only checks that the streams it uses exist.
 func (b *Bus) makeStreams(ctx context.Context) error {
 	for _, s := range b.streams {
@@ -43,7 +43,7 @@ func (b *Bus) makeStreams(ctx context.Context) error {
 	return nil
 }
 
-// makesStreams tells whether this process makes streams and buckets.
+// makesStreams reports whether this process creates streams and buckets.
 func (b *Bus) makesStreams() bool { return b.config.Role == "" || b.config.Role == Planner }
 
 // findStream returns an error when a stream is missing that the role uses.

@@ -52,7 +52,7 @@ func filter(s bus.Subscription) string {
 	return bus.Subject(s.Kind, s.Key)
 }
 
-// read decodes a message of kind k and checks that its subject is its own.
+// read decodes a message of kind k and checks that its subject matches its value.
 func (b *Bus) read(k *kind, subject string, h nats.Header, data []byte) (trimtab.Value, trimtab.Origin, error) {
 	key, ok := bus.UnescapeKey(subject[strings.LastIndexByte(subject, '.')+1:])
 	if !ok {
@@ -75,9 +75,9 @@ func (b *Bus) read(k *kind, subject string, h nats.Header, data []byte) (trimtab
 	return v, o, err
 }
 
-// published refuses a message that no stage published but that a stream sent as
-// the answer to a request. Otherwise a role that may write a bucket could store
-// a forged plan there, have it sent to this subject, and so speak for the planner.
+// published refuses a message that a stream sent as the answer to a request. Otherwise a role
+// that may write a bucket could store a forged plan there, have it sent to this subject, and so
+// speak for the planner.
 func published(h nats.Header) error {
 	if from := h.Get(jetstream.StreamHeader); from != "" {
 		return trimtab.Invalidf("no stage published this, it is an answer of the stream %.80q", from)
@@ -214,7 +214,7 @@ func (c *coreSub) takeShed(ctx context.Context, key, origin string, m *nats.Msg)
 	answer(m, c.deliver(ctx, m))
 }
 
-// deliver reads a message with one value and returns what its handler says.
+// deliver reads a message with one value and returns its handler's error.
 func (c *coreSub) deliver(ctx context.Context, m *nats.Msg) error {
 	err := published(m.Header)
 	var v trimtab.Value
@@ -231,7 +231,7 @@ func (c *coreSub) deliver(ctx context.Context, m *nats.Msg) error {
 	return err
 }
 
-// answer tells the publisher what came of its request, if it asked.
+// answer sends the publisher the result of its request, if it asked.
 func answer(m *nats.Msg, err error) {
 	if m.Reply == "" {
 		return
@@ -263,8 +263,8 @@ func headerText(err error) string {
 	return or(s, "error")
 }
 
-// giveBack ends the subscription; whoever waits for an answer is told that
-// this consumer has gone.
+// giveBack ends the subscription; publishers that wait for an answer learn that this consumer has
+// gone.
 func (c *coreSub) giveBack() {
 	if c.kind.Delivery != trimtab.Answered {
 		_ = c.sub.Unsubscribe()

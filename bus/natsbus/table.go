@@ -8,11 +8,10 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// unreadableSubject is the subject of dead letters, values that nobody could read
-// or handle: trimtab.unreadable.<kind>.
+// unreadableSubject is the prefix of the subjects of dead letters: trimtab.unreadable.<kind>.
 const unreadableSubject = "trimtab.unreadable."
 
-// StreamInfo is one row of the table of what is stored where.
+// StreamInfo is one row of the table of streams and buckets.
 type StreamInfo struct {
 	// Name is the stream, or the bucket when Bucket is set; empty for kinds
 	// that are not stored.
@@ -42,10 +41,9 @@ const others = "(others)"
 
 const mib = 1 << 20
 
-// packedBytes is the MaxBytes of a large stream of a bus that is [Config.alone].
-// What it stores is compressed, by 3 to 8, so that it keeps as much. From 32 MiB on
-// the server would write blocks of 8 MiB, not of 4, and has the newest one of each
-// stream in memory.
+// packedBytes is the MaxBytes of a large stream of a bus that is [Config.alone]. Its data are
+// compressed, by 3 to 8, so that it keeps as much. From 32 MiB on the server would use blocks of
+// 8 MiB in place of 4, and it keeps the newest block of each stream in memory.
 const packedBytes = 31 * mib
 
 // lockBytes is the MaxBytes of a bucket of locks of a bus that is [Config.alone]:

@@ -37,7 +37,7 @@ type debugCmd struct {
 // bundleCmd is `trimtab debug bundle`.
 type bundleCmd struct {
 	URL     string `help:"Address of the running trimtab." default:"http://127.0.0.1:9600" env:"TRIMTAB_URL"`
-	Output  string `help:"The file to write, a tar.gz. Left out: trimtab-debug-TIME.tar.gz." type:"path" placeholder:"FILE"`
+	Output  string `help:"The file to write, a tar.gz. Default: trimtab-debug-TIME.tar.gz." type:"path" placeholder:"FILE"`
 	Config  string `name:"config.file" help:"A configuration file to add, for a trimtab that does not start." type:"path" placeholder:"FILE"`
 	Storage string `name:"storage.path" help:"The directory that trimtab runs with." default:"${storage}" type:"path" placeholder:"DIR"`
 }

@@ -23,13 +23,13 @@ type checkCmd struct {
 	Config checkConfigCmd `cmd:"" help:"Check a configuration file and print every mistake in it."`
 	Rules  checkRulesCmd  `cmd:"" help:"Check files of Prometheus rules against the metrics that trimtab has."`
 
-	Kubernetes checkKubernetesCmd `cmd:"" help:"Ask a cluster whether what a configuration file wants works there: API, workloads, rights."`
+	Kubernetes checkKubernetesCmd `cmd:"" help:"Check whether a configuration file can work in its cluster: API, workloads, rights."`
 }
 
 // checkConfigCmd is `trimtab check config`.
 type checkConfigCmd struct {
 	File string `arg:"" help:"The file." type:"path"`
-	Live bool   `help:"Ask the servers too: each query and what Prometheus answers, whether NATS lets this user in, and what of a cluster works."`
+	Live bool   `help:"Also ask the servers: what Prometheus answers to each query, whether NATS accepts this user, and what works in the cluster."`
 }
 
 // Example is shown by --help.

@@ -25,14 +25,14 @@ import (
 // initDraftCmd is `trimtab init` without more.
 type initDraftCmd struct {
 	URL        string `help:"Address of the running trimtab that has seen spans." default:"http://127.0.0.1:9600" env:"TRIMTAB_URL"`
-	Config     string `name:"config.file" help:"Configuration file that the draft goes on from. Left out: the configuration of the running trimtab." type:"path" placeholder:"FILE"`
-	Prometheus string `name:"prometheus.url" help:"Prometheus whose metrics are looked through. Left out: the one that the configuration names." placeholder:"URL"`
-	CgroupRoot string `help:"Directory of the control groups. Left out: that of the configuration, or found in /proc/self/mountinfo." type:"path" placeholder:"DIR"`
+	Config     string `name:"config.file" help:"Configuration file to complete. Default: the configuration of the running trimtab." type:"path" placeholder:"FILE"`
+	Prometheus string `name:"prometheus.url" help:"Prometheus whose metrics are searched. Default: the one in the configuration." placeholder:"URL"`
+	CgroupRoot string `help:"Directory of the control groups. Default: that of the configuration, or the one in /proc/self/mountinfo." type:"path" placeholder:"DIR"`
 }
 
 // Example is shown by --help.
 func (initDraftCmd) Example() string {
-	return "trimtab init draft > trimtab.yaml && trimtab check config trimtab.yaml\ntrimtab init --prometheus.url http://127.0.0.1:9090\ntrimtab init --config.file trimtab.yaml > new.yaml   # what it says, and what it lacks"
+	return "trimtab init draft > trimtab.yaml && trimtab check config trimtab.yaml\ntrimtab init --prometheus.url http://127.0.0.1:9090\ntrimtab init --config.file trimtab.yaml > new.yaml   # the file, with what it lacks added"
 }
 
 // Bounds of what a draft looks at.

@@ -27,7 +27,7 @@ type importCmd struct {
 
 // importSLOCmd is `trimtab import slo`.
 type importSLOCmd struct {
-	Files      []string      `arg:"" optional:"" name:"file" help:"Files of OpenSLO (v1, v1alpha, v2alpha), Sloth or Pyrra, which may refer to each other's SLIs; of a directory, all .yaml, .yml and .json below it. Objects of other kinds are passed over." type:"path"`
+	Files      []string      `arg:"" optional:"" name:"file" help:"Files of OpenSLO (v1, v1alpha, v2alpha), Sloth or Pyrra, which may refer to each other's SLIs; of a directory, all .yaml, .yml and .json below it. Objects of other kinds are ignored." type:"path"`
 	Window     time.Duration `help:"Range of the rates: at least four times the scrape interval." default:"1m"`
 	Prometheus string        `name:"prometheus.url" help:"Prometheus that answers the queries." default:"http://127.0.0.1:9090" placeholder:"URL"`
 	Kubernetes string        `placeholder:"NAMESPACE" help:"Also the objects of OpenSLO, Sloth and Pyrra in this namespace of the cluster that kubectl reaches; * for all."`

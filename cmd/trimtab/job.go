@@ -19,11 +19,11 @@ import (
 
 // jobCmd submits, lists, prints and cancels speculative jobs.
 type jobCmd struct {
-	Submit jobSubmitCmd `cmd:"" help:"Submit the job of a file: its tasks run in what is reserved and idle."`
+	Submit jobSubmitCmd `cmd:"" help:"Submit the job in a file: its tasks run on CPU and memory that is reserved and idle."`
 	List   jobListCmd   `cmd:"" help:"List the jobs, or the tasks of one."`
 	Logs   jobLogsCmd   `cmd:"" help:"Print the last lines of a task."`
-	Cancel jobCancelCmd `cmd:"" help:"End all tasks of a job that are not over."`
-	Grant  jobGrantCmd  `cmd:"" help:"Tell that the cluster's resource manager granted a task its regular resources on a host."`
+	Cancel jobCancelCmd `cmd:"" help:"End all unfinished tasks of a job."`
+	Grant  jobGrantCmd  `cmd:"" help:"Report that the cluster's resource manager granted a task regular resources on a host."`
 }
 
 // Example is shown by --help.
@@ -46,7 +46,7 @@ type jobSubmitCmd struct {
 	clientFlags `embed:""`
 	File        string        `arg:"" help:"The job, in YAML (docs/jobs.md); - reads standard input."`
 	DryRun      bool          `help:"Check the file and print the job, without submitting it."`
-	Wait        time.Duration `help:"How long to wait until a job manager took the job." default:"5s"`
+	Wait        time.Duration `help:"How long to wait until a job manager accepted the job." default:"5s"`
 }
 
 // Example is shown by --help.

@@ -46,7 +46,7 @@ type grammar struct {
 	Plan          planCmd          `cmd:"" group:"Look:" help:"Show the newest plan: the target and the next step."`
 	Diff          diffCmd          `cmd:"" group:"Look:" help:"Compare current allocations with the planner's target; exit code 2 if they differ."`
 	Fairness      fairnessCmd      `cmd:"" group:"Look:" help:"Say how fair the allocation is: shares, envy, shortfall, and what limits each workload."`
-	Report        reportCmd        `cmd:"" group:"Look:" help:"Say what trimtab was worth: SLO minutes and core-hours beside those of the limits from before, moves, incidents."`
+	Report        reportCmd        `cmd:"" group:"Look:" help:"Report what trimtab was worth: SLO minutes and core-hours, compared with the limits from before it; changes; incidents."`
 	WhatIf        whatIfCmd        `cmd:"" name:"what-if" group:"Look:" help:"Say who would gain and who would pay with another capacity, SLO or weight; changes nothing."`
 	Contributions contributionsCmd `cmd:"" group:"Look:" help:"Say what each component contributes to the tail of the latency, from recorded traces."`
 	Blame         blameCmd         `cmd:"" group:"Look:" help:"Rank components by how much they made the tail latency grow between two recordings."`
@@ -54,10 +54,10 @@ type grammar struct {
 	Pause         pauseCmd         `cmd:"" group:"Operate:" help:"Change no limit until resume; limits that are set stay."`
 	Resume        resumeCmd        `cmd:"" group:"Operate:" help:"End a pause, and accept limits that others changed meanwhile."`
 	Restore       restoreCmd       `cmd:"" group:"Operate:" help:"Restore the limits from before trimtab; needs only its journal."`
-	Job           jobCmd           `cmd:"" group:"Operate:" help:"Run jobs in what is reserved and idle: submit, list, logs, cancel, grant."`
-	Replay        replayCmd        `cmd:"" group:"Look:" help:"Run a recording through another policy: SLO minutes and resource-hours."`
+	Job           jobCmd           `cmd:"" group:"Operate:" help:"Run jobs on CPU and memory that is reserved and idle: submit, list, logs, cancel, grant."`
+	Replay        replayCmd        `cmd:"" group:"Look:" help:"Run a recording through another policy; print SLO minutes and resource-hours."`
 	Check         checkCmd         `cmd:"" group:"Check and set up:" help:"Check a file."`
-	Doctor        doctorCmd        `cmd:"" group:"Check and set up:" help:"Look at servers, queries, limits, rights and clocks: what will not work, and how to mend it."`
+	Doctor        doctorCmd        `cmd:"" group:"Check and set up:" help:"Check servers, queries, limits, rights and clocks: what will not work, and how to fix it."`
 	Init          initCmd          `cmd:"" group:"Check and set up:" help:"Draft a configuration from what is there, or write the files of a site."`
 	Import        importCmd        `cmd:"" group:"Check and set up:" help:"Print the configuration that follows from files of other tools."`
 	Test          testCmd          `cmd:"" group:"Check and set up:" help:"Test a connection."`

@@ -23,7 +23,7 @@ type replayCmd struct {
 	Recording string    `arg:"" help:"Directory that exporters.record wrote, or one of its files; with hpa, keda, vpa or trimtab also a file of loads (.csv or .txt, also .gz): a number of requests a line, or a time and a number." type:"path"`
 	File      string    `name:"config.file" help:"The configuration that trimtab ran with; needed for a recording." type:"path"`
 	Policy    cli.Names `help:"Objective to replay with, left out: that of the configuration. Or autoscalers to compare, one or more of hpa, keda, vpa, trimtab." placeholder:"NAME,..."`
-	Capacity  float64   `help:"Capacity of the pool, to try a larger or smaller one. Left out: that of the configuration, and of autoscalers as much as they ask for." placeholder:"AMOUNT"`
+	Capacity  float64   `help:"Capacity of the pool, to try a larger or smaller one. Default: that of the configuration; for autoscalers unlimited." placeholder:"AMOUNT"`
 	Output    string    `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
 	replayPods
 }

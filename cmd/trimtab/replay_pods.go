@@ -26,20 +26,20 @@ import (
 
 // replayPods are the flags of a comparison of autoscalers.
 type replayPods struct {
-	HPA     string         `name:"hpa" help:"Manifest with HorizontalPodAutoscalers; each is that of the workload that it targets, one alone that of all. Left out: CPU at 80% of requests, 1 to 100 pods." type:"path" placeholder:"FILE" group:"Autoscalers:"`
-	KEDA    string         `name:"keda" help:"Manifest with ScaledObjects, likewise. Left out: 80% of the requests per second that a pod can serve, 1 to 100 pods." type:"path" placeholder:"FILE" group:"Autoscalers:"`
-	VPA     string         `name:"vpa" help:"Manifest with VerticalPodAutoscalers, likewise. Left out: one that evicts." type:"path" placeholder:"FILE" group:"Autoscalers:"`
-	Cores   float64        `name:"pod-cores" help:"CPU request and limit of a pod. Left out: what an instance had at first, or a quarter of the first allocation; 1 with a file of loads." placeholder:"CORES" group:"Autoscalers:"`
-	Startup *time.Duration `help:"How long a pod takes to start. Left out: as the configuration says, or 30s." placeholder:"DURATION" group:"Autoscalers:"`
-	Learn   time.Duration  `help:"So much at the beginning is played and not scored: trimtab begins without having learnt anything." default:"0s" group:"Autoscalers:"`
+	HPA     string         `name:"hpa" help:"Manifest with HorizontalPodAutoscalers; each applies to the workload that it targets, a single one to all. Default: CPU at 80% of requests, 1 to 100 pods." type:"path" placeholder:"FILE" group:"Autoscalers:"`
+	KEDA    string         `name:"keda" help:"Manifest with ScaledObjects, likewise. Default: 80% of the requests per second that a pod can serve, 1 to 100 pods." type:"path" placeholder:"FILE" group:"Autoscalers:"`
+	VPA     string         `name:"vpa" help:"Manifest with VerticalPodAutoscalers, likewise. Default: one that evicts." type:"path" placeholder:"FILE" group:"Autoscalers:"`
+	Cores   float64        `name:"pod-cores" help:"CPU request and limit of a pod. Default: what an instance had at first, or a quarter of the first allocation; 1 with a file of loads." placeholder:"CORES" group:"Autoscalers:"`
+	Startup *time.Duration `help:"How long a pod takes to start. Default: as in the configuration, or 30s." placeholder:"DURATION" group:"Autoscalers:"`
+	Learn   time.Duration  `help:"Length of the beginning that is played and not scored, since trimtab starts without having learnt anything." default:"0s" group:"Autoscalers:"`
 	Plot    string         `help:"Directory to draw into, as SVG: the cores of each policy over time, and minutes missed over core-hours." type:"path" placeholder:"DIR" group:"Autoscalers:"`
 
-	Cost     *time.Duration `help:"CPU time of a request. Left out: as recorded; 20ms with a file of loads." placeholder:"DURATION" group:"Loads:"`
-	Latency  time.Duration  `name:"slo-latency" help:"Latency that requests of a file of loads are to have." default:"200ms" group:"Loads:"`
-	Fraction float64        `name:"slo-fraction" help:"Share of them that is to have it, 0.01 to 0.9999." default:"0.95" group:"Loads:"`
-	Interval time.Duration  `help:"What a line of a file of loads stands for. Left out: the time between its lines, or a second." placeholder:"DURATION" group:"Loads:"`
-	Scale    float64        `help:"Factor of loads." default:"1" group:"Loads:"`
-	Seed     uint64         `help:"Seed of what varies faster than a file of loads tells." default:"1" group:"Loads:"`
+	Cost     *time.Duration `help:"CPU time of a request. Default: as recorded; 20ms with a file of loads." placeholder:"DURATION" group:"Loads:"`
+	Latency  time.Duration  `name:"slo-latency" help:"SLO of a file of loads: the latency of its requests." default:"200ms" group:"Loads:"`
+	Fraction float64        `name:"slo-fraction" help:"SLO of a file of loads: the share of requests within that latency, 0.01 to 0.9999." default:"0.95" group:"Loads:"`
+	Interval time.Duration  `help:"Time that one line of a file of loads covers. Default: the time between its lines, or a second." placeholder:"DURATION" group:"Loads:"`
+	Scale    float64        `help:"Factor by which loads are multiplied." default:"1" group:"Loads:"`
+	Seed     uint64         `help:"Seed of the load's variation within one line of a file of loads." default:"1" group:"Loads:"`
 }
 
 // compares reports whether autoscalers are asked for.

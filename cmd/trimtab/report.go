@@ -14,7 +14,7 @@ import (
 
 type reportCmd struct {
 	URL    string `help:"Address of the running trimtab." default:"http://127.0.0.1:9600" env:"TRIMTAB_URL"`
-	Since  string `help:"From when on: a time such as 2026-01-02T15:04:05Z, or how long ago, such as 24h or 7d. At most 7 days are kept." default:"7d" placeholder:"WHEN"`
+	Since  string `help:"Start of the report: a time such as 2026-01-02T15:04:05Z, or how long ago, such as 24h or 7d. At most 7 days are kept." default:"7d" placeholder:"WHEN"`
 	Output string `short:"o" help:"Form of the output: ${enum}." enum:"text,markdown,html,json,yaml" default:"text"`
 }
 

@@ -127,7 +127,7 @@ func (c *watchdogCmd) Run() error {
 type workersCmd struct {
 	Dir     string   `help:"Directory of the knob: workers.max is read there." required:"" type:"path"`
 	Start   int      `help:"How many to start with when the directory does not say." default:"1"`
-	Max     int      `help:"Never more than this." default:"64"`
+	Max     int      `help:"Most workers, whatever the directory says." default:"64"`
 	Command []string `arg:"" help:"Program and arguments of one worker." passthrough:""`
 }
 

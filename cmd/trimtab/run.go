@@ -23,7 +23,7 @@ type runCmd struct {
 	Config  string   `name:"config.file" help:"Configuration file. Without one, services are found from spans and only shown." type:"path" placeholder:"FILE"`
 	Listen  string   `name:"web.listen-address" help:"Address of page, API and metrics; overrides the file." placeholder:"HOST:PORT"`
 	WebFile string   `name:"web.config.file" help:"TLS and basic auth of the web server, as in Prometheus's exporter toolkit." type:"path" placeholder:"FILE"`
-	Hosts   []string `name:"web.allowed-host" help:"Host name to accept besides loopback ones; may be repeated." placeholder:"NAME"`
+	Hosts   []string `name:"web.allowed-host" help:"Host name that requests may be for, besides loopback ones; may be repeated." placeholder:"NAME"`
 	Record  string   `name:"record" help:"Directory to record the inputs and outputs of the stages to; overrides the file." type:"path" placeholder:"DIR"`
 	Storage string   `name:"storage.path" help:"Directory of bus, journal and models; overrides the file." type:"path" placeholder:"DIR"`
 }

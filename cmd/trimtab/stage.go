@@ -21,7 +21,7 @@ type stageFlags struct {
 	NATS    string   `name:"nats.config.file" help:"File with the nats section of this process, which replaces that of the configuration: its certificate says which role it has." type:"path" placeholder:"FILE"`
 	Listen  string   `name:"web.listen-address" help:"Address of health and metrics. By default 127.0.0.1, and 9600 for the console, 9601 planner, 9602 analyzer, 9603 collector, 9604 agent." placeholder:"HOST:PORT"`
 	WebFile string   `name:"web.config.file" help:"TLS and basic auth of the web server, as in Prometheus's exporter toolkit." type:"path" placeholder:"FILE"`
-	Hosts   []string `name:"web.allowed-host" help:"Host name to accept besides loopback ones; may be repeated." placeholder:"NAME"`
+	Hosts   []string `name:"web.allowed-host" help:"Host name that requests may be for, besides loopback ones; may be repeated." placeholder:"NAME"`
 	Storage string   `name:"storage.path" help:"Directory of this process; by default one with the name of its role below that of the configuration." type:"path" placeholder:"DIR"`
 }
 

@@ -31,7 +31,7 @@ type testAlertCmd struct {
 	Label       map[string]string `help:"Further labels of the alert that is built." placeholder:"NAME=VALUE"`
 	Resolved    bool              `help:"Say that the alert is over."`
 	Config      string            `name:"config.file" help:"Configuration of the running trimtab: where match.alert and the token's file are found." type:"path" placeholder:"FILE"`
-	TokenFile   string            `help:"File that holds the token. Left out: that of --config.file." type:"path" placeholder:"FILE"`
+	TokenFile   string            `help:"File that holds the token. Default: that of --config.file." type:"path" placeholder:"FILE"`
 }
 
 // Example is shown by --help.

@@ -38,7 +38,7 @@ func (e *every) Decode(ctx *kong.DecodeContext) error {
 
 // watchFlags are embedded in commands that can repeat.
 type watchFlags struct {
-	Watch every `help:"Ask again every 2s, or as often as said (--watch=5s), until Ctrl-C." group:"Connection and output:"`
+	Watch every `help:"Print again every 2s, or at the given interval (--watch=5s), until Ctrl-C." group:"Connection and output:"`
 }
 
 // repeat shows once, or again and again until ctx ends. What fails while

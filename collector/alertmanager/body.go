@@ -30,8 +30,8 @@ const (
 // labels are texts by name; a value that is no text is left out.
 type labels map[string]string
 
-// UnmarshalJSON reads an object leniently: anything else is none, and so is an
-// object that is larger than any alert has.
+// UnmarshalJSON reads an object leniently: anything else, and an object larger than any alert
+// has, leaves l empty.
 func (l *labels) UnmarshalJSON(b []byte) error {
 	*l = nil
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -82,7 +82,7 @@ type envelope struct {
 	Alerts      json.RawMessage `json:"alerts"`
 }
 
-// received is one alert as it came.
+// received is one alert as received.
 type received struct {
 	Status      text   `json:"status"`
 	Labels      labels `json:"labels"`
@@ -103,8 +103,8 @@ type message struct {
 	alerts    int
 }
 
-// decode reads a body and hands over its alerts one at a time, so that no
-// body takes much more memory than its size. The error is trimtab.ErrInvalid.
+// decode reads a body and passes its alerts on one at a time, so that no body takes much more
+// memory than its size. The error is trimtab.ErrInvalid.
 func decode(body []byte, take func(group string, a *received)) (message, error) {
 	var e envelope
 	if err := json.Unmarshal(body, &e); err != nil {
@@ -207,8 +207,8 @@ func digest(l labels) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// short returns s cleaned, and with a digest for its end when it is too long,
-// so that different texts stay different.
+// short returns s cleaned; if it is too long, its end is replaced by a digest, so that different
+// texts stay different.
 func short(s string, most int) string {
 	c := clean(s, most)
 	if c == s {

@@ -16,16 +16,16 @@ const Path = "/webhook/alertmanager"
 // MaxBody bounds a request's body, in bytes.
 const MaxBody = 1 << 20
 
-// Deadline is how long the answer may take once the body was read: what is
-// not on the bus by then is answered with 503. Alertmanager is promised 500 ms.
+// Deadline is how long the answer may take once the body was read: if not all alerts are on the
+// bus by then, the answer is 503. Alertmanager is promised 500 ms.
 const Deadline = 400 * time.Millisecond
 
-// Publisher is the part of a bus that is used here.
+// Publisher is the part of a bus in use.
 type Publisher interface {
 	Publish(ctx context.Context, v trimtab.Value) error
 }
 
-// Config says who may send and who is concerned.
+// Config says who may send alerts, and which workloads they can concern.
 type Config struct {
 	// Bus takes the alerts. Required.
 	Bus Publisher
@@ -33,9 +33,8 @@ type Config struct {
 	Metrics *metric.Set
 	// Logger tells of a token that cannot be read; nil: silent.
 	Logger *slog.Logger
-	// TokenFile holds the bearer token and nothing else. It is read for every
-	// request, so that a changed one is in force at once. Empty: every request
-	// is refused with 403.
+	// TokenFile holds the bearer token and nothing else. It is read for every request, so that a
+	// change takes effect at once. Empty: every request is refused with 403.
 	TokenFile string
 	// Workloads are those that alerts can concern.
 	Workloads []Workload
@@ -54,8 +53,8 @@ type Workload struct {
 	Labels map[string]string
 }
 
-// validate fills in the defaults, checks the rest and reads the token once, so
-// that a wrong name is an error at the start.
+// validate fills in the defaults, checks the rest and reads the token once, so that a wrong file
+// name is an error at the start.
 func (c *Config) validate() error {
 	if c.Bus == nil || c.Metrics == nil {
 		return trimtab.Invalidf("no bus or no metrics")

@@ -26,8 +26,8 @@ type Receiver struct {
 	slots  chan struct{}
 }
 
-// Open returns a receiver. The error says what of the configuration cannot be
-// used, such as a token file that is not there.
+// Open returns a receiver. The error says what is wrong with the configuration, such as a token
+// file that does not exist.
 func Open(c Config) (*Receiver, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("open alertmanager receiver: %w", err)
@@ -35,9 +35,8 @@ func Open(c Config) (*Receiver, error) {
 	return &Receiver{config: c, index: newIndex(c.Workloads), room: room{most: int64(c.HeldBytes)}, slots: make(chan struct{}, c.Requests)}, nil
 }
 
-// Summary is the answer to a webhook that was taken: how many alerts came and
-// what became of them. An alert that concerns several workloads is published,
-// or repeated, once for each.
+// Summary is the answer to an accepted webhook: how many alerts came and what was done with them.
+// An alert that concerns several workloads is published, or repeated, once for each.
 type Summary struct {
 	Alerts    int    `json:"alerts"`
 	Published int    `json:"published"`
@@ -47,8 +46,8 @@ type Summary struct {
 	Truncated uint32 `json:"truncated"`
 }
 
-// ServeHTTP takes one webhook. It is counted before it is answered, so that a
-// sender that has its answer finds it in the metrics.
+// ServeHTTP handles one webhook. It is counted before it is answered, so that a sender that has
+// its answer finds it in the metrics.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	began := time.Now()
 	s, err := r.serve(w, req)
@@ -101,7 +100,7 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) (Summary, err
 	return r.take(ctx, body)
 }
 
-// take publishes what concerns somebody.
+// take publishes the alerts that concern a workload.
 func (r *Receiver) take(ctx context.Context, body []byte) (Summary, error) {
 	var s Summary
 	var news []*trimtab.Alert
@@ -137,11 +136,11 @@ func (r *Receiver) take(ctx context.Context, body []byte) (Summary, error) {
 	return s, r.publish(ctx, news, &s)
 }
 
-// publishers is how many alerts of one request are on their way at a time.
+// publishers is how many alerts of one request are published concurrently.
 const publishers = 16
 
-// publish sends all alerts, or says that the sender has to come again: what
-// was published until then is remembered and not sent twice.
+// publish publishes all alerts, or returns an error by which the sender retries: alerts that were
+// published by then are remembered and not sent twice.
 func (r *Receiver) publish(ctx context.Context, news []*trimtab.Alert, s *Summary) error {
 	var published, repeated, malformed atomic.Int64
 	var failed atomic.Pointer[error]
@@ -181,8 +180,7 @@ func (r *Receiver) publish(ctx context.Context, news []*trimtab.Alert, s *Summar
 	return nil
 }
 
-// count adds up a request that was taken; what was published is counted as it
-// happens.
+// count counts an accepted request; published alerts are counted as they are published.
 func (r *Receiver) count(s Summary) {
 	r.counted("repeated", s.Repeated)
 	r.counted("unmatched", s.Unmatched)
@@ -196,12 +194,11 @@ func (r *Receiver) counted(result string, n int) {
 	}
 }
 
-// linger is how long what is left of a refused body may take to arrive, so
-// that its sender reads the answer before the connection ends.
+// linger is how long the rest of a refused body may take to arrive, so that its sender reads the
+// answer before the connection ends.
 const linger = 500 * time.Millisecond
 
-// refuse answers and closes the connection, so that a sender who was not let
-// in holds nothing.
+// refuse answers and closes the connection, so that a refused sender occupies nothing.
 func refuse(w http.ResponseWriter, f refusal) {
 	// Not every writer has deadlines; then the server's own holds.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(linger))

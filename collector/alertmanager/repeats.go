@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// A sender that says once that an alert fires, and never that it is over, would hold its
-// workload up for ever: Alertmanager sends no end of what is silenced or inhibited meanwhile,
-// nor of a group whose receiver was taken out. What fires it repeats, each repeat_interval of
-// the route. How long that is is not in the message; it is learnt from two that say the same.
+// If a sender reports that an alert fires, and never that it has ended, its workload would keep
+// the raise for ever: Alertmanager sends no end of alerts that are silenced or inhibited
+// meanwhile, nor of a group whose receiver was removed. It repeats firing alerts every
+// repeat_interval of the route. The message does not contain that interval; it is learnt from two
+// equal messages.
 
 const (
 	// leastRepeat is the least time between two repetitions: two of a cluster of senders, or
 	// one that had no answer, say the same within seconds.
 	leastRepeat = time.Minute
-	// overdue is after how many repeat intervals without a repetition an alert is over: one
-	// may be lost.
+	// overdue is after how many repeat intervals without a repetition an alert counts as ended:
+	// one repetition may be lost.
 	overdue = 2
 	// maxGroups bounds the groups whose repetitions are awaited; the oldest is forgotten.
 	maxGroups = 4096
@@ -29,8 +30,8 @@ type repeats struct {
 	order []string // in order of arrival
 }
 
-// repetition is what a group said last, at a time, and how long it took to say the same
-// again, the last two times; 0: it did not yet.
+// repetition is the last message of a group, when it came, and the last two intervals after which
+// the same message came again; 0: not yet.
 type repetition struct {
 	said       [sha256.Size]byte
 	at         time.Time
@@ -45,8 +46,8 @@ func add(said *[sha256.Size]byte, a *received) {
 	}
 }
 
-// heard notes what a group says now, and returns after how long its sender is overdue; 0: that is
-// not known.
+// heard records a message of a group, and returns after how long its sender is overdue; 0: not
+// known.
 func (r *repeats) heard(group string, said [sha256.Size]byte, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// room bounds the bodies of all requests together: a body takes room as it
-// arrives, so that many slow senders of little keep nobody out.
+// room bounds the bodies of all requests together: a body counts as it arrives, so that many slow
+// senders of small bodies exclude nobody.
 type room struct {
 	most int64
 	held atomic.Int64
@@ -24,10 +24,10 @@ func (m *room) take(n int) bool {
 	return true
 }
 
-// free gives a body's room back.
+// free subtracts a body from the sum.
 func (m *room) free(body []byte) { m.held.Add(int64(-cap(body))) }
 
-// firstPiece is the room that a body takes at first, in bytes.
+// firstPiece is how many bytes a body counts for at first.
 const firstPiece = 4 << 10
 
 // read returns the whole body within the timeout, or a refusal.

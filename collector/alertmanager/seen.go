@@ -31,9 +31,9 @@ type status struct {
 	busy chan struct{}
 }
 
-// once calls publish unless this status was the last one published, and reports that it was.
-// That an alert still fires is published again, once in leastRepeat: else it would be over one
-// day. Attempts for one alert follow each other.
+// once calls publish unless this status was the last one published, and reports if it was. A
+// firing alert is published again once in leastRepeat, since one without repetition would at last
+// be taken for ended. Attempts for one alert do not overlap.
 func (s *seen) once(ctx context.Context, id identity, now time.Time, firing bool, publish func() error) (repeated bool, err error) {
 	st, repeated, err := s.claim(ctx, id, now, firing)
 	if st == nil || err != nil {
@@ -50,7 +50,7 @@ func (s *seen) once(ctx context.Context, id identity, now time.Time, firing bool
 	return repeated, err
 }
 
-// claim returns the alert's status, held for the caller; nil: there is nothing to publish.
+// claim returns the alert's status, locked for the caller; nil: there is nothing to publish.
 func (s *seen) claim(ctx context.Context, id identity, now time.Time, firing bool) (st *status, repeated bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *seen) claim(ctx context.Context, id identity, now time.Time, firing boo
 	}
 }
 
-// add makes room for one more and remembers it.
+// add remembers one more alert, and forgets the oldest if there are too many.
 func (s *seen) add(id identity) *status {
 	if s.last == nil {
 		s.last = map[identity]*status{}

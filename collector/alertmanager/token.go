@@ -16,8 +16,8 @@ import (
 // maxToken bounds a token file, in bytes.
 const maxToken = 4096
 
-// readToken returns the hash of the token in the file, without the space
-// around it. The text of an error never holds the token.
+// readToken returns the hash of the token in the file, without surrounding space. An error's text
+// never contains the token.
 func readToken(name string) ([sha256.Size]byte, error) {
 	var none [sha256.Size]byte
 	info, err := os.Stat(name)
@@ -43,9 +43,9 @@ func readToken(name string) ([sha256.Size]byte, error) {
 	return sha256.Sum256(token), nil
 }
 
-// allowed returns the answer to a request that may not go on; ok when it may.
-// The token comes as a bearer token, or as the password of basic auth, for a
-// site whose web configuration asks for basic auth in the same header.
+// allowed returns the refusal of a request without the right token; ok if it may proceed. The
+// token comes as a bearer token, or as the password of basic auth, for a site whose web
+// configuration asks for basic auth in the same header.
 func (r *Receiver) allowed(req *http.Request) (refusal, bool) {
 	if r.config.TokenFile == "" {
 		return refusal{http.StatusForbidden, "unconfigured", "no token is configured: set alertmanager.token_file in trimtab's configuration, and http_config.authorization.credentials_file in Alertmanager's"}, false
@@ -75,7 +75,7 @@ func givenToken(req *http.Request) (string, bool) {
 	return password, ok
 }
 
-// refusal is the answer to a request that was not taken.
+// refusal is the answer to a request that was not accepted.
 type refusal struct {
 	code int
 	// result labels the count, text is for people.

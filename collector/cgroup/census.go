@@ -19,15 +19,15 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// A census looks at each group, once a minute, for what makes its weight and quota mean something
-// else than they say. It changes nothing: each is a remark, for people.
+// A census checks each group, once a minute, for what makes its weight and quota act differently
+// than their values say. It changes nothing: it makes remarks, for people.
 
 const (
 	// censusEvery is how often groups are looked at.
 	censusEvery = time.Minute
-	// maxMembers are how many processes, or threads, of a group are looked at, maxHost how many
-	// processes of the host, maxGroups how many groups below one above, maxDirs in how many
-	// directories processes and threads are looked for.
+	// maxMembers is how many processes, or threads, of a group are checked, maxHost how many
+	// processes of the host, maxGroups how many groups below one above, maxDirs how many
+	// directories are searched for processes and threads.
 	maxMembers, maxHost, maxGroups, maxDirs = 500, 4000, 500, 4000
 )
 
@@ -49,7 +49,7 @@ type census struct {
 	alone  string
 }
 
-// takeCensus looks at all groups, and tells what is remarkable of each.
+// takeCensus checks all groups, and publishes the remarks on each.
 func (c *Collector) takeCensus(ctx context.Context, all []place) {
 	now := hostfs.BootTime()
 	if c.rounds < 2 || c.censusAt > 0 && now-c.censusAt < censusEvery {
@@ -96,8 +96,8 @@ func newCensus(root *hostfs.Root, proc string) *census {
 	return &census{root: root, proc: proc, ours: map[string]bool{}, dirs: maxDirs, members: map[string][]int{}, of: map[int]string{}, beside: map[string]string{}}
 }
 
-// enter notes a group of a workload and its processes; used tells that it used CPU since the
-// last look: if it has no process then, they cannot be seen from here.
+// enter records a group of a workload and its processes. used: it used CPU since the last check;
+// if it then has no process, its processes cannot be seen from here.
 func (s *census) enter(group string, used bool) {
 	for at := group; at != "." && at != "/"; at = path.Dir(at) {
 		s.ours[at] = true
@@ -128,8 +128,7 @@ func (s *census) processes(group string) ([]int, error) {
 	return all, err
 }
 
-// remarks are what is remarkable of a group; above is the group above, if its limit is the
-// tightest.
+// remarks returns the remarks on a group; above is the group above, if its limit is the tightest.
 func (s *census) remarks(group, above string) (all []string) {
 	for _, remark := range []string{s.idle(group), s.realtime(group), s.empty(group), s.strayed(group), s.stranger(above), s.alone} {
 		if remark != "" {
@@ -149,7 +148,7 @@ func (s *census) idle(group string) string {
 	return ""
 }
 
-// realtime says how many threads of a group no weight and no quota holds.
+// realtime says how many threads of a group are real-time, which neither weight nor quota limits.
 func (s *census) realtime(group string) string {
 	n, seen := 0, 0
 	file := "cgroup.threads"
@@ -178,7 +177,7 @@ func (s *census) realtime(group string) string {
 	return least + counted(n, "thread of it has a real-time class: neither weights nor quotas hold it", "threads of it have a real-time class: neither weights nor quotas hold them")
 }
 
-// empty says that nothing runs in a group.
+// empty says that no process is in a group.
 func (s *census) empty(group string) string {
 	if all, known := s.members[group]; known && len(all) == 0 {
 		return fmt.Sprintf("no process is in group %s: if the service runs, it does so in another one", group)
@@ -198,7 +197,7 @@ func (s *census) strayed(group string) string {
 	return fmt.Sprintf("%d processes that it started are outside of its group, such as %s: what they use is not seen, and no limit of the group holds them", len(all), all[0])
 }
 
-// findStrays looks for processes whose parent is in a group, and which are not.
+// findStrays looks for processes outside of a group whose parent is in it.
 func (s *census) findStrays() {
 	s.strays = map[string][]string{}
 	f, err := os.Open(s.proc)
@@ -308,7 +307,7 @@ func (s *census) peopled(group string) bool {
 	return errors.Is(err, fs.SkipAll)
 }
 
-// groupless says that processes which are in no group compete with those at the top.
+// groupless says that processes in no group compete with the top-level groups.
 func (s *census) groupless() string {
 	if !s.root.Whole() {
 		return ""

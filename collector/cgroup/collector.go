@@ -24,8 +24,8 @@ const DefaultInterval = 5 * time.Second
 type Config struct {
 	// Root is the hierarchy with the cpu controller, or a group in it.
 	Root string
-	// Accounting is where version 1 accounts CPU time for the groups in Root;
-	// "": Root, or cpuacct where that is mounted beside it.
+	// Accounting is where version 1 accounts CPU time for the groups in Root; "": Root, or
+	// cpuacct if that is mounted beside it.
 	Accounting string
 	Targets    []Target
 	// Interval is the window of usage; 0: [DefaultInterval].
@@ -50,30 +50,30 @@ type Target struct {
 	// Host is named in the samples, which are of its copy of the workload alone;
 	// "": they are of the whole workload. A pattern needs it.
 	Host string
-	// Path is relative to Root. With one * in it, each group that matches is an
-	// instance, whose samples name it.
+	// Path is relative to Root. With one * in it, each group that matches is an instance, whose
+	// name is in its samples.
 	Path string
 }
 
 // several reports whether the target is a pattern.
 func (t *Target) several() bool { return strings.Contains(t.Path, "*") }
 
-// group is what is known of one group.
+// group is the state of one group.
 type group struct {
 	hostfs.Instance
 	before  *Reading
 	failing string
 	// seen is the round in which it was found last.
 	seen uint64
-	// suspect is for how many rounds it is read what waits of it; threads is what was read of its
-	// threads last.
+	// suspect is for how many more rounds its waiting is measured; threads is the last reading of
+	// its threads.
 	suspect int
 	threads *threads
 	// manyThreads and manySockets are the rounds before which they are not looked at, since there
 	// are more than are read.
 	manyThreads, manySockets uint64
-	// remarked tells that there was something remarkable of it; counted is what it had used when
-	// it was looked at for that.
+	// remarked: the last check made a remark on it; counted is the CPU time that it had used
+	// then.
 	remarked bool
 	counted  time.Duration
 }
@@ -82,11 +82,11 @@ type group struct {
 type Collector struct {
 	config      Config
 	root, usage *hostfs.Root
-	// members is root once more, for the lists of processes and threads: they would take the room
-	// of what root keeps open for every round.
+	// members is a second handle of root for the lists of processes and threads, which would
+	// otherwise displace the files that root keeps open for every round.
 	members *hostfs.Root
-	// groups are those of each target, by the name of the instance: "" of one
-	// that is no pattern.
+	// groups are those of each target, by the name of the instance; "" for a target that is no
+	// pattern.
 	groups []map[string]*group
 	// failing is why the instances of each target cannot be found, again when to
 	// look for them next.
@@ -100,7 +100,7 @@ type Collector struct {
 	censusAt time.Duration
 }
 
-// Open opens the hierarchy. A group that is not there is no error: it may come.
+// Open opens the hierarchy. A missing group is no error: it may appear.
 func Open(c Config) (*Collector, error) {
 	if c.Bus == nil {
 		return nil, trimtab.Invalidf("collect from cgroups: no bus")
@@ -251,8 +251,8 @@ func (c *Collector) bounded(r *Reading, of string) {
 	}
 }
 
-// find brings the groups of a pattern up to date. One that is gone is told once
-// as absent; while nobody can look, they are as they were.
+// find updates the groups of a pattern. One that is gone is reported once as absent; while the
+// pattern cannot be read, they stay.
 func (c *Collector) find(ctx context.Context, i int) {
 	t, groups, now := &c.config.Targets[i], c.groups[i], hostfs.BootTime()
 	if now < c.again[i] {
@@ -293,7 +293,7 @@ func (c *Collector) find(ctx context.Context, i int) {
 	}
 }
 
-// tell publishes what was read of a group.
+// tell publishes the samples of a group.
 func (c *Collector) tell(ctx context.Context, t *Target, g *group, samples []*trimtab.Sample) {
 	for _, s := range samples {
 		s.Host, s.Instance = t.Host, g.Name

@@ -21,8 +21,8 @@ const (
 // Source is the source of all samples of this package.
 const Source = "cgroup"
 
-// Samples makes the three samples of one workload at wall time now: from two
-// readings in order, or from one and the news why there is no other.
+// Samples makes the three samples of one workload at wall time now: from two readings in order,
+// or from one and the error that prevented the other.
 func Samples(workload string, now time.Time, before, after *Reading, err error) []*trimtab.Sample {
 	blank := func(q trimtab.Quantity) *trimtab.Sample {
 		return &trimtab.Sample{Workload: workload, Quantity: q, Source: Source, Time: now}
@@ -71,7 +71,7 @@ func Samples(workload string, now time.Time, before, after *Reading, err error) 
 	return all
 }
 
-// stood is the share of the time in which the group stood still. With D the mean number of
+// stood returns the share of the time in which the group stood still. With D the mean number of
 // CPUs on which it was stopped, and u what it used, it ran on D + u CPUs at a time:
 //
 //	stood = D / (D + u)
@@ -83,7 +83,7 @@ func stood(before, after *Reading) float64 {
 	return stopped / (stopped + used)
 }
 
-// part is n of so many, at most all; 0 of none.
+// part returns n / of, at most 1; 0 if of is 0.
 func part(n, of uint64) float64 { return min(1, float64(n)/float64(max(of, 1))) }
 
 // incomparable says why the difference of two readings means nothing, or "".

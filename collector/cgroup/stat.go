@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Reading is what the files of one group said at one time.
+// Reading is the content of one group's files at one time.
 type Reading struct {
 	// At is the time since the host booted.
 	At time.Duration
@@ -29,8 +29,8 @@ type Reading struct {
 	// Quota is the group's own quota in force, Most the least of those above it.
 	Quota hostfs.Quota
 	Most  trimtab.Amount
-	// Local is how long the group's tasks were stopped, by whichever quota, added up over
-	// CPUs; nil: the kernel does not tell.
+	// Local is how long the group's tasks were stopped, by whichever quota, added up over CPUs;
+	// nil: the kernel does not report it.
 	Local *time.Duration
 }
 
@@ -117,7 +117,7 @@ func read(root, usage *hostfs.Root, group string) (Reading, error) {
 	return r, nil
 }
 
-// ParseLocal reads cpu.stat.local, "throttled_usec 1234"; nil: it does not tell.
+// ParseLocal reads cpu.stat.local, "throttled_usec 1234"; nil: it has no such line.
 func ParseLocal(s string) *time.Duration {
 	for line := range strings.Lines(s) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -13,22 +13,23 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// What waits is read of groups that may wait alone, since it takes several reads for each
-// thread and process: of one that its limit, or that of a group above, stopped, that uses
-// nearly all that it has, and of all that run while the CPUs of the host are used up.
+// Waiting is measured only for groups that may wait, since it takes several reads for each thread
+// and process: for one that its limit, or that of a group above, stopped, for one that uses
+// nearly all that it has, and for all that run while the CPUs of the host are used up.
 
 const (
-	// readThreads and readFiles are how many threads, and descriptors of processes, are read
-	// in a round at most, at some 3 µs and 2 µs each: all threads may be one group's, a quarter
-	// of the descriptors. The first group for which nothing is left is first in the next round.
+	// readThreads and readFiles bound how many threads, and descriptors of processes, are read in
+	// a round, at some 3 µs and 2 µs each: all threads may be one group's, a quarter of the
+	// descriptors. The first group that did not get its turn is first in the next round.
 	readThreads, readFiles = 1000, 4000
 	// remembered is for how many rounds it is, that there is more of a group than is read.
 	remembered = 30
-	// mayWait is the share of the periods in which a group is stopped, nearAll that of what it
-	// has which it uses, from which on it may wait.
+	// mayWait is the share of throttled periods, nearAll the share of its allocation in use, from
+	// which a group may wait.
 	mayWait, nearAll = 0.1, 0.8
-	// suspectFor is for how many rounds one is read that may wait: what waits is known by two
-	// readings, and a thread's time is counted when it runs again, in the next period of a quota.
+	// suspectFor is for how many rounds a group that may wait is measured: waiting is the
+	// difference of two readings, and a thread's wait is counted when it runs again, in the next
+	// period of a quota.
 	suspectFor = 6
 	// leastUse is what one uses, in cores, that is looked at for no more than that the host is full.
 	leastUse = 0.02
@@ -36,20 +37,20 @@ const (
 	idleNone = 0.05
 )
 
-// Sources of what waits.
+// Sources of samples of waiting.
 const (
 	sourceThreads = "schedstat"
 	sourceSockets = "sockets"
 )
 
-// Why what waits cannot be told; they are labels of the metric, too.
+// Why waiting is not known; also labels of the metric.
 const (
 	many   = "more than is read"
 	later  = "is read in turn"
 	unseen = "its processes cannot be seen from here"
 )
 
-// threads is what was read of the threads of a group.
+// threads is one reading of a group's threads.
 type threads struct {
 	at time.Duration
 	of map[int]waits.Thread
@@ -79,9 +80,9 @@ func (w *waiter) begin() {
 	w.idle, w.at = idle, at
 }
 
-// idleOf reads /proc/stat: for how long the CPUs were idle since the host booted, all together,
-// and how many there are. Below 0: it cannot be read. Its form (proc(5)) is a line for each CPU,
-// in hundredths of a second, of which the fourth and fifth, idle and iowait, are idle:
+// idleOf reads /proc/stat: the sum of the CPUs' idle time since the host booted, and the number
+// of CPUs. Below 0: it cannot be read. Its form (proc(5)) is a line for each CPU, in hundredths
+// of a second, of which the fourth and fifth, idle and iowait, are idle:
 //
 //	cpu0 10132153 290696 3084719 46828483 16683 0 25195 0 0 0
 func idleOf(text string) (idle time.Duration, cpus int) {
@@ -112,8 +113,8 @@ func suspects(usage, throttled, allocation *trimtab.Sample, full bool) bool {
 	return full && usage.Value >= leastUse || throttled.Missing == "" && throttled.Value >= mayWait || allocation.Missing == "" && usage.Value >= nearAll*allocation.Value
 }
 
-// wait reads what waits of a group, if it may wait, at the time of the samples of its use, which
-// come after it: they are joined with it.
+// wait measures what waits in a group, if it may wait, at the time of its usage samples, with
+// which the analyzer joins these.
 func (c *Collector) wait(g *group, samples []*trimtab.Sample) []*trimtab.Sample {
 	if g.suspect--; suspects(samples[0], samples[1], samples[2], c.waiter.full) {
 		g.suspect = suspectFor
@@ -152,8 +153,8 @@ func (c *Collector) wait(g *group, samples []*trimtab.Sample) []*trimtab.Sample 
 	return []*trimtab.Sample{&waited, &queued}
 }
 
-// look reads something of a group, unless there was more of it than is read before the round
-// until. One for which nothing was left is first in the next round.
+// look calls read for a group, unless the group had more than may be read and this is before the
+// round until. A group that did not get its turn is first in the next round.
 func (c *Collector) look(g *group, until *uint64, read func() error) error {
 	if c.rounds < *until {
 		return waits.ErrTooMany
@@ -168,7 +169,8 @@ func (c *Collector) look(g *group, until *uint64, read func() error) error {
 	return err
 }
 
-// waitedOf is for how many seconds of each second threads waited for a CPU, all together.
+// waitedOf returns for how many seconds of each second threads waited for a CPU, added up over
+// threads.
 func waitedOf(before, after *threads) float64 {
 	window := after.at - before.at
 	if window <= 0 {
@@ -178,7 +180,7 @@ func waitedOf(before, after *threads) float64 {
 	return waited / float64(window)
 }
 
-// whyNot is why what waits cannot be told; "": it can.
+// whyNot returns why waiting is not known; "": it is.
 func whyNot(err error) string {
 	switch {
 	case err == nil:

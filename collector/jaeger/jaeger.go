@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// Service takes PostSpans calls.
+// Service serves PostSpans calls.
 type Service struct {
 	from  *collector.Source
 	cache collector.ResourceCache
@@ -28,7 +28,7 @@ func New(sink *collector.Sink, set *metric.Set) *Service {
 	}}
 }
 
-// Counts returns what the service took.
+// Counts returns the totals of the service.
 func (s *Service) Counts() collector.Counts { return s.from.Counts() }
 
 // Register adds s to the gRPC server of an otlp.Receiver, whose codec it needs.

@@ -90,7 +90,7 @@ func scanBatch(b []byte, cache *collector.ResourceCache, p *collector.Packer) er
 	})
 }
 
-// ids are a span's identity as it came.
+// ids are a span's ids as received.
 type ids struct{ trace, span []byte }
 
 // scanSpan packs or rejects one span.

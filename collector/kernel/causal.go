@@ -19,8 +19,8 @@ type Visit struct {
 // maxSockets bounds the sockets that are followed; the longest silent is forgotten.
 const maxSockets = 1 << 15
 
-// Tracer makes visits of events. It knows no clock: time is that of the events, and
-// what Settle is told. It is not safe for concurrent use.
+// Tracer turns events into visits. It has no clock: time comes from the events and from Settle.
+// It is not safe for concurrent use.
 type Tracer struct {
 	// settle is how long after its last byte an answer has ended.
 	settle int64
@@ -48,8 +48,8 @@ type socket struct {
 	process, thread uint32
 	component       int
 	serves          bool
-	// begun tells that there is a visit; turned, that its answer has begun: on a
-	// serving socket something was sent, on a calling one received.
+	// begun: a visit is open; turned: its answer has begun, so that a serving socket has sent, or
+	// a calling one received.
 	begun, turned bool
 	visit         Visit
 	last          int64
@@ -60,7 +60,7 @@ func NewTracer(settle int64, seed uint64, listens func(process uint32, port uint
 	return &Tracer{settle: settle, seed: seed, listens: listens, emit: emit, sockets: map[end]*socket{}, open: map[uint32][]*socket{}}
 }
 
-// Add takes one event of a process of a component.
+// Add adds one event of a process of a component.
 func (t *Tracer) Add(component int, e *Event) {
 	s := t.socketOf(component, e)
 	s.last, s.thread = max(s.last, e.Time), e.Thread
@@ -134,7 +134,7 @@ func (t *Tracer) cause(s *socket, e *Event) *Visit {
 	return of(func(*socket) bool { return true })
 }
 
-// end ends the visit of a socket. One without an answer tells nothing.
+// end ends the visit of a socket. It drops a visit without an answer.
 func (t *Tracer) end(s *socket) {
 	if !s.begun {
 		return
@@ -151,11 +151,11 @@ func (t *Tracer) end(s *socket) {
 	}
 }
 
-// forgetAfter is how many settling times a silent socket is remembered.
+// forgetAfter is for how many settling times a silent socket is remembered.
 const forgetAfter = 300
 
-// Settle ends what was answered and silent for long enough at a time, and forgets
-// sockets that nothing was heard of for long.
+// Settle ends visits whose answer has been silent for the settling time, and forgets sockets
+// without events for long.
 func (t *Tracer) Settle(now int64) {
 	for at, s := range t.sockets {
 		switch silent := now - s.last; {
@@ -168,7 +168,7 @@ func (t *Tracer) Settle(now int64) {
 	}
 }
 
-// forget makes room: the eighth that was silent longest goes.
+// forget drops the eighth of the sockets that was silent longest.
 func (t *Tracer) forget() {
 	all := make([]*socket, 0, len(t.sockets))
 	for _, s := range t.sockets {

@@ -20,13 +20,13 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// Source is what metrics call this source of spans.
+// Source is the name of this source of spans in metrics.
 const Source = "kernel"
 
 // DefaultSettle is how long after its last byte an answer has ended, by default.
 const DefaultSettle = 200 * time.Millisecond
 
-// Component is what is traced under one service.name.
+// Component is a group of processes that is traced as one service.name.
 type Component struct {
 	Name string
 	// Program is the name of its processes, as ps shows it, of which the kernel
@@ -93,7 +93,7 @@ func Open(c Config) (*Collector, error) {
 	return t, nil
 }
 
-// Close takes everything out of the kernel. Run must have returned.
+// Close removes everything from the kernel. Run must have returned.
 func (c *Collector) Close() error { return c.probe.close() }
 
 func (c *Collector) emit(v *Visit) {
@@ -104,8 +104,7 @@ func (c *Collector) emit(v *Visit) {
 }
 
 const (
-	// flushEvery is how often what has ended is sent, lookEvery how often processes
-	// are looked for.
+	// flushEvery is how often ended visits are sent, lookEvery how often processes are listed.
 	flushEvery = 100 * time.Millisecond
 	lookEvery  = 5 * time.Second
 )
@@ -138,7 +137,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// read takes events in for a while.
+// read reads events for flushEvery.
 func (c *Collector) read() error {
 	now, err := monotonic()
 	if err != nil {
@@ -189,7 +188,7 @@ func (c *Collector) flush(packed chan<- *collector.Packer) {
 // maxWaiting bounds the spans that wait to be sent.
 const maxWaiting = 100_000
 
-// look finds the processes, tells the kernel of them, and counts what was lost.
+// look updates the list of processes, here and in the kernel, and counts lost events.
 func (c *Collector) look() {
 	came, went := c.processes.look()
 	for _, pid := range went {

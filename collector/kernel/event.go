@@ -17,8 +17,8 @@ type Event struct {
 	Bytes int32
 	// Local and Remote are the ends of the socket.
 	Local, Remote netip.AddrPort
-	// Net tells network namespaces apart where addresses do not: 0 unless Local is a
-	// loopback address.
+	// Net distinguishes network namespaces if addresses do not: 0 unless Local is a loopback
+	// address.
 	Net uint64
 }
 

@@ -40,7 +40,7 @@ func (p *processes) forget(pid uint32) {
 	delete(p.names, pid)
 }
 
-// look lists all processes anew, and returns which came and which went.
+// look lists all processes again, and returns the new and the ended ones.
 func (p *processes) look() (came, went []uint32) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *processes) match(pid string) (int, bool) {
 	return 0, false
 }
 
-// clip is what the kernel keeps of the name of a program.
+// clip cuts a program's name to the length that the kernel keeps.
 func clip(program string) string { return program[:min(len(program), 15)] }
 
 // within reports whether a process is in a group, or below it, in any hierarchy.
@@ -111,12 +111,10 @@ func within(pid, group string) bool {
 	return false
 }
 
-// relisten is how old what is known of listening ports may be when a port is not
-// among them.
+// relisten is how old the list of listening ports may be when a port is not in it.
 const relisten = 100 * time.Millisecond
 
-// listens reports whether somebody in the network namespace of a process listens on
-// a port.
+// listens reports whether a process in the same network namespace listens on a port.
 func (p *processes) listens(pid uint32, port uint16) bool {
 	name, ok := p.names[pid]
 	if !ok {

@@ -82,7 +82,7 @@ func (p *probe) load(at *layout) (err error) {
 	return err
 }
 
-// close takes everything out of the kernel.
+// close removes everything from the kernel.
 func (p *probe) close() (err error) {
 	if p.reader != nil {
 		err = p.reader.Close()
@@ -101,7 +101,7 @@ func (p *probe) close() (err error) {
 	return err
 }
 
-// dropped is how many events found no room in the ring.
+// dropped returns how many events did not fit into the ring buffer.
 func (p *probe) dropped() (n uint64, err error) {
 	if err := p.lost.Lookup(uint32(0), &n); err != nil {
 		return 0, fmt.Errorf("read lost events: %w", err)
@@ -109,12 +109,12 @@ func (p *probe) dropped() (n uint64, err error) {
 	return n, nil
 }
 
-// layout says where this kernel keeps what is read of a struct sock, in bytes.
+// layout has the offsets of the fields of the kernel's struct sock, in bytes.
 type layout struct {
 	family, localPort, remotePort, local4, remote4, local6, remote6, net, protocol int32
 }
 
-// offsets reads the layout from the kernel's own description.
+// offsets reads the layout from the kernel's type information.
 func offsets() (*layout, error) {
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
@@ -167,8 +167,8 @@ func offsetOf(members []btf.Member, name string) (uint32, bool) {
 	return 0, false
 }
 
-// instructions are those of one tracepoint, whose arguments are the socket, how many
-// bytes there were or an error, and flags. The event is made on the stack.
+// instructions returns the program for one tracepoint, whose arguments are the socket, the number
+// of bytes or an error, and flags. It builds the event on the stack.
 func (p *probe) instructions(at *layout, sent int32) asm.Instructions {
 	const event, scratch = -eventBytes, -eventBytes - 8
 	read := func(to int32, bytes int32, from int32) asm.Instructions {

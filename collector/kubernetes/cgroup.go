@@ -2,10 +2,10 @@ package kubernetes
 
 import "strings"
 
-// ParseCgroup returns the uid of the pod that a cgroup belongs to, and the id of the
-// container, "" where the group is that of the whole pod; ok is false where it is of no
-// pod. A static pod has 32 hexadecimal digits instead of a uid. The path is read from its
-// end, since a nested cluster puts a prefix before it:
+// ParseCgroup returns the uid of the pod that a cgroup belongs to, and the id of the container,
+// "" for the group of the whole pod; ok is false if it belongs to no pod. A static pod has 32
+// hexadecimal digits instead of a uid. The path is read from its end, since a nested cluster puts
+// a prefix before it:
 //
 //	systemd   …/kubepods-burstable-podUID.slice/cri-containerd-ID.scope    dashes of UID as _
 //	cgroupfs  …/kubepods/burstable/podUID/ID

@@ -13,10 +13,10 @@ type Names struct {
 	cluster *kube.Cluster
 }
 
-// New returns the names of what a cluster has, at any time.
+// New returns Names that look things up in a cluster.
 func New(c *kube.Cluster) *Names { return &Names{c} }
 
-// errUnknown is of what no watched workload is known by.
+// errUnknown: no watched workload has this identity.
 var errUnknown = errors.New("no workload that is watched is known by it")
 
 // OfSpan returns the workload of a resource of spans, by its attributes.
@@ -76,8 +76,8 @@ func (n *Names) OfLabels(labels map[string]string) (kube.Ref, error) {
 	return n.OfPod(labels["namespace"], labels["pod"])
 }
 
-// OfCgroup returns the workload of a control group, and the name of its container, ""
-// where the group is that of the whole pod.
+// OfCgroup returns the workload of a control group, and the name of its container, "" for the
+// group of the whole pod.
 func (n *Names) OfCgroup(path string) (r kube.Ref, container string, err error) {
 	uid, id, ok := ParseCgroup(path)
 	if !ok {
@@ -105,7 +105,7 @@ func (n *Names) ofUID(uid string) (kube.Ref, error) {
 	return kube.Ref{}, fmt.Errorf("find workload of pod %s: %w", uid, errUnknown)
 }
 
-// ofIP is never of a pod in its host's network: its address is that of many.
+// ofIP ignores pods in their host's network, since many share that address.
 func (n *Names) ofIP(ip string) (kube.Ref, error) {
 	p := n.cluster.PodBy(func(p *kube.Pod) bool { return p.Status.PodIP == ip && !p.Spec.HostNetwork && !p.Over() })
 	if p == nil {
@@ -114,7 +114,7 @@ func (n *Names) ofIP(ip string) (kube.Ref, error) {
 	return n.ofUID(p.UID)
 }
 
-// ofService finds the one workload whose pods call themselves so, in the order of the
+// ofService finds the one workload whose pods use this service name, in the order of the
 // conventions: annotation, labels, the name of the workload.
 func (n *Names) ofService(namespace, service string) (kube.Ref, error) {
 	if namespace == "" {

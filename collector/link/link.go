@@ -20,7 +20,7 @@ import (
 // Interfaces is the kernel's directory of network interfaces.
 const Interfaces = "/sys/class/net"
 
-// Reading is what the kernel said of one interface at one time.
+// Reading is the kernel's counters of one interface at one time.
 type Reading struct {
 	// At is the time since the host booted.
 	At time.Duration

@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Load is how much of something is in use, and how much there is.
+// Load is how much of a resource is in use, and its capacity.
 type Load struct{ Used, Capacity float64 }
 
 // Reader reads a host. The zero Reader reads this one.
@@ -24,7 +24,7 @@ type Reader struct {
 	Groups func() []string
 }
 
-// Reading is what the kernel said at one time. What it did not say is nil, or 0.
+// Reading is one reading of the kernel's files. A missing value is nil, or 0.
 type Reading struct {
 	// At is the time since the host booted.
 	At        time.Duration
@@ -87,7 +87,7 @@ func (r Reader) text(name string) string {
 	return string(b)
 }
 
-// Between is how the host was loaded between two readings, by name.
+// Between returns the loads between two readings, by name.
 func Between(before, after Reading) map[string]Load {
 	out := map[string]Load{}
 	window := after.At - before.At
@@ -119,9 +119,10 @@ func Between(before, after Reading) map[string]Load {
 	return out
 }
 
-// contended takes from the pressure of CPUs what is no contention of the host: the kernel
-// counts a task that a quota stops as one that waits. Such stops of trimtab's groups are taken
-// off, and there is no more than CPUs were busy, since a task waits for one that another has:
+// contended removes from the pressure of CPUs what is no contention of the host: the kernel
+// counts a task that a quota stops as waiting. Such stops of trimtab's groups are subtracted, and
+// the rest is at most the number of busy CPUs, since a waiting task waits for one that another
+// has:
 //
 //	pressure_cpu = min(pressure − Δ stopped / Δ t, cores in use)
 func contended(out map[string]Load, before, after Reading, window time.Duration) {

@@ -62,9 +62,8 @@ func statusBody(asJSON bool, code codes.Code, message string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, 2, protowire.BytesType), message)
 }
 
-// Unavailable is the gRPC status for a refusal: UNAVAILABLE, with RetryInfo so
-// that senders come again after the pause. Other errors are UNAVAILABLE
-// without it.
+// Unavailable returns the gRPC status of a refusal: UNAVAILABLE, with RetryInfo so that senders
+// retry after the pause. Other errors are UNAVAILABLE without it.
 func Unavailable(err error) error {
 	s := status.New(codes.Unavailable, err.Error())
 	r := collector.AsRefusal(err)
@@ -78,9 +77,8 @@ func Unavailable(err error) error {
 	return detailed.Err()
 }
 
-// Unread says what it means that gRPC could not read a request: the reason
-// that counts it, and the status to answer with. A body that cannot be
-// decompressed is INVALID_ARGUMENT, where gRPC has INTERNAL.
+// Unread classifies gRPC's error on reading a request: the reason to count, and the status to
+// answer with. A body that cannot be decompressed is INVALID_ARGUMENT, where gRPC has INTERNAL.
 func Unread(err error) (reason string, answer error) {
 	switch s := status.Convert(err); s.Code() {
 	case codes.ResourceExhausted:

@@ -12,9 +12,9 @@ import (
 	"github.com/trimtab/trimtab/collector/internal/wire"
 )
 
-// hasToTell reports whether the attributes of a span may say something: whom it calls, or
-// that it waits for messages, or, where it has no parent, which sampler kept its trace.
-// Those of other spans are passed over, for speed.
+// hasToTell reports whether the attributes of a span may matter: they name its peer, or say that
+// it waits for messages, or, in a root span, describe the sampler. Those of other spans are
+// skipped, for speed.
 func hasToTell(kind trimtab.SpanKind, root bool) bool { return root || kind >= trimtab.SpanClient }
 
 // scanAttributes reads the attributes among the fields of a span.
@@ -38,8 +38,8 @@ func scanAttributes(fields []byte, s *trimtab.Span, peer *collector.Peer) error 
 	})
 }
 
-// applyText takes an attribute with a text. That a span waits for messages is told only by
-// one of a kind that may.
+// applyText applies an attribute with a text value. Only CLIENT, PRODUCER and CONSUMER kinds can
+// wait for messages.
 func applyText(s *trimtab.Span, peer *collector.Peer, key, text []byte) {
 	if hasToTell(s.Kind, false) {
 		collector.ApplyAttribute(s, peer, key, text)
@@ -48,8 +48,8 @@ func applyText(s *trimtab.Span, peer *collector.Peer, key, text []byte) {
 	}
 }
 
-// mayMatter reports whether an attribute has to be unpacked: by its key, which stands first
-// as all libraries write it.
+// mayMatter reports whether an attribute must be decoded: by its key, which all libraries write
+// first.
 func mayMatter(b []byte) bool {
 	if len(b) < 2 || b[0] != byte(keyValueKey) || int(b[1]) > len(b)-2 {
 		return true

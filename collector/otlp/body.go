@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Why a body was not taken.
+// Why a body was refused.
 var (
 	errTooLarge = errors.New("body too large")
 	errEncoding = errors.New("content encoding not supported, use gzip or none")
@@ -30,17 +30,17 @@ type bodies struct {
 	gzips   sync.Pool
 }
 
-// body is one request body; held is what it counts for.
+// body is one request body; held is its share of the bound.
 type body struct {
 	data []byte
 	held int64
 }
 
-// firstBuffer is what a client gets before it has sent anything; it doubles
-// as bytes arrive, so that an announced length alone costs nothing.
+// firstBuffer is a client's buffer before it has sent anything; it doubles as bytes arrive, so
+// that an announced length alone costs nothing.
 const firstBuffer = 4 << 10
 
-// keptBuffer is how large a buffer may be to be kept.
+// keptBuffer is up to what size a buffer is reused.
 const keptBuffer = 1 << 20
 
 // read returns the decompressed body. A body that is returned must be freed,
@@ -114,7 +114,7 @@ func (b *bodies) explain(err error) error {
 	return fmt.Errorf("read body: %w: %w", trimtab.ErrInvalid, err)
 }
 
-// hold makes out count for n bytes.
+// hold sets out's share of the bound to n bytes.
 func (b *bodies) hold(out *body, n int64) bool {
 	more := n - out.held
 	if b.held.Add(more) > b.maxHeld {

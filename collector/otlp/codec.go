@@ -15,8 +15,8 @@ import (
 // services on the same server get what they are generated for.
 type codec struct {
 	other encoding.CodecV2
-	// joined keeps buffers in which the pieces of a body are joined. gRPC's
-	// own pools clear a whole MiB for a body of 40 KiB.
+	// joined has buffers in which the pieces of a body are joined. gRPC's own pools clear a whole
+	// MiB for a body of 40 KiB.
 	joined *sync.Pool
 }
 

@@ -34,14 +34,14 @@ type Config struct {
 	MaxBody int
 	// MaxHeld bounds the HTTP bodies held at one time; 0 means 4 MaxBody.
 	MaxHeld int64
-	// Timeout bounds a request from its first byte to its answer, so that a
-	// slow client cannot stay; 0 means 30 s.
+	// Timeout bounds a request from its first byte to its answer, so that a slow client cannot
+	// occupy a connection; 0 means 30 s.
 	Timeout time.Duration
 	// MaxConnections bounds the open connections of each listener; more wait
 	// to be accepted. 0 means 4096.
 	MaxConnections int
-	// Register adds further services to the gRPC server, such as Jaeger's.
-	// They use generated types of protobuf, or [Request] and [Answer].
+	// Register adds further services to the gRPC server, such as Jaeger's. They use generated
+	// types of protobuf, or [Request] and [Answer].
 	Register func(grpc.ServiceRegistrar)
 	// Log takes what the servers say; nil means slog.Default().
 	Log *slog.Logger

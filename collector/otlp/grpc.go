@@ -36,9 +36,9 @@ func newServer(c *Config, s *service) *grpc.Server {
 		grpc.MaxHeaderListSize(64 << 10),
 		grpc.MaxConcurrentStreams(256),
 		grpc.ReadBufferSize(128 << 10),
-		// Of a fixed size: to find the best one the server would ask the sender for an
-		// answer with each request, which wakes both once more. A window that is
-		// full costs a round trip: at 10 ms, 100 MiB/s for each request.
+		// The windows have a fixed size: to find the best one the server would ask the sender for
+		// an answer with each request, which wakes both once more. A full window costs a round
+		// trip: at 10 ms, 100 MiB/s for each request.
 		grpc.StaticStreamWindowSize(1 << 20),
 		grpc.StaticConnWindowSize(4 << 20),
 		grpc.WriteBufferSize(8 << 10),

@@ -18,7 +18,7 @@ const (
 	typeJSON     = "application/json"
 )
 
-// web serves OTLP/HTTP, and Zipkin's spans beside it.
+// web serves OTLP/HTTP and Zipkin.
 type web struct {
 	from  *collector.Source
 	proto collector.ResourceCache
@@ -101,14 +101,14 @@ func (w *web) traces(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// retryLater tells a sender when to repeat what was refused.
+// retryLater sets when the sender of a refused request should retry.
 func retryLater(rw http.ResponseWriter, err error) {
 	if refusal := collector.AsRefusal(err); refusal != nil {
 		rw.Header().Set("Retry-After", retrySeconds(refusal.RetryAfter))
 	}
 }
 
-// read takes the body and scans it. Of one that is refused it takes the rest.
+// read reads the body and scans it. If the body is refused, it reads the rest and drops it.
 func (w *web) read(rw http.ResponseWriter, r *http.Request, scan func(body []byte) error) failure {
 	f := w.readBody(rw, r, scan)
 	if f.http != 0 {
@@ -117,7 +117,7 @@ func (w *web) read(rw http.ResponseWriter, r *http.Request, scan func(body []byt
 	return f
 }
 
-// readBody lets the body go before the spans wait for their answer.
+// readBody frees the body before the spans wait for their answer.
 func (w *web) readBody(rw http.ResponseWriter, r *http.Request, scan func(body []byte) error) failure {
 	body, err := w.bodies.read(rw, r)
 	if body != nil {
@@ -139,19 +139,16 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request, scan func(body [
 	return failure{http.StatusBadRequest, codes.InvalidArgument, "malformed", err.Error()}
 }
 
-// linger reads what is left of a refused body, up to most bytes and for as long
-// as a request may take, and keeps nothing of it. While a client sends, it does
-// not read: net/http would answer, wait half a second and reset the connection
-// over what is still being sent, and a client that is slow, or on a busy
-// machine, would lose the answer with it, and with the answer when to try again.
-// What is beyond most gets that half second.
+// linger reads the rest of a refused body, up to most bytes and for as long as a request may
+// take, and drops it. A client does not read while it sends: net/http would answer, wait half a
+// second and reset the connection, and a slow client would lose the answer, and with it when to
+// retry. Anything beyond most gets that half second.
 func linger(rw http.ResponseWriter, r *http.Request, most int64) {
 	if r.Header.Get("Expect") != "" {
 		return // it waits for the answer before it sends
 	}
 	_, _ = io.CopyN(io.Discard, r.Body, most)
-	// Tells net/http to wait, also for a client that asked for the end of the
-	// connection.
+	// Makes net/http wait, also for a client that asked to close the connection.
 	_, _ = http.MaxBytesReader(rw, r.Body, 0).Read(make([]byte, 1))
 }
 
@@ -181,8 +178,7 @@ func (w *web) write(rw http.ResponseWriter, asJSON bool, code int, body []byte) 
 	_, _ = rw.Write(body) // a client that has gone needs no answer
 }
 
-// elsewhere answers for paths at which nothing is read. A request that may have
-// held spans is counted.
+// elsewhere answers for paths that are not served. A request that may have held spans is counted.
 func (w *web) elsewhere(rw http.ResponseWriter, r *http.Request) {
 	asJSON := !isProtobuf(mediaType(r))
 	f := failure{http.StatusNotFound, codes.Unimplemented, "path", "no such path: OTLP is read at /v1/traces, Zipkin's version 2 at /api/v2/spans"}
@@ -196,7 +192,7 @@ func (w *web) elsewhere(rw http.ResponseWriter, r *http.Request) {
 	w.fail(rw, asJSON, f)
 }
 
-// foreign names the protocol of traces whose senders use a path; "" for none.
+// foreign returns the name of the tracing protocol that uses a path; "" if none does.
 func foreign(path string) string {
 	switch path {
 	case "/api/v1/spans":
@@ -211,7 +207,7 @@ func foreign(path string) string {
 	return ""
 }
 
-// tracesOnly answers for the signals that are not taken.
+// tracesOnly answers for signals other than traces.
 func tracesOnly(rw http.ResponseWriter, r *http.Request) {
 	asJSON := mediaType(r) == typeJSON
 	(&web{}).write(rw, asJSON, http.StatusNotImplemented, statusBody(asJSON, codes.Unimplemented, "this receiver takes traces only"))

@@ -57,27 +57,26 @@ func scanRequestJSON(request jsonvalue.Value, cache *collector.ResourceCache, p 
 	return nil
 }
 
-// HoldsResourceSpans tells whether a request may have its ResourceSpans under that key.
+// HoldsResourceSpans reports whether a request may have its ResourceSpans under that key.
 func HoldsResourceSpans(key string) bool {
 	name := fieldName(key)
 	return name == "resourceSpans" || name == "batches"
 }
 
-// HoldsScopes tells whether ResourceSpans may have their spans, by the libraries that
-// made them, under that key.
+// HoldsScopes reports whether ResourceSpans may have their spans, by instrumentation library,
+// under that key.
 func HoldsScopes(key string) bool {
 	name := fieldName(key)
 	return name == "scopeSpans" || name == "instrumentationLibrarySpans"
 }
 
-// IsResource tells whether ResourceSpans have who sent them under that key.
+// IsResource reports whether ResourceSpans have their resource, the sender, under that key.
 func IsResource(key string) bool { return fieldName(key) == "resource" }
 
-// isWrapper tells whether a whole request may stand under that name.
+// isWrapper reports whether a whole request may be under that name.
 func isWrapper(name string) bool { return name == "result" || name == "trace" }
 
-// field is fieldName of a key as it stands in a document, for those that spans have
-// without building a text.
+// field is fieldName for a key's bytes; it allocates nothing for the keys that spans have.
 func field(key []byte) string {
 	switch string(key) {
 	case "traceId":
@@ -133,8 +132,8 @@ func fieldName(key string) string {
 	return b.String()
 }
 
-// PassOverJSON counts the spans under a key that is not read. A receiver must ignore
-// what it does not know, but not in silence where that may have held spans.
+// PassOverJSON counts the spans under an unknown key. A receiver must ignore unknown keys, but
+// report it if they may have held spans.
 func PassOverJSON(key string, v jsonvalue.Value, p *collector.Packer) {
 	if v.IsObject() || v.IsArray() {
 		p.RejectUnread(key, countUnread(key, v, 4))
@@ -220,7 +219,7 @@ func ScanResourceSpansJSON(rs jsonvalue.Value, cache *collector.ResourceCache, p
 	return nil
 }
 
-// SetResourceJSON says that a resource sent the spans that follow.
+// SetResourceJSON sets the sender of the spans that follow.
 func SetResourceJSON(raw jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) error {
 	resource, err := cache.Get(raw, jsonResource)
 	if err != nil {

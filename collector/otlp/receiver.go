@@ -71,7 +71,7 @@ func (r *Receiver) source(name string) *collector.Source {
 	return from
 }
 
-// refused returns what counts the requests that a receiver refuses whole.
+// refused returns the function that counts wholly refused requests.
 func (r *Receiver) refused(name string) func(reason string) {
 	return func(reason string) {
 		r.config.Metrics.Counter("trimtab_collector_requests_rejected_total", name, reason).Inc()
@@ -91,7 +91,7 @@ func addr(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// Counts returns what was taken by gRPC and by HTTP together.
+// Counts returns the sum of what gRPC and HTTP received.
 func (r *Receiver) Counts() collector.Counts {
 	sum := collector.Counts{Rejected: map[collector.Reason]uint64{}}
 	for _, from := range r.sources {
@@ -105,9 +105,8 @@ func (r *Receiver) Counts() collector.Counts {
 	return sum
 }
 
-// Serve takes requests until ctx ends, then answers those that are under way,
-// for at most 5 s, and closes. It returns nil after ctx ended, and otherwise
-// why a server stopped.
+// Serve serves requests until ctx ends, then finishes those under way, for at most 5 s, and
+// closes. It returns nil after ctx ended, and otherwise why a server stopped.
 func (r *Receiver) Serve(ctx context.Context) error {
 	stopped := make(chan error, 2)
 	running := 0

@@ -73,8 +73,7 @@ func ScanRequest(b []byte, cache *collector.ResourceCache, p *collector.Packer) 
 	})
 }
 
-// scanResourceSpans reads the resource first, since the wire may hold it
-// behind the spans that it sent.
+// scanResourceSpans reads the resource first, since it may come behind its spans.
 func scanResourceSpans(b []byte, cache *collector.ResourceCache, p *collector.Packer) error {
 	var raw []byte
 	found := 0

@@ -9,9 +9,9 @@ import (
 	"github.com/trimtab/trimtab/collector/zipkin"
 )
 
-// spans serves Zipkin's POST /api/v2/spans: JSON, or protobuf where the type says
-// so. The answer to spans that were taken is 202, as Zipkin has it, whose protocol
-// has no partial success: a request of which no span was taken is 400.
+// spans serves Zipkin's POST /api/v2/spans: JSON, or protobuf if the content type says so.
+// Accepted spans are answered with 202, as Zipkin does. The protocol has no partial success: a
+// request of which no span was accepted gets 400.
 func (w *web) spans(rw http.ResponseWriter, r *http.Request) {
 	kind := mediaType(r)
 	switch {

@@ -69,7 +69,7 @@ type Target struct {
 	Path string
 }
 
-// place is one of the groups that are followed.
+// place is one of the groups measured, or the host.
 type place struct {
 	target   int // -1: the host
 	instance string
@@ -79,7 +79,7 @@ type place struct {
 // maxAllThreads is how many threads of all groups are read in a round.
 const maxAllThreads = 10_000
 
-// seen is what is known of a place.
+// seen is the last reading of a place.
 type seen struct {
 	path    string
 	threads map[int]waits.Thread
@@ -100,9 +100,9 @@ type Collector struct {
 	problems map[int]string
 }
 
-// Hierarchy returns the hierarchy whose groups the kernel counts for the groups in root:
-// root itself where it is of version 2; of version 1 that of the controller perf_event,
-// else one of version 2 beside it, mounted as unified. "": there is none.
+// Hierarchy returns the hierarchy whose groups the kernel counts for the groups in root: root
+// itself on version 2; on version 1 that of the controller perf_event, else a version 2 hierarchy
+// beside it, mounted as unified. "": there is none.
 func Hierarchy(root string) string {
 	r, err := hostfs.OpenRoot(root)
 	if err != nil {
@@ -120,8 +120,8 @@ func Hierarchy(root string) string {
 	return ""
 }
 
-// Open starts the process that counts. What cannot be counted is no error: [Collector.Lacks]
-// tells, and run_delay is read whatever else is there.
+// Open starts the process that counts. A missing counter is no error: [Collector.Lacks] lists it,
+// and run_delay is always read.
 func Open(c Config) (*Collector, error) {
 	if c.Bus == nil || c.Host == "" || c.Root == "" || len(c.Helper) == 0 {
 		return nil, trimtab.Invalidf("count events: no bus, host, cgroups or command")
@@ -165,7 +165,7 @@ func (c *Collector) begin() {
 	}
 }
 
-// Lacks tells what of it this host does not have.
+// Lacks lists the counters that this host does not have.
 func (c *Collector) Lacks() []string { return c.lacks }
 
 // Close ends the process that counts, and releases the hierarchies.
@@ -231,7 +231,8 @@ func failed(why string) interval {
 	return interval{Software: set{Missing: why}, Hardware: set{Missing: why}}
 }
 
-// count has the process count the places that are in the hierarchy that is counted.
+// count asks the counting process for the counters of all places whose group is in the counted
+// hierarchy.
 func (c *Collector) count(ctx context.Context, places []place, now map[place]*seen) map[place]interval {
 	out := make(map[place]interval, len(places))
 	var asked []place
@@ -260,7 +261,7 @@ func (c *Collector) count(ctx context.Context, places []place, now map[place]*se
 	return out
 }
 
-// groupOf is the group that is counted for a place, or why there is none.
+// groupOf returns the group to count for a place, or why there is none.
 func (c *Collector) groupOf(p place, path string) (group, string) {
 	switch {
 	case p.target < 0:
@@ -301,13 +302,13 @@ func (c *Collector) waits(threads *waits.Threads, p place, now *seen) (value, ti
 	return delay(was.threads, now.threads), now.at - was.at
 }
 
-// slack is how much CPU time two clocks of one group may differ by: a tick on each of some
-// CPUs, and what passes between the readings.
+// slack is by how much CPU time two clocks of one group may differ: a tick on each of some CPUs,
+// and the time between the readings.
 const slack = 100 * time.Millisecond
 
-// outside reports whether tasks of a group are not in the group of the same path whose
-// counters were read: they ran for longer than that counted. Those of a hierarchy that
-// nobody else uses are then not 0 but unknown.
+// outside reports whether tasks of a group are outside of the group of the same path whose
+// counters were read: they ran for longer than that group counted. The counts of a hierarchy that
+// nobody uses are then unknown, not 0.
 func outside(i interval, before, now *seen) bool {
 	if before == nil || i.Software.Missing != "" || len(i.Software.Counts) <= taskClock {
 		return false

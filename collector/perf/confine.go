@@ -13,19 +13,18 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// confined tells a process that it has begun again without privileges.
+// confined is set in a process that has restarted itself without privileges.
 const confined = "TRIMTAB_PERF_CONFINED"
 
 // nobody is the user and group that owns no file.
 const nobody = 65534
 
-// Confine takes all privileges from this process but CAP_PERFMON, as far as it has that:
-// it begins again, as the same program with the same arguments, and as nobody where it was
-// root. It returns nil in the process that has begun again, or had nothing to give up, and
-// else why it could not.
+// Confine drops all privileges of this process but CAP_PERFMON, if it has that: it restarts
+// itself as the same program with the same arguments, and as nobody if it was root. It returns
+// nil in the restarted process, or if there was nothing to drop, and else why it failed.
 //
-// It begins again because capabilities are those of a thread, and a Go program has
-// several before its first line: execve(2) ends all but the one that has none left.
+// It restarts because capabilities belong to a thread, and a Go program has several before its
+// first line: execve(2) ends all threads but the calling one, which has dropped its capabilities.
 func Confine() error {
 	if err := bare(); err == nil || os.Getenv(confined) != "" {
 		return err // there is nothing to give up: a sandbox may forbid to
@@ -79,8 +78,8 @@ func shed() error {
 	return nil
 }
 
-// becomeNobody changes the user of this thread alone, where it is root, may do so, and
-// nobody may run the program.
+// becomeNobody changes the user of this thread only, if it is root, may do so, and nobody may run
+// the program.
 func becomeNobody(had uint64) error {
 	const needed = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID
 	self, err := os.Stat("/proc/self/exe")
@@ -119,7 +118,7 @@ func bare() error {
 	return nil
 }
 
-// capabilities are those that this thread may use.
+// capabilities returns those that this thread may use.
 func capabilities() (uint64, error) {
 	text, err := os.ReadFile("/proc/thread-self/status")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // MaxDescriptors is how many counters are open at once.
 const MaxDescriptors = 65536
 
-// spared is how many descriptors are left to the rest of the process.
+// spared is how many descriptors are left for the rest of the process.
 const spared = 64
 
 // maxCPUs bounds the numbers of CPUs.
@@ -67,7 +67,7 @@ func (c *counters) close() {
 	}
 }
 
-// read reads all, and says what they rose by since the last time.
+// read reads all counters, and returns by how much they rose since the last time.
 func (c *counters) read(sets [2][]event) interval {
 	at := hostfs.BootTime()
 	var out [2]set

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// event is one thing that the kernel counts, by perf's name for it.
+// event is one event that the kernel counts, with perf's name for it.
 type event struct {
 	name   string
 	kind   uint32
@@ -24,7 +24,7 @@ func software() []event {
 	}
 }
 
-// The places of software and hardware events in [set.Counts].
+// The indices of software and hardware events in [set.Counts].
 const (
 	taskClock = iota
 	contextSwitches
@@ -50,7 +50,8 @@ func hardware() []event {
 	}
 }
 
-// reads of the last level of caches stand in for the last two where these are not counted.
+// reads returns events for reads of the last cache level, which replace the last two if these are
+// not counted.
 func reads() []event {
 	const read = unix.PERF_COUNT_HW_CACHE_LL | unix.PERF_COUNT_HW_CACHE_OP_READ<<8
 	return []event{
@@ -63,9 +64,9 @@ func reads() []event {
 // field is in use, so that all kernels know it.
 const attrSize = 64
 
-// open opens the event on one CPU: of the control group whose directory is dir, of
-// everything where dir is nil. leader is -1 or that of the group of events. The event
-// counts at once: some kernels never count those of a control group that begin disabled.
+// open opens the event on one CPU: for the control group whose directory is dir, for everything
+// if dir is nil. leader is -1 or the leader of the group of events. The event counts at once:
+// some kernels never count events of a control group that begin disabled.
 func (e event) open(dir *os.File, cpu, leader int) (int, error) {
 	attr := unix.PerfEventAttr{
 		Type: e.kind, Size: attrSize, Config: e.config,

@@ -14,8 +14,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// How long to wait for the process that counts: for its first line, which takes a probe,
-// and for an answer. What was not answered by then is killed and started again.
+// How long to wait for the counting process: for its first line, after it has probed, and for an
+// answer. If it does not answer in time, it is killed and started again.
 const (
 	patienceFirst = 10 * time.Second
 	patience      = 3 * time.Second
@@ -56,9 +56,9 @@ func (h *helper) start(ctx context.Context) error {
 		return fmt.Errorf("make pipe: %w", errors.Join(err, read.Close(), in.Close()))
 	}
 	cmd := exec.Command(h.command[0], h.command[1:]...)
-	// A session of its own: Ctrl-C on the terminal is for the agent. It ends when its
-	// standard input does, however the agent dies. It gets no variable of ours: none has
-	// to do with it, and some are secrets.
+	// A session of its own, so that Ctrl-C on the terminal does not reach it. It ends when its
+	// standard input does, however the agent dies. It gets no variables of this process, some of
+	// which are secrets.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Env, cmd.Dir = []string{"GOMAXPROCS=1"}, "/"
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = read, write, os.Stderr
@@ -79,7 +79,7 @@ func (h *helper) start(ctx context.Context) error {
 	return nil
 }
 
-// within runs f, whose reads and writes end after some time, and with ctx.
+// within runs f, whose reads and writes fail after a time, and when ctx ends.
 func (h *helper) within(ctx context.Context, d time.Duration, f func() error) error {
 	limit := func(t time.Time) {
 		_ = h.in.SetWriteDeadline(t) // pipes have deadlines
@@ -91,7 +91,7 @@ func (h *helper) within(ctx context.Context, d time.Duration, f func() error) er
 	return f()
 }
 
-// ask has groups counted. It starts the process where there is none and its pause is over.
+// ask asks for the counts of groups. It starts the process if none runs and its pause is over.
 func (h *helper) ask(ctx context.Context, groups []group) ([]interval, error) {
 	if h.process == nil {
 		if hostfs.BootTime() < h.due {

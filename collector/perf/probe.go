@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ability is what this machine counts, and for what reasons not the rest.
+// Ability lists what this machine counts, and why it does not count the rest.
 type Ability struct {
 	// Software and Hardware are the events that are counted, by name.
 	Software []string `json:"software,omitempty"`
@@ -23,9 +23,9 @@ type Ability struct {
 	Lacks    []string `json:"lacks,omitempty"`
 }
 
-// Probe starts the process that counts, lets it count each event for a moment, and ends it.
-// So what it finds is what an agent with the rights of this process counts: that process
-// has given up all but CAP_PERFMON. command is as [Config].Helper has it.
+// Probe starts the counting process, lets it count each event for a moment, and ends it. The
+// result is what an agent with the rights of this process can count, since the counting process
+// drops all capabilities but CAP_PERFMON. command is as in [Config].Helper.
 func Probe(ctx context.Context, command []string) (Ability, error) {
 	h := &helper{command: append(append([]string{}, command...), ""), logger: slog.New(slog.DiscardHandler), started: func() {}}
 	defer h.end()
@@ -33,9 +33,9 @@ func Probe(ctx context.Context, command []string) (Ability, error) {
 	return h.able, err
 }
 
-// probe returns the events that are counted. An event that the kernel takes and the CPU does
-// not count, as in some virtual machines, is not counted. Without cycles and instructions there is no
-// hardware event: misses alone mean nothing.
+// probe returns the events that work. An event that the kernel accepts and the CPU does not
+// count, as in some virtual machines, does not. Without cycles and instructions no hardware event
+// is used: misses alone mean nothing.
 func probe() (sw, hw []event, a Ability) {
 	try := func(e event) bool {
 		err := tryEvent(e)
@@ -64,7 +64,7 @@ func probe() (sw, hw []event, a Ability) {
 	return sw, hw, a
 }
 
-// enough is how long a probe counts at least what it does itself.
+// enough is how long a probe counts its own work, at least.
 const enough = 2 * time.Millisecond
 
 // tryEvent counts on the CPU that this thread is on.
@@ -112,8 +112,8 @@ func tryEvent(e event) error {
 // Debian's kernels add 3, which they begin with: there CAP_PERFMON alone opens no counter.
 const mostParanoid = 2
 
-// refused says what is missing where the kernel allows no counter, to who has these
-// capabilities, at this level of kernel.perf_event_paranoid.
+// refused returns what to do if the kernel allows no counter, given the capabilities and the
+// level of kernel.perf_event_paranoid.
 func refused(err error, has uint64, paranoid string) error {
 	level, bad := strconv.Atoi(strings.TrimSpace(paranoid))
 	if bad == nil && level > mostParanoid && has&(1<<unix.CAP_PERFMON) != 0 {
@@ -122,10 +122,10 @@ func refused(err error, has uint64, paranoid string) error {
 	return fmt.Errorf("%w (%s)", err, giveRight)
 }
 
-// giveRight is what to do where the right to count is missing.
+// giveRight is the advice when the right to count is missing.
 const giveRight = "give CAP_PERFMON, on kernels before 5.8 set kernel.perf_event_paranoid to 0"
 
-// explain says what an error of perf_event_open(2) means here.
+// explain explains an error of perf_event_open(2).
 func explain(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.ENODEV):
@@ -142,7 +142,7 @@ func explain(err error) error {
 	return err
 }
 
-// String is what an operator reads.
+// String describes it for an operator.
 func (a Ability) String() string {
 	return fmt.Sprintf("software events: %s; hardware events: %s", orNone(a.Software), orNone(a.Hardware))
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// reading is what a group of counters on one CPU stood at.
+// reading is the values of a group of counters on one CPU.
 type reading struct {
-	// enabled is for how long it should have counted, running for how long it did: of a
-	// control group, while a task of it was on the CPU.
+	// enabled is how long it should have counted, running how long it did: for a control group,
+	// while one of its tasks was on the CPU.
 	enabled, running uint64
 	counts           []uint64
 }
@@ -37,12 +37,12 @@ func parseReading(b []byte, n int) (reading, error) {
 	return r, nil
 }
 
-// leastCounted is the share of the time that a count must have been taken in: a larger
-// factor than 10 makes more of the noise than of the count.
+// leastCounted is the share of the time in which a counter must have been running: scaling up by
+// more than 10 amplifies mostly noise.
 const leastCounted = 0.1
 
-// set is how much the counters of one group of events rose by in an interval, over all
-// CPUs, or why that is not known.
+// set is by how much the counters of one group of events rose in an interval, over all CPUs, or
+// why that is unknown.
 type set struct {
 	Counts  []float64 `json:"counts,omitempty"`
 	Missing string    `json:"missing,omitempty"`
@@ -52,7 +52,7 @@ type set struct {
 //
 //	Δ count = Σ over CPUs of Δ value · Δ enabled / Δ running
 //
-// A CPU on which they were never taken counts as the mean of the others.
+// A CPU on which they never ran counts as the mean of the others.
 func rise(before, after []reading, n int) set {
 	if len(before) == 0 || len(before) != len(after) {
 		return set{Missing: first}
@@ -92,7 +92,7 @@ func rise(before, after []reading, n int) set {
 	return out
 }
 
-// interval is what was counted of one control group since the last answer.
+// interval is what was counted for one control group since the last answer.
 type interval struct {
 	Window   time.Duration `json:"window_ns"`
 	Software set           `json:"software"`

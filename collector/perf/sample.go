@@ -29,7 +29,7 @@ const (
 	unanswered  = "the process that counts did not answer"
 )
 
-// reasons are those that the process that counts gives.
+// reasons returns the reasons that the counting process gives for missing values.
 func reasons() []string {
 	return []string{absent, unreadable, first, reset, notCounted, multiplexed, tooMany}
 }
@@ -46,7 +46,7 @@ type measured struct {
 	value
 }
 
-// values makes the values of one interval. Of a whole host there is no task clock.
+// values returns the values of one interval. A whole host has no task clock.
 func values(i interval, host bool) []measured {
 	window := i.Window.Seconds()
 	soft := func(at int) value {
@@ -76,7 +76,7 @@ func values(i interval, host bool) []measured {
 	return out
 }
 
-// ratio is times as many of an event as there are instructions.
+// ratio returns times · count of an event / instructions.
 func ratio(i interval, event int, times float64) value {
 	h := i.Hardware
 	switch {

@@ -77,8 +77,8 @@ func (s *server) drop(g group) {
 	delete(s.open, g)
 }
 
-// answer reads the groups of a request, and lets go of all others. When the CPUs that run
-// are others than before, all begin anew.
+// answer reads the groups of a request, and closes all others. If the set of online CPUs has
+// changed, all counters start again.
 func (s *server) answer(q request) answer {
 	cpus, err := onlineCPUs()
 	if err != nil || !slices.Equal(cpus, s.cpus) {
@@ -146,7 +146,7 @@ func (s *server) begin(g group) (*counters, string) {
 	return c, ""
 }
 
-// validate checks what came from the process that counts.
+// validate checks an answer of the counting process.
 func (a *answer) validate(q request, able Ability) error {
 	if a.Seq != q.Seq || len(a.Groups) != len(q.Groups) {
 		return trimtab.Invalidf("answer %d of %d groups to request %d of %d", a.Seq, len(a.Groups), q.Seq, len(q.Groups))

@@ -57,9 +57,9 @@ type reply struct {
 	IsPartial bool `json:"isPartial"`
 }
 
-// partial says which part of the data the answer lacks; nil: none. Thanos and Prometheus
-// with remote read answer with what they have and name the rest in a warning. A remark on
-// the query, which Prometheus has in the same list, begins with a fixed word.
+// partial returns which part of the data the answer lacks; nil: none. Thanos and Prometheus with
+// remote read answer with what they have and name the rest in a warning. Remarks on the query, in
+// the same list, begin with a fixed word.
 func (r *reply) partial() error {
 	for _, w := range r.Warnings {
 		if !strings.HasPrefix(w, "PromQL warning") && !strings.HasPrefix(w, "PromQL info") && !strings.HasSuffix(w, " annotations omitted") {
@@ -122,8 +122,8 @@ func (p *point) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// number is one value of an answer: of all of a workload, with place{}, or of one
-// instance. err says why it is none.
+// number is one value of an answer: of the whole workload, with place{}, or of one instance. err
+// says why the value is missing.
 type number struct {
 	place
 	value float64
@@ -136,7 +136,7 @@ type place struct{ host, instance string }
 // maxNumbers bounds the instances that one answer tells of.
 const maxNumbers = 1000
 
-// readReply reads one answer, whose result is still to be read; or says why it is none.
+// readReply reads one answer, whose result is not yet decoded; or returns why it is none.
 func readReply(status int, contentType string, body []byte) (*reply, error) {
 	media, _, _ := mime.ParseMediaType(contentType)
 	var r reply
@@ -172,8 +172,8 @@ func notAnAnswer(status int, media string, cause error) error {
 	return &fault{kindMalformed, "the answer has no status"}
 }
 
-// numbers reads what a result tells: at least one number, of instances that differ; or
-// says why there is none.
+// numbers decodes a result: at least one number, of different instances; or returns why there is
+// none.
 func (r *reply) numbers() ([]number, error) {
 	switch r.Data.Type {
 	case "scalar":
@@ -329,7 +329,7 @@ func (p point) fault() error {
 	return nil
 }
 
-// clip bounds a reason that comes from elsewhere to 200 characters.
+// clip cuts a reason from outside to 200 characters.
 func clip(s string) string {
 	if r := []rune(s); len(r) > 200 {
 		return string(r[:200]) + "…"

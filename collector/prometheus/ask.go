@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// Asked is what became of one query.
+// Asked is the result of one query.
 type Asked struct {
 	Query   Query
 	Samples []trimtab.Sample

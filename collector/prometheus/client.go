@@ -34,7 +34,7 @@ func wholeNow() map[string]string {
 	}
 }
 
-// plainFor is for how long wholeNow is left out once a server or proxy refused it.
+// plainFor is for how long wholeNow is left out after a server or proxy refused it.
 const plainFor = 10 * time.Minute
 
 // client asks one server.
@@ -93,8 +93,8 @@ func (c *client) ask(ctx context.Context, expr string) (*reply, error) {
 		http.StatusUnprocessableEntity, http.StatusServiceUnavailable}, status) {
 		return r, err
 	}
-	// A proxy in between does not know the parameters, or the server denies a part, which
-	// it marks as one without them; else the query is at fault, and fails again.
+	// Either a proxy does not know the parameters, or the server rejects one of them, and the
+	// query without them succeeds; or else the query is wrong, and fails again.
 	again, _, plainErr := plain()
 	switch {
 	case plainErr == nil:
@@ -108,8 +108,8 @@ func (c *client) ask(ctx context.Context, expr string) (*reply, error) {
 	return nil, err
 }
 
-// query sends one instant query. limited is ctx with a time limit; status is 0 where
-// there was no answer, or one of an overloaded server that is not the API's.
+// query sends one instant query. limited is ctx with a time limit; status is 0 if there was no
+// answer, or that of an overloaded server outside of the API.
 func (c *client) query(ctx, limited context.Context, form url.Values) (r *reply, status int, err error) {
 	response, err := c.send(limited, http.MethodPost, "query", form)
 	if err == nil && (response.StatusCode == http.StatusMethodNotAllowed || response.StatusCode == http.StatusNotImplemented) {

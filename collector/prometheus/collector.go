@@ -26,12 +26,12 @@ type Query struct {
 	// Expr is PromQL for one number, with its labels filled in, or for one for each
 	// instance, with the labels host and instance.
 	Expr string
-	// Requests is PromQL for the number of requests that a performance was
-	// taken over; "" leaves it unknown.
+	// Requests is PromQL for the number of requests over which a performance was taken; "":
+	// unknown.
 	Requests string
 }
 
-// Config says whom to ask what, and how often.
+// Config has the server, the queries and the interval.
 type Config struct {
 	// URL is the server's base URL, with a path prefix if it has one.
 	URL string
@@ -58,17 +58,17 @@ type Collector struct {
 	states []state // one per query, used by one goroutine at a time
 }
 
-// state is what is known of a query between rounds.
+// state is the state of a query between rounds.
 type state struct {
 	selectors []string // of the expression
 	known     bool     // they were understood
 	window    time.Duration
-	// targets stand behind the selectors; merged tells that they are too many to be told
-	// apart.
+	// targets are those that the selectors find; merged: they are too many to be followed one by
+	// one.
 	targets targets
 	merged  bool
-	// answered tells that there was an answer, gap that the last one was none,
-	// until is when the window no longer reaches into the last gap.
+	// answered: there was an answer once; gap: the last query failed; until is when the window no
+	// longer contains any of the last gap.
 	answered, gap bool
 	until         time.Time
 	missing       string // why the last answer was none, to log changes only
@@ -177,8 +177,8 @@ func (c *Collector) one(ctx context.Context, i int) {
 	}
 }
 
-// samples asks for the value, its age, and its number of requests: one sample of
-// the workload, or one of each instance that the answer tells of.
+// samples queries the value, its age, and its number of requests, and returns one sample of the
+// workload, or one for each instance in the answer.
 func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.Sample, string) {
 	now := time.Now().Round(0).UTC()
 	sample := trimtab.Sample{
@@ -198,8 +198,8 @@ func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.
 			}
 		}
 	}
-	// A sum shows whether a target is missing from it. What is told of instances does not:
-	// it is as old as the oldest.
+	// A sum shows whether a target is missing from it. Values of instances do not: they count as
+	// old as the oldest.
 	sum, shows := 0.0, err == nil && len(all) == 1
 	if shows {
 		sum, shows = additive(q.Quantity, all[0].value, requests[all[0].place])
@@ -233,8 +233,8 @@ func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.
 	return samples, kindOK
 }
 
-// additive returns what of an answer adds up over the targets behind it: load, use and
-// allocation do, and of another value the number of requests that it was taken over.
+// additive returns the part of an answer that adds up over targets: load, use and allocation
+// themselves, and for other values the number of requests.
 func additive(q trimtab.Quantity, value, requests float64) (sum float64, ok bool) {
 	if q == trimtab.Load || q == trimtab.Allocation || q == trimtab.Usage {
 		return value, true
@@ -242,7 +242,7 @@ func additive(q trimtab.Quantity, value, requests float64) (sum float64, ok bool
 	return requests, requests > 0
 }
 
-// look asks which targets the expression reads and how they stand.
+// look queries which targets the expression reads and their state.
 func (c *Collector) look(ctx context.Context, q *Query, s *state) (standing, error) {
 	found, now, err := c.ages(ctx, q, s)
 	if err != nil {
@@ -261,8 +261,8 @@ func (c *Collector) look(ctx context.Context, q *Query, s *state) (standing, err
 	return s.targets.stand(now, s.window), nil
 }
 
-// ages asks for the ages of what each target has, and as of when they are; too many targets
-// count as one.
+// ages queries the ages of each target's series, and as of when they are; too many targets are
+// merged into one.
 func (c *Collector) ages(ctx context.Context, q *Query, s *state) (found map[target]ages, asOf time.Time, err error) {
 	for {
 		by := byTarget
@@ -283,11 +283,10 @@ func (c *Collector) ages(ctx context.Context, q *Query, s *state) (found map[tar
 	}
 }
 
-// covered returns err, or why a rate over a window is not yet, or no longer, that
-// of a whole one: after a gap the part of it without scrapes reads as less, for as
-// long as the window is. A gap is a query without an answer, or samples that are
-// older than most of the window. No requests are no gap: 0/0 says nothing
-// of scrapes.
+// covered returns err, or why a rate over a window does not cover a whole one: after a gap the
+// part without scrapes makes the rate too low, for as long as the window is. A gap is a failed
+// query, or samples older than most of the window. No requests are no gap: 0/0 says nothing about
+// scrapes.
 func (s *state) covered(err error, now time.Time, st standing) error {
 	if s.window <= 0 {
 		return err

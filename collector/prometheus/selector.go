@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// ageQuery asks for the ages in seconds of what each selector finds: of the newest and of
-// the oldest series of each target. The label trimtab tells which, since "or" drops series
-// with equal labels.
+// ageQuery builds the query for the ages in seconds of each selector's series: of the newest and
+// of the oldest series of each target. The label trimtab distinguishes them, since "or" drops
+// series with equal labels.
 func ageQuery(selectors []string, by string) string {
 	var parts []string
 	for i, s := range selectors {
@@ -24,8 +24,8 @@ func ageQuery(selectors []string, by string) string {
 // byTarget are the labels that Prometheus gives every series of one scrape target.
 const byTarget = "job, instance"
 
-// upQuery asks for up, and for the age of its newest sample, of the targets that the
-// selectors find, and of those that are away. They find as ageQuery does: VictoriaMetrics
+// upQuery builds the query for up, and for the age of its newest sample, of the targets that the
+// selectors find, and of those that are away. It finds them as ageQuery does: VictoriaMetrics
 // evaluates a selector alone only for some scrape intervals after its last sample.
 func upQuery(selectors []string, away []target) string {
 	var works, ages []string

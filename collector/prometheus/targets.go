@@ -22,42 +22,40 @@ func (t target) compare(u target) int {
 // its oldest.
 type ages struct{ newest, oldest time.Duration }
 
-// targets follows what stands behind one expression, to tell a target that went in good
-// order, of which the rest is all there is, from one that was cut off, without which the
-// rest is a part:
+// targets follows the targets of one expression. It distinguishes a target that has ended, so
+// that the rest is complete, from one that cannot be reached, without which the rest is a part:
 //
 //	a target of Prometheus (it has a series up)
 //	  without a sample at its last scrape   its series ended there: the pod was replaced
-//	  removed, up is gone                   in good order
+//	  removed, up is gone                   ended
 //	  removed, until Prometheus marks that  in doubt, for up to three scrape intervals
 //	  up is 0                               in doubt
 //	another source (pushed, federated)
 //	  without new samples, or gone          in doubt
 //
-// While a target is in doubt, a value that adds up over targets counts only if it is
-// hardly less than the last one that had no doubt: then the others have taken over.
+// While a target is in doubt, a value that adds up over targets counts only if it is hardly less
+// than the last one without a doubt: then the others have taken over.
 type targets struct {
 	of map[target]*source
-	// whole is the greater of the last two values without a doubt, before the last of them,
-	// of so many targets; none while count is 0.
+	// whole is the greater of the last two values without a doubt, before the last of them, over
+	// count targets; none while count is 0.
 	whole, before float64
 	count         int
 }
 
-// source is what is known of a target.
+// source is the state of a target.
 type source struct {
-	// at is when the sample that counts was taken: the newest of a target of Prometheus,
-	// the oldest of another source, whose series may be of different processes.
+	// at is when the sample that counts was taken: the newest of a target of Prometheus, the
+	// oldest of another source, whose series may come from different processes.
 	at time.Time
-	// gaps are the latest times between two samples, lag is how old the last was when it
-	// was first seen.
+	// gaps are the latest intervals between two samples, lag is how old the last sample was when
+	// it was first seen.
 	gaps [4]time.Duration
 	next int
 	lag  time.Duration
 	ages ages
-	// found tells that the selector finds it now, asked that up was asked for since it was
-	// found, or no longer was, scraped that it has, or had, one, down that up is 0, ended
-	// that it went in good order.
+	// found: the selector finds it now; asked: up was queried since that last changed; scraped:
+	// it has, or had, a series up; down: up is 0; ended: it has ended, see targets.
 	found, asked, scraped, down, ended bool
 	// doubted tells that it was in doubt; back is when it came back from there.
 	doubted bool
@@ -94,8 +92,8 @@ func (s *source) every() (least time.Duration) {
 	return least
 }
 
-// late reports whether an age is more than that of a source with news as usual. rate()
-// takes a series for ended when its newest sample is more than 1.1 intervals old.
+// late reports whether an age exceeds that of a regularly updated source. rate() considers a
+// series ended when its newest sample is more than 1.1 intervals old.
 func (s *source) late(age time.Duration) bool {
 	every := s.every()
 	return every > 0 && age > every*11/10+s.lag+time.Second
@@ -136,17 +134,17 @@ func (t *targets) away(found map[target]ages) []target {
 	return all[:min(len(all), maxAway)]
 }
 
-// health is what up says of targets, by job and instance: whether the newest scrape
-// worked, and when it was. nil: it was not asked, or there was no answer.
+// health is the series up of targets, by job and instance: whether the newest scrape worked, and
+// when it was. nil: not queried, or no answer.
 type health map[[2]string]struct {
 	works bool
 	at    time.Time
 }
 
-// enter takes what was found at now, and what up says of it and of those that are away.
-// Here and below, now is the time as of which the server answered, by its own clock:
-// VictoriaMetrics answers as of the last whole second, so that by any other clock one
-// sample would be of several times.
+// enter records what was found at now, and up of these targets and of those that are away. Here
+// and below, now is the time as of which the server answered, by its own clock: VictoriaMetrics
+// answers as of the last whole second, so that by any other clock one sample would have several
+// times.
 func (t *targets) enter(now time.Time, found map[target]ages, up health, away []target) {
 	if t.of == nil {
 		t.of = map[target]*source{}
@@ -198,7 +196,7 @@ func (s *source) judge(now time.Time, id target, up health) {
 // one they are found for 5 minutes, however long the interval.
 func (s *source) marked() bool { return s.age() <= 4*s.every() }
 
-// taken enters when the sample that counts was taken.
+// taken records when the sample that counts was taken.
 func (s *source) taken(now time.Time) {
 	at := now.Add(-s.age())
 	gap := at.Sub(s.at)
@@ -212,11 +210,11 @@ func (s *source) taken(now time.Time) {
 	s.at, s.lag, s.ended = at, s.age(), false
 }
 
-// standing is how the targets stand at one time.
+// standing is the state of the targets at one time.
 type standing struct {
 	now time.Time
-	// age is that of the oldest of what is still scraped, or, where nothing is, of the
-	// newest sample; live tells which. oldest is that of all that did not end in order.
+	// age is that of the oldest target still scraped, or, if none is, of the newest sample; live
+	// is set in the first case. oldest is that over all targets that have not ended.
 	age, oldest time.Duration
 	live        bool
 	doubted     []target
@@ -259,8 +257,7 @@ func (t *targets) stand(now time.Time, window time.Duration) standing {
 	return st
 }
 
-// partial says why a value that adds up over targets is that of a part of them; nil: it
-// is not.
+// partial returns why a value that adds up over targets misses some of them; nil: it does not.
 func (t *targets) partial(st *standing, value float64, window time.Duration) error {
 	if len(st.doubted) == 0 {
 		t.whole, t.before, t.count = max(value, t.before), value, st.count
@@ -276,7 +273,7 @@ func (t *targets) partial(st *standing, value float64, window time.Duration) err
 	return t.words(st, value)
 }
 
-// words say what a partial value lacks.
+// words describes what a partial value misses.
 func (t *targets) words(st *standing, value float64) error {
 	id := slices.MaxFunc(st.doubted, func(a, b target) int { return cmp.Compare(t.grave(a), t.grave(b)) })
 	first := t.of[id]
@@ -304,7 +301,7 @@ func (t *targets) words(st *standing, value float64) error {
 	return &fault{kindPartial, text}
 }
 
-// grave orders targets in doubt by what is known against them.
+// grave orders targets in doubt by the evidence against them.
 func (t *targets) grave(id target) int {
 	switch s := t.of[id]; {
 	case s == nil:
@@ -317,9 +314,9 @@ func (t *targets) grave(id target) int {
 	return 1
 }
 
-// enough is the part of the last whole value below which a value is partial. A target
-// that was just removed looks for some scrapes like one that is cut off, while the rates
-// of the old and the new one fade into each other.
+// enough is the fraction of the last whole value below which a value is partial. For some scrapes
+// a removed target looks like one that cannot be reached, while the rates of the old and the new
+// target blend.
 func (t *targets) enough(st *standing) float64 {
 	if !st.live {
 		return alike
@@ -332,14 +329,14 @@ func (t *targets) enough(st *standing) float64 {
 	return min(alike, t.share(st))
 }
 
-// share is the part of the last whole value that is nearer to that of the others with
-// their work taken over than to that of the others without.
+// share is the fraction of the last whole value half-way between the others having taken over the
+// work of those in doubt, and not.
 func (t *targets) share(st *standing) float64 {
 	return 1 - float64(len(st.doubted))/float64(2*max(st.count, len(st.doubted)))
 }
 
-// settle forgets each target in doubt of which the window holds nothing any more, since
-// the others have taken its work over, and reports whether none is left.
+// settle forgets each target in doubt that the window no longer contains, since the others have
+// taken over, and reports whether none is left.
 func (t *targets) settle(st *standing, window time.Duration) bool {
 	left := false
 	for _, id := range st.doubted {

@@ -65,7 +65,7 @@ type Target struct {
 	Path string
 }
 
-// resources are those that tasks wait for.
+// resource is a resource that tasks wait for.
 type resource struct {
 	name       string
 	some, full trimtab.Quantity
@@ -85,7 +85,7 @@ type reading struct {
 	at time.Duration
 }
 
-// place is one of the host and the groups that are followed.
+// place is one of the groups measured, or the host.
 type place struct {
 	target   int // -1: the host
 	instance string
@@ -158,7 +158,7 @@ func (c *Collector) openGroups() error {
 	return nil
 }
 
-// Lacks tells what of it this host does not have.
+// Lacks lists what this host does not have.
 func (c *Collector) Lacks() []string { return c.lacks }
 
 // Close releases the files.
@@ -253,8 +253,8 @@ func (c *Collector) note(i int, err error) {
 	}
 }
 
-// samples makes the samples of one file: from two readings in order, or from the news
-// why there are not both. full is left out where the kernel does not tell it.
+// samples makes the samples of one file: from two readings in order, or from the error that
+// prevented one. full is left out if the kernel does not report it.
 func samples(base trimtab.Sample, r resource, before, after *reading, err error) (all []*trimtab.Sample) {
 	for _, of := range []struct {
 		q    trimtab.Quantity
@@ -262,8 +262,8 @@ func samples(base trimtab.Sample, r resource, before, after *reading, err error)
 	}{{r.some, false}, {r.full, true}} {
 		s := base
 		s.Quantity = of.q
-		// A host as a whole is never without a task that runs while one waits for a CPU: what
-		// stands there since Linux 5.13 is 0 for ever (kernel/sched/psi.c, psi_show).
+		// On a whole host a task always runs while another waits for a CPU: the value there is 0
+		// for ever since Linux 5.13 (kernel/sched/psi.c, psi_show).
 		whole := of.q == trimtab.PressureCPUFull && base.Workload == trimtab.HostItself
 		switch {
 		case errors.Is(err, os.ErrNotExist):

@@ -17,8 +17,8 @@ type Stall struct {
 	Total time.Duration
 }
 
-// Pressure is the content of a pressure file. Full is nil where the kernel does not tell
-// it: of the CPU of a host before Linux 5.13.
+// Pressure is the content of a pressure file. Full is nil if the kernel does not report it: for
+// the CPU of a host before Linux 5.13.
 type Pressure struct{ Some, Full *Stall }
 
 // Parse reads a pressure file. Its form:

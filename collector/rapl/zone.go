@@ -22,7 +22,7 @@ const (
 	Policies = "/sys/devices/system/cpu/cpufreq"
 )
 
-// Zone is what the kernel said of one package at one time.
+// Zone is the kernel's reading of one CPU package at one time.
 type Zone struct {
 	// Name is that of the package, "package-0".
 	Name string
@@ -39,13 +39,13 @@ type Policy struct {
 	Name string
 	CPUs string
 	MHz  float64
-	// Most is the highest clock, and Base the one that the processor holds under any
-	// load within its TDP, in MHz; 0: not told.
+	// Most is the highest clock, and Base the one that the processor sustains under any load
+	// within its TDP, in MHz; 0: unknown.
 	Most, Base float64
 	Err        error
 }
 
-// Reading is what was read of a host at one time.
+// Reading is all that was read of a host at one time.
 type Reading struct {
 	// At is the time since the host booted.
 	At       time.Duration
@@ -213,8 +213,8 @@ func Draws(before, after Zone, window time.Duration) (watts float64, err error) 
 	return watts, nil
 }
 
-// Power returns what all packages together drew between two readings, and what they
-// may draw, both in W. Where one of them is missing there is no sum.
+// Power returns what all packages together drew between two readings, and what they may draw,
+// both in W. If a package is missing there is no sum.
 func Power(before, after Reading) (draws, may float64, err error) {
 	if err := errors.Join(before.Err, after.Err); err != nil {
 		return 0, 0, err

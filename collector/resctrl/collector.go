@@ -82,8 +82,8 @@ type key struct {
 	group    string
 }
 
-// Open opens the tree. The error is trimtab.ErrUnsupported where the host has no
-// monitors, and says what is missing.
+// Open opens the tree. The error is trimtab.ErrUnsupported if the host has no monitors, and says
+// what is missing.
 func Open(c Config) (*Collector, error) {
 	if c.Bus == nil || c.Host == "" {
 		return nil, trimtab.Invalidf("collect from resctrl: no bus, or no host")
@@ -114,7 +114,7 @@ func Open(c Config) (*Collector, error) {
 	return k, nil
 }
 
-// prepare finds out what there is to read.
+// prepare finds out which monitors there are.
 func (c *Collector) prepare() error {
 	has, err := rdt.Monitors(c.files)
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *Collector) prepare() error {
 	return nil
 }
 
-// Lacks tells what of it this host does not have.
+// Lacks lists the monitors that this host does not have.
 func (c *Collector) Lacks() []string { return c.lacks }
 
 // Close releases what is open.
@@ -168,7 +168,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 }
 
-// round reads all groups once, and tells of the host and of each workload.
+// round reads all groups once, and publishes samples of the host and of each workload.
 func (c *Collector) round(ctx context.Context) {
 	after, err := c.read()
 	c.note(err)

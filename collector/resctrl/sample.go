@@ -15,7 +15,7 @@ const (
 	reset      = "counter reset"
 )
 
-// event is what the hardware monitors.
+// event is a quantity that the hardware monitors.
 type event struct {
 	file     string
 	quantity trimtab.Quantity
@@ -31,7 +31,7 @@ func events() []event {
 	}
 }
 
-// count is what one file said: bytes, or why there are none.
+// count is the content of one file: bytes, or why there are none.
 type count struct {
 	bytes   uint64
 	missing string

@@ -17,8 +17,8 @@ import (
 	"github.com/trimtab/trimtab/collector/zipkin"
 )
 
-// firstField is how a message of protobuf begins whose first field is 1 and has a length:
-// what a list of spans is in all formats.
+// firstField is the beginning of a protobuf message whose first field is number 1 and has a
+// length, as lists of spans in all formats.
 const firstField = "\x0a"
 
 // isMessages reports whether a file is messages, each with its length in 4 bytes before,
@@ -34,8 +34,8 @@ func isMessages(head []byte) bool {
 	return string(rest) == zstdMagic || rest[0] == '{' || string(rest[:1]) == firstField
 }
 
-// isProtobuf reports whether a file may be one message of protobuf, and is no text that
-// begins with an empty line.
+// isProtobuf reports whether a file may be one protobuf message, and not a text that begins with
+// an empty line.
 func isProtobuf(head []byte) bool {
 	if !bytes.HasPrefix(head, []byte(firstField)) {
 		return false
@@ -43,7 +43,7 @@ func isProtobuf(head []byte) bool {
 	return bytes.ContainsFunc(head, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' })
 }
 
-// messages reads messages with their lengths. The last one may be cut.
+// messages reads messages with length prefixes. The last one may be cut.
 func (d *decoder) messages(in *bufio.Reader) error {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxValue))
 	if err != nil {

@@ -37,18 +37,18 @@ type decoder struct {
 	notes   []string
 }
 
-// errAlien is for what is no format that is read; it says what it is.
+// errAlien: the file has an unknown format; it says which.
 type errAlien struct{ error }
 
 // Unwrap returns the cause.
 func (e errAlien) Unwrap() error { return e.error }
 
-// alien says what the file has at a place, that is no span.
+// alien returns the error for a document that is no span.
 func (d *decoder) alien(what string) error {
 	return errAlien{d.place(0, "this is "+what)}
 }
 
-// is notes the format of what is read next: what the ids of spans mean depends on it.
+// is records the format of what is read next: the meaning of span ids depends on it.
 func (d *decoder) is(f Format) error {
 	if d.format == f {
 		return nil
@@ -61,9 +61,8 @@ func (d *decoder) is(f Format) error {
 	return err
 }
 
-// documents reads what stands in a file, one document after the other. Of one that is cut the
-// elements before the cut are read, which are whole each; where there are none, it is passed
-// over if there are other documents.
+// documents reads the documents of a file, one after the other. Of a cut document it reads the
+// complete elements; if there are none, it is skipped if there are other documents.
 func (d *decoder) documents() error {
 	for whole := 0; ; whole++ {
 		switch _, err := d.peek(); {
@@ -95,7 +94,7 @@ func (d *decoder) documents() error {
 	}
 }
 
-// isCut reports whether what is wrong is that the rest is missing.
+// isCut reports whether the error means that the rest is missing.
 func isCut(err error) bool { return errors.Is(err, errCut) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 // document reads one document, or an element of a list of any kind of them.
@@ -140,7 +139,7 @@ func (d *decoder) object() error {
 	}
 }
 
-// whole reads an object that is in memory, and goes on behind it.
+// whole reads an object that is in memory, and continues behind it.
 func (d *decoder) whole(k kind, n int) error {
 	if err := d.leaf(k, jsonvalue.Value(d.buf[d.at:d.at+n:d.at+n])); err != nil {
 		return err
@@ -198,7 +197,7 @@ func (d *decoder) jaegerTrace(v jsonvalue.Value) error {
 	return d.placed(jaegerTraceOf(spans, processes, &d.jaeger, d.packer))
 }
 
-// placed adds the place to what is wrong with an object.
+// placed adds line and byte to an error about an object.
 func (d *decoder) placed(err error) error {
 	if err == nil {
 		return nil
@@ -206,8 +205,8 @@ func (d *decoder) placed(err error) error {
 	return fmt.Errorf("line %d, byte %d: %w", d.line, d.offset, err)
 }
 
-// unwrap reads what an object holds that is one document of a search engine, or one line
-// of a log.
+// unwrap reads the content of an object that is a document of a search engine, or a line of a
+// log.
 func (d *decoder) unwrap(v jsonvalue.Value) error {
 	if source := v.Member("_source"); source.IsObject() {
 		switch k := kindIn(source); {
@@ -234,7 +233,7 @@ func (d *decoder) unwrap(v jsonvalue.Value) error {
 	return d.alien(nameOf(v))
 }
 
-// inner reads a document that stands within a text.
+// inner reads a document inside a text.
 func (d *decoder) inner(piece []byte) error {
 	outer := d.text
 	defer func() { d.text = outer }()
@@ -268,7 +267,7 @@ func (d *decoder) contained() error {
 	})
 }
 
-// beside reads what stands beside what holds spans.
+// beside reads a member next to the one that holds spans.
 func (d *decoder) beside(key string, first byte) error {
 	v, err := d.value()
 	if err != nil {
@@ -314,8 +313,8 @@ func (d *decoder) resourceSpans() error {
 	return d.longResource()
 }
 
-// longResource reads a resource with more spans than are to be in memory at one time. Where
-// they stand before the resource itself, as in JSON with sorted keys, they have to be.
+// longResource reads a resource with more spans than should be in memory at one time. If they
+// come before the resource itself, as in JSON with sorted keys, they are held in memory.
 func (d *decoder) longResource() error {
 	known := false
 	var early []jsonvalue.Value // lists of scopes
@@ -381,7 +380,7 @@ func (d *decoder) otlpSpan() error {
 	return nil
 }
 
-// release takes the spans out of the packer, at once or when they are many.
+// release takes the spans out of the packer, if all is set or they are many.
 func (d *decoder) release(all bool) error {
 	if !all && d.packer.Spans()+int(d.packer.Rejected()) < heldBack {
 		return nil
@@ -399,7 +398,7 @@ func (d *decoder) release(all bool) error {
 	return err
 }
 
-// reasonOf returns what is wrong in words, without the kind of error.
+// reasonOf returns the text of an error, without its kind.
 func reasonOf(err error) string {
 	return strings.TrimSuffix(strings.ReplaceAll(err.Error(), trimtab.ErrInvalid.Error()+": ", ""), ": "+trimtab.ErrInvalid.Error())
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// inputError is an error of what is below a text: the file, or what it is packed in.
+// inputError is an error below the text: of the file, or of its compression.
 type inputError struct{ cause error }
 
 // Error says so.
@@ -44,7 +44,7 @@ func (u unpacker) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Magic numbers of what is unpacked.
+// Magic numbers of compressed files.
 const (
 	gzipMagic = "\x1f\x8b"
 	zstdMagic = "\x28\xb5\x2f\xfd"
@@ -53,7 +53,7 @@ const (
 // maxLayers is how often a file may be compressed.
 const maxLayers = 2
 
-// unpack returns what is in a file that may be compressed.
+// unpack returns the content of a file that may be compressed.
 func unpack(in io.Reader) (*bufio.Reader, func(), error) {
 	buffered, closers := bufio.NewReaderSize(in, 64<<10), []func(){}
 	done := func() {
@@ -123,8 +123,7 @@ func (u *utf16Reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// fill decodes what is at hand; a character of two halves that is cut apart is told as
-// one that is not known.
+// fill decodes the bytes at hand; half of a surrogate pair becomes the replacement character.
 func (u *utf16Reader) fill() error {
 	head, err := u.in.Peek(2)
 	if err != nil {
@@ -160,10 +159,10 @@ func (u *utf16Reader) fill() error {
 	return nil
 }
 
-// alien is a kind of file that is not read, by how it begins.
+// alien is a kind of file that is recognised and not read, with its first bytes.
 type alien struct{ prefix, name string }
 
-// aliens are those that are called by their name.
+// aliens lists the kinds of files that errors name.
 func aliens() []alien {
 	return []alien{
 		{"\x0c\x00\x00", "spans of Zipkin in Thrift, which are not read: ask for JSON (GET /api/v2/traces)"},
@@ -186,7 +185,7 @@ func aliens() []alien {
 	}
 }
 
-// strange says what a file is that begins with head and is no JSON; "": that is not known.
+// strange returns what a file is that begins with head and is not JSON; "": unknown.
 func strange(head []byte) string {
 	for _, a := range aliens() {
 		if bytes.HasPrefix(head, []byte(a.prefix)) {

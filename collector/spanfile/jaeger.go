@@ -64,9 +64,9 @@ type jaegerTag struct {
 	kind       int
 }
 
-// jaegerTags iterates over tags as Jaeger's API lists them, {"key", "type", "value"}; as its
-// indices of Elasticsearch do, where all values are texts beside their types; and as
-// these have them as fields, {"span@kind": "server"}, with the dots of keys replaced.
+// jaegerTags iterates over tags in three forms: as Jaeger's API lists them, {"key", "type",
+// "value"}; as its indices of Elasticsearch do, where all values are texts beside their types;
+// and as fields there, {"span@kind": "server"}, with the dots of keys replaced.
 func jaegerTags(v jsonvalue.Value) func(func(jaegerTag) bool) {
 	return func(yield func(jaegerTag) bool) {
 		for e := range v.Elements() {
@@ -96,7 +96,7 @@ func jaegerTags(v jsonvalue.Value) func(func(jaegerTag) bool) {
 	}
 }
 
-// read takes a value, whose type may be named; ok is false for one that is not read.
+// read reads a value, whose type may be named; ok is false for an unknown one.
 func (t *jaegerTag) read(value jsonvalue.Value, named []byte) (ok bool) {
 	if len(value) == 0 {
 		return false
@@ -123,7 +123,7 @@ func (t *jaegerTag) read(value jsonvalue.Value, named []byte) (ok bool) {
 	return true
 }
 
-// apply takes what a tag says of its span.
+// apply applies a tag to its span.
 func (t *jaegerTag) apply(s *trimtab.Span, peer *collector.Peer) {
 	switch {
 	case t.kind == literal && collector.NamesPeer(t.key):
@@ -137,7 +137,7 @@ func (t *jaegerTag) apply(s *trimtab.Span, peer *collector.Peer) {
 	}
 }
 
-// jaegerSpanOf packs or rejects one span. Its process is one of those, or stands in it.
+// jaegerSpanOf packs or rejects one span. Its process is one of processes, or is inside the span.
 func jaegerSpanOf(v jsonvalue.Value, processes map[string]*collector.Resource, cache *collector.ResourceCache, p *collector.Packer) {
 	s, peer := trimtab.Span{Adjusted: 1}, p.Peer()
 	var references, process jsonvalue.Value

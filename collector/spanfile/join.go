@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab/collector"
 )
 
-// held is a span of any file. Its Resource and Peer, which are of a frame, are not used.
+// held is a span of any file. Its Resource and Peer, which belong to a frame, are not used.
 type held struct {
 	trimtab.Span
 	sender uint32
@@ -19,13 +19,13 @@ type held struct {
 	zipkin bool
 }
 
-// sender is who sent spans.
+// sender is a sender of spans.
 type sender struct {
 	*collector.Resource
 	service string
 }
 
-// hold takes the spans out of frames.
+// hold stores the spans of frames.
 func (r *Reader) hold(frames []*trimtab.SpanFrame, zipkin bool) error {
 	var last *collector.Resource
 	var number uint32
@@ -70,15 +70,15 @@ func (r *Reader) peerName(number uint32) string {
 	return r.peers[number-1]
 }
 
-// place is where a span is kept, with the lower half of its trace's id: all that a trace
-// of 64 bits has.
+// place is the index of a stored span, with the lower half of its trace's id: all that a 64-bit
+// trace id has.
 type place struct {
 	low   uint64
 	index uint32
 }
 
-// groups calls f with the spans of one lower half after the other, in an order that does
-// not depend on that of the files.
+// groups calls f with the spans of one lower half after the other, in an order independent of
+// that of the files.
 func (r *Reader) groups(f func([]held)) {
 	places := make([]place, r.spans.n)
 	for i := range places {
@@ -95,8 +95,8 @@ func (r *Reader) groups(f func([]held)) {
 	}
 }
 
-// joined returns the spans of a group as they are of all files: each once, Zipkin's with
-// ids of their own. repeated is how many were there more than once.
+// joined returns the spans of a group over all files: each once, Zipkin's with ids of their own.
+// repeated is how many occurred more than once.
 func (r *Reader) joined(group []held) (spans []held, repeated int) {
 	uniteIDs(group)
 	spreadWeights(group)
@@ -110,9 +110,8 @@ func (r *Reader) joined(group []held) (spans []held, repeated int) {
 	return spans, repeated
 }
 
-// markShared takes the spans of a trace for Zipkin's where a client and its server have one
-// id, as stores of other formats keep them that came from senders of Zipkin's. The spans
-// are in order.
+// markShared marks the spans of a trace as Zipkin's if a client and its server have one id:
+// stores of other formats keep them like that if the senders were Zipkin's. The spans are sorted.
 func markShared(spans []held) {
 	for i := 1; i < len(spans); i++ {
 		a, b := &spans[i-1], &spans[i]
@@ -127,9 +126,8 @@ func markShared(spans []held) {
 	}
 }
 
-// uniteIDs gives the spans whose trace id has 64 bits the id of 128 bits that
-// ends in these, where there is just one: a service between that knows 64 bits
-// only passes on the lower half, and the trace is the same.
+// uniteIDs replaces 64-bit trace ids by the 128-bit id that ends in them, if there is just one: a
+// service between that only knows 64 bits passes on the lower half, and the trace is the same.
 func uniteIDs(group []held) {
 	type half = [8]byte
 	var whole [16]byte
@@ -152,9 +150,9 @@ func uniteIDs(group []held) {
 	}
 }
 
-// spreadWeights gives the spans of a trace of which no sampler noted how many they stand
-// for what it noted at another: Jaeger's note it at the root alone, and who keeps a trace
-// keeps all of it. It is that of the root, else the largest.
+// spreadWeights gives the spans of a trace without a sampling weight that of another span of the
+// trace: Jaeger's sampler records it only at the root, and a sampled trace is kept whole. It is
+// the root's, else the largest.
 func spreadWeights(group []held) {
 	type weight struct {
 		of   float32

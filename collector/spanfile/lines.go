@@ -18,9 +18,9 @@ const (
 	hopeless = 100_000
 )
 
-// inLines reports whether the file has one document a line: whether its first line is one,
-// or, where it is the rest of one, or of something else, one of those that follow. A
-// document that goes on in the second line is none of lines.
+// inLines reports whether the file has one document a line: whether its first line is one, or, if
+// that is a fragment or something else, one of those that follow. A document that continues in
+// the second line means no.
 func (d *decoder) inLines() bool {
 	for d.end == nil && bytes.IndexByte(d.buf[d.at:], '\n') < 0 && len(d.buf)-d.at < maxFirstLine {
 		d.more()
@@ -59,10 +59,10 @@ func isPart(line []byte) bool {
 	return ok && len(content) > 0 && (content[0] == '{' || content[0] == '[')
 }
 
-// begins reports whether a line may be a document.
+// begins reports whether a line may begin a document.
 func begins(line []byte) bool { return line[0] == '{' || line[0] == '[' }
 
-// ends reports whether a line may be the rest of a document.
+// ends reports whether a line may end a document.
 func ends(line []byte) bool { return line[len(line)-1] == '}' || line[len(line)-1] == ']' }
 
 // isDocument reports whether a line is an object that is known.
@@ -77,7 +77,7 @@ func isDocument(line []byte) bool {
 	return err == nil && k != unknown
 }
 
-// jsonIn returns the object that a line ends with, as those of logs do; nil: none.
+// jsonIn returns the object at the end of a line, as in logs; nil: none.
 func jsonIn(line []byte) []byte {
 	at := bytes.IndexByte(line, '{')
 	if at < 0 {
@@ -90,7 +90,7 @@ func jsonIn(line []byte) []byte {
 	return line
 }
 
-// passed are lines that were not read, with what is wrong with the first.
+// passed counts lines that were skipped, with the error of the first.
 type passed struct {
 	n   int
 	why error
@@ -102,8 +102,8 @@ func (p *passed) add(why error) {
 	}
 }
 
-// lines reads one document a line, or several. A line that is cut or no document is passed
-// over; what else is wrong is of the file.
+// lines reads one or several documents a line. It skips a line that is cut or no document; other
+// errors concern the file.
 func (d *decoder) lines() error {
 	var broken, foreign, words passed
 	read := 0
@@ -191,8 +191,8 @@ func (d *decoder) nextLine() (line []byte, last bool, err error) {
 	}
 }
 
-// readLine reads the documents of a line. Its syntax is checked before, so that nothing is
-// taken of one that is cut.
+// readLine reads the documents of a line. It checks the syntax first, so that nothing is taken
+// from a cut document.
 func (d *decoder) readLine(line []byte) error {
 	outer := d.text
 	defer func() { d.text = outer }()
@@ -229,7 +229,7 @@ func (d *decoder) readLine(line []byte) error {
 	}
 }
 
-// look says what kind of object follows in a line.
+// look returns the kind of the next object in a line.
 func (d *decoder) look() (kind, int, error) {
 	switch d.buf[d.at] {
 	case '{':

@@ -6,8 +6,8 @@ import (
 	"github.com/trimtab/trimtab/collector/internal/jsonvalue"
 )
 
-// parts joins the lines into which a container's log is cut: its runtime writes a record
-// for each 16 KiB of a line.
+// parts joins the pieces into which a container runtime cuts long lines of a log, one for each 16
+// KiB.
 //
 //	2024-06-10T06:13:20.000000000Z stdout P {"resource":…      CRI: P is a part, F the last one
 //	{"log":"{\"resource\":…","stream":"stdout","time":"…"}     Docker: the last one ends with \n
@@ -15,8 +15,8 @@ import (
 // Source: Kubernetes, CRI logging; moby, daemon/logger/jsonfilelog.
 type parts struct{ held []byte }
 
-// join returns the line of a program that a line of a log ends, or is; nil: it goes on in
-// the next one. A line that is of no such log is returned as it is.
+// join returns the program's line that a log line completes, or is; nil: it continues in the next
+// one. A line of no such log is returned unchanged.
 func (p *parts) join(line []byte) []byte {
 	content, partial, ok := criPart(line)
 	if !ok {
@@ -37,7 +37,7 @@ func (p *parts) join(line []byte) []byte {
 	return bytes.TrimSpace(whole)
 }
 
-// criPart returns what a program wrote of a line in the form of CRI.
+// criPart returns the program's output in a log line of CRI.
 func criPart(line []byte) (content []byte, partial, ok bool) {
 	const stamp = len("2006-01-02T15:04:05")
 	time, rest, _ := bytes.Cut(line, []byte(" "))
@@ -50,7 +50,7 @@ func criPart(line []byte) (content []byte, partial, ok bool) {
 	return content, string(tag) == "P", string(tag) == "P" || string(tag) == "F"
 }
 
-// dockerPart returns what a program wrote of a line in the form of Docker.
+// dockerPart returns the program's output in a log line of Docker.
 func dockerPart(line []byte) (content []byte, partial, ok bool) {
 	if !bytes.HasPrefix(line, []byte(`{"log":`)) {
 		return nil, false, false

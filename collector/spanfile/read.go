@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab/collector"
 )
 
-// Format is what a file was written in.
+// Format is the format of a file.
 type Format string
 
 // The formats.
@@ -22,8 +22,7 @@ const (
 
 // Options bound what is read and say how it is cut. The zero value is usable.
 type Options struct {
-	// MaxBytes bounds the decompressed file, of which a part is in memory at one time;
-	// 0: 64 GiB.
+	// MaxBytes bounds the decompressed file, which is never in memory as a whole; 0: 64 GiB.
 	MaxBytes int64
 	// MaxSpans bounds the spans of all files, which are held, 80 bytes each; 0: 8 million.
 	MaxSpans int
@@ -31,13 +30,13 @@ type Options struct {
 	Partitions int
 }
 
-// Recording is what was in one or several files.
+// Recording is the content of one or several files.
 type Recording struct {
 	// Formats are those of the files, in their order.
 	Formats []Format
 	Frames  []*trimtab.SpanFrame
-	// Spans is how many spans the frames hold, Rejected how many had no ids, and
-	// Repeated how many were there more than once and are left out.
+	// Spans is how many spans the frames hold, Rejected how many had no ids, and Repeated how
+	// many duplicates were left out.
 	Spans    int
 	Rejected uint64
 	Repeated uint64
@@ -45,8 +44,8 @@ type Recording struct {
 	Notes []string
 }
 
-// Reader joins files: a trace may be spread over several of them, or be in more
-// than one. What it makes of them does not depend on their order.
+// Reader joins files: a trace may be spread over several files, or be in more than one. The
+// result does not depend on their order.
 type Reader struct {
 	options     Options
 	formats     []Format
@@ -88,8 +87,7 @@ func (r *Reader) Open(path string) error {
 	return nil
 }
 
-// Read reads all of in. Input that is none of the formats is ErrInvalid; nothing is then
-// taken of it.
+// Read reads all of in. Input in none of the formats is ErrInvalid, and adds nothing.
 func (r *Reader) Read(in io.Reader) error {
 	had, rejected := r.spans.n, r.rejected
 	r.complaint = ""
@@ -140,7 +138,7 @@ func (d *decoder) file(in io.Reader) error {
 	return d.documents()
 }
 
-// Spans returns how many spans are held, those that are there more than once included.
+// Spans returns how many spans are held, including duplicates.
 func (r *Reader) Spans() int { return r.spans.n }
 
 // Recording returns the spans of all files. The reader is then done.
@@ -151,8 +149,8 @@ func (r *Reader) Recording() *Recording {
 	return out
 }
 
-// Frames calls f with the spans of some traces after the other, all spans of a trace in one
-// call, and says what there was besides. The frames are valid during the call.
+// Frames calls f with the spans of some traces at a time, all spans of a trace in one call, and
+// returns what else there was. The frames are valid during the call.
 func (r *Reader) Frames(f func([]*trimtab.SpanFrame)) *Recording {
 	p := collector.NewPacker(r.options.Partitions)
 	return r.each(func(spans []held, last bool) {

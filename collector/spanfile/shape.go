@@ -18,8 +18,8 @@ const (
 	unknown kind = iota
 	// container objects hold lists of what follows, and may be as long as a file.
 	container
-	// packed objects hold one of what follows: a document of a search engine, a line of
-	// a log.
+	// packed objects contain one of the following: a document of a search engine, a line of a
+	// log.
 	packed
 	// idle objects say something about the next one, or about no span.
 	idle
@@ -29,7 +29,7 @@ const (
 	resourceSpans
 )
 
-// holder is how a key holds further objects.
+// holder is how a key contains further objects.
 type holder uint8
 
 const (
@@ -42,7 +42,7 @@ const (
 	holdsOTLP
 )
 
-// holderOf says what a key of a container holds, by the first byte of its value.
+// holderOf returns what a key of a container contains, by the first byte of its value.
 func holderOf(key string, first byte) holder {
 	switch {
 	case first == '[' && otlp.HoldsResourceSpans(key):
@@ -58,7 +58,7 @@ func holderOf(key string, first byte) holder {
 	return holdsNothing
 }
 
-// marks are the keys of an object that tell what it is.
+// marks are the keys of an object that identify its kind.
 type marks uint16
 
 const (
@@ -77,7 +77,7 @@ const (
 	hasHolder
 )
 
-// markOf returns what a key says, by the first byte of its value.
+// markOf returns the mark of a key, by the first byte of its value.
 func markOf(key []byte, first byte) marks {
 	switch string(key) {
 	case "traceID":
@@ -118,7 +118,7 @@ func markOf(key []byte, first byte) marks {
 	return hasMore
 }
 
-// kindOf says what an object with such keys is.
+// kindOf returns the kind of an object with such keys.
 func kindOf(m marks) kind {
 	has := func(want marks) bool { return m&want == want }
 	switch {
@@ -140,8 +140,8 @@ func kindOf(m marks) kind {
 	return unknown
 }
 
-// shape says what the object is with which b begins, and how long it is. Of a container
-// the length is not known: it is told by the first key that holds something.
+// shape returns the kind and the length of the object at the beginning of b. A container, whose
+// length is unknown, is recognised by its first key that holds something.
 func shape(b []byte, mayHold bool) (k kind, n int, err error) {
 	var seen marks
 	at := 1
@@ -183,7 +183,7 @@ func shape(b []byte, mayHold bool) (k kind, n int, err error) {
 	}
 }
 
-// kindIn says what an object is of which the syntax is known to be right.
+// kindIn returns the kind of an object with valid syntax.
 func kindIn(v jsonvalue.Value) kind {
 	var seen marks
 	for key, m := range v.Fields() {
@@ -223,7 +223,7 @@ type foreign struct {
 	name string
 }
 
-// foreigners are those that are called by their name.
+// foreigners lists the recognised documents that are not read.
 func foreigners() []foreign {
 	return []foreign{
 		{[]string{"rootServiceName"}, "results of a search of Tempo, which have no spans: download each trace (GET /api/v2/traces/ID)"},
@@ -259,12 +259,12 @@ func foreigners() []foreign {
 	}
 }
 
-// said are the keys in which an answer says what went wrong.
+// said returns the keys under which an answer has its error.
 func said() []string {
 	return []string{"error", "errors", "message", "msg", "err", "reason", "statusMessage"}
 }
 
-// nameOf says what an object is that is not read.
+// nameOf describes an object that is not read.
 func nameOf(v jsonvalue.Value) string {
 	keys := map[string]jsonvalue.Value{}
 	var order []string
@@ -290,7 +290,7 @@ func nameOf(v jsonvalue.Value) string {
 	return "an object that no format of traces has, with " + strings.Join(order, ", ")
 }
 
-// complaintOf returns the first text in an error that an answer tells of.
+// complaintOf returns the first text of an answer's error.
 func complaintOf(v jsonvalue.Value) string {
 	if text, ok := v.Text(); ok {
 		return fmt.Sprintf("%.200q", text)

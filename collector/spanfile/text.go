@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxValue is how long a value may be that has to be in memory whole: a trace in
-	// Jaeger's form, a resource, a line.
+	// maxValue bounds a value that must be in memory whole: a trace in Jaeger's form, a resource,
+	// a line.
 	maxValue = 64 << 20
 	// firstBuffer is what a file gets before anything is known of it.
 	firstBuffer = 256 << 10
@@ -80,7 +80,7 @@ func (t *text) more() bool {
 // errTooLong means that a file has more than may be read of it.
 var errTooLong = errors.New("the file is longer than what is read of one: give its parts one by one")
 
-// advance goes on by n bytes.
+// advance moves on by n bytes.
 func (t *text) advance(n int) {
 	t.line += bytes.Count(t.buf[t.at:t.at+n], []byte{'\n'})
 	t.offset += int64(n)
@@ -104,7 +104,7 @@ func (t *text) peek() (byte, error) {
 	}
 }
 
-// token goes on by one byte, which must be c.
+// token reads one byte, which must be c.
 func (t *text) token(c byte) error {
 	switch found, err := t.peek(); {
 	case err != nil:
@@ -134,7 +134,7 @@ func (t *text) value() (jsonvalue.Value, error) {
 	}
 }
 
-// goOn reads on after an error, where that is that more is needed.
+// goOn reads more if the error is that more is needed.
 func (t *text) goOn(err error) error {
 	var wrong *jsonvalue.SyntaxError
 	switch {
@@ -148,7 +148,7 @@ func (t *text) goOn(err error) error {
 	return nil
 }
 
-// cut says that the text ends too early, and why.
+// cut returns the error that the text ends too early.
 func (t *text) cut(end error) error {
 	if errors.Is(end, io.EOF) {
 		end = errCut
@@ -158,7 +158,7 @@ func (t *text) cut(end error) error {
 	return fmt.Errorf("line %d, byte %d: %w: %w", line, t.offset+int64(at-t.at), end, trimtab.ErrInvalid)
 }
 
-// place says what is wrong at so many bytes from here.
+// place returns an error with the position so many bytes ahead.
 func (t *text) place(ahead int, what string) error {
 	piece := t.buf[t.at:]
 	ahead = min(ahead, len(piece))
@@ -192,7 +192,7 @@ func (t *text) members(f func(key string, first byte) error) error {
 // elements calls f at each element of the list that follows, which f must read.
 func (t *text) elements(f func() error) error { return t.container('[', ']', f) }
 
-// container reads what stands between two brackets.
+// container reads the elements between two brackets.
 func (t *text) container(open, end byte, f func() error) error {
 	if err := t.token(open); err != nil {
 		return err

@@ -8,12 +8,12 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// server tells whether a span may be the second one of an id.
+// server reports whether a span may be the second one with its id.
 func server(s *trimtab.Span) bool {
 	return s.Kind == trimtab.SpanServer || s.Kind == trimtab.SpanConsumer
 }
 
-// zipkinID is what Zipkin thinks identifies a span.
+// zipkinID is what identifies a span for Zipkin.
 type zipkinID struct {
 	trace [16]byte
 	span  [8]byte
@@ -21,8 +21,8 @@ type zipkinID struct {
 
 // family is the spans that share one id.
 type family struct {
-	// members are in an order that does not depend on the file: clients
-	// first, then by service and time. The first keeps the id.
+	// members are in an order independent of the file: clients first, then by service and time.
+	// The first keeps the id.
 	members []int
 	// parents says who is the parent of a child of that service.
 	parents map[string]int
@@ -66,8 +66,8 @@ func (r *Reader) separate(spans []held) {
 	}
 }
 
-// settle puts the members in order and notes who is whose parent: the first
-// server of a service, else the first member of it.
+// settle sorts the members and records the parent for each service: its first server, else its
+// first member.
 func (r *Reader) settle(spans []held, f *family) {
 	service := func(i int) string { return r.senders[spans[i].sender].service }
 	late := func(i int) int {

@@ -14,11 +14,12 @@ import (
 )
 
 const (
-	// byFamily asks for sockets by family (linux/sock_diag.h), listens is the state of those
-	// that listen (net/tcp_states.h).
+	// byFamily is the netlink request for sockets by family (linux/sock_diag.h), listens the
+	// state of listening sockets (net/tcp_states.h).
 	byFamily, listens = 20, 10
 	// sizeRequest and sizeSocket are the sizes of inet_diag_req_v2 and inet_diag_msg
-	// (linux/inet_diag.h), queueAt and inodeAt where idiag_rqueue and idiag_inode stand in it.
+	// (linux/inet_diag.h), queueAt and inodeAt the offsets of idiag_rqueue and idiag_inode in the
+	// latter.
 	sizeRequest, sizeSocket = 56, 72
 	queueAt, inodeAt        = 56, 68
 	// answersWithin is how long the kernel has to answer.
@@ -77,8 +78,8 @@ func ask(fd int, family byte, deadline time.Time, buffer []byte, out map[uint64]
 	}
 }
 
-// ParseDiag reads the accept queues that are not empty out of a part of an answer; done tells
-// that it was the last one. The end of an answer that failed tells why.
+// ParseDiag reads the non-empty accept queues in a part of an answer; done reports that it was
+// the last part. If the request failed, the end of the answer says why.
 func ParseDiag(b []byte, out map[uint64]int) (done bool, err error) {
 	messages, err := syscall.ParseNetlinkMessage(b)
 	if err != nil {

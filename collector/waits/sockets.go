@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// maxProcesses are how many processes of a group are looked at for its sockets, maxFiles how
-	// many descriptors of one: listening sockets are opened first. maxListening bounds the
+	// maxProcesses is how many processes of a group are searched for its sockets, maxFiles how
+	// many descriptors of each: listening sockets are opened first. maxListening bounds the
 	// listening sockets of a namespace.
 	maxProcesses, maxFiles, maxListening = 64, 1024, 4096
 	// remembered is for how many rounds it is, whose socket one is; maxOwners of how many.
@@ -35,16 +35,16 @@ const (
 type Sockets struct {
 	// Proc is where the kernel tells of processes; "": /proc.
 	Proc string
-	// left is how many descriptors and processes may still be looked at in this round, most how
-	// many of one group, dirs in how many directories processes may be looked for.
+	// left is how many descriptors and processes may still be read in this round, most how many
+	// of one group, dirs in how many directories processes may be searched.
 	left, most, dirs int
-	// spaces are the network namespaces that were asked for lately; turn is the one whose file is
-	// read in this round, 0: that which is asked for first. self is this process's, first that of
-	// the first process.
+	// spaces are the network namespaces that were recently needed; turn is the one whose file is
+	// read in this round, 0: the first one needed. self is this process's, first that of the
+	// first process.
 	spaces            map[uint64]*space
 	turn, self, first uint64
-	// owners tells of sockets with a queue whose they are; looked, in which round it was looked at
-	// last at all that a group has.
+	// owners has the groups of sockets with a queue; looked has the last round in which a group's
+	// sockets were read.
 	owners map[uint64]owner
 	looked map[string]int
 	round  int
@@ -69,7 +69,7 @@ type owner struct {
 	since int
 }
 
-// Begin begins a round, in which so many descriptors may be looked at.
+// Begin begins a round, in which so many descriptors may be read.
 func (s *Sockets) Begin(files int) {
 	if s.round++; s.round%remembered == 1 || len(s.owners) > maxOwners {
 		s.owners, s.looked = map[uint64]owner{}, map[string]int{}
@@ -93,7 +93,7 @@ func (s *Sockets) Begin(files int) {
 	}
 }
 
-// Queued is how many connections wait to be accepted by the processes of a group and of the
+// Queued returns how many connections wait to be accepted by the processes of a group and of the
 // groups beneath it.
 func (s *Sockets) Queued(root *hostfs.Root, group string) (n int, err error) {
 	l := look{Sockets: s, group: group, left: min(s.most, s.left), short: s.left < s.most, spaces: map[uint64]*space{}, whole: map[uint64]bool{}}
@@ -118,7 +118,7 @@ type look struct {
 	spaces map[uint64]*space
 	whole  map[uint64]bool
 	// denied: the descriptors of a process may not be read; unseen: a process cannot be seen;
-	// more: there are more than are read.
+	// more: there are more than may be read.
 	denied, unseen, more bool
 }
 
@@ -190,9 +190,9 @@ func (l *look) process(pid int, id uint64) error {
 	return nil
 }
 
-// in returns the sockets of a namespace, by a process that is in it; nil: that ended. A file of
-// a namespace takes 2 ms, since the kernel looks through its tables of all namespaces for it:
-// one is read in a round, each in its turn, and this process's own where netlink tells nothing.
+// in returns the sockets of a namespace, by a process in it; nil: that process ended. Reading a
+// namespace's file takes 2 ms, since the kernel searches its tables of all namespaces: one is
+// read in each round, in turn, and this process's own if netlink does not answer.
 func (s *Sockets) in(id uint64, pid int) *space {
 	in := s.spaces[id]
 	if in == nil {
@@ -228,16 +228,15 @@ func (s *Sockets) in(id uint64, pid int) *space {
 	return in
 }
 
-// spaceOf tells the network namespace of a process by the number of a file that each has of its
-// own: to read the link to it takes more rights.
+// spaceOf identifies the network namespace of a process by the inode of a file that each
+// namespace has: reading the namespace's link takes more rights.
 func (s *Sockets) spaceOf(process string) (id uint64, ok bool) {
 	var st unix.Stat_t
 	err := unix.Stat(procOf(s.Proc)+"/"+process+"/net/tcp", &st)
 	return st.Ino, err == nil
 }
 
-// unknown reports whether there is a queue in a namespace of which it is not known whether it is
-// the group's.
+// unknown reports whether a namespace has a queue that may or may not belong to the group.
 func (l *look) unknown(id uint64) (some bool) {
 	looked, once := l.looked[l.group]
 	for socket := range l.spaces[id].queues {
@@ -295,8 +294,8 @@ func (l *look) files(pid int, in *space) error {
 	return nil
 }
 
-// sum adds up the queues that are the group's. It fails where there are none and it was not
-// seen whose the others are.
+// sum adds up the queues of the group. It fails if there are none and the owners of other queues
+// are unknown.
 func (l *look) sum() (n int, err error) {
 	unknown := l.unseen
 	for id, in := range l.spaces {
@@ -342,10 +341,10 @@ func listening(dir string) (map[uint64]int, error) {
 	return out, nil
 }
 
-// Listening reads the accept queues that are not empty out of a file of TCP sockets, up to the
-// first that does not listen. Its form (proc_net_tcp.rst) begins with a line of names; numbers
-// are hexadecimal but for the last ones, state 0A listens, and rx_queue of such a socket is what
-// waits to be accepted:
+// Listening reads the non-empty accept queues in a file of TCP sockets, up to the first that does
+// not listen. Its form (proc_net_tcp.rst) begins with a line of names; numbers are hexadecimal
+// but for the last ones, state 0A listens, and rx_queue of such a socket is what waits to be
+// accepted:
 //
 //	sl  local_address rem_address   st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …
 //	 0: 0100007F:5F87 00000000:0000 0A 00000000:00000011 00:00000000 00000000 0   0       5771108 …

@@ -26,7 +26,7 @@ const (
 	maxDirs = 200
 )
 
-// Thread is how long a thread was on a CPU and waited for one, in ns.
+// Thread is how long a thread ran on a CPU and waited for one, in ns.
 type Thread struct{ Ran, Waited uint64 }
 
 // ParseThread reads /proc/TID/schedstat. Its form (sched-stats.rst): time on the CPU and
@@ -46,7 +46,7 @@ func ParseThread(text string) (Thread, error) {
 	return Thread{ran, waited}, nil
 }
 
-// Why nothing is told of a group.
+// Why a group has no value.
 var (
 	// ErrTooMany says that there is more than is read.
 	ErrTooMany = errors.New("more than is read")
@@ -62,8 +62,8 @@ var (
 type Threads struct {
 	// Proc is where the kernel tells of processes; "": /proc.
 	Proc string
-	// left is how many may still be read in this round, most how many of one group, dirs in how
-	// many directories they may be looked for.
+	// left is how many threads may still be read in this round, most how many of one group, dirs
+	// in how many directories they may be searched.
 	left, most, dirs int
 	buffer           [128]byte
 }
@@ -73,8 +73,8 @@ func (t *Threads) Begin(threads int) {
 	t.left, t.most, t.dirs = threads, min(threads, MaxThreads), max(maxDirs, threads/2)
 }
 
-// Read reads the threads of a group and of the groups beneath it, by number; runs tells that it
-// uses CPU, so that it has some.
+// Read reads the threads of a group and of the groups beneath it, by number. runs: it uses CPU,
+// so it must have some.
 func (t *Threads) Read(root *hostfs.Root, group string, runs bool) (out map[int]Thread, err error) {
 	defer func() {
 		if err != nil {
@@ -120,7 +120,7 @@ func (t *Threads) Read(root *hostfs.Root, group string, runs bool) (out map[int]
 }
 
 // Numbers calls f with each number in a file of a group and of the groups beneath it, of which
-// left may still be looked at. 0 is what cannot be seen from this namespace of processes.
+// left may still be read. 0 stands for a process that is not visible in this PID namespace.
 func Numbers(root *hostfs.Root, group, file string, left *int, f func(n int) error) error {
 	dirs := 0
 	each := func(dir string) error {
@@ -156,15 +156,14 @@ func Numbers(root *hostfs.Root, group, file string, left *int, f func(n int) err
 	return root.Walk(group, each)
 }
 
-// alone reports whether a control group surely has none beneath it: its directory is
-// linked from itself and its parent, and from each child. To list it instead takes 50 us,
-// for the 60 files that are in it.
+// alone reports whether a control group surely has none beneath it: its directory has a link from
+// itself, its parent, and each child. Listing it would take 50 us, for its 60 files.
 func alone(dir string) bool {
 	var s unix.Stat_t
 	return unix.Stat(dir, &s) == nil && s.Nlink == 2
 }
 
-// One reads one thread. Three system calls, where [os.ReadFile] takes seven.
+// One reads one thread, by three system calls where [os.ReadFile] takes seven.
 func (t *Threads) One(tid int) (Thread, error) {
 	fd, err := unix.Open(procOf(t.Proc)+"/"+strconv.Itoa(tid)+"/schedstat", os.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -199,5 +198,5 @@ func Between(before, after map[int]Thread) (ran, waited float64) {
 	return ran, waited
 }
 
-// procOf is where the kernel tells of processes.
+// procOf returns the directory of the kernel's files about processes.
 func procOf(dir string) string { return cmp.Or(dir, "/proc") }

@@ -6,7 +6,7 @@ import (
 	"github.com/trimtab/trimtab/collector/internal/jsonvalue"
 )
 
-// half is what version 1 says of one side of a call, in annotations of its service.
+// half is one side of a call in version 1, from the annotations of its service.
 type half struct {
 	kind trimtab.SpanKind
 	// from and to are when it began and ended, in nanoseconds.
@@ -78,7 +78,7 @@ func scanVersion1(v jsonvalue.Value, cache *collector.ResourceCache, p *collecto
 	return nil
 }
 
-// annotate takes an annotation.
+// annotate reads an annotation.
 func (s *version1) annotate(a jsonvalue.Value) {
 	service := a.Member("endpoint").Member("serviceName").Raw()
 	if s.local == nil {
@@ -115,8 +115,8 @@ func (s *version1) annotate(a jsonvalue.Value) {
 	}
 }
 
-// pack adds a span for each side that was noted, or one of its service where none was. The
-// times of the span itself are those of who began it: the client, where there is one.
+// pack adds a span for each recorded side, or one for its service if there is none. The span's
+// own times are those of the side that began it: the client, if there is one.
 func (s *version1) pack(tags jsonvalue.Value, cache *collector.ResourceCache, p *collector.Packer) {
 	whole, packed := s.span, false
 	for which, side := range s.sides {
@@ -145,7 +145,7 @@ func (s *version1) pack(tags jsonvalue.Value, cache *collector.ResourceCache, p 
 	}
 }
 
-// tagsOf takes binary annotations, and returns the service that noted the first of them.
+// tagsOf reads binary annotations, and returns the service of the first of them.
 func (s *span) tagsOf(tags jsonvalue.Value) (service []byte) {
 	for tag := range tags.Elements() {
 		key, endpoint := tag.Member("key").Raw(), tag.Member("endpoint")

@@ -30,8 +30,8 @@ import (
 const (
 	// batchName is the part that manages jobs.
 	batchName = "jobs"
-	// batchTick is how often the manager looks at the clock, batchStore how long one
-	// record may take to be stored.
+	// batchTick is the interval of the manager's ticks, batchStore how long storing one record
+	// may take.
 	batchTick  = time.Second
 	batchStore = 5 * time.Second
 	// batchView is how long candidates count of which nothing more is heard.
@@ -40,8 +40,8 @@ const (
 	batchInputs = 256
 )
 
-// Part manages the jobs of the pool, under a lock that holder names this process in: it
-// hears hosts and people, stores what it decides, and then tells it.
+// Part manages the jobs of the pool, under a lock in which holder names this process: it receives
+// reports and requests, stores what it decides, and then publishes it.
 func Part(p *supervise.Process, cfg *config.Config, holder string) (supervise.Part, error) {
 	c, rule := managerConfig(cfg), newSelector(cfg.Batch)
 	try := c
@@ -58,7 +58,7 @@ func Part(p *supervise.Process, cfg *config.Config, holder string) (supervise.Pa
 	return supervise.Part{Name: batchName, Key: supervise.KeyOf(c, *cfg.Batch, holder), Start: start}, nil
 }
 
-// jobManager is what all terms of one process have.
+// jobManager is shared by all terms of one process.
 type jobManager struct {
 	config  jobs.Config
 	rule    selector
@@ -88,8 +88,7 @@ func (m jobManager) lead(ctx context.Context, term pipeline.Term) error {
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
-	// What became of the last record is not known: another term begins with what is
-	// stored.
+	// It is unknown whether the last record was stored: a new term begins with what is stored.
 	m.logger.Warn("job manager begins again", "err", err)
 	m.ready(err.Error())
 	step := uint64(1)
@@ -102,7 +101,7 @@ func (m jobManager) lead(ctx context.Context, term pipeline.Term) error {
 	return nil
 }
 
-// managerConfig is what the job manager goes by, without its epoch.
+// managerConfig returns the job manager's configuration, without its epoch.
 func managerConfig(cfg *config.Config) jobs.Config {
 	c, b := jobs.Defaults(), cfg.Batch
 	c.Pool, c.Tau, c.Lease, c.QueueTimeout = cfg.Pool.Name, *b.Keep, b.Lease, b.QueueTimeout
@@ -133,7 +132,7 @@ type batchTerm struct {
 	unsaid, gone map[string]bool
 }
 
-// batchInput is what was heard; done is told when it is stored, nil: nobody waits.
+// batchInput is a received value; done, if not nil, gets the result when it is stored.
 type batchInput struct {
 	value trimtab.Value
 	done  chan<- error
@@ -197,7 +196,7 @@ func (t *batchTerm) open(ctx context.Context, c jobs.Config, rule selector) (err
 	return err
 }
 
-// hear hands a value to the manager. A request is handled when what came of it is stored.
+// hear passes a value to the manager. A request is acknowledged when its result is stored.
 func (t *batchTerm) hear(ctx context.Context, d bus.Delivery) error {
 	if m, ok := d.Value.(*trimtab.Machine); ok && m.Pool != t.pool {
 		return nil
@@ -224,7 +223,7 @@ func (t *batchTerm) hear(ctx context.Context, d bus.Delivery) error {
 	}
 }
 
-// run handles what is heard, and the clock.
+// run handles inputs and ticks.
 func (t *batchTerm) run(ctx context.Context) error {
 	tick := time.NewTicker(batchTick)
 	defer tick.Stop()
@@ -244,7 +243,7 @@ func (t *batchTerm) run(ctx context.Context) error {
 	}
 }
 
-// takeMore takes what is there already.
+// takeMore handles the inputs that are waiting already.
 func (t *batchTerm) takeMore(ctx context.Context) {
 	for range batchInputs {
 		select {
@@ -283,7 +282,7 @@ func (t *batchTerm) take(ctx context.Context, in batchInput) {
 	}
 }
 
-// receive takes the candidates, and asks for the list that they are over.
+// receive applies the candidates' message, and reads the list that it refers to if needed.
 func (t *batchTerm) receive(ctx context.Context, now time.Time, c *trimtab.Candidates) {
 	err := t.view.Receive(now, c.Message)
 	if err == nil && t.view.MustAsk() {
@@ -297,7 +296,7 @@ func (t *batchTerm) receive(ctx context.Context, now time.Time, c *trimtab.Candi
 	}
 }
 
-// choose selects the candidates when it is time to, and tells all job managers.
+// choose selects the candidates when due, and publishes them for all job managers.
 func (t *batchTerm) choose(ctx context.Context) {
 	now := time.Now()
 	message, list, err := t.fleet.choose(now)
@@ -317,7 +316,7 @@ func (t *batchTerm) choose(ctx context.Context) {
 	t.metrics.Gauge("trimtab_batch_candidates").Set(float64(len(names)))
 }
 
-// tick lets the manager decide, stores what it decided, and then tells it.
+// tick runs a round of the manager, stores its decisions, and then publishes them.
 func (t *batchTerm) tick(ctx context.Context) error {
 	began := time.Now()
 	out := t.manager.Tick(began)
@@ -364,7 +363,7 @@ func (t *batchTerm) tell(ctx context.Context, out *jobs.Output) {
 	t.tellStates(ctx)
 }
 
-// tellStates publishes the states that nobody was told yet, for as long as that is quick.
+// tellStates publishes the unpublished states, for as long as that is quick.
 func (t *batchTerm) tellStates(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, batchTick)
 	defer cancel()

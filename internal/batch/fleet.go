@@ -25,7 +25,7 @@ const (
 	mostRated    = machines.MostPenalised
 )
 
-// selector is how candidates are selected.
+// selector configures the selection of candidates.
 type selector struct {
 	config machines.Config
 	rule   machines.Rule
@@ -72,7 +72,7 @@ func (s *selector) check() error {
 	return err
 }
 
-// report is what a host said, in the order of the dimensions; NaN is missing.
+// report converts a host's report into the order of the dimensions; NaN is missing.
 func (s *selector) report(m *trimtab.Machine) *machines.Report {
 	r := &machines.Report{Machine: m.Host, Time: m.Time, CPI: math.NaN(), MPKI: math.NaN()}
 	or := func(of map[string]float64, name string) float64 {
@@ -110,7 +110,7 @@ type fleet struct {
 	version, told uint64
 }
 
-// fleetMachine is one machine as it was heard last.
+// fleetMachine is the last known state of one machine.
 type fleetMachine struct {
 	heard   time.Time
 	blocked bool
@@ -131,7 +131,7 @@ func newFleet(s selector, life uint64) (*fleet, error) {
 
 func (f *fleet) size() int { return len(f.machines) }
 
-// hear takes a report. One that makes no sense counts as none.
+// hear stores a report. An invalid one counts as none.
 func (f *fleet) hear(now time.Time, m *trimtab.Machine) {
 	known := f.machines[m.Host]
 	if known == nil {
@@ -149,8 +149,8 @@ func (f *fleet) hear(now time.Time, m *trimtab.Machine) {
 	}
 }
 
-// choose selects the candidates when it is time to. It returns the message that tells
-// them, and the list of machines when that is another than the one that is stored.
+// choose selects the candidates when due. It returns the message for them, and the list of
+// machines if it differs from the stored one.
 func (f *fleet) choose(now time.Time) (message, list []byte, err error) {
 	if !f.fresh && now.Sub(f.chosen) < chooseEvery {
 		return nil, nil, nil
@@ -208,7 +208,7 @@ func (f *fleet) relist(now time.Time) error {
 	return nil
 }
 
-// rate takes how the tasks of a job fared on each machine.
+// rate passes on how a job's tasks did on each machine.
 func (f *fleet) rate(now time.Time, job string, m *jobs.Manager) {
 	counts := m.Counts(job, f.index.Position)
 	_ = f.index.Rate(now, job, counts, mostRated) // only of machines that it knows, each once

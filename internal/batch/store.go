@@ -11,16 +11,15 @@ import (
 )
 
 // recordStore keeps the records of one pool's job manager in a bucket. Each write is a
-// compare-and-swap against what this manager read or wrote last, so that one that was
-// overtaken writes nothing more.
+// compare-and-swap against what this manager last read or wrote, so that a manager with an old
+// epoch cannot write any more.
 type recordStore struct {
 	bucket    bus.Bucket
 	prefix    string
 	revisions map[string]uint64
 }
 
-// deleted is what a record says between the swap and its removal: a removal by itself
-// compares nothing.
+// deleted marks a record between the swap and its removal, since removal alone compares nothing.
 const deleted = "null"
 
 func newRecordStore(b bus.Bucket, pool string) *recordStore {

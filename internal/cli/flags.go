@@ -13,10 +13,10 @@ import (
 	"github.com/trimtab/trimtab/internal/hint"
 )
 
-// Names are separated by commas, but for those within parentheses.
+// Names are separated by commas, except within parentheses.
 type Names []string
 
-// Decode is called by kong, for every time that the flag is given.
+// Decode is called by kong, each time that the flag is given.
 func (p *Names) Decode(ctx *kong.DecodeContext) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("policies", &text); err != nil {
@@ -85,7 +85,7 @@ func Plottable(dir string) error {
 	return nil
 }
 
-// DidYouMean is a hint for a word that is none of the known ones.
+// DidYouMean returns a hint for an unknown word.
 func DidYouMean(word string, known []string) string {
 	best, least := "", len(word)/2+1
 	for _, k := range known {

@@ -95,7 +95,7 @@ func (p *Program) run(parser *kong.Kong, args []string, errOut io.Writer) int {
 	return 1
 }
 
-// hint says what to do about a command line that is not understood.
+// hint returns advice for a command line that is not understood.
 func (p *Program) hint(args []string) string {
 	if len(args) > 0 && p.Moved[args[0]] != "" {
 		return fmt.Sprintf("%s has this command: %[1]s %s", p.Moved[args[0]], strings.Join(args, " "))
@@ -103,7 +103,7 @@ func (p *Program) hint(args []string) string {
 	return p.Name + " --help lists the commands; " + p.Name + " COMMAND --help shows an example"
 }
 
-// PrintError prints the error of a program and, on a line of its own, what to do.
+// PrintError prints the error of a program and, on another line, what to do.
 func PrintError(w io.Writer, program string, err error) {
 	text := strings.TrimPrefix(err.Error(), "trimtab: ")
 	if mistakes := (config.Errors)(nil); errors.As(err, &mistakes) {

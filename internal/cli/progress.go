@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Progress tells how far a long command is and about how long it still takes: on one
-// line of a terminal, elsewhere with a line now and then, so that a log shows that it
-// goes on. It says nothing in the first second, and elsewhere not in the first 15.
+// Progress shows how far a long command is and about how long it still takes: on one line of a
+// terminal, elsewhere with a line now and then, so that a log shows that it continues. It prints
+// nothing in the first second, and elsewhere not in the first 15.
 type Progress struct {
 	out   io.Writer
 	what  string
@@ -23,18 +23,18 @@ type Progress struct {
 // lineEvery is how often a line tells of progress where there is no terminal.
 const lineEvery = 15 * time.Second
 
-// NewProgress starts to tell about what, of total steps; 0 for [Progress.Part].
+// NewProgress starts to show the progress of what, with total steps; 0 for [Progress.Part].
 func NewProgress(out io.Writer, what string, total int) *Progress {
 	now := time.Now()
 	return &Progress{out: out, what: what, total: total, lines: !IsTerminal(out), begun: now, printed: now}
 }
 
-// At tells that n steps are done.
+// At sets that n steps are done.
 func (p *Progress) At(n int) {
 	p.say(float64(n)/float64(max(p.total, 1)), fmt.Sprintf("%d of %d", n, p.total))
 }
 
-// Part tells that a part of all is done, in [0, 1].
+// Part sets the fraction that is done, in [0, 1].
 func (p *Progress) Part(done float64) { p.say(done, fmt.Sprintf("%.0f%%", 100*done)) }
 
 func (p *Progress) say(part float64, text string) {
@@ -59,8 +59,7 @@ func (p *Progress) say(part float64, text string) {
 	fmt.Fprintf(p.out, "\r%s [%s%s] %s\x1b[K", p.what, strings.Repeat("=", full), strings.Repeat(" ", width-full), text)
 }
 
-// leftOf says how long the rest takes if it goes on as it did; "" while nothing can be
-// said.
+// leftOf returns how long the rest takes at the present rate; "" while unknown.
 func leftOf(part float64, took time.Duration) string {
 	if !(part > 0 && part < 1) {
 		return ""
@@ -92,9 +91,9 @@ func (p *Progress) Done() {
 	}
 }
 
-// StatusLine says what is being done, once a command has taken two seconds: on one
-// line of a terminal, elsewhere with a line now and then. What is told as "n of m" has
-// about how long the rest of it takes.
+// StatusLine shows what is being done, once a command has taken two seconds: on one line of a
+// terminal, elsewhere with a line now and then. A step reported as "n of m" is shown with an
+// estimate of its remaining time.
 type StatusLine struct {
 	out         io.Writer
 	begun, last time.Time
@@ -107,7 +106,7 @@ type StatusLine struct {
 // NewStatusLine begins now.
 func NewStatusLine(out io.Writer) *StatusLine { return &StatusLine{out: out, begun: time.Now()} }
 
-// Say tells what is being done from now on.
+// Say sets what is being done from now on.
 func (s *StatusLine) Say(doing string) {
 	now := time.Now()
 	left := s.left(doing, now)
@@ -127,7 +126,7 @@ func (s *StatusLine) Say(doing string) {
 	fmt.Fprintf(s.out, "\r%s\x1b[K", text)
 }
 
-// left says how long the rest of a step takes that is told as "n of m".
+// left returns the remaining time of a step reported as "n of m".
 func (s *StatusLine) left(doing string, now time.Time) string {
 	at := strings.LastIndex(doing, " of ")
 	if at < 0 {

@@ -66,7 +66,7 @@ func ExplainPath(workload string, history int) string {
 	return fmt.Sprintf("/api/v1/workloads/%s?history=%d&%s", segment, history, query)
 }
 
-// Pipeline returns how the stages of the process are.
+// Pipeline returns the state of the process's stages.
 func (c Client) Pipeline(ctx context.Context) (*view.Pipeline, error) {
 	return get[view.Pipeline](ctx, c, "/api/v1/pipeline")
 }
@@ -76,12 +76,12 @@ func (c Client) Plan(ctx context.Context) (*view.Planned, error) {
 	return get[view.Planned](ctx, c, "/api/v1/plan")
 }
 
-// Applied returns the plan that answers the wish to apply plan id.
+// Applied returns the plan that answers the request to apply plan id.
 func (c Client) Applied(ctx context.Context, id string) (*trimtab.Plan, error) {
 	return get[trimtab.Plan](ctx, c, "/api/v1/applied/"+url.PathEscape(id))
 }
 
-// Diff returns what is not where the planner wants it.
+// Diff returns the allocations that differ from the planner's target.
 func (c Client) Diff(ctx context.Context) ([]view.Difference, error) {
 	d, err := get[[]view.Difference](ctx, c, "/api/v1/diff")
 	if err != nil {
@@ -95,7 +95,7 @@ func (c Client) Fairness(ctx context.Context) (*view.Audited, error) {
 	return get[view.Audited](ctx, c, "/api/v1/fairness")
 }
 
-// Report returns what trimtab was worth since a time, or for so long ("7d").
+// Report returns what trimtab was worth since a time, or over a duration ("7d").
 func (c Client) Report(ctx context.Context, since string) (*view.Report, error) {
 	return get[view.Report](ctx, c, "/api/v1/report?"+url.Values{"since": {since}}.Encode())
 }
@@ -115,8 +115,7 @@ func (c Client) WhatIf(ctx context.Context, change trimtab.Change) (*trimtab.Wha
 	return get[trimtab.WhatIf](ctx, c, "/api/v1/what-if?"+q.Encode())
 }
 
-// Jobs returns how the best-effort jobs of the host stand; nil: it keeps none, or does
-// not answer.
+// Jobs returns the state of the host's best-effort jobs; nil: it has none, or does not answer.
 func (c Client) Jobs(ctx context.Context) *view.Colocation {
 	j, err := get[view.Colocation](ctx, c, "/api/v1/jobs")
 	if err != nil || j.Host == "" {
@@ -135,7 +134,7 @@ func (c Client) Colocations(ctx context.Context, f view.JobFilter) *view.FleetJo
 	return all
 }
 
-// Colocation returns how the jobs of a host of a fleet stand; nil: nobody knows.
+// Colocation returns the state of the jobs of a host in a fleet; nil: unknown.
 func (c Client) Colocation(ctx context.Context, host string) *view.HostColocation {
 	segment, query := view.Path(host)
 	j, err := get[view.HostColocation](ctx, c, "/api/v1/colocation/"+segment+"?"+query)
@@ -145,7 +144,7 @@ func (c Client) Colocation(ctx context.Context, host string) *view.HostColocatio
 	return j
 }
 
-// Send gives a command and returns it as it was taken.
+// Send sends a command and returns it as accepted.
 func (c Client) Send(ctx context.Context, command trimtab.Command) (*trimtab.Command, error) {
 	b, err := json.Marshal(command)
 	if err != nil {
@@ -154,22 +153,22 @@ func (c Client) Send(ctx context.Context, command trimtab.Command) (*trimtab.Com
 	return call[trimtab.Command](ctx, c, http.MethodPost, "/api/v1/commands", b)
 }
 
-// Batch returns how the speculative jobs stand.
+// Batch returns the state of the speculative jobs.
 func (c Client) Batch(ctx context.Context) (*view.Batch, error) {
 	return get[view.Batch](ctx, c, "/api/v1/batch")
 }
 
-// BatchJob returns how one of them stands, with its tasks.
+// BatchJob returns the state of one of them, with its tasks.
 func (c Client) BatchJob(ctx context.Context, name string) (*view.JobState, error) {
 	return get[view.JobState](ctx, c, "/api/v1/batch/"+url.PathEscape(name))
 }
 
-// BatchTask returns how one task stands.
+// BatchTask returns the state of one task.
 func (c Client) BatchTask(ctx context.Context, job, task string) (*view.TaskState, error) {
 	return get[view.TaskState](ctx, c, "/api/v1/batch/"+url.PathEscape(job)+"/"+url.PathEscape(task))
 }
 
-// JobRequest gives a request to the job manager and returns it as it was taken.
+// JobRequest sends a request to the job manager and returns it as accepted.
 func (c Client) JobRequest(ctx context.Context, r trimtab.JobRequest) (*trimtab.JobRequest, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -178,8 +177,8 @@ func (c Client) JobRequest(ctx context.Context, r trimtab.JobRequest) (*trimtab.
 	return call[trimtab.JobRequest](ctx, c, http.MethodPost, "/api/v1/batch", b)
 }
 
-// Alert sends the body of a webhook as Alertmanager would, with the token where
-// there is one, and returns what became of it.
+// Alert sends the body of a webhook as Alertmanager would, with the token if there is one, and
+// returns the result.
 func (c Client) Alert(ctx context.Context, body []byte, token string) (*alertmanager.Summary, error) {
 	a, err := c.do(ctx, http.MethodPost, alertmanager.Path, body, token)
 	if err != nil {
@@ -252,7 +251,7 @@ func call[T any](ctx context.Context, c Client, method, path string, body []byte
 // stranger is the error of an answer that trimtab does not give.
 func stranger(err error) error { return hint.Add(err, "is that a trimtab of this version?") }
 
-// answer is what came back.
+// answer is a response of the server.
 type answer struct {
 	code   int
 	status string

@@ -9,9 +9,9 @@ import (
 	"unicode"
 )
 
-// Printable returns s as it may stand on a terminal: what does not print
-// (control characters, marks that turn the direction of writing) becomes its
-// escape. Names and reasons come from spans, alerts and other programs.
+// Printable returns s so that it is safe to print on a terminal: unprintable characters (control
+// characters, marks that change the direction of writing) are escaped. Names and reasons come
+// from spans, alerts and other programs.
 func Printable(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
 		return s

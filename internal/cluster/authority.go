@@ -106,8 +106,8 @@ func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKe
 	return der, nil
 }
 
-// issue writes cert.pem, key.pem and ca.pem to dir, for a server or a client.
-// What is there stays.
+// issue writes cert.pem, key.pem and ca.pem to dir, for a server or a client. Existing files
+// stay.
 func (a *authority) issue(dir, name string, server bool) error {
 	certFile := filepath.Join(dir, "cert.pem")
 	if err := writeFile(filepath.Join(dir, "ca.pem"), a.pem, 0o644); err != nil {

@@ -36,15 +36,14 @@ const (
 	LeafPort   = 7422
 )
 
-// maxConsumers bounds the consumers of one stream: two of each of 10,000 agents,
-// which is as many hosts as a planner knows, and some of consoles. Without a bound
-// of the account a server takes 1,000.
+// maxConsumers bounds the consumers of one stream: two for each of 10,000 agents, the most hosts
+// of a planner, and some for consoles. Without a bound in the account a server allows 1,000.
 const maxConsumers = 32_000
 
 // Spec says which site.
 type Spec struct {
-	// Servers are names or addresses of the hosts that run nats-server: one,
-	// or an odd number from three on, which keep every stream three times.
+	// Servers are names or addresses of the hosts that run nats-server: one, or an odd number
+	// from three on, which keep three copies of every stream.
 	Servers []string
 	// Hosts are the names of the hosts that run an agent, as they name
 	// themselves.
@@ -53,7 +52,7 @@ type Spec struct {
 	Pool string
 }
 
-// Validate returns ErrInvalid with what is wrong.
+// Validate returns ErrInvalid with the mistake.
 func (s Spec) Validate() error {
 	name := regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*$`)
 	switch {
@@ -79,7 +78,7 @@ func (s Spec) Validate() error {
 	return nil
 }
 
-// replicas is how many servers hold each stream.
+// replicas returns how many servers hold each stream.
 func (s Spec) replicas() int { return min(3, len(s.Servers)) }
 
 // user is one user of the NATS servers.
@@ -88,7 +87,7 @@ type user struct {
 	host string // of an agent
 }
 
-// name is what its certificate says.
+// name returns the name in its certificate.
 func (u user) name() string {
 	if u.role == natsbus.Agent {
 		return strings.ToLower(u.host) + ".agent.trimtab"
@@ -125,7 +124,7 @@ func (s Spec) users() (all []user) {
 	return all
 }
 
-// secrets are those of the hosts' agents, by host, from the keys below dir.
+// secrets returns the agents' secrets, by host, from the keys below dir.
 func (s Spec) secrets(dir string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, h := range s.Hosts {

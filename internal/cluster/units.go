@@ -14,7 +14,7 @@ type unit struct {
 	port int
 }
 
-// units are those of the roles that trimtab runs.
+// units returns the roles with a unit that runs trimtab.
 func units() []unit {
 	return []unit{{natsbus.Console, 9600}, {natsbus.Planner, 9601}, {natsbus.Analyzer, 9602}, {natsbus.Collector, 9603}, {natsbus.Agent, 9604}}
 }
@@ -31,7 +31,7 @@ func Address(r natsbus.Role) string {
 	return ""
 }
 
-// hardened is what all units have in common.
+// hardened is common to all units.
 const hardened = `LimitNOFILE=65536
 TasksMax=512
 Environment=GOMEMLIMIT=800MiB

@@ -11,22 +11,21 @@ import (
 	"github.com/trimtab/trimtab/internal/hint"
 )
 
-// addresses gives loopback addresses, each once, to processes that listen
-// later. A port that the kernel chose and that is closed again may be chosen
-// again at once: for the next of them, or for an outgoing connection. So ports
-// lie below the range from which the kernel chooses, and each is marked as
-// taken, for other demos too, by a UDP socket to which nobody sends.
+// addresses gives out loopback addresses, each once, to processes that listen later. A port that
+// the kernel chose and that is closed again may be chosen again at once, for another process or
+// an outgoing connection. So the ports lie below the range from which the kernel chooses, and
+// each is reserved, for other demos too, by a UDP socket.
 type addresses struct {
 	marks []net.PacketConn
 }
 
-// The kernel chooses from 32768 on, unless it was told otherwise.
+// The kernel chooses from 32768 on by default.
 const (
 	lowestPort  = 10000
 	highestPort = 32767
 )
 
-// free returns an address that nobody listens on.
+// free returns an address on which nothing listens.
 func (a *addresses) free() (string, error) {
 	var last error
 	for range 1000 {
@@ -48,7 +47,7 @@ func (a *addresses) free() (string, error) {
 	return "", fmt.Errorf("find a free port from %d to %d: %w", lowestPort, highestPort, last)
 }
 
-// close lets the addresses be given again.
+// close releases the reserved addresses.
 func (a *addresses) close() error {
 	var errs []error
 	for _, m := range a.marks {
@@ -58,8 +57,8 @@ func (a *addresses) close() error {
 	return errors.Join(errs...)
 }
 
-// reachable returns an error unless this process can reach itself over TCP. In a network
-// namespace whose loopback interface is down one can listen, but not connect: the demo
+// reachable returns an error unless this process can connect to itself over TCP. In a network
+// namespace whose loopback interface is down a process can listen, but not connect: the demo
 // would wait a minute for its first service.
 func reachable() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

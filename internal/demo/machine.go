@@ -9,19 +9,19 @@ import (
 	"github.com/trimtab/trimtab/internal/demo/service"
 )
 
-// Machine is what the calibration found.
+// Machine is the result of the calibration.
 type Machine struct {
 	// CPUs is how many this process may use.
 	CPUs int
-	// Free is how many cores' worth of time the CPUs gave to busy threads,
-	// one each, in (0, CPUs].
+	// Free is how much CPU time busy threads, one for each CPU, got per second, in cores, in (0,
+	// CPUs].
 	Free float64
 	// Speed is how many millions of mixing rounds a core does per second of
 	// CPU time; the machine that the demo was sized on does about 500.
 	Speed float64
 }
 
-// referenceSpeed is that of the machine on which overhead was measured.
+// referenceSpeed is the speed of the machine on which overhead was measured.
 const referenceSpeed = 500
 
 // String says what was measured.

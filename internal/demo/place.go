@@ -16,8 +16,8 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// place is where the services run, with the knob that sizes them. Read may be
-// called at any time, the other methods by one goroutine.
+// place is where the services run, with the knob that sizes them. Read may be called at any time,
+// the other methods by one goroutine.
 type place interface {
 	// Knob is KnobCgroup or KnobProcess.
 	Knob() string
@@ -36,13 +36,13 @@ type place interface {
 
 // sharing is a place in which the kernel can share the pool by itself.
 type sharing interface {
-	// Release leaves the services to one quota of the pool's size on the group above them and
-	// equal weights; Bind brings their equal shares back, and takes that quota away.
+	// Release removes the services' own quotas, so that one quota of the pool's size on the group
+	// above and equal weights remain; Bind restores their equal shares, and removes that quota.
 	Release(ctx context.Context) error
 	Bind(ctx context.Context) error
 }
 
-// knob is what a place turns for one service.
+// knob is the knob of one service.
 type knob interface {
 	actuator.Knob
 	io.Closer
@@ -160,7 +160,7 @@ func (l *Launcher) Close() {
 	}
 }
 
-// address gives every component a free address and tells it whom to call.
+// address gives every component a free address and the addresses of those that it calls.
 func (s *Setup) address(from *addresses) error {
 	for _, svc := range s.Services {
 		for i := range svc.Components {

@@ -17,8 +17,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// cgroupPlace runs each service in a control group of its own with a CPU
-// quota, below one for all of them, made beneath Root and removed by Close.
+// cgroupPlace runs each service in a control group of its own with a CPU quota, below one for all
+// of them, made beneath Root and removed by Close.
 type cgroupPlace struct {
 	turned
 	root     string
@@ -31,9 +31,9 @@ type cgroupPlace struct {
 	weights  []*cgroup.Weight
 }
 
-// openCgroup finds a directory beneath which this process may make groups
-// with a CPU quota: version 1's cpu controller, or this process's own group of
-// version 2 where that is delegated. The error says what was tried.
+// openCgroup finds a directory beneath which this process may make groups with a CPU quota:
+// version 1's cpu controller, or this process's own version 2 group if it is delegated. The error
+// says what was tried.
 func openCgroup(launcher *Launcher) (*cgroupPlace, error) {
 	roots, err := CgroupRoots()
 	if err != nil {
@@ -69,8 +69,8 @@ func (p *cgroupPlace) open() error {
 // groupPrefix and process id begin the name of the group for all services.
 const groupPrefix = "trimtab-demo-"
 
-// sweep removes what a demo that was killed left: groups of a process that is
-// gone. Those that somebody still uses cannot be removed, and stay.
+// sweep removes the groups that a killed demo left: those of a process that is gone. Groups in
+// use cannot be removed, and stay.
 func sweep(root string) {
 	names, err := filepath.Glob(filepath.Join(root, groupPrefix+"*"))
 	if err != nil {
@@ -90,7 +90,7 @@ func sweep(root string) {
 	}
 }
 
-// remove removes a group that nobody uses.
+// remove removes an unused group.
 func remove(root, name string) {
 	if g, err := cgroup.Create(root, name); err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -99,9 +99,9 @@ func remove(root, name string) {
 	}
 }
 
-// CgroupRoots lists where this process may be allowed to make groups: the hierarchy
-// of version 1's cpu controller; in version 2 its own group and the one around
-// it, where processes need not be in the way.
+// CgroupRoots lists where this process may be allowed to make groups: the hierarchy of version
+// 1's cpu controller; on version 2 its own group and its parent, where no processes need to be
+// moved.
 func CgroupRoots() ([]string, error) {
 	mount, err := hostfs.CPUHierarchy()
 	if err != nil {
@@ -179,8 +179,8 @@ func (p *cgroupPlace) capacity() (sum float64) {
 	return sum
 }
 
-// Has returns the quota of a service, or, while the group above has one, the part of what all
-// share that the service has by its weight.
+// Has returns the quota of a service, or, while the group above has one, the service's share of
+// it by weight.
 func (p *cgroupPlace) Has(ctx context.Context, s *Service) (float64, error) {
 	above, err := p.above.Read(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ type processPlace struct {
 	lenders []*service.Lender
 }
 
-// openProcess makes the directory that the supervisors are told through.
+// openProcess makes the directory through which the supervisors get the number of workers.
 func openProcess(launcher *Launcher) (*processPlace, error) {
 	root, err := os.MkdirTemp("", "trimtab-demo-")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab/internal/demo/loadgen"
 )
 
-// Report is what the demo found, as it is written to a file.
+// Report is the result of the demo, as written to a file.
 type Report struct {
 	Knob string `json:"knob"`
 	// Resource is what Capacity and the allocations count.
@@ -30,8 +30,7 @@ type Report struct {
 	// MaxAllocatedSum is the highest sum of the allocations that was read back
 	// at one moment, over the whole run.
 	MaxAllocatedSum float64 `json:"max_allocated_sum"`
-	// Restored tells that, at the end, every limit was found to be what it was
-	// before trimtab was given charge.
+	// Restored: at the end, every limit was found to be what it was before trimtab took control.
 	Restored bool `json:"restored"`
 	// Rounds is how many rounds trimtab planned.
 	Rounds int `json:"rounds"`
@@ -57,9 +56,8 @@ type Phase struct {
 	Social     float64 `json:"social"`
 }
 
-// ServiceResult is what clients saw of one service in one phase. Latencies are
-// milliseconds from the intended start; requests without an answer count as
-// the time-out.
+// ServiceResult is what clients measured of one service in one phase. Latencies are milliseconds
+// from the intended start; requests without an answer count as the time-out.
 type ServiceResult struct {
 	Name string `json:"name"`
 	// Utility is the mean over windows of min(1, attained / SLO), in [0, 1].
@@ -83,7 +81,7 @@ type ReportSLO struct {
 	Fraction  float64 `json:"fraction"`
 }
 
-// window is what utilities are taken over.
+// window is the interval over which utilities are averaged.
 const window = 10 * time.Second
 
 // score collects the windows of one phase.
@@ -95,7 +93,7 @@ type score struct {
 	counts   []int
 }
 
-// add takes the results of an interval that ended at the given time of day.
+// add adds the results of an interval that ended at the given time of day.
 func (s *score) add(at time.Duration, results []loadgen.Result) {
 	if s.open == nil {
 		s.open = make([]loadgen.Result, len(results))

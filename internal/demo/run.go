@@ -35,7 +35,7 @@ type Pipeline interface {
 // receiver at Setup.OTLP accepts spans.
 type Start func(ctx context.Context, s *Setup) (Pipeline, error)
 
-// Config says how to play the demo.
+// Config configures the demo.
 type Config struct {
 	// For is how long all phases take together, >= 6 s; 0: 6 min.
 	For time.Duration
@@ -75,11 +75,10 @@ type run struct {
 	kept bool
 }
 
-// ErrOutput tells that what the demo prints could not be written any more.
+// ErrOutput: the demo's output cannot be written any more.
 var ErrOutput = errors.New("output is closed")
 
-// output tells when a write fails, so that a demo whose reader is gone ends and cleans
-// up.
+// output calls closed when a write fails, so that a demo whose reader is gone ends and cleans up.
 type output struct {
 	io.Writer
 	closed func(error)
@@ -196,7 +195,7 @@ func (r *run) open(launcher *Launcher) (place, error) {
 	return openProcess(launcher)
 }
 
-// play starts everything, plays all phases, and takes trimtab down.
+// play starts everything, plays all phases, and stops trimtab.
 func (r *run) play(ctx context.Context, fail func(error)) (err error) {
 	for _, s := range r.setup.Services {
 		if err := r.place.Add(ctx, s); err != nil {
@@ -236,7 +235,7 @@ func (r *run) play(ctx context.Context, fail func(error)) (err error) {
 	return r.keep(ctx)
 }
 
-// alone plays the day without trimtab, with the kernel's scheduler, where there is one for it.
+// alone plays the day without trimtab, with the kernel's scheduler, if the place supports that.
 func (r *run) alone(ctx context.Context) error {
 	place, ok := r.place.(sharing)
 	if !ok {
@@ -332,8 +331,8 @@ func (r *run) phase(ctx context.Context, name string) error {
 	return err
 }
 
-// allocations are the means over a phase. By the kernel alone it is what a service has at least,
-// which does not move.
+// allocations returns the means over a phase. With the kernel alone it is the guaranteed share of
+// each service, which is constant.
 func (r *run) allocations(phase string) []float64 {
 	if phase != Kernel {
 		return r.watch.means()

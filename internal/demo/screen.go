@@ -16,7 +16,7 @@ import (
 	"github.com/trimtab/trimtab/internal/demo/loadgen"
 )
 
-// linesEvery is how often a screen that is no terminal gets a line.
+// linesEvery is how often an output that is no terminal gets a line.
 const linesEvery = 5 * time.Second
 
 // Screen shows the demo: a table that is redrawn in place on a terminal, or
@@ -30,8 +30,8 @@ type Screen struct {
 	lastLine time.Duration
 }
 
-// NewScreen looks at where out goes and at the environment: live on a terminal
-// unless headless, in colour unless NO_COLOR is set or the terminal is dumb.
+// NewScreen checks out and the environment: it redraws on a terminal unless headless, and uses
+// colour unless NO_COLOR is set or the terminal is dumb.
 func NewScreen(out *os.File, headless bool) *Screen {
 	_, err := unix.IoctlGetTermios(int(out.Fd()), unix.TCGETS)
 	dumb := os.Getenv("TERM") == "dumb"
@@ -43,7 +43,7 @@ func NewScreen(out *os.File, headless bool) *Screen {
 	return &Screen{Out: out, Live: live, Color: live && os.Getenv("NO_COLOR") == ""}
 }
 
-// frame is what one picture shows.
+// frame is the content of one screen.
 type frame struct {
 	// phase is the number-th of so many; "": those are over.
 	phase       string
@@ -71,7 +71,7 @@ const (
 // shortDay leaves too few reports for curves of a whole day.
 const shortDay = 40 * time.Second
 
-// opening says what will be played, on what, and where else to look.
+// opening prints what will be played, on which machine, and where else to look.
 func (s *Screen) opening(r *run, m Machine) {
 	knob := "CPU of cgroups"
 	if r.setup.Knob == KnobProcess {
@@ -94,7 +94,7 @@ func (s *Screen) opening(r *run, m Machine) {
 	}
 }
 
-// usual is where the commands look for trimtab unless they are told.
+// usual is the default address at which commands look for trimtab.
 const usual = "http://127.0.0.1:9600"
 
 // page says where a person can look.
@@ -191,7 +191,7 @@ func title(f *frame) string {
 	return fmt.Sprintf("%d/%d %-16s", f.number, f.of, called(f.phase))
 }
 
-// called is what people call a phase.
+// called returns a phase's name for people.
 func called(phase string) string {
 	if phase == Kernel {
 		return "the kernel alone"
@@ -220,8 +220,8 @@ func latencyAt(r *loadgen.Result, q float64) string {
 
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.0fms", seconds*1e3) }
 
-// summary compares the phases and says in words what changed. What each service was given is
-// said where there is room for it.
+// summary compares the phases and says in words what changed. It includes each service's
+// allocation if that fits.
 func (s *Screen) summary(r *Report) {
 	if len(r.Phases) == 0 {
 		return
@@ -289,7 +289,7 @@ func (s *Screen) summary(r *Report) {
 // same is the difference of two utilities that means nothing.
 const same = 0.01
 
-// compare says whether trimtab was worth it beside the kernel alone; "": not both were played.
+// compare says whether trimtab was better than the kernel alone; "": not both were played.
 func (r *Report) compare() string {
 	kernel, learned := r.phase(Kernel), r.phase(Learned)
 	if kernel == nil || learned == nil || r.Interrupted {
@@ -314,7 +314,7 @@ func (r *Report) phase(name string) *Phase {
 	return nil
 }
 
-// verdict says who missed the SLO over the whole phase.
+// verdict says which services missed the SLO over the whole phase.
 func verdict(p *Phase) string {
 	var missed []string
 	for _, v := range p.Services {

@@ -18,8 +18,8 @@ const (
 type Setup struct {
 	// Pool names the pool.
 	Pool string
-	// Knob is KnobCgroup or KnobProcess; Resource is what it turns, "cpu" in
-	// cores or "workers" in processes.
+	// Knob is KnobCgroup or KnobProcess; Resource is what it sets, "cpu" in cores or "workers" in
+	// processes.
 	Knob, Resource string
 	// Capacity is what the services share, and Unit the step to plan in, both
 	// in the unit of Resource.
@@ -53,13 +53,13 @@ type Service struct {
 	Components []service.Config
 	// Day is the load at the first component.
 	Day loadgen.Day
-	// Handle is the path of what holds the knob, below Setup.Root: as
-	// actuator/cgroup's Config.Path or actuator/process's Config.Dir.
+	// Handle is the path of the knob, below Setup.Root: as actuator/cgroup's Config.Path or
+	// actuator/process's Config.Dir.
 	Handle string
 }
 
-// SLO is what is asked of a service: the fraction of requests, in (0, 1), that
-// must be answered within the latency.
+// SLO is the objective of a service: the fraction of requests, in (0, 1), that must be answered
+// within the latency.
 type SLO struct {
 	Latency  time.Duration
 	Fraction float64
@@ -122,7 +122,7 @@ func workerKinds() []kind {
 	}
 }
 
-// component is one whose times vary moderately.
+// component returns one whose times vary moderately.
 func component(name string, cpu, wait, patience time.Duration) service.Config {
 	return service.Config{Name: name, CPU: service.Draw{Mean: cpu, CoV: 0.5}, Wait: service.Draw{Mean: wait, CoV: 0.4}, Queue: 64, Patience: patience}
 }
@@ -135,9 +135,9 @@ func NewSetup(m Machine, knob string, seed uint64) (*Setup, error) {
 	s := &Setup{Pool: "demo", Knob: knob, Objective: "egalitarian", Round: time.Second}
 	switch knob {
 	case KnobCgroup:
-		// A third of the machine stays for load, trimtab and everybody else.
-		// Below 0.6 cores the kernel's quota periods would outweigh the load; a
-		// busy machine gives less than that without being asked.
+		// A third of the machine is left for load, trimtab and other programs. Below 0.6 cores
+		// the kernel's quota periods would outweigh the load; a busy machine is measured to have
+		// less free than that, and 0.6 is taken all the same.
 		s.Resource, s.Unit = trimtab.CPU, 0.01
 		s.Capacity = round9(float64(int(max(0.6, min(1.2, 0.62*m.Free))/0.03+1e-9)) * 0.03)
 	case KnobProcess:
@@ -158,9 +158,9 @@ func (s *Setup) sized(k kind, m Machine, seed uint64) *Service {
 		Equal: s.Capacity / 3, Min: s.Capacity / 8, Max: s.Capacity * 0.8,
 		Spans: map[string]string{"service.namespace": k.name},
 	}
-	// A small pool gets smaller requests, not fewer: else one request would
-	// outlast a small quota by periods. Workers keep about 0.9 cores busy in
-	// all; where that is too much, everything waits longer.
+	// A small pool gets smaller requests, not fewer: else one request would outlast a small quota
+	// by periods. Workers keep about 0.9 cores busy in all; if that is too much, everything waits
+	// longer.
 	scale, stretch := 1.0, 1.0
 	if s.Knob == KnobCgroup {
 		scale = max(0.5, min(1, s.Capacity/1.2))

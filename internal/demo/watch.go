@@ -23,10 +23,9 @@ type watch struct {
 	highest float64
 }
 
-// snapshot reads all knobs. The readings are of one moment: they are taken
-// twice, and again until both agree, since a grow read after a shrink that was
-// read before it would add up to a sum that never was. ok is false when the
-// knobs did not stand still.
+// snapshot reads all knobs at one moment: it reads them twice, and again until both readings
+// agree, since a grow that is read after a shrink was would give a sum that never existed. ok is
+// false if the knobs kept changing.
 func (w *watch) snapshot(ctx context.Context) (values []float64, ok bool, err error) {
 	last, err := w.read(ctx)
 	if err != nil {
@@ -66,7 +65,7 @@ func equal(a, b []float64) bool {
 	return true
 }
 
-// once takes one snapshot into account.
+// once adds one snapshot.
 func (w *watch) once(ctx context.Context) error {
 	values, ok, err := w.snapshot(ctx)
 	if err != nil || !ok {

@@ -77,7 +77,7 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 	return nil
 }
 
-// cluster says what of the cluster works, as CheckCluster does.
+// cluster checks the cluster, as CheckCluster does.
 func (v *visit) cluster() {
 	if len(v.cfg.Watched()) == 0 {
 		return
@@ -138,9 +138,9 @@ func (c *clusterCheck) starts(ctx context.Context, v kube.Version, namespace, na
 	}
 }
 
-// objectives says which objects of OpenSLO, Sloth and Pyrra in a namespace cannot be read,
-// by name. Nothing depends on them until somebody imports them, so they are no problem of
-// the configuration, nor of each other.
+// objectives reports which objects of OpenSLO, Sloth and Pyrra in a namespace cannot be read, by
+// name. Nothing depends on them until they are imported, so they are no problem of the
+// configuration, nor of each other.
 func (c *clusterCheck) objectives(ctx context.Context, namespace string) {
 	all, err := c.client.Objectives(ctx, namespace)
 	switch {
@@ -181,7 +181,7 @@ func (c *clusterCheck) workload(ctx context.Context, w *config.Workload) {
 	}
 }
 
-// cpu says what of the container's CPU is set, by its template; false: nothing can be.
+// cpu says which of the container's CPU values will be set, by its template; false: none can be.
 func (c *clusterCheck) cpu(w *config.Workload, container *kube.Container, ref kube.Ref) bool {
 	request := container.Resources.Requests[trimtab.CPU]
 	_, limited := container.Resources.Limits[trimtab.CPU]
@@ -202,7 +202,7 @@ func (c *clusterCheck) cpu(w *config.Workload, container *kube.Container, ref ku
 	return true
 }
 
-// objective says what an object gives a workload.
+// objective checks the SLO object of a workload.
 func (c *clusterCheck) objective(ctx context.Context, w *config.Workload) {
 	if w.SLO.Object == "" {
 		return

@@ -33,7 +33,7 @@ import (
 	"github.com/trimtab/trimtab/internal/supervise"
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
 	// Area is prometheus, query, nats, kubernetes, clock, storage, listener, host, knob or measure.
 	Area string `json:"area"`
@@ -53,7 +53,7 @@ const (
 	FoundBad  = "bad"
 )
 
-// Place says for which process somebody looks.
+// Place says for which process to check.
 type Place struct {
 	// Role is the one of that process; empty: all of them.
 	Role natsbus.Role
@@ -77,7 +77,7 @@ func (v *visit) add(area, subject, level, text, advice string) {
 	v.found = append(v.found, Finding{area, subject, level, text, advice})
 }
 
-// failed adds what an error says, with its own hint where it has one.
+// failed adds an error as a finding, with the error's own hint if it has one.
 func (v *visit) failed(area, subject string, err error, advice string) {
 	if h := hint.Of(err); h != "" {
 		advice = h
@@ -92,8 +92,8 @@ func newVisit(ctx context.Context, cfg *config.Config, p Place) *visit {
 	return &visit{ctx: ctx, cfg: cfg, place: p}
 }
 
-// Servers asks the servers that a configuration names: whether they are there, let us in
-// and answer each query with a number that can be used. It changes nothing.
+// Servers checks the servers that a configuration names: whether they answer, accept the
+// credentials, and answer each query with a usable number. It changes nothing.
 func Servers(ctx context.Context, cfg *config.Config, p Place) []Finding {
 	v := newVisit(ctx, cfg, p)
 	v.nats()
@@ -102,9 +102,9 @@ func Servers(ctx context.Context, cfg *config.Config, p Place) []Finding {
 	return v.found
 }
 
-// Examine is [Servers], and looks besides at this host: the rights on each knob, the
-// clock, the storage, the addresses to listen on, and what is to be measured. Nothing is
-// written but a file of no bytes in the storage directory, which is removed at once.
+// Examine does [Servers], and also checks this host: the rights on each knob, the clock, the
+// storage, the addresses to listen on, and the measurements. It writes nothing but an empty file
+// in the storage directory, which it removes at once.
 func Examine(ctx context.Context, cfg *config.Config, p Place) []Finding {
 	v := newVisit(ctx, cfg, p)
 	v.nats()
@@ -122,7 +122,7 @@ func Examine(ctx context.Context, cfg *config.Config, p Place) []Finding {
 	return v.found
 }
 
-// nats asks the external server, if there is one.
+// nats checks the external server, if there is one.
 func (v *visit) nats() {
 	if v.cfg.NATS.URL == "" {
 		v.add("nats", "embedded", FoundOK, "the server runs in trimtab's own process", "")
@@ -220,7 +220,7 @@ func (v *visit) targetOf(name string) float64 {
 	return 0
 }
 
-// clock looks whether the host's clock is kept: a plan dated too far ahead is refused.
+// clock checks whether the host's clock is synchronised: a plan dated too far ahead is refused.
 func (v *visit) clock() {
 	kept, within, err := hostfs.ClockKept()
 	switch {
@@ -320,8 +320,8 @@ func (v *visit) declared(all []actuator.Kind) (_ []knobs.Declared, ok bool) {
 	return declared, true
 }
 
-// location opens the knobs of one place, and asks each what it holds and whether it may
-// be written.
+// location opens the knobs at one location, and checks the value of each and whether it may be
+// written.
 func (v *visit) location(kind actuator.Kind, at actuator.Location, place string, like []actuator.Target) {
 	v.accounted(at, place)
 	for _, t := range like {
@@ -336,9 +336,9 @@ func (v *visit) location(kind actuator.Kind, at actuator.Location, place string,
 	}
 }
 
-// accounted looks whether the CPU time of a group of cgroup version 1 can be read where
-// the kernel accounts for it in a hierarchy of its own: trimtab does not recommend a limit
-// to a workload whose use it cannot see.
+// accounted checks whether the CPU time of a cgroup version 1 group can be read if the kernel
+// accounts it in a separate hierarchy: trimtab recommends no limit to a workload whose use it
+// cannot see.
 func (v *visit) accounted(at actuator.Location, place string) {
 	beside := hostfs.Accounting(at.Root)
 	if beside == "" {
@@ -377,7 +377,7 @@ func (v *visit) knob(subject string, t actuator.Target) {
 	v.moves(subject, t)
 }
 
-// missingKnob says what to do where a knob cannot be opened or read.
+// missingKnob returns advice for a knob that cannot be opened or read.
 func missingKnob(err error) string {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -390,7 +390,7 @@ func missingKnob(err error) string {
 	return "trimtab leaves it alone until it can be read"
 }
 
-// capacity compares what the pool shares with what this host has.
+// capacity compares the pool's capacity with what this host has.
 func (v *visit) capacity(root string) {
 	if v.cfg.Pool.CPU == 0 {
 		return
@@ -406,7 +406,8 @@ func (v *visit) capacity(root string) {
 	v.add("host", "pool.cpu", FoundOK, fmt.Sprintf("the pool shares %v cores, this host has %v", v.cfg.Pool.CPU, has), "")
 }
 
-// measured looks whether what is to be measured can be, with the rights of what measures.
+// measured checks whether the configured measurements are possible, with the rights of the
+// measuring process.
 func (v *visit) measured() {
 	if !v.cfg.Measure.Perf {
 		return

@@ -18,8 +18,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// NotInForce says what of a configuration would not be in force on this host, as far as
-// that can be seen by reading. What is not there may be on another host, and is left out.
+// NotInForce returns what of a configuration would have no effect on this host, as far as reading
+// shows. What does not exist here may be on another host, and is left out.
 func NotInForce(ctx context.Context, cfg *config.Config) []Finding {
 	v := newVisit(ctx, cfg, Place{})
 	v.here = true
@@ -28,7 +28,8 @@ func NotInForce(ctx context.Context, cfg *config.Config) []Finding {
 	return slices.DeleteFunc(v.found, func(f Finding) bool { return f.Level == FoundOK })
 }
 
-// fast looks whether the group above all whose quotas move between rounds may be set.
+// fast checks whether the limit of the group above, for quotas that move between rounds, may be
+// set.
 func (v *visit) fast() {
 	if !v.cfg.Fast.Acts() || v.cfg.Fast.Parent == "" {
 		return
@@ -79,7 +80,7 @@ func (v *visit) scheduler(dir string) {
 		"look whether nr_periods in cpu.stat of a group with a quota rises; if not, end that scheduler or use one that knows cpu.max and cpu.weight")
 }
 
-// moves looks whether a quota that is to move between rounds can.
+// moves checks whether a quota can move between rounds.
 func (v *visit) moves(subject string, t actuator.Target) {
 	q := t.Knob.Traits().Quick
 	if q == nil || !v.cfg.Fast.Acts() || t.Resource != trimtab.CPU || t.Mode != trimtab.Act {
@@ -90,7 +91,7 @@ func (v *visit) moves(subject string, t actuator.Target) {
 	}
 }
 
-// beside says what best-effort jobs may take of what the pool shares.
+// beside says how much of the pool's capacity best-effort jobs may take.
 func (v *visit) beside() {
 	if v.cfg.Colocate == nil || v.cfg.Pool.CPU == 0 || v.cfg.NATS.URL != "" {
 		return

@@ -16,7 +16,7 @@ type hinted struct {
 // Unwrap returns the cause.
 func (h hinted) Unwrap() error { return h.error }
 
-// Loopback is what to do where 127.0.0.1 cannot be reached at all.
+// Loopback is the hint if 127.0.0.1 cannot be reached at all.
 const Loopback = "bring it up: ip link set lo up (as root, in this network namespace)"
 
 // Add returns err with a hint; a nil err stays nil.
@@ -27,8 +27,8 @@ func Add(err error, format string, args ...any) error {
 	return hinted{err, fmt.Sprintf(format, args...)}
 }
 
-// Else is Add where err has no hint yet: one that was added nearer to the cause,
-// such as that nothing answers there, tells more.
+// Else is Add if err has no hint yet: one that was added nearer to the cause, such as that
+// nothing listens there, is better.
 func Else(err error, format string, args ...any) error {
 	if Of(err) != "" {
 		return err

@@ -17,11 +17,10 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// CPUs returns how many cores groups in root may use of this host together: the
-// least of those that are online, those in root's cpuset, and the quotas of root
-// and of the groups above it, such as a container's. The error is
-// trimtab.ErrUnsupported where root is no control group of a kernel. Isolated CPUs are
-// none of them, unless root has no others: the kernel moves no task there by itself.
+// CPUs returns how many cores the groups in root may use of this host together: the least of the
+// online CPUs, root's cpuset, and the quotas of root and of the groups above it, such as a
+// container's. The error is trimtab.ErrUnsupported if root is no control group of a kernel.
+// Isolated CPUs do not count unless root has no others: the kernel moves no task there by itself.
 func CPUs(root string) (float64, error) {
 	all, err := enclosing(root)
 	if err != nil {
@@ -59,9 +58,9 @@ func cpus(groups, sets []string, online string) float64 {
 	return n
 }
 
-// Memory returns how many bytes groups in root may use of this host together:
-// the least of what there is and the limits of root and of the groups above it.
-// The error is trimtab.ErrUnsupported where root is no control group of a kernel.
+// Memory returns how many bytes the groups in root may use of this host together: the least of
+// the installed memory and the limits of root and of the groups above it. The error is
+// trimtab.ErrUnsupported if root is no control group of a kernel.
 func Memory(root string) (float64, error) {
 	if twin := Twin(root, "memory"); twin != "" {
 		root = twin
@@ -144,7 +143,7 @@ func unisolated(list string, isolated []int) int {
 	return cmp.Or(n, len(all))
 }
 
-// listCPUs reads a list such as 0-3,7; nil when it is none.
+// listCPUs reads a list such as 0-3,7; nil if it is malformed.
 func listCPUs(list string) (all []int) {
 	for part := range strings.SplitSeq(list, ",") {
 		from, to, ranged := strings.Cut(part, "-")
@@ -172,7 +171,7 @@ func firstText(dir string, names ...string) string {
 	return readText(filepath.Join(dir, names[i]))
 }
 
-// readText returns what a file of the kernel says; "" when it cannot be read.
+// readText returns the content of a kernel file; "" if it cannot be read.
 func readText(name string) string {
 	b, err := os.ReadFile(name)
 	if err != nil {

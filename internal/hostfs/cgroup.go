@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// CgroupVersion tells 1 from 2: by the file system, and in a tree of plain
-// files by the files of the group.
+// CgroupVersion returns 1 or 2: by the file system, or in a tree of plain files by the files of
+// the group.
 func (r *Root) CgroupVersion(group string) int {
 	switch r.kind {
 	case Cgroup1:
@@ -44,8 +44,9 @@ func (r *Root) Quota(group string) (Quota, error) {
 	return ParseCFS(quota, period)
 }
 
-// Look returns a context for one look at many groups, during which [Root.QuotaIn] reads the
-// quota of each once: all of a pool stand below the same. One goroutine has it.
+// Look returns a context for one round of reading many groups, during which [Root.QuotaIn] reads
+// the quota of each group once: all groups of a pool have the same ancestors. One goroutine uses
+// it.
 func Look(ctx context.Context) context.Context {
 	return context.WithValue(ctx, lookKey{}, map[groupAt]seenQuota{})
 }
@@ -76,15 +77,13 @@ func (r *Root) QuotaIn(ctx context.Context, group string) (Quota, error) {
 	return q, err
 }
 
-// Accounting returns the directory that accounts CPU time for the groups in
-// root when that is another one, as where version 1 mounts cpuacct beside cpu;
-// else "".
+// Accounting returns the directory that accounts CPU time for the groups in root if that is
+// another one (version 1 may mount cpuacct beside cpu); else "".
 func Accounting(root string) string { return Twin(root, "cpuacct") }
 
-// Twin returns the directory of another controller of version 1 for the groups
-// in root, which lies in the hierarchy of the cpu controller: "" where root
-// has no part named cpu (alone or with others, as in cpu,cpuacct), where there
-// is no such directory, and where it is the same one.
+// Twin returns the directory of another version 1 controller for the groups in root, which lies
+// in the hierarchy of the cpu controller: "" if root has no path element named cpu (alone or with
+// others, as in cpu,cpuacct), if there is no such directory, or if it is the same one.
 func Twin(root, controller string) string {
 	clean := filepath.Clean(root)
 	parts := strings.Split(clean, "/")

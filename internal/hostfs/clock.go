@@ -29,7 +29,7 @@ func BootID() (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// ClockKept tells whether the kernel counts the wall clock as synchronised, by chrony,
+// ClockKept reports whether the kernel considers the wall clock synchronised, by chrony,
 // systemd-timesyncd or another program, and by how much it may be wrong.
 func ClockKept() (kept bool, within time.Duration, err error) {
 	var t unix.Timex

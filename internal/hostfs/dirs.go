@@ -16,10 +16,10 @@ import (
 // MaxDirs is how many directories [Root.Walk] visits.
 const MaxDirs = 10_000
 
-// Walk calls visit for a directory and all beneath it, a parent before its
-// children, which come in order of name; where visit returns [fs.SkipDir], what is
-// beneath is left out. No link is followed. A directory that goes
-// meanwhile is left out. More than [MaxDirs] are an error that is trimtab.ErrRefused.
+// Walk calls visit for a directory and all beneath it, a parent before its children, which come
+// in order of name; if visit returns [fs.SkipDir], what is beneath is skipped. It follows no
+// link, and skips directories that disappear meanwhile. More than [MaxDirs] are an error that is
+// trimtab.ErrRefused.
 func (r *Root) Walk(name string, visit func(dir string) error) error {
 	left := MaxDirs
 	if err := r.walk(name, visit, &left); err != nil {

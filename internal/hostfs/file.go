@@ -14,9 +14,9 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// ReadFile returns the content of a regular file of at most limit bytes, whatever
-// lies at its path: what is longer, and a directory, pipe, device or socket, also
-// behind a link, is trimtab.ErrInvalid. It never waits for another process.
+// ReadFile returns the content of a regular file of at most limit bytes. Anything longer, and a
+// directory, pipe, device or socket, also behind a link, is trimtab.ErrInvalid. It never waits
+// for another process.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	b, err := readUpTo(path, limit)
 	if err == nil && int64(len(b)) > limit {
@@ -25,7 +25,7 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// readUpTo is ReadFile that returns limit + 1 bytes of what is longer.
+// readUpTo is ReadFile, but returns limit + 1 bytes of a longer file.
 func readUpTo(path string, limit int64) ([]byte, error) {
 	f, err := OpenFile(path)
 	if err != nil {
@@ -60,8 +60,8 @@ func OpenFile(path string) (*os.File, error) {
 	return openRegular(path, os.O_RDONLY)
 }
 
-// openRegular opens a file, and nothing else that is there meanwhile. Non-blocking, so
-// that a pipe in its place cannot hang the caller.
+// openRegular opens a regular file and nothing else that may have replaced it. It is
+// non-blocking, so that a pipe in its place cannot hang the caller.
 func openRegular(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -102,9 +102,9 @@ func kindOf(info os.FileInfo) string {
 	return "no regular file"
 }
 
-// OpenOwn opens a file of trimtab's own to read and write, and makes it where there is
-// none. A link is not followed: it may lead to a file of somebody else's. What else than
-// a file lies there is renamed, so that nothing is lost; aside is its new name then.
+// OpenOwn opens one of trimtab's own files to read and write, creating it if needed. It does not
+// follow a link, which may lead to another user's file. Anything but a file at the path is
+// renamed, so that nothing is lost; aside is then its new name.
 func OpenOwn(path string) (f *os.File, aside string, err error) {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {

@@ -8,8 +8,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Follower looks for the groups of one place again and again. The place is a path, whose
-// group has no name, or a pattern as that of [Root.Instances].
+// Follower looks repeatedly for the groups of one location: a path, whose group has no name, or a
+// pattern as in [Root.Instances].
 type Follower struct {
 	Path string
 	// last is what was found last, again when to look next.
@@ -17,8 +17,7 @@ type Follower struct {
 	again time.Duration
 }
 
-// lookAgainAfter is how long nobody looks where too many groups match: to count them
-// takes long.
+// lookAgainAfter is the pause after too many groups matched, since counting them takes long.
 const lookAgainAfter = time.Minute
 
 // Look returns the groups that are there now. While too many match a pattern they are

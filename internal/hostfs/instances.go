@@ -35,13 +35,13 @@ type Instance struct {
 	ID uint64
 }
 
-// Instances lists the directories that match a pattern now, by name: a path
-// relative to the root with one *, which stands for at least one character of
-// one part of the path, as in shop.slice/checkout@*.service, and behind " !" names that it
-// must not stand for. Monitors of containers do not match. Directories whose
-// part is not printable UTF-8 of at most 253 bytes do not match, nor does what
-// is reached by a link in or behind that part. A parent that is not there has none. More than [MaxInstances] are counted, none is
-// returned, and the error is trimtab.ErrRefused.
+// Instances lists the directories that match a pattern now, by name. A pattern is a path relative
+// to the root with one *, which matches at least one character of one part of the path, as in
+// shop.slice/checkout@*.service; after " !" may follow names that it must not match. Monitors of
+// containers do not match. Directories whose part is not printable UTF-8 of at most 253 bytes do
+// not match, nor does what is reached by a link in or behind that part. A missing parent has
+// none. If more than [MaxInstances] match, it returns none and an error that is
+// trimtab.ErrRefused.
 func (r *Root) Instances(pattern string) ([]Instance, error) {
 	all, n, err := r.instances(pattern)
 	if err != nil {
@@ -101,9 +101,8 @@ func (r *Root) instances(pattern string) (all []Instance, n int, err error) {
 	}
 }
 
-// directory tells which directory is at a path beneath an open one; ok is false
-// where there is none, or a link is on the way: by links two names could be one
-// instance.
+// directory returns the identity of the directory at a path beneath an open one; ok is false if
+// there is none, or a link is on the way: by links two names could be one instance.
 func directory(at int, name string) (id uint64, ok bool) {
 	var x unix.Statx_t
 	for end := 0; end < len(name); end++ {
@@ -120,9 +119,8 @@ func directory(at int, name string) (id uint64, ok bool) {
 	return identity(&x), true
 }
 
-// identity tells a file from one that was there before. The kernel gives the
-// numbers of cgroups once; those of an ordinary file system are soon given again,
-// but it knows when a file was made.
+// identity distinguishes a file from an earlier one of the same name. The kernel never reuses the
+// numbers of cgroups; ordinary file systems reuse them soon, but record when a file was created.
 func identity(x *unix.Statx_t) uint64 {
 	if x.Mask&unix.STATX_BTIME == 0 || x.Btime == (unix.StatxTimestamp{}) {
 		return x.Ino
@@ -132,7 +130,7 @@ func identity(x *unix.Statx_t) uint64 {
 	return h.Sum64()
 }
 
-// instanceName returns what the * stands for in part, between prefix and suffix.
+// instanceName returns what the * matches in part, between prefix and suffix.
 func instanceName(part, prefix, suffix string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(part, prefix)
 	if ok {

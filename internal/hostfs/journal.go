@@ -16,8 +16,8 @@ const (
 	// DefaultJournalSize is the size of each of a journal's two copies, in bytes:
 	// room for the state of about a thousand knobs.
 	DefaultJournalSize = 1 << 20
-	// maxJournal bounds what is read of a copy, in bytes: four times the largest that
-	// trimtab makes. What is behind it is damage.
+	// maxJournal bounds what is read of a copy, in bytes: four times the largest that trimtab
+	// makes. Anything beyond it is damage.
 	maxJournal = 16 << 20
 )
 
@@ -29,10 +29,10 @@ var ErrUnreadable = errors.New("the journal is unreadable")
 // zeros, and a whole copy from one that was cut.
 const sizeKey = "size"
 
-// sizeEntry is the value of such a record.
+// sizeEntry returns the value of a size record.
 func sizeEntry(size int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(size)) }
 
-// sizeIn returns what such a record says; 0: there is none.
+// sizeIn returns the size in such a record; 0: there is none.
 func sizeIn(m map[string]record) int {
 	if r := m[sizeKey]; r.op == opDelete && len(r.value) == 4 {
 		return int(min(binary.LittleEndian.Uint32(r.value), maxJournal))
@@ -46,25 +46,24 @@ type Entry struct {
 	Value []byte
 }
 
-// Journal is a small store of keyed values in two files of fixed size, which
-// are filled with zeros when they are made, so that a disk that is full later
-// does not stop it. It is not safe for concurrent use; hold a [Lock].
+// Journal is a small store of keyed values in two files of fixed size, filled with zeros when
+// they are made, so that a disk that fills up later does not stop it. It is not safe for
+// concurrent use; hold a [Lock].
 //
-// At any time at least one copy is complete: it holds the newest record of
-// every key. A complete copy is rewritten only while the other is complete,
-// so that being stopped in the middle loses nothing.
+// At any time at least one copy is complete: it holds the newest record of every key. A complete
+// copy is rewritten only while the other is complete, so that an interruption loses nothing.
 type Journal struct {
 	copies [2]*copyFile
-	// newest has the newest record of every key, deletions too: they outrank
-	// what a torn rewrite may leave behind, until neither copy has any of it.
+	// newest has the newest record of every key, including deletions: they override what an
+	// interrupted rewrite may leave behind, until neither copy has any of it.
 	newest map[string]record
 	next   uint64
 	size   int
 	damage Damage
 }
 
-// OpenJournal opens or makes the journal in dir, with copies of size bytes; 0:
-// as large as it is, [DefaultJournalSize] when there is none. It never shrinks.
+// OpenJournal opens or makes the journal in dir, with copies of size bytes; 0: its present size,
+// or [DefaultJournalSize] for a new one. It never shrinks.
 func OpenJournal(dir string, size int) (*Journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
@@ -118,8 +117,8 @@ func ReadJournal(dir string) (state map[string][]byte, damage Damage, err error)
 	return state, j.damage, nil
 }
 
-// JournalReadable returns why a journal that is there can be read by neither of
-// its copies, as one of another user; nil when there is none.
+// JournalReadable returns why neither copy of an existing journal can be read, such as that it is
+// another user's; nil if there is none.
 func JournalReadable(dir string) error {
 	var errs [2]error
 	for i := range errs {
@@ -165,18 +164,18 @@ func (j *Journal) load(found *[2]copyContent) {
 	}
 }
 
-// newer keeps r if it outranks what m has for its key.
+// newer stores r if it is newer than the record in m for its key.
 func newer(m map[string]record, r record) {
 	if old, ok := m[r.key]; !ok || old.number < r.number {
 		m[r.key] = r
 	}
 }
 
-// Damaged returns how many stretches could not be read when the journal was
-// opened. What could be read from either copy is not lost by it.
+// Damaged returns how many stretches could not be read when the journal was opened. Records that
+// are readable in either copy are not lost.
 func (j *Journal) Damaged() int { return j.damage.Places }
 
-// Damage says what could not be read when the journal was opened.
+// Damage returns what could not be read when the journal was opened.
 func (j *Journal) Damage() Damage { return j.damage }
 
 // Get returns the value of a key.
@@ -197,9 +196,9 @@ func (j *Journal) Keys(prefix string) []string {
 	return keys
 }
 
-// Append makes the changes durable before it returns: in both copies, or in
-// one when the other fails. On an error nothing changed in memory, and
-// what the disk holds is either the old or the new value of each key.
+// Append makes the changes durable before it returns: in both copies, or in one if the other
+// fails. On an error nothing changed in memory, and the disk holds either the old or the new
+// value of each key.
 func (j *Journal) Append(entries ...Entry) error {
 	records := make([]record, 0, len(entries))
 	for _, e := range entries {
@@ -233,8 +232,8 @@ func (j *Journal) append(records ...record) error {
 	return nil
 }
 
-// write appends b to each copy. It succeeds when one complete copy has it; a
-// copy that has not is no longer complete.
+// write appends b to each copy. It succeeds if one complete copy has it; a copy without it is no
+// longer complete.
 func (j *Journal) write(b []byte) error {
 	var errs [2]error
 	for i, c := range j.copies {
@@ -251,8 +250,7 @@ func (j *Journal) write(b []byte) error {
 	return nil
 }
 
-// append writes behind the tail and syncs. What a failed write left there is
-// jumped over.
+// append writes behind the tail and syncs. Reading skips what a failed write left there.
 func (c *copyFile) append(b []byte) error {
 	at := c.tail
 	c.tail += len(b)
@@ -262,8 +260,8 @@ func (c *copyFile) append(b []byte) error {
 	return c.file.Sync()
 }
 
-// room makes c complete, with room for more bytes: by appending what it lacks
-// where that fits, else by writing it anew.
+// room makes c complete, with space for more bytes: by appending what is missing if it fits, else
+// by rewriting it.
 func (j *Journal) room(c, other *copyFile, more int) error {
 	if err := c.there(); err != nil {
 		return err
@@ -287,7 +285,7 @@ func (j *Journal) room(c, other *copyFile, more int) error {
 	return j.rewrite(c, image)
 }
 
-// rewrite writes a copy anew: the image, and zeros behind it.
+// rewrite rewrites a copy: the image, and zeros behind it.
 func (j *Journal) rewrite(c *copyFile, image []byte) error {
 	c.complete, c.tail, c.anew = false, len(image), 0
 	_, err := c.file.WriteAt(append(image, make([]byte, j.size-len(image))...), 0)
@@ -302,9 +300,9 @@ func (j *Journal) rewrite(c *copyFile, image []byte) error {
 	return err
 }
 
-// heal writes a damaged copy anew from the other where that one is whole, as after a kill
-// in the middle of a write. Otherwise whoever only reads the journal would count the damage
-// until there is no more room in that copy, which may be never.
+// heal rewrites a damaged copy from the other if that one is complete, as after a kill in the
+// middle of a write. Otherwise programs that only read the journal would report the damage until
+// that copy is full, which may be never.
 func (j *Journal) heal() {
 	for i, c := range j.copies {
 		if image := j.image(); j.damage.copies[i] && !j.damage.Lost && j.copies[1-i].complete && len(image) <= j.size {
@@ -322,7 +320,7 @@ func (j *Journal) prune() {
 	})
 }
 
-// image returns the newest records of all keys, under their own numbers.
+// image returns the newest records of all keys, with their own numbers.
 func (j *Journal) image() []byte {
 	var b []byte
 	for _, k := range slices.Sorted(maps.Keys(j.newest)) {

@@ -20,8 +20,8 @@ type copyFile struct {
 	there    func() error
 	tail     int
 	complete bool
-	// anew is the highest number in it when it was last written anew: of the
-	// numbers up to it, it has what was the newest then, and nothing older. 0: never.
+	// anew is the highest number in it when it was last rewritten: of the numbers up to it, it
+	// has only what was the newest then. 0: never.
 	anew uint64
 }
 
@@ -32,7 +32,7 @@ type storage interface {
 	Close() error
 }
 
-// copyContent is what was read of a copy; why says what kept the rest from it.
+// copyContent is what was read of a copy; why is the reason if the rest could not be read.
 type copyContent struct {
 	bytes []byte
 	why   error
@@ -55,7 +55,7 @@ func copyPath(dir string, i int) string {
 	return filepath.Join(dir, fmt.Sprintf("journal.%d", i))
 }
 
-// openCopy opens the copy of which found was read, and makes it of that size at least.
+// openCopy opens the copy that found was read from, and extends it to at least that size.
 func openCopy(path string, found *copyContent, size int) (*dataFile, error) {
 	if found.why != nil && !found.absent() && !errors.Is(found.why, trimtab.ErrInvalid) {
 		return nil, found.why // it may be readable later, as one of another user
@@ -78,8 +78,7 @@ func openCopy(path string, found *copyContent, size int) (*dataFile, error) {
 	if err == nil && there < size {
 		_, err = f.WriteAt(make([]byte, size-there), int64(there))
 		err = errors.Join(err, f.Sync())
-		// A journal that was cut and cannot grow again is still good for what
-		// it holds: Append finds out.
+		// A journal that was cut and cannot grow again can still be read: Append finds out.
 		if err != nil && there > 0 {
 			err = nil
 		}
@@ -119,8 +118,8 @@ type dataFile struct {
 	path string
 }
 
-// there returns an error when the file was removed or replaced: what is
-// written to it then, nobody finds again.
+// there returns an error if the file was removed or replaced: nothing written to it then could be
+// found again.
 func (f *dataFile) there() error {
 	own, err := f.Stat()
 	if err != nil {
@@ -148,7 +147,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Damage is what of a journal cannot be read.
+// Damage is the unreadable part of a journal.
 type Damage struct {
 	// Places counts it, over both copies.
 	Places int
@@ -160,11 +159,11 @@ type Damage struct {
 	copies [2]bool
 }
 
-// String is what is wrong with the copies, for people.
+// String describes the damage of both copies, for people.
 func (d *Damage) String() string { return strings.Join(d.Words, "; ") }
 
-// add notes what is wrong with a copy that has so many keys and damaged places; whole is
-// the length of a whole one.
+// add describes the damage of one copy, with its number of keys and of damaged places; whole is
+// the length of a complete one.
 func (d *Damage) add(i int, c *copyContent, whole, keys, damaged int) {
 	var why string
 	switch {

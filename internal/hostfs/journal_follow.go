@@ -22,14 +22,14 @@ type JournalFollower struct {
 // followed is how far a copy was read.
 type followed struct {
 	info os.FileInfo // nil: it is to be read from its beginning
-	// last is how the last record that was read begins, at its place: a copy that was
-	// written anew has another there, or none, since it was full.
+	// last is the beginning of the last record read, at its position: a rewritten copy has
+	// another one there, or none, since it was full.
 	last [recordHeader]byte
 	at   int64
 	tail int64
 }
 
-// errAnew says that a copy is to be read from its beginning.
+// errAnew: a copy must be read from its beginning.
 var errAnew = errors.New("the journal was written anew")
 
 // followChunk is how much is read at a time: some rounds of a hundred knobs.
@@ -74,7 +74,7 @@ func (f *JournalFollower) anew() (map[string][]byte, error) {
 	return f.state(), nil
 }
 
-// follow takes in what was appended to a copy.
+// follow reads what was appended to a copy.
 func (f *JournalFollower) follow(i int) error {
 	c := &f.copies[i]
 	if c.info == nil {
@@ -112,7 +112,7 @@ func (f *JournalFollower) follow(i int) error {
 	}
 }
 
-// take takes in the records at the tail, and returns how many bytes they have.
+// take reads the records at the tail, and returns their length in bytes.
 func (c *followed) take(b []byte, newest map[string]record) (took int) {
 	for {
 		r, n := readRecord(b[took:])

@@ -9,12 +9,12 @@ import (
 const (
 	// maxOpen bounds the files that a root keeps open; the kernel has a page for each.
 	maxOpen = 512
-	// openReads is how often one is read until it is opened again: a group of version 1 can be
+	// openReads is after how many reads a file is opened again: a group of version 1 can be
 	// renamed, and another made under its name.
 	openReads = 60
 )
 
-// kept are files of the kernel's that a root keeps open.
+// kept are the kernel's files that a root keeps open.
 type kept struct {
 	mu    sync.Mutex
 	files map[string]*keptFile // nil: none is kept
@@ -25,8 +25,9 @@ type keptFile struct {
 	fd, reads int
 }
 
-// KeepOpen makes [Root.Read] keep files of the kernel's open, where the same are read
-// again and again: that is one system call in place of three. A file that is gone fails to be read, and is looked for anew.
+// KeepOpen makes [Root.Read] keep the kernel's files open, for files that are read repeatedly:
+// one system call in place of three. Reading a file that is gone fails, and the next read opens
+// it again.
 func (r *Root) KeepOpen() {
 	if r.kind == Cgroup1 || r.kind == Cgroup2 {
 		r.kept.mu.Lock()
@@ -52,7 +53,7 @@ func (k *kept) read(name string) (string, bool) {
 	return string(k.buf[:n]), true
 }
 
-// keep takes over an open file; false: it is the caller's to close.
+// keep takes over an open file; false: the caller must close it.
 func (k *kept) keep(name string, fd int) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -66,8 +67,8 @@ func (k *kept) keep(name string, fd int) bool {
 	return true
 }
 
-// Forget closes what is kept open of a directory, and of those beneath it: nobody reads it
-// any more, or it is gone.
+// Forget closes the files kept open in a directory and beneath it, when they are no longer read
+// or are gone.
 func (r *Root) Forget(dir string) {
 	k := &r.kept
 	k.mu.Lock()
@@ -88,7 +89,7 @@ func (k *kept) forget() {
 	k.files = nil
 }
 
-// close closes all; mu is held.
+// close closes all files. The caller holds mu.
 func (k *kept) close() {
 	for _, f := range k.files {
 		_ = syscall.Close(f.fd) // it was only read

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Kept is one of the kernel's files that stays open, for what is read or written many
-// times a second: a call each, where [Root.Read] and [Root.Write] look the name up each
-// time. Once its directory is removed every call fails with os.ErrNotExist.
+// Kept is a kernel file that stays open, for files read or written many times a second: one
+// system call each, while [Root.Read] and [Root.Write] look the name up each time. Once its
+// directory is removed every call fails with os.ErrNotExist.
 type Kept struct {
 	f    *os.File
 	name string
@@ -18,7 +18,7 @@ type Kept struct {
 	buf  [quickMax]byte
 }
 
-// Keep opens a regular file, for writing too where write is set.
+// Keep opens a regular file to read, and also to write if write is set.
 func (r *Root) Keep(name string, write bool) (*Kept, error) {
 	flags := os.O_RDONLY
 	if write {
@@ -60,7 +60,7 @@ func (k *Kept) Write(value string) error {
 	return nil
 }
 
-// failed says what failed. A cgroup that was removed answers ENODEV.
+// failed returns the error of an operation. A cgroup that was removed answers ENODEV.
 func (k *Kept) failed(verb string, err error) error {
 	if errors.Is(err, syscall.ENODEV) {
 		err = os.ErrNotExist

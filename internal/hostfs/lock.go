@@ -14,8 +14,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Lock is a hold on a file, until Close or the end of the process, however it
-// ends. Children do not inherit it.
+// Lock is a lock on a file, until Close or the end of the process, however it ends. Children do
+// not inherit it.
 type Lock struct {
 	file  *os.File
 	aside string
@@ -23,24 +23,23 @@ type Lock struct {
 	device, inode uint64
 }
 
-// Aside is the new name of what was in place of the file and was none, such as a
-// directory; "": nothing was.
+// Aside is the new name of something else, such as a directory, that was in place of the file;
+// "": there was nothing.
 func (l *Lock) Aside() string { return l.aside }
 
-// TakeLock takes the lock file in dir, waiting at most the given time for
-// another holder to let go; then the error is trimtab.ErrRefused.
+// TakeLock takes the lock file in dir, and waits at most the given time for another holder; then
+// the error is trimtab.ErrRefused.
 func TakeLock(ctx context.Context, dir string, wait time.Duration) (*Lock, error) {
 	return TakeFile(ctx, filepath.Join(dir, "lock"), wait)
 }
 
-// TakeFile takes a lock file, which is made when it is absent, as TakeLock does. What is
-// there and is no file, such as a directory, excludes nobody, and is renamed.
+// TakeFile takes a lock file, as TakeLock does, creating it if needed. Something else in its
+// place, such as a directory, excludes nobody, and is renamed.
 func TakeFile(ctx context.Context, path string, wait time.Duration) (*Lock, error) {
 	return take(ctx, path, wait, syscall.LOCK_EX)
 }
 
-// Taken reports whether somebody has the lock file. Those who ask do not get in
-// each other's way.
+// Taken reports whether a process has the lock file. Concurrent calls do not disturb each other.
 func Taken(ctx context.Context, path string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return false // nobody's; who takes it renames it
@@ -70,10 +69,10 @@ func take(ctx context.Context, path string, wait time.Duration, how int) (*Lock,
 	}
 }
 
-// takeOpen takes the file that is at the path now.
+// takeOpen locks the file that is at the path now.
 func takeOpen(ctx context.Context, path string, deadline time.Duration, how int) (*Lock, error) {
-	// No link: in a directory for temporary files it may be another user's, and
-	// lead to a file of ours.
+	// No link: in a directory for temporary files it may be another user's, and lead to one of
+	// trimtab's files.
 	f, aside, err := OpenOwn(path)
 	if err != nil {
 		return nil, fmt.Errorf("take lock: %w", err)
@@ -106,17 +105,17 @@ func takeOpen(ctx context.Context, path string, deadline time.Duration, how int)
 	}
 }
 
-// There reports whether the file is still the one at its path: one that was
-// removed excludes nobody. Every knob's lock is looked at every second, so this
-// asks the kernel and puts together nothing else.
+// There reports whether the file is still the one at its path: a removed file excludes nobody. It
+// is called every second for every knob's lock, so it makes one system call and allocates nothing
+// else.
 func (l *Lock) There() bool {
 	var at syscall.Stat_t
 	return syscall.Stat(l.file.Name(), &at) == nil && at.Dev == l.device && at.Ino == l.inode
 }
 
-// SetContent replaces what the lock file says, for others to read, filled up
-// with blanks to what it replaces: one write, so that dying in it leaves the one
-// or the other. What is longer than [MaxRead] nobody wrote who means well: it is cut.
+// SetContent replaces the content of the lock file, padded with blanks to the old length: one
+// write, so that an interruption leaves either the old or the new content. It cuts a file longer
+// than [MaxRead], which no honest program wrote.
 func (l *Lock) SetContent(b []byte) error {
 	info, err := l.file.Stat()
 	if err == nil && info.Size() > MaxRead {
@@ -136,14 +135,14 @@ func (l *Lock) SetContent(b []byte) error {
 	return nil
 }
 
-// Close lets go, also of what a child still has that was forked and did not start
-// its program yet.
+// Close releases the lock, even if a forked child that did not start its program yet still has
+// the file.
 func (l *Lock) Close() error {
 	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
 }
 
-// Remove removes the file and lets go: for a lock of what will not come again.
-// Who waits for it takes the one that is made next.
+// Remove removes the file and releases the lock, if it will not be needed again. A process that
+// waits for it takes the next file at the path.
 func (l *Lock) Remove() error {
 	var err error
 	if l.There() {

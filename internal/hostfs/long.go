@@ -16,8 +16,8 @@ import (
 // maxDirs bounds what [Root.Dirs] lists.
 const maxDirs = 4096
 
-// Dirs lists the directories in a directory of the root, by name. More than 4096 are
-// an error: no kernel file system that trimtab turns has so many in one place.
+// Dirs lists the directories in a directory of the root, by name. More than 4096 are an error: no
+// kernel file system that trimtab uses has so many in one place.
 func (r *Root) Dirs(name string) ([]string, error) {
 	f, err := r.open(name, os.O_RDONLY|syscall.O_DIRECTORY)
 	if err != nil {
@@ -45,7 +45,7 @@ func (r *Root) Dirs(name string) ([]string, error) {
 	}
 }
 
-// ReadLong is Read of a file that may have up to limit bytes, such as a list of tasks.
+// ReadLong is Read for a file of up to limit bytes, such as a list of tasks.
 func (r *Root) ReadLong(name string, limit int64) (string, error) {
 	f, err := r.file(name, os.O_RDONLY)
 	if err != nil {
@@ -62,9 +62,8 @@ func (r *Root) ReadLong(name string, limit int64) (string, error) {
 	return string(b), nil
 }
 
-// Flock takes the advisory lock of the root directory itself, for changes that need
-// several writes; others that keep to it wait. It waits at most the given time, then
-// the error is trimtab.ErrRefused.
+// Flock takes the advisory lock of the root directory itself, for changes that need several
+// writes. It waits at most the given time, then the error is trimtab.ErrRefused.
 func (r *Root) Flock(ctx context.Context, wait time.Duration) (unlock func(), err error) {
 	f, err := r.open(".", os.O_RDONLY|syscall.O_DIRECTORY)
 	if err != nil {
@@ -92,8 +91,8 @@ func (r *Root) Flock(ctx context.Context, wait time.Duration) (unlock func(), er
 	}
 }
 
-// Inode returns the number of a directory, which tells a control group from an earlier
-// one of the same name: the kernel gives the numbers of groups once.
+// Inode returns the number of a directory, which distinguishes a control group from an earlier
+// one of the same name: the kernel never reuses these numbers.
 func (r *Root) Inode(name string) (uint64, error) {
 	info, err := r.dir.Stat(name)
 	if err != nil {

@@ -8,10 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LimitMemory bounds what this process may allocate from now on, in bytes: beyond it the
-// kernel gives none, and a Go program ends with an error. It is for a process that is
-// started again then, and that must not take the memory of the whole host whatever it
-// has to read. Processes that it starts inherit the bound.
+// LimitMemory bounds what this process may allocate from now on, in bytes: beyond it allocations
+// fail, and a Go program ends with an error. It is for a process that is then restarted, and that
+// must not use up the host's memory whatever it reads. Child processes inherit the bound.
 func LimitMemory(more uint64) error {
 	now, err := writableMemory()
 	if err != nil {
@@ -28,8 +27,8 @@ func LimitMemory(more uint64) error {
 	return nil
 }
 
-// writableMemory is how much memory of its own this process has mapped to write to, in
-// bytes, used or not: what RLIMIT_DATA is compared with.
+// writableMemory returns how many bytes of private writable memory this process has mapped, used
+// or not: the value that RLIMIT_DATA limits.
 func writableMemory() (uint64, error) {
 	const file = "/proc/self/status"
 	b, err := ReadFile(file, MaxRead)

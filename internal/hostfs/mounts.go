@@ -23,9 +23,9 @@ func CPURoot(declared string) (string, error) {
 	return CPUHierarchy()
 }
 
-// CPUHierarchy returns the mount point of the control group hierarchy that has
-// the cpu controller: version 1 where it is there, else version 2. The error
-// is trimtab.ErrUnsupported when this host has none.
+// CPUHierarchy returns the mount point of the control group hierarchy with the cpu controller:
+// version 1 if mounted, else version 2. The error is trimtab.ErrUnsupported if this host has
+// none.
 func CPUHierarchy() (string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {

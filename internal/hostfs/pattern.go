@@ -16,8 +16,8 @@ func PlainPattern(pattern string) string {
 	return plain
 }
 
-// leftOut returns what a pattern leaves out: names that the * must not stand for, each with
-// at most one * of its own.
+// leftOut returns the names that the * of a pattern must not match, each with at most one * of
+// its own.
 func leftOut(pattern string) ([]string, error) {
 	all := strings.Split(pattern, exclude)[1:]
 	for _, p := range all {
@@ -28,7 +28,7 @@ func leftOut(pattern string) ([]string, error) {
 	return all, nil
 }
 
-// matches reports whether a name is that of a pattern, in which * stands for any text.
+// matches reports whether a name matches a pattern, in which * matches any text.
 func matches(pattern, name string) bool {
 	before, after, star := strings.Cut(pattern, "*")
 	if !star {
@@ -37,8 +37,8 @@ func matches(pattern, name string) bool {
 	return len(name) >= len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after)
 }
 
-// companion reports whether a group beside that of a container is none itself: the monitor
-// that podman and CRI-O start for each has a group of its own. A pattern that names it means it.
+// companion reports whether a group beside a container's is only its monitor: podman and CRI-O
+// start one for each container, in a group of its own. A pattern that names it matches it.
 func companion(group, prefix string) bool {
 	for _, monitor := range []string{"libpod-conmon-", "crio-conmon-"} {
 		if strings.HasPrefix(group, monitor) && !strings.HasPrefix(prefix, monitor) {

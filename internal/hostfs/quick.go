@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quickMax is what [Root.quick] reads at most; files of cgroups are shorter.
+// quickMax is the most that [Root.quick] reads; files of cgroups are shorter.
 const quickMax = 4096
 
-// quick reads a short regular file in three system calls (in five where it is
-// no cgroup's), where os.Root takes fifteen, by openat2 (Linux 5.6), which keeps to the directory and its
-// mount by itself. Groups are read every second, so this is what they cost.
-// done is false where it could not tell for sure, for whatever reason: then the
-// long way decides, and says what is wrong. A file that is not there is told.
+// quick reads a short regular file in three system calls (five outside of cgroups), where os.Root
+// takes fifteen, by openat2 (Linux 5.6), which itself stays within the directory and its mount.
+// Groups are read every second, so these calls are their cost. done is false if it could not
+// decide, for any reason: then the long way decides, and reports the error. A missing file is an
+// error with done set.
 func (r *Root) quick(name string) (text string, done bool, err error) {
 	if text, done = r.kept.read(name); done {
 		return text, true, nil
@@ -32,8 +32,8 @@ func (r *Root) quick(name string) (text string, done bool, err error) {
 	return text, failed == nil && err == nil, nil
 }
 
-// quickLook reports whether there is something of that name, in two system calls. An error
-// but os.ErrNotExist says that nothing is known.
+// quickLook reports whether a name exists, in two system calls. An error other than
+// os.ErrNotExist means that this is unknown.
 func (r *Root) quickLook(name string) (err error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS}
 	failed := r.self.Control(func(dir uintptr) {
@@ -45,8 +45,8 @@ func (r *Root) quickLook(name string) (err error) {
 	return errors.Join(failed, err)
 }
 
-// ReadIn returns the content of a file of a directory as Sub(dir).Read(name) does,
-// and in as few system calls as Read where there is no link on the way.
+// ReadIn returns the content of a file in a directory as Sub(dir).Read(name) does, in as few
+// system calls as Read if no link is on the way.
 func (r *Root) ReadIn(dir, name string) (text string, err error) {
 	whole := path.Join(dir, name)
 	err = errLong // a name that is not within the directory
@@ -70,11 +70,10 @@ func (r *Root) ReadIn(dir, name string) (text string, err error) {
 	return sub.Read(name)
 }
 
-// errLong is what readBeneath leaves to others.
+// errLong: readBeneath cannot read this file, and the long way must.
 var errLong = errors.New("not a short regular file")
 
-// readBeneath reads a file beneath an open directory; resolve is added to what must
-// not be on the way.
+// readBeneath reads a file beneath an open directory; resolve adds restrictions on the path.
 func (r *Root) readBeneath(dir int, name string, resolve uint64) (string, error) {
 	how := unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY,
@@ -108,8 +107,8 @@ func (r *Root) readBeneath(dir int, name string, resolve uint64) (string, error)
 			return "", err
 		}
 		n += m
-		// The kernel writes one of its own files as far as there is room for it
-		// (seq_read_iter), so what leaves room is all.
+		// The kernel fills the buffer with its own files as far as it can (seq_read_iter), so a
+		// read that leaves space is complete.
 		if m == 0 || kernel && n < quickMax/2 {
 			keeps = kernel && resolve == 0
 			return string(buf[:n]), nil

@@ -18,10 +18,9 @@ import (
 //	27      k     key
 //	27+k    v     value
 //
-// The header has a sum of its own so that a false length is found without
-// reading what it points to. The other sum has the header in it: a write that
-// stops behind the first sum must not make a new record of an old body that
-// stood there. With the magic "tjr1", of earlier builds, it does not.
+// The header has a checksum of its own so that a wrong length is found without reading what it
+// points to. The second checksum includes the header: a write that stops behind the first must
+// not make a new record of an old body. With the magic "tjr1", of earlier builds, it does not.
 const (
 	recordMagic  = "tjr2"
 	earlierMagic = "tjr1"
@@ -66,8 +65,8 @@ func appendRecord(b []byte, r record) []byte {
 	return append(b, r.value...)
 }
 
-// readRecord reads the record that b starts with; n is its length, 0 when
-// there is none that is whole.
+// readRecord reads the record at the beginning of b; n is its length, 0 if there is no complete
+// one.
 func readRecord(b []byte) (r record, n int) {
 	if len(b) < recordHeader || string(b[:4]) != recordMagic && string(b[:4]) != earlierMagic {
 		return record{}, 0

@@ -34,9 +34,9 @@ const (
 	Ordinary Filesystem = "ordinary"
 )
 
-// Root is a declared directory. Its methods take paths relative to it, with
-// slashes, and refuse any that leaves it, by a link, by ".." or over a mount,
-// with an error that is trimtab.ErrRefused. They are safe for concurrent use.
+// Root is a declared directory. Its methods take paths relative to it, with slashes, and refuse
+// any that leaves it, by a link, by ".." or over a mount, with an error that is
+// trimtab.ErrRefused. They are safe for concurrent use.
 type Root struct {
 	dir   *os.Root
 	path  string
@@ -132,12 +132,11 @@ func (r *Root) identify() error {
 	return err
 }
 
-// Whole reports whether the root is that of a whole hierarchy of control groups, to which the
-// kernel gives the number 1: nothing limits it.
+// Whole reports whether the root is that of a whole hierarchy of control groups, whose inode
+// number is 1: nothing limits it.
 func (r *Root) Whole() bool { return r.whole }
 
-// mountOf tells mounts apart: by the mount's number (Linux 5.8), else by the
-// device.
+// mountOf identifies the mount of a file: by the mount's number (Linux 5.8), else by the device.
 func mountOf(f *os.File) (uint64, error) {
 	var x unix.Statx_t
 	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &x)
@@ -156,7 +155,7 @@ func (r *Root) Path() string { return r.path }
 // Filesystem returns the kind of file system that the root lies on.
 func (r *Root) Filesystem() Filesystem { return r.kind }
 
-// Close releases the directory, when all who share it have closed it.
+// Close releases the directory, once all who share it have closed it.
 func (r *Root) Close() error {
 	if r.more.Add(-1) >= 0 {
 		return nil
@@ -169,8 +168,8 @@ func (r *Root) Close() error {
 	return err
 }
 
-// open opens name without leaving the root. Non-blocking, so that a pipe in
-// the place of a file cannot hang the caller.
+// open opens name without leaving the root. It is non-blocking, so that a pipe in place of a file
+// cannot hang the caller.
 func (r *Root) open(name string, flags int) (*os.File, error) {
 	f, err := r.dir.OpenFile(filepath.FromSlash(name), flags|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -187,7 +186,7 @@ func (r *Root) open(name string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// outside marks the errors by which os.Root says that a path escapes.
+// outside marks the errors by which os.Root reports that a path escapes.
 func (r *Root) outside(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -221,7 +220,7 @@ func (r *Root) file(name string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// blocking takes O_NONBLOCK from an open file, and leaves its other flags.
+// blocking clears O_NONBLOCK on an open file, and keeps its other flags.
 func blocking(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -246,9 +245,8 @@ func (r *Root) Read(name string) (string, error) {
 	return r.ReadLong(name, MaxRead)
 }
 
-// Write hands value to an existing file in one write(2). An ordinary file is
-// then cut to the value's length; readers take the first line, so that being
-// stopped in between does no harm.
+// Write writes value to an existing file in one write(2). An ordinary file is then cut to the
+// value's length; readers take the first line, so that an interruption in between does no harm.
 func (r *Root) Write(name, value string) error {
 	if err := r.write(name, value); err != nil {
 		return fmt.Errorf("write %s %.60q: %w", r.join(name), value, err)
@@ -262,9 +260,9 @@ func (r *Root) write(name, value string) error {
 		return err
 	}
 	defer f.Close()
-	// Not os.File.Write, which goes on after a short write: a kernel file
-	// would take the rest for a second value. A signal, as the runtime sends
-	// them, ends version 1's search for memory to reclaim before any effect.
+	// Not os.File.Write, which continues after a short write: a kernel file would take the rest
+	// for a second value. A signal, as the runtime sends them, ends version 1's search for memory
+	// to reclaim before any effect.
 	n, err := syscall.Write(int(f.Fd()), []byte(value))
 	for errors.Is(err, syscall.EINTR) {
 		n, err = syscall.Write(int(f.Fd()), []byte(value))
@@ -281,8 +279,8 @@ func (r *Root) write(name, value string) error {
 	return nil
 }
 
-// Writable says whether this process may write an existing file, without
-// opening it for that: nil, or why not.
+// Writable returns nil if this process may write an existing file, or why not, without opening it
+// for writing.
 func (r *Root) Writable(name string) error {
 	f, err := r.file(name, os.O_RDONLY)
 	if err == nil {
@@ -295,7 +293,7 @@ func (r *Root) Writable(name string) error {
 	return nil
 }
 
-// Exists reports whether name is there, and an error when that cannot be told.
+// Exists reports whether name exists, and an error if that is unknown.
 func (r *Root) Exists(name string) (bool, error) {
 	err := r.quickLook(name)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MemoryFile makes an empty file that is in no directory. Children inherit it
-// only when they are given it.
+// MemoryFile makes an empty file that is in no directory. Children inherit it only if they are
+// given it.
 func MemoryFile(name string) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {

@@ -13,20 +13,19 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// MaxFile bounds a file of progress: a job that appends has room for some ten
-// thousand reports.
+// MaxFile bounds a file of progress: enough for some ten thousand appended reports.
 const MaxFile = 1 << 20
 
-// Source is a file in which a job tells its progress.
+// Source is a file in which a job reports its progress.
 type Source struct {
 	// Name is its absolute path.
 	Name string
-	// Strict tells that a stranger named it: no part of the path may be a symbolic link,
-	// and an error does not even tell whether there is such a file.
+	// Strict: an untrusted user named it. No part of the path may be a symbolic link, and errors
+	// do not reveal whether the file exists.
 	Strict bool
 }
 
-// mark tells a file from what it was before.
+// mark identifies the state of a file.
 type mark struct {
 	written   unix.Timespec
 	inode     uint64
@@ -34,8 +33,8 @@ type mark struct {
 	something bool
 }
 
-// Read reads the report in the file: the only object in it, or its last line. It opens
-// no pipe, device or link. Its error says nothing of what the file holds.
+// Read reads the report in the file: the only object in it, or its last line. It opens no pipe,
+// device or link. Its error reveals nothing of the content.
 func (s Source) Read() (Report, error) {
 	r, _, _, err := s.readNew(mark{})
 	return r, err
@@ -83,9 +82,9 @@ func (s Source) read(known mark) (r Report, now mark, err error) {
 	return r, now, err
 }
 
-// open opens a regular file, and nothing else: to open a device may do something, as
-// with /dev/watchdog, so what it is is seen before. It returns nil for one that is as it
-// was known.
+// open opens a regular file, and nothing else: opening a device may have an effect, as with
+// /dev/watchdog, so the type is checked before. It returns nil if the file has not changed since
+// known.
 func (s Source) open(known mark) (*os.File, mark, error) {
 	look := lookAt
 	if s.Strict {
@@ -111,12 +110,12 @@ func (s Source) open(known mark) (*os.File, mark, error) {
 	return f, now, err
 }
 
-// nameOnly opens a name, without an effect on what it names; of a link the link.
+// nameOnly opens a name without an effect on what it names; for a link, the link itself.
 const nameOnly = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
 func lookAt(name string) (int, error) { return unix.Open(name, nameOnly, 0) }
 
-// lookStrictly follows no symbolic link on the way.
+// lookStrictly follows no symbolic link in the path.
 func lookStrictly(name string) (int, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: nameOnly, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) { // before Linux 5.6, or behind a filter of that time

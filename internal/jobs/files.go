@@ -44,17 +44,16 @@ type reading struct {
 	late   bool
 }
 
-// knownFile is what was read last of a file.
+// knownFile is the last state and error of a file.
 type knownFile struct {
 	source  Source
 	mark    mark
 	problem string
 }
 
-// NewFiles returns a reader that gives what it reads to take, from goroutines of its
-// own, with the time of the poll that asked for it: each report that is new, and each
-// error that is another than before. A file of the host's own configuration that is
-// missing is none: its job has not begun to tell.
+// NewFiles returns a reader that passes what it reads to take, from its own goroutines, with the
+// time of the poll that asked for it: each new report, and each changed error. A missing file of
+// the host's own configuration is no error: its job has not reported yet.
 func NewFiles(take func(id string, now time.Time, r Report, err error)) *Files {
 	return &Files{take: take, pending: map[string]*reading{}, known: map[string]knownFile{}}
 }
@@ -122,8 +121,7 @@ func (f *Files) read() {
 	}
 }
 
-// done ends a read, and says whether what came of it is to be told, and whether it was
-// late.
+// done ends a read, and returns whether its result must be passed on, and whether it was late.
 func (f *Files) done(id string, r *reading, now knownFile, news bool) (tell, late bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,7 +147,7 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// slow notes that a read is late, and tells so.
+// slow records and reports that a read is late.
 func (f *Files) slow(id string, now time.Time) {
 	f.mu.Lock()
 	source, there := f.sources[id]

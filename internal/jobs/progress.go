@@ -14,16 +14,16 @@ import (
 // MaxReport bounds the bytes of one report.
 const MaxReport = 4 << 10
 
-// Report is what a job says of itself.
+// Report is what a job reports of itself.
 type Report struct {
 	// Done is the part of the work that is done, in [0, 1].
 	Done *float64 `json:"done,omitempty"`
 	// Step is the number of steps that are done, Steps how many there are.
 	Step  *float64 `json:"step,omitempty"`
 	Steps *float64 `json:"steps,omitempty"`
-	// Saved is how far the last checkpoint was, as Step counts or, without one, as Done:
-	// what was done up to there cannot be lost. Unlike Checkpoint it stays true until the
-	// next one, so that who polls misses none.
+	// Saved is how far the last checkpoint was, in the unit of Step or, without Step, of Done:
+	// work up to there cannot be lost. Unlike Checkpoint it stays valid until the next one, so
+	// that polling misses none.
 	Saved *float64 `json:"saved,omitempty"`
 	// Checkpoint tells that what was done so far cannot be lost any more, once.
 	Checkpoint bool `json:"checkpoint,omitempty"`
@@ -72,7 +72,7 @@ func (r *Report) validate() error {
 	return nil
 }
 
-// reached is how far the job is, as Saved counts; nil: it does not say.
+// reached returns how far the job is, in the unit of Saved; nil: unknown.
 func (r *Report) reached() *float64 {
 	if r.Step != nil {
 		return r.Step
@@ -80,23 +80,22 @@ func (r *Report) reached() *float64 {
 	return r.Done
 }
 
-// silentAfter is for how long, of the time that it runs, a job may say nothing and
-// still be predicted.
+// silentAfter is how long, of its running time, a job may be silent and still be predicted.
 const silentAfter = time.Minute
 
-// Progress is what is known of a job. Times are of those that it runs: one that is
-// suspended gets no older. The zero Progress is that of one that said nothing.
+// Progress is the state of a job. Durations count only the time that it runs, not the time that
+// it is suspended. The zero Progress is that of a job that has reported nothing.
 type Progress struct {
 	// Last is what was reported last, field by field; At when that came.
 	Last Report
 	At   time.Time
-	// Elapsed is how long it ran since it was first seen, or began again, and
-	// SinceCheckpoint since then or since its last checkpoint.
+	// Elapsed is how long it ran since it was first seen, or restarted, and SinceCheckpoint since
+	// then or since its last checkpoint.
 	Elapsed, SinceCheckpoint time.Duration
 	// Attained is what it was given so far, in core-seconds.
 	Attained float64
-	// Backwards counts how often it went back, Lost the core-seconds that were lost
-	// when it was killed.
+	// Backwards counts reports with less progress than before, Lost the core-seconds that were
+	// lost when it was killed.
 	Backwards int
 	Lost      float64
 	// Problem is why the last thing that it said could not be used; "": it could.
@@ -106,7 +105,7 @@ type Progress struct {
 	rate  *float64      // steps per second that it runs
 }
 
-// Take takes in a valid report.
+// Take applies a valid report.
 func (p *Progress) Take(now time.Time, r Report) {
 	p.Problem = ""
 	if less(r.Done, p.Last.Done) || less(r.Step, p.Last.Step) || less(r.Saved, p.Last.Saved) {
@@ -164,7 +163,7 @@ func (p *Progress) save(r *Report) {
 
 func less(v, before *float64) bool { return v != nil && before != nil && *v < *before }
 
-// Run notes that it ran for a while with so many cores.
+// Run records that it ran for a while with so many cores.
 func (p *Progress) Run(d time.Duration, cores float64) {
 	if d <= 0 || !(cores >= 0) || math.IsInf(cores, 1) {
 		return
@@ -184,7 +183,7 @@ func (p *Progress) Kill(cores float64) {
 // Silent reports whether it ran for long without a word.
 func (p *Progress) Silent() bool { return p.At.IsZero() || p.Elapsed-p.heard > silentAfter }
 
-// Fraction is the part that is done, and false where nobody knows.
+// Fraction returns the fraction that is done, and false if unknown.
 func (p *Progress) Fraction() (float64, bool) {
 	switch {
 	case p.Silent():
@@ -197,8 +196,8 @@ func (p *Progress) Fraction() (float64, bool) {
 	return 0, false
 }
 
-// Steps are those that remain, and how many it makes in a second that it runs; false
-// where nobody knows.
+// Steps returns the steps that remain, and how many it makes in a second of running; false if
+// unknown.
 func (p *Progress) Steps() (remaining, rate float64, ok bool) {
 	if p.Silent() || p.rate == nil || *p.rate <= 0 || p.Last.Step == nil || p.Last.Steps == nil {
 		return 0, 0, false

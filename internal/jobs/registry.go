@@ -21,10 +21,10 @@ import (
 // MaxRegistered bounds the jobs that register themselves.
 const MaxRegistered = 500
 
-// Workload is what the jobs that register themselves are instances of.
+// Workload is the workload of which self-registered jobs are instances.
 const Workload = "jobs"
 
-// ErrUnknown is that of a job that nobody knows.
+// ErrUnknown is the error for an unknown job.
 var ErrUnknown = errors.New("no such job")
 
 // Spec is a job as it registers itself.
@@ -39,7 +39,7 @@ type Spec struct {
 	Predict string `json:"predict,omitempty"`
 }
 
-// ID is the name of the job everywhere else.
+// ID returns the name of the job everywhere else.
 func (s *Spec) ID() string { return IDOf(Workload, s.Name) }
 
 // IDOf is the name of a job by workload and instance.
@@ -50,15 +50,15 @@ func IDOf(workload, instance string) string {
 	return workload + "/" + instance
 }
 
-// Config says what may be registered.
+// Config says which groups may be registered.
 type Config struct {
 	// Root is where control groups are.
 	Root string
-	// Reserved are the control groups of all declared workloads, perhaps with a *:
-	// nobody may register one of them, nor one above or below.
+	// Reserved are the control groups of all declared workloads, perhaps with a *: no job may
+	// register one of them, nor one above or below.
 	Reserved []string
-	// Own are the control groups of this program, and of others that must run for it to
-	// run: nobody may register one of them, nor one above.
+	// Own are the control groups of this program, and of others that it needs: no job may
+	// register one of them, nor one above.
 	Own []string
 	// Most bounds the jobs that register themselves; 0: MaxRegistered.
 	Most int
@@ -82,8 +82,8 @@ type file struct {
 	Jobs    []Spec `json:"jobs"`
 }
 
-// Open reads what was registered before from the directory; what cannot be read, or
-// is no longer allowed, is dropped, and told as problem.
+// Open reads the registered jobs from the directory; entries that cannot be read, or are no
+// longer allowed, are dropped, and reported as problem.
 func Open(dir string, c Config) (r *Registry, problem error) {
 	r = &Registry{config: c, path: filepath.Join(dir, "jobs.json"), registered: map[string]Spec{}, progress: map[string]*Progress{}}
 	b, err := readBounded(r.path, 1<<20)
@@ -125,8 +125,7 @@ func readBounded(name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// Register takes a job up, or changes what is known of one of its name. A group that
-// is not there is refused.
+// Register adds a job, or replaces the one of its name. A group that does not exist is refused.
 func (r *Registry) Register(s Spec) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,8 +158,8 @@ func (r *Registry) Register(s Spec) error {
 	return nil
 }
 
-// Remove lets go of a job that registered itself: it keeps running with what it had
-// before it was taken up, at most the least that is declared.
+// Remove removes a job that registered itself: it continues with the limits from before, at most
+// the declared minimum.
 func (r *Registry) Remove(id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -223,8 +222,8 @@ func (r *Registry) Find(name string) (s Spec, ok bool) {
 	return s, ok
 }
 
-// There are the registered jobs whose group is there, with what tells it from
-// another of its name; those that finished are not.
+// There returns the registered jobs whose group exists, with the identity of the group; finished
+// jobs are left out.
 func (r *Registry) There() map[string]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -253,7 +252,7 @@ func (r *Registry) Forget() (gone []string) {
 	return gone
 }
 
-// identity tells a group from others that had its name before.
+// identity distinguishes a group from earlier ones of its name.
 func (r *Registry) identity(group string) (uint64, error) {
 	info, err := os.Lstat(filepath.Join(r.config.Root, group))
 	if err != nil {
@@ -266,8 +265,7 @@ func (r *Registry) identity(group string) (uint64, error) {
 	return st.Ino, nil
 }
 
-// Take takes in what a job reports. Who is not known may be: jobs of a pattern come
-// and go.
+// Take applies a job's report. Unknown jobs are accepted: jobs of a pattern come and go.
 func (r *Registry) Take(id string, now time.Time, report Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -281,14 +279,14 @@ func (r *Registry) Fail(id string, problem string) {
 	r.of(id).Problem = problem
 }
 
-// Change changes what is known of a job's progress.
+// Change changes a job's progress.
 func (r *Registry) Change(id string, change func(*Progress)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(r.of(id))
 }
 
-// of returns the progress of a job, which may be new.
+// of returns the progress of a job, creating it if needed.
 func (r *Registry) of(id string) *Progress {
 	p := r.progress[id]
 	if p == nil {
@@ -298,7 +296,7 @@ func (r *Registry) of(id string) *Progress {
 	return p
 }
 
-// Progress is what is known of a job.
+// Progress returns the progress of a job.
 func (r *Registry) Progress(id string) Progress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -308,7 +306,7 @@ func (r *Registry) Progress(id string) Progress {
 	return Progress{}
 }
 
-// Keep drops what is known of all jobs but these.
+// Keep drops the progress of all jobs but these.
 func (r *Registry) Keep(ids map[string]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -341,7 +339,7 @@ func (r *Registry) check(s *Spec) error {
 	return nil
 }
 
-// Holds returns the first of the groups that is a group, or lies in it; "": none is.
+// Holds returns the first of groups that is group, or lies in it; "": none.
 func Holds(group string, groups []string) string {
 	for _, of := range groups {
 		if of == group || strings.HasPrefix(of, group+"/") {

@@ -34,8 +34,8 @@ const requestTimeout = 15 * time.Second
 
 // Config says which cluster.
 type Config struct {
-	// Kubeconfig is a file; "": the service account of this pod, and outside of a pod
-	// the file that kubectl would take.
+	// Kubeconfig is a file; "": the service account of this pod, or outside of a pod the file
+	// that kubectl would use.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Context is one of the file; "": its current one.
 	Context string `json:"context,omitempty"`
@@ -93,7 +93,7 @@ func (c *Client) Config() Config { return c.config }
 // Server names the cluster for messages.
 func (c *Client) Server() string { return c.base.Host }
 
-// Resource is a kind of object as the server's paths have it.
+// Resource is a kind of object as in the server's paths.
 type Resource struct {
 	Group, Version, Name string
 	// Namespaced objects are in a namespace.
@@ -194,7 +194,7 @@ func (c *Client) PodsIn(ctx context.Context, namespace string) (map[string]*Pod,
 	}
 }
 
-// Allocatable returns what a node has for pods of a resource.
+// Allocatable returns how much of a resource a node has for pods.
 func (c *Client) Allocatable(ctx context.Context, node, resource string) (float64, error) {
 	n := &Node{}
 	if err := c.get(ctx, nodes(), "", node, n); err != nil {
@@ -238,8 +238,8 @@ func (c *Client) SetReplicas(ctx context.Context, ref Ref, at *Meta, replicas in
 	return s, c.patch(ctx, r, at, types.MergePatchType, map[string]any{"spec": map[string]any{"replicas": replicas}}, s, "scale")
 }
 
-// Resize sets requests and limits of one container of a pod, as quantities, in place.
-// What is not named stays.
+// Resize sets requests and limits of one container of a pod, as quantities, in place. Resources
+// that are not named stay.
 func (c *Client) Resize(ctx context.Context, at *Meta, container string, requests, limits map[string]string) (*Pod, error) {
 	resources := map[string]any{}
 	if len(requests) > 0 {
@@ -296,7 +296,7 @@ func isReplaced(err error) bool {
 	return false
 }
 
-// maxAnswer bounds an answer that is read beside objects.
+// maxAnswer bounds an answer that is not a list of objects.
 const maxAnswer = 4 << 20
 
 // raw reads a path of the server that is no object into out.
@@ -379,7 +379,7 @@ func (c *Client) Serves(ctx context.Context, group, version, name, verb string) 
 	return false, nil
 }
 
-// Right is something that this client may be allowed to do.
+// Right is a permission that this client may have.
 type Right struct{ Verb, Group, Resource, Subresource, Namespace, Name string }
 
 // String is the right as a person reads it.

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ConfigMap is one of trimtab's own.
+// ConfigMap is a ConfigMap of trimtab.
 type ConfigMap struct {
 	Meta       `json:"metadata"`
 	BinaryData map[string][]byte `json:"binaryData"`
 	Data       map[string]string `json:"data"`
 }
 
-// ConfigMap reads one; the error is os.ErrNotExist where there is none.
+// ConfigMap reads one; the error is os.ErrNotExist if there is none.
 func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*ConfigMap, error) {
 	m := &ConfigMap{}
 	return m, c.get(ctx, configMaps(), namespace, name, m)

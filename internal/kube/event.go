@@ -14,7 +14,7 @@ import (
 
 func events() Resource { return Resource{"events.k8s.io", "v1", "events", true} }
 
-// Event is one that is shown beside a workload (kubectl describe, kubectl events).
+// Event is an event about a workload (kubectl describe, kubectl events).
 type Event struct {
 	Workload Ref
 	UID      string

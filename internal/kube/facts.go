@@ -14,10 +14,10 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// This file is what the cluster says of one workload. Each function gives an error
-// where that cannot be told: nobody decides on what is missing.
+// This file has the cluster's state of one workload. Each function returns an error if that is
+// unknown: missing values decide nothing.
 
-// Workload returns a workload; the error is os.ErrNotExist where there is none.
+// Workload returns a workload; the error is os.ErrNotExist if there is none.
 func (w *Cluster) WorkloadOf(r Ref) (*Workload, error) {
 	of, err := ResourceOfKind(r.Kind)
 	if err == nil {
@@ -32,8 +32,8 @@ func (w *Cluster) WorkloadOf(r Ref) (*Workload, error) {
 	return nil, fmt.Errorf("find workload %s: %w", r, os.ErrNotExist)
 }
 
-// PodOf returns a pod; the error is os.ErrNotExist where there is none, or another one of
-// that name: uid "" is any.
+// PodOf returns a pod; the error is os.ErrNotExist if there is none, or the pod of that name has
+// another uid; uid "" matches any.
 func (w *Cluster) PodOf(namespace, name, uid string) (*Pod, error) {
 	if err := w.fresh(pods()); err != nil {
 		return nil, err
@@ -48,13 +48,13 @@ func (w *Cluster) PodOf(namespace, name, uid string) (*Pod, error) {
 	return p, nil
 }
 
-// MarkOf returns what is another as soon as anything changed that is told of a pod: its
-// object, nil where there is none, and how often anything but a pod changed.
+// MarkOf returns values that change whenever anything about a pod changes: its object, nil if
+// there is none, and a count of changes of other objects.
 func (w *Cluster) MarkOf(namespace, name string) (p *Pod, changes uint64) {
 	return w.pods.get(namespace, name), w.changes.Load()
 }
 
-// Took takes up the answer to a write of a pod that was of a generation: the watch may be
+// Took stores the answer to a write of a pod that had the generation before: the watch may be
 // behind.
 func (w *Cluster) Took(p *Pod, before int64) {
 	slim(&p.Meta)
@@ -71,14 +71,14 @@ func (w *Cluster) Took(p *Pod, before int64) {
 	}
 }
 
-// Own returns how many generations of a pod are those of [Cluster.Took].
+// Own returns how many generations of a pod were caused by writes that [Cluster.Took] stored.
 func (w *Cluster) Own(uid string) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.own[uid]
 }
 
-// Allocatable returns what a node has for pods of a resource.
+// Allocatable returns how much of a resource a node has for pods.
 func (w *Cluster) Allocatable(node, resource string) (float64, error) {
 	if err := w.fresh(nodes()); err != nil {
 		return 0, err
@@ -98,7 +98,7 @@ func (n *Node) allocatable(resource string) (float64, error) {
 	return float64(v), nil
 }
 
-// AllAllocatable returns what all nodes have together of a resource.
+// AllAllocatable returns how much of a resource all nodes have together.
 func (w *Cluster) AllAllocatable(resource string) (sum float64, err error) {
 	if err := w.fresh(nodes()); err != nil {
 		return 0, err
@@ -110,8 +110,8 @@ func (w *Cluster) AllAllocatable(resource string) (sum float64, err error) {
 	return sum, nil
 }
 
-// RoomOn returns what is left on a node for the requests of one pod: what it has, less
-// what the others ask for.
+// RoomOn returns what is left on a node for the requests of one pod: its allocatable amount, less
+// the requests of the other pods.
 func (w *Cluster) RoomOn(p *Pod, resource string) (float64, error) {
 	room, err := w.Allocatable(p.Spec.NodeName, resource)
 	if err != nil {
@@ -126,10 +126,11 @@ func (w *Cluster) RoomOn(p *Pod, resource string) (float64, error) {
 	return room, nil
 }
 
-// pausedFor is how long a paused rollout counts as one that runs.
+// pausedFor is for how long a paused rollout counts as under way.
 const pausedFor = time.Hour
 
-// Rollout says that a new version is being rolled out, or "": then no fall, no trial.
+// Rollout describes the rollout under way, or is "": during a rollout nothing is lowered or
+// tried.
 func (w *Cluster) Rollout(of *Workload) string {
 	s, replicas := &of.Status, of.Replicas()
 	switch {
@@ -161,8 +162,8 @@ func since(c *Condition) time.Time {
 	return t
 }
 
-// Others names the autoscaler that turns a resource of a workload, "" where there is
-// none. requests says that the change is one of requests, too.
+// Others names the autoscaler that sets a resource of a workload, "" if there is none. requests:
+// the change concerns requests too.
 func (w *Cluster) Others(r Ref, container, resource string, requests bool) (string, error) {
 	if err := w.fresh(hpas(), scaledObjects(), vpas()); err != nil {
 		return "", fmt.Errorf("whether an autoscaler has %s cannot be told: %w", r, err)
@@ -214,8 +215,7 @@ func (v *VPA) turns(r Ref, container, resource string) bool {
 	return p == nil || p.Mode != "Off" && (p.ControlledResources == nil || slices.Contains(*p.ControlledResources, resource))
 }
 
-// policy is what a VPA says of a container: its own before that of the others; nil:
-// nothing.
+// policy returns a VPA's policy for a container: its own before that for all others; nil: none.
 func (v *VPA) policy(container string) *VPAPolicy {
 	if v.Spec.ResourcePolicy == nil {
 		return nil
@@ -231,8 +231,8 @@ func (v *VPA) policy(container string) *VPAPolicy {
 	return nil
 }
 
-// Spared returns how many pods of a workload may go at once, and the number below which
-// none may: what every PodDisruptionBudget that selects them allows.
+// Spared returns how many pods of a workload may be evicted at once, and the number that must
+// stay: what every PodDisruptionBudget that selects them allows.
 func (w *Cluster) Spared(of *Workload, labels map[string]string) (atOnce, least int64, by string, err error) {
 	if err := w.fresh(budgets()); err != nil {
 		return 0, 0, "", fmt.Errorf("what disruption budgets allow cannot be told: %w", err)
@@ -261,7 +261,7 @@ func (c *Client) Spared(ctx context.Context, of *Workload, labels map[string]str
 	return s.atOnce, s.least, s.by, nil
 }
 
-// sparing is what budgets leave of the pods with these labels.
+// sparing is what budgets allow for the pods with these labels.
 type sparing struct {
 	labels        map[string]string
 	atOnce, least int64
@@ -298,8 +298,8 @@ func selects(selector, labels map[string]string) bool {
 	return true
 }
 
-// Most returns the largest limit of a container that the LimitRanges of its namespace
-// allow beside the other containers of its pod, and by which; +Inf where none bounds it.
+// Most returns the largest limit of a container that the LimitRanges of its namespace allow
+// beside the other containers of its pod, and which LimitRange it is; +Inf if none bounds it.
 func (w *Cluster) Most(p *Pod, container, resource string) (most float64, by string, err error) {
 	most = math.Inf(1)
 	if err := w.fresh(ranges()); err != nil {
@@ -343,7 +343,7 @@ func (w *Cluster) Most(p *Pod, container, resource string) (most float64, by str
 }
 
 // LeastRequest returns the smallest request of a container that the ratios of the LimitRanges of
-// its namespace allow beside its limit; 0 where none bounds it.
+// its namespace allow with its limit; 0 if none bounds it.
 func (w *Cluster) LeastRequest(namespace string, c *Container, resource string) (least float64, err error) {
 	if err := w.fresh(ranges()); err != nil {
 		return 0, fmt.Errorf("what limit ranges allow cannot be told: %w", err)
@@ -377,8 +377,8 @@ func (w *Cluster) Least(namespace, resource string) (least float64, err error) {
 }
 
 // Allowed returns the bounds that VPAs of a workload set for a resource of a container,
-// minAllowed and maxAllowed, and which bounds it from above; 0 and +Inf where none does.
-// They hold for whoever sets it, also where the VPA itself only advises.
+// minAllowed and maxAllowed, and which VPA bounds it from above; 0 and +Inf if none does. They
+// apply to trimtab too, also if the VPA itself only recommends.
 func (w *Cluster) Allowed(r Ref, container, resource string) (least, most float64, by string, err error) {
 	most = math.Inf(1)
 	if err := w.fresh(vpas()); err != nil {
@@ -398,8 +398,8 @@ func (w *Cluster) Allowed(r Ref, container, resource string) (least, most float6
 	return math.Min(least, most), most, by, nil
 }
 
-// Left returns what the ResourceQuotas of a namespace leave of one of their names, such
-// as limits.cpu, and which leaves least; +Inf where none bounds it.
+// Left returns what the ResourceQuotas of a namespace leave of one of their names, such as
+// limits.cpu, and which leaves least; +Inf if none bounds it.
 func (w *Cluster) Left(namespace, name string) (left float64, by string, err error) {
 	left = math.Inf(1)
 	if err := w.fresh(quotas()); err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// This file reads lists one object at a time. The library builds maps of the whole answer
-// first, which for 5,000 pods take more memory than all that is kept of them.
+// This file reads lists one object at a time. The client library first builds maps of the whole
+// answer, which for 5,000 pods take more memory than all that is kept of them.
 
 // decoded is an object of which only what trimtab reads is left.
 type decoded struct{ object any }
@@ -27,7 +27,7 @@ type decoded struct{ object any }
 // GetObjectKind is runtime.Object: the kind is that of the list.
 func (d *decoded) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject is runtime.Object: nobody writes to what was decoded.
+// DeepCopyObject is runtime.Object: decoded objects are never changed.
 func (d *decoded) DeepCopyObject() runtime.Object { return d }
 
 // decodedList is a list of them.
@@ -40,7 +40,7 @@ type decodedList struct {
 // DeepCopyObject is runtime.Object.
 func (l *decodedList) DeepCopyObject() runtime.Object { return l }
 
-// list reads the objects of one page, or all of them, and hands each to take.
+// list reads the objects of one page, or all of them, and passes each to take.
 func (c *Client) list(ctx context.Context, r Resource, namespace string, o metav1.ListOptions, take func([]byte)) (meta metav1.ListMeta, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.listURL(r, namespace, o), nil)
 	if err != nil {

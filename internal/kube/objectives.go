@@ -13,20 +13,20 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Objective is an object that says a service level objective, as other tools keep it.
+// Objective is an object of another tool that declares a service level objective.
 type Objective struct {
 	// Name is KIND NAMESPACE/NAME.
 	Name string
-	// Text is the object as JSON: what a file of that tool would say. One of OpenSLO has
-	// the indicators and data sources of its namespace behind it.
+	// Text is the object as JSON, as in a file of that tool. For OpenSLO, the indicators and data
+	// sources of its namespace follow.
 	Text []byte
 }
 
 // maxObjectives bounds the objects of one kind that are read.
 const maxObjectives = 1000
 
-// openSLO is the group of objects of OpenSLO. In a file its version is openslo/v1, which
-// no group of a cluster may be called.
+// openSLO is the API group of OpenSLO's objects. In files the version is openslo/v1, which cannot
+// be the name of an API group.
 const openSLO = "openslo.com"
 
 // objectiveKinds are the kinds of objects that say an objective.
@@ -38,8 +38,8 @@ func objectiveKinds() map[string]Resource {
 	}
 }
 
-// ObjectiveOf reads one objective, KIND NAMESPACE/NAME. The error is os.ErrNotExist where
-// there is none, and trimtab.ErrRefused where it may not be read.
+// ObjectiveOf reads one objective, KIND NAMESPACE/NAME. The error is os.ErrNotExist if there is
+// none, and trimtab.ErrRefused if it may not be read.
 func (c *Client) ObjectiveOf(ctx context.Context, object string) (text []byte, err error) {
 	kind, at, _ := strings.Cut(object, " ")
 	namespace, name, ok := strings.Cut(at, "/")
@@ -81,8 +81,8 @@ func ObjectiveRights(object string) (all []Right) {
 	return all
 }
 
-// Objectives reads the objectives that OpenSLO, Sloth and Pyrra keep in a namespace, "" in
-// all of them. A kind that the server does not have is left out.
+// Objectives reads the objectives of OpenSLO, Sloth and Pyrra in a namespace, "": in all. A kind
+// that the server does not have is left out.
 func (c *Client) Objectives(ctx context.Context, namespace string) (all []Objective, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -110,7 +110,7 @@ func (c *Client) Objectives(ctx context.Context, namespace string) (all []Object
 	return all, nil
 }
 
-// indicators are what objectives of OpenSLO refer to, as further documents by namespace.
+// indicators returns what objectives of OpenSLO refer to, as further documents by namespace.
 func (c *Client) indicators(ctx context.Context, namespace string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, name := range []string{"slis", "datasources"} {
@@ -129,7 +129,7 @@ func (c *Client) indicators(ctx context.Context, namespace string) (map[string]s
 	return out, nil
 }
 
-// objectives lists one kind; none where the server does not have it.
+// objectives lists one kind; none if the server does not have it.
 func (c *Client) objectives(ctx context.Context, r Resource, namespace string) ([]unstructured.Unstructured, error) {
 	list, err := c.of(r, namespace).List(ctx, metav1.ListOptions{Limit: maxObjectives})
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Quantity is an amount of Kubernetes, such as 250m or 64Mi, in its base unit.
+// Quantity is an amount in Kubernetes notation, such as 250m or 64Mi, in its base unit.
 type Quantity float64
 
 // UnmarshalJSON reads a quantity as text or number.
@@ -115,7 +115,7 @@ type Workload struct {
 	} `json:"status"`
 }
 
-// Replicas is the number that is asked for: one where nobody says it.
+// Replicas returns the requested number: 1 if not set.
 func (w *Workload) Replicas() int64 {
 	if w.Spec.Replicas == nil {
 		return 1
@@ -123,7 +123,7 @@ func (w *Workload) Replicas() int64 {
 	return *w.Spec.Replicas
 }
 
-// PodSpec is what is asked for of a pod.
+// PodSpec is the spec of a pod.
 type PodSpec struct {
 	NodeName       string      `json:"nodeName"`
 	HostNetwork    bool        `json:"hostNetwork"`
@@ -170,7 +170,7 @@ type Pod struct {
 	} `json:"status"`
 }
 
-// ContainerStatus is what the kubelet says of a container.
+// ContainerStatus is the kubelet's status of a container.
 type ContainerStatus struct {
 	Name        string     `json:"name"`
 	ContainerID string     `json:"containerID"`
@@ -182,7 +182,7 @@ type ContainerStatus struct {
 	} `json:"state"`
 }
 
-// Over reports whether the pod has ended, and holds nothing any more.
+// Over reports whether the pod has ended and uses nothing any more.
 func (p *Pod) Over() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }
 
 // Ready reports whether the pod serves.
@@ -206,9 +206,9 @@ func condition(all []Condition, kind string) *Condition {
 	return nil
 }
 
-// Requests is how much of a resource the scheduler keeps free for the pod: what its containers ask
-// for, or its largest init container beside those that go on, or what the pod itself asks for; and
-// the overhead.
+// Requests returns how much of a resource the scheduler reserves for the pod: the sum over its
+// containers, or its largest init container with those that keep running, or the pod's own
+// request; plus the overhead.
 func (p *Pod) Requests(resource string) float64 {
 	if r := p.Spec.Resources; r != nil {
 		if v, ok := r.Requests[resource]; ok {
@@ -244,7 +244,7 @@ func (p *Pod) Container(name string) *Container {
 	return nil
 }
 
-// StatusOf returns what the kubelet says of a container, or nil.
+// StatusOf returns the kubelet's status of a container, or nil.
 func (p *Pod) StatusOf(container string) *ContainerStatus {
 	for i := range p.Status.ContainerStatuses {
 		if p.Status.ContainerStatuses[i].Name == container {
@@ -315,7 +315,7 @@ func (h *HPA) Utilization(resource string) bool {
 	return false
 }
 
-// ScaledObject is that of KEDA.
+// ScaledObject is KEDA's.
 type ScaledObject struct {
 	Meta `json:"metadata"`
 	Spec struct {
@@ -346,7 +346,7 @@ type VPA struct {
 	} `json:"status"`
 }
 
-// Recommendation is what a VPA's recommender says of one container, as requests.
+// Recommendation is a VPA's recommendation for one container, as requests.
 type Recommendation struct {
 	ContainerName  string `json:"containerName"`
 	Target         List   `json:"target"`
@@ -355,7 +355,7 @@ type Recommendation struct {
 	UncappedTarget List   `json:"uncappedTarget"`
 }
 
-// VPAPolicy is what a VPA may do to one container, or with the name * to the others.
+// VPAPolicy is a VPA's policy for one container, or with the name * for the others.
 type VPAPolicy struct {
 	ContainerName       string    `json:"containerName"`
 	Mode                string    `json:"mode"`

@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// What the client asks at most: in any 20 s or more no more than 20 requests a second,
-// and in no second more than 39. A server that comes back must not be buried under what
-// waited for it.
+// The most that the client asks: in any 20 s or more at most 20 requests a second, and in no
+// second more than 39. A server that recovers must not be flooded with what waited for it.
 const (
 	queriesPerSecond = 19
 	queryBurst       = 20
 )
 
-// Pace is how many of the requests a second are for writes: one is left for journals, and
-// for what asks whether the server lives.
+// Pace is how many requests a second are for writes: one is left for journals and for the
+// heartbeat.
 const Pace = queriesPerSecond - 1
 
-// pace lets requests through, so many a second, and a few more at once after a pause.
-// Every request counts: those that begin a watch, and those that are tried again, too.
+// pace limits the rate of requests, and allows a few more at once after a pause. Every request
+// counts, also those that begin a watch and retries.
 type pace struct {
 	http.RoundTripper
 	every time.Duration

@@ -47,7 +47,7 @@ type index struct {
 	byUID   map[string]Ref
 }
 
-// Workload returns a workload as the server told it last, or nil.
+// Workload returns a workload in its last known state, or nil.
 func (w *Cluster) workload(r Ref) *Workload {
 	if r.Kind == StatefulSet {
 		return w.statefulsets.get(r.Namespace, r.Name)
@@ -81,9 +81,8 @@ func (w *Cluster) OwnerOf(p *Pod) (Ref, bool) {
 	return r, true
 }
 
-// byLabels returns the Deployment that a pod must be counted for while its ReplicaSet is
-// not known: the watch of pods may be ahead of that of ReplicaSets in a rollout, and what
-// such a pod has is taken already.
+// byLabels returns the Deployment of a pod whose ReplicaSet is not known yet: in a rollout the
+// watch of pods may be ahead of that of ReplicaSets, and such a pod already uses resources.
 func (w *Cluster) byLabels(p *Pod) (r Ref, ok bool) {
 	o, has := p.controller()
 	if !has || o.Kind != "ReplicaSet" {

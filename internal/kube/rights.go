@@ -2,7 +2,7 @@ package kube
 
 import "slices"
 
-// Needs says what trimtab is to do in a cluster.
+// Needs says what trimtab needs to do in a cluster.
 type Needs struct {
 	// Namespaces are watched.
 	Namespaces []string

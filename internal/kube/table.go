@@ -21,8 +21,8 @@ type object[T any] interface {
 	meta() *Meta
 }
 
-// table is the objects of one kind, of all namespaces that are watched. It is what a
-// reflector fills; each namespace has one.
+// table has the objects of one kind, of all watched namespaces. A reflector for each namespace
+// fills it.
 type table[T any, P object[T]] struct {
 	resource Resource
 	logger   *slog.Logger
@@ -68,7 +68,7 @@ func (t *table[T, P]) len() int {
 	return len(t.all)
 }
 
-// uids are those of all objects.
+// uids returns those of all objects.
 func (t *table[T, P]) uids() map[string]bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -79,8 +79,8 @@ func (t *table[T, P]) uids() map[string]bool {
 	return out
 }
 
-// put takes up an object unless a newer one is there: the answer to a write may be
-// ahead of the watch.
+// put stores an object unless a newer one is there: the answer to a write may be ahead of the
+// watch.
 func (t *table[T, P]) put(o P) {
 	m := o.meta()
 	k := key{m.Namespace, m.Name}
@@ -115,7 +115,7 @@ func newer(a, b string) bool {
 	return err == nil && bad == nil && x > y
 }
 
-// read decodes an object; nil where that fails, which is told.
+// read decodes an object; nil if that fails, which is logged.
 func (t *table[T, P]) read(obj any) P {
 	o := P(new(T))
 	switch in := obj.(type) {
@@ -130,7 +130,7 @@ func (t *table[T, P]) read(obj any) P {
 	return nil
 }
 
-// complete is what is done with an object that was decoded, or was not.
+// complete finishes decoding an object, or logs the error.
 func (t *table[T, P]) complete(o P, err error) P {
 	if err != nil {
 		t.mu.Lock()
@@ -158,7 +158,7 @@ func (t *table[T, P]) list(ctx context.Context, c *Client, namespace string, o m
 	return out, err
 }
 
-// slim drops annotations that nobody here reads: some are as large as the object.
+// slim drops annotations that trimtab does not read: some are as large as the object.
 func slim(m *Meta) {
 	for name := range m.Annotations {
 		if !isRead(name) {
@@ -194,7 +194,7 @@ func (s side[T, P]) Update(obj any) error {
 	return nil
 }
 
-// Delete forgets an object, but for one that came again under its name.
+// Delete removes an object, unless one of its name has been created since.
 func (s side[T, P]) Delete(obj any) error {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -210,7 +210,7 @@ func (s side[T, P]) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes a whole list. What a write answered meanwhile, and is newer, stays.
+// Replace replaces the objects by a whole list. Newer ones, from answers to writes, stay.
 func (s side[T, P]) Replace(list []any, _ string) error {
 	there := map[key]string{}
 	for _, obj := range list {
@@ -231,7 +231,7 @@ func (s side[T, P]) Replace(list []any, _ string) error {
 	return nil
 }
 
-// life is what is known of the watch of one resource in one namespace.
+// life is the state of the watch of one resource in one namespace.
 type life struct {
 	mu sync.Mutex
 	// listed is set once all objects are there.

@@ -33,12 +33,12 @@ func (w *Cluster) Recommended(recommender string) (all []*VPA, err error) {
 	return all, nil
 }
 
-// Of reports whether the VPA is that of a workload.
+// Of reports whether the VPA belongs to a workload.
 func (v *VPA) Of(r Ref) bool { return v.Namespace == r.Namespace && v.Spec.TargetRef.is(r) }
 
-// Policy is what the VPA says of a container and one of its resources: the bounds of its
-// requests, and whether the limit keeps its ratio to the request; ok is false where the
-// VPA leaves it alone.
+// Policy returns a VPA's policy for a container and one of its resources: the bounds of its
+// requests, and whether the limit keeps its ratio to the request; ok is false if the VPA does not
+// control it.
 func (v *VPA) Policy(container, resource string) (least, most float64, ratio, ok bool) {
 	p := v.policy(container)
 	if p == nil {
@@ -78,7 +78,7 @@ func (c *Client) Recommend(ctx context.Context, at *VPA, all []Recommendation, c
 	return c.patch(ctx, vpas(), &at.Meta, types.MergePatchType, map[string]any{"status": status}, nil, "status")
 }
 
-// texts are amounts as Kubernetes writes them: whole bytes, and thousandths of all else.
+// texts returns amounts in Kubernetes notation: whole bytes, and thousandths of all else.
 func (l List) texts() map[string]any {
 	out := map[string]any{}
 	for resource, v := range l {

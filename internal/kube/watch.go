@@ -21,18 +21,18 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// beat is how often the server is asked whether it lives. A watch over a connection
-// that broke without a word says nothing; the answer to this does.
+// beat is the interval of heartbeats to the server. A watch whose connection broke unnoticed
+// shows nothing; a heartbeat does.
 const beat = 10 * time.Second
 
-// MaxAge is how old what is kept may be for a decision: three beats.
+// MaxAge is how old the cached state may be for a decision: three heartbeats.
 const MaxAge = 3 * beat
 
-// settleFor is how long the lists of a start are waited for.
+// settleFor is how long a start waits for the lists.
 const settleFor = 30 * time.Second
 
-// Cluster is the objects of a cluster as the server told them last. Its methods are
-// safe for concurrent use, and ask nothing of the server.
+// Cluster is the last known state of a cluster's objects. Its methods are safe for concurrent
+// use, and send no requests.
 type Cluster struct {
 	*Client
 	logger *slog.Logger
@@ -105,8 +105,7 @@ func Watch(ctx context.Context, c *Client, namespaces []string, logger *slog.Log
 	return w
 }
 
-// quiet is a logger for what client-go says, which is of interest to nobody who does
-// not look for it.
+// quiet returns a handler for client-go's log, which is dropped unless the level is below debug.
 func quiet(l *slog.Logger) slog.Handler {
 	if l.Enabled(context.Background(), slog.LevelDebug-4) {
 		return l.Handler()
@@ -121,8 +120,8 @@ func (w *Cluster) Close() error {
 	return nil
 }
 
-// follow watches one resource in each namespace. Where it is optional, it is watched
-// from when the server has it.
+// follow watches one resource in each namespace. If it is optional, it is watched once the server
+// has it.
 func follow[T any, P object[T]](ctx context.Context, w *Cluster, t *table[T, P], namespaces []string, optional bool) {
 	for _, namespace := range namespaces {
 		l := &life{}
@@ -147,7 +146,7 @@ type listing[T any, P object[T]] struct {
 	life *life
 }
 
-// Replace is that of side.
+// Replace is side.Replace, and marks the list as complete.
 func (l listing[T, P]) Replace(list []any, version string) error {
 	err := l.side.Replace(list, version)
 	l.life.mu.Lock()
@@ -156,8 +155,8 @@ func (l listing[T, P]) Replace(list []any, version string) error {
 	return err
 }
 
-// lookForKind is how often it is asked whether an optional kind has come. It is less than
-// MaxAge: a question that waits for its turn must not make the answer before it too old.
+// lookForKind is how often the server is asked for an optional kind. It is less than MaxAge, so
+// that a request that waits for the rate limit does not make the last answer too old.
 const lookForKind = MaxAge / 2
 
 // awaitKind waits until the server has a resource. While it has none, nothing is
@@ -181,7 +180,7 @@ func (w *Cluster) awaitKind(ctx context.Context, r Resource, l *life) bool {
 	}
 }
 
-// live asks the server at every beat whether it lives.
+// live sends the heartbeats.
 func (w *Cluster) live(ctx context.Context) {
 	for {
 		if _, err := w.Version(ctx); err == nil {
@@ -212,7 +211,7 @@ func (w *Cluster) askResize(ctx context.Context) {
 	w.mu.Unlock()
 }
 
-// source lists and watches one resource in one namespace, and notes what came of it.
+// source lists and watches one resource in one namespace, and records errors.
 type source struct {
 	cluster   *Cluster
 	resource  Resource
@@ -258,7 +257,7 @@ func (s *source) failed(ctx context.Context, verb string, err error) error {
 	return err
 }
 
-// guarded is a watch whose end is noted.
+// guarded is a watch whose end is recorded.
 type guarded struct {
 	watch.Interface
 	out  chan watch.Event
@@ -266,7 +265,7 @@ type guarded struct {
 	done chan struct{}
 }
 
-// ResultChan is where events come.
+// ResultChan returns the channel of events.
 func (g *guarded) ResultChan() <-chan watch.Event { return g.out }
 
 // Stop ends the watch.
@@ -275,7 +274,7 @@ func (g *guarded) Stop() {
 	g.Interface.Stop()
 }
 
-// guard passes the events of a watch on, and notes signs of life and its end.
+// guard passes the events of a watch on, and records activity and its end.
 func (s *source) guard(in watch.Interface) watch.Interface {
 	g := &guarded{Interface: in, out: make(chan watch.Event), done: make(chan struct{})}
 	s.life.mu.Lock()
@@ -299,7 +298,7 @@ func (s *source) guard(in watch.Interface) watch.Interface {
 	return g
 }
 
-// Ready waits until everything was listed once, or tells what was not.
+// Ready waits until everything was listed once, or returns what was not.
 func (w *Cluster) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
@@ -335,8 +334,8 @@ func (w *Cluster) unlisted() (all []error) {
 	return all
 }
 
-// Fresh says why what is kept of a resource is too old, or not known, to decide on; nil:
-// it is good.
+// Fresh returns why the state of a resource is too old, or unknown, to decide on; nil: it is
+// fresh.
 func (w *Cluster) fresh(resources ...Resource) error {
 	w.mu.Lock()
 	lived, late := w.lived, w.late
@@ -363,7 +362,7 @@ func (w *Cluster) fresh(resources ...Resource) error {
 	return nil
 }
 
-// Missing lists what the cluster does not tell, and why.
+// Missing lists what cannot be read of the cluster, and why.
 func (w *Cluster) Missing() (all []error) {
 	for _, lives := range w.lives {
 		for _, l := range lives {

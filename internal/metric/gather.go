@@ -13,18 +13,16 @@ import (
 
 var _ prometheus.Gatherer = (*Set)(nil)
 
-// Before makes Gather call f first, which sets what is only of use when
-// somebody looks.
+// Before makes Gather call f first, to set values that are only needed when somebody looks.
 func (s *Set) Before(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.before = append(s.before, f)
 }
 
-// Gather returns all metrics, those of the registry among them, in order. A
-// registry would check each series for what the table rules out: other types,
-// other labels, the same series twice. With forty thousand series that is a
-// third of the time.
+// Gather returns all metrics, including those of the registry, in order. A registry would check
+// each series for what the table rules out: other types, other labels, the same series twice.
+// With forty thousand series that is a third of the time.
 func (s *Set) Gather() ([]*dto.MetricFamily, error) {
 	s.mu.Lock()
 	before := slices.Clone(s.before)
@@ -56,8 +54,7 @@ func family(r *Row, v prometheus.Collector) (*dto.MetricFamily, error) {
 		v.Collect(all)
 	})
 	defer reading.Wait()
-	// Beside each series is the value of its first label, so that sorting seldom
-	// looks further.
+	// The value of the first label is kept beside each series, since sorting seldom needs more.
 	type series struct {
 		first string
 		*dto.Metric

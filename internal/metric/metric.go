@@ -32,9 +32,8 @@ type Row struct {
 	Help string
 	// Buckets are the upper borders of a histogram, in the metric's unit.
 	Buckets []float64
-	// Start are the label values of the series of a counter that stand at 0
-	// from the start, so that a rate sees the first event too; a counter
-	// without labels always does.
+	// Start are the label values of counter series that exist as 0 from the start, so that a rate
+	// includes the first event; a counter without labels always does.
 	Start [][]string
 }
 
@@ -110,7 +109,7 @@ func each(values ...string) [][]string {
 // Registry returns the registry for what is not in the table, as of the process.
 func (s *Set) Registry() *prometheus.Registry { return s.registry }
 
-// Counter returns the counter; keep it where it is used often.
+// Counter returns the counter; callers that use it often should keep it.
 func (s *Set) Counter(name string, labels ...string) prometheus.Counter {
 	return get(s.counters, name).WithLabelValues(labels...)
 }

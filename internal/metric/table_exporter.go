@@ -1,7 +1,7 @@
 package metric
 
-// exporterRows are the metrics of exporters/prometheus: what the stages told
-// each other about every workload and pool; and of the process itself.
+// exporterRows are the metrics of exporters/prometheus, about workloads and pools as published on
+// the bus, and about the process itself.
 func exporterRows() []Row {
 	w, p := []string{"workload"}, []string{"workload", "component", "host"}
 	return []Row{

@@ -11,8 +11,8 @@ import (
 // ErrSeal: the bytes are not an undamaged snapshot of the wanted kind.
 var ErrSeal = errors.New("not an undamaged snapshot")
 
-// Seal returns v as JSON behind a header with its kind and checksum. Floats
-// survive with the same bits.
+// Seal returns v as JSON behind a header with its kind and checksum. Floats keep their exact
+// bits.
 func Seal(kind string, v any) ([]byte, error) {
 	state, err := json.Marshal(v)
 	if err != nil {

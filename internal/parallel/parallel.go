@@ -18,8 +18,7 @@ import (
 	"sync/atomic"
 )
 
-// spins is how often a worker looks for work before it sleeps: some tens of
-// microseconds.
+// spins is how often a worker polls for work before it sleeps: some tens of microseconds.
 const spins = 20000
 
 // Pool is a fixed number of threads, the caller's among them. Run may be
@@ -31,8 +30,7 @@ type Pool struct {
 	ended   sync.WaitGroup
 }
 
-// loop is one call of Run. A worker that comes too late holds an old one, in
-// which nothing is left to claim.
+// loop is one call of Run. A late worker may have an old one, in which nothing is left to claim.
 type loop struct {
 	f             func(part int)
 	n             int64
@@ -56,7 +54,7 @@ func New(threads int) *Pool {
 	return p
 }
 
-// Threads is how many parts run at a time.
+// Threads returns how many parts run at a time.
 func (p *Pool) Threads() int { return len(p.workers) + 1 }
 
 // Run calls f with 0 … n-1, each once, and returns when all have returned.
@@ -114,9 +112,8 @@ func (w *worker) work() {
 	}
 }
 
-// await returns when there is another loop than the last, or false when the
-// pool is closed. A token in wake may be left from before; then it looks
-// again.
+// await returns when there is another loop than the last, or false when the pool is closed. A
+// token in wake may be left from before; then it checks again.
 func (w *worker) await(last *loop) bool {
 	p := w.pool
 	for i := 1; p.loop.Load() == last; i++ {

@@ -18,14 +18,14 @@ type Bucket struct {
 	// metric measures something else.
 	Le      float64
 	Latency time.Duration
-	// Named tells that the metric's name says the unit; else seconds are taken, which
-	// is what Prometheus recommends.
+	// Named: the metric's name contains the unit; else seconds are assumed, as Prometheus
+	// recommends.
 	Named bool
 }
 
-// BucketOf reads the label le of a selector; ok is false where it names none, that of all
-// requests, or several. It reads le="0.25", le="1.0" and the expressions that stand for both
-// spellings of a whole number, as Pyrra writes them: le=~"1(\.0)?".
+// BucketOf reads the label le of a selector; ok is false if it has none, that of all requests, or
+// several. It reads le="0.25", le="1.0" and expressions for both spellings of a whole number, as
+// Pyrra writes them: le=~"1(\.0)?".
 func BucketOf(s *parser.VectorSelector) (b Bucket, ok bool) {
 	for _, m := range s.LabelMatchers {
 		if m.Name != model.BucketLabel {
@@ -67,8 +67,8 @@ func Name(s *parser.VectorSelector) string {
 	return ""
 }
 
-// oneNumber reads a regular expression that stands for one number, in one or several
-// spellings: 1(\.0)?, 1\.0|1, (0.5|0\.50).
+// oneNumber reads a regular expression that matches one number, in one or several spellings:
+// 1(\.0)?, 1\.0|1, (0.5|0\.50).
 func oneNumber(text string) (v float64, ok bool) {
 	text = regexp.MustCompile(`\((\?:)?\\?\.0[*+]?\)[?*]`).ReplaceAllString(text, "")
 	text = strings.TrimSuffix(strings.TrimPrefix(text, "^"), "$")

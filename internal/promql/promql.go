@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Parse reads one expression. What a server takes only behind a flag is read too, and
-// holt_winters, as Prometheus 2 calls double_exponential_smoothing: whether it is there, the
-// server says.
+// Parse reads one expression. It accepts syntax that servers have behind a flag, and
+// holt_winters, as Prometheus 2 calls double_exponential_smoothing: the server decides whether it
+// supports them.
 func Parse(text string) (parser.Expr, error) {
 	options := parser.Options{EnableExperimentalFunctions: true, EnableBinopFillModifiers: true}
 	if strings.Contains(text, holtWinters) {
@@ -27,10 +27,10 @@ func Parse(text string) (parser.Expr, error) {
 
 const holtWinters = "holt_winters"
 
-// Selectors returns the vector selectors of an expression in order, each once, without
-// ranges and with offsets, and the longest range. The second argument of info() is left
-// out: it selects labels, no series. ok is false for what cannot be read and for the
-// modifier @, whose series are of another time.
+// Selectors returns the vector selectors of an expression in order, each once, without ranges and
+// with offsets, and the longest range. The second argument of info() is left out: it selects
+// labels, no series. ok is false if the expression cannot be read or has the modifier @, whose
+// series are of another time.
 func Selectors(text string) (selectors []string, longest time.Duration, ok bool) {
 	e, err := Parse(text)
 	if err != nil {
@@ -68,8 +68,8 @@ func Selectors(text string) (selectors []string, longest time.Duration, ok bool)
 	return selectors, longest, true
 }
 
-// Length is a duration of a query: written, or an expression such as 5m + 1m; 0 where it
-// depends on what is asked for, as step() does.
+// Length returns a duration of a query: written, or an expression such as 5m + 1m; 0 if it
+// depends on the request, as step() does.
 func Length(written time.Duration, e *parser.DurationExpr) time.Duration {
 	if e == nil {
 		return written

@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Several says by what an expression has more than one series, as far as can be told
-// without its data: labels that its sums keep, or the metric of a selector that nothing sums
-// up. by is nil where it has one series, or nobody can tell, as of a recorded one.
+// Several returns why an expression has more than one series, as far as its text shows: the
+// labels that its sums keep, or the metric of a selector that is not aggregated. by is nil if it
+// has one series, or if that is unknown, as for a recorded one.
 func Several(e parser.Expr) (by []string) {
 	switch e := e.(type) {
 	case *parser.ParenExpr:
@@ -38,7 +38,7 @@ func Several(e parser.Expr) (by []string) {
 	return nil
 }
 
-// keptBy are the labels by which an aggregation keeps several series.
+// keptBy returns the labels by which an aggregation keeps several series.
 func keptBy(e *parser.AggregateExpr) []string {
 	switch e.Op {
 	case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO:
@@ -108,8 +108,8 @@ func severalBoth(e *parser.BinaryExpr) []string {
 	return l
 }
 
-// Apart finds a number of events that counts as 0 where it is missing, (a or 0 * b), and
-// whose series have other labels than those of b, so that it counts nowhere.
+// Apart finds (a or 0 * b), a count of events that should be 0 if it is missing, whose series
+// have other labels than those of b, so that the 0 has no effect.
 func Apart(e parser.Expr) (a, b string) {
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
 		or, ok := n.(*parser.BinaryExpr)

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// tokens are those of an expression, without comments; nil where one cannot be read.
+// tokens returns those of an expression, without comments; nil if one cannot be read.
 func tokens(text string) (all []parser.Item) {
 	l := parser.Lex(text)
 	for {
@@ -43,8 +43,7 @@ func printed(text string, all []parser.Item) string {
 	return b.String()
 }
 
-// lengthAt is the length of a token as it stands in the text: what was put in its place may
-// have another.
+// lengthAt returns the length of a token in the original text: its replacement may have another.
 func lengthAt(text string, all []parser.Item, i int) int {
 	from := int(all[i].Pos)
 	if strings.HasPrefix(text[from:], all[i].Val) {
@@ -70,8 +69,8 @@ func joined(before, after parser.ItemType) bool {
 	return false
 }
 
-// WholeBuckets is [OneLine] with each bucket of a whole number selected as either version
-// of Prometheus spells it: version 3 stores le="1" as le="1.0".
+// WholeBuckets is [OneLine] with each bucket of a whole number matched in both spellings:
+// Prometheus 3 stores le="1" as le="1.0".
 func WholeBuckets(text string) string {
 	all := tokens(text)
 	braces := 0
@@ -94,7 +93,7 @@ func WholeBuckets(text string) string {
 	return printed(text, all)
 }
 
-// InRange puts a range behind a selector at [from, to) of a text, before its modifiers.
+// InRange inserts a range behind a selector at [from, to) of a text, before its modifiers.
 func InRange(text string, from, to int, length string) string {
 	selector := text[from:to]
 	for _, one := range tokens(selector) {

@@ -27,8 +27,8 @@ type Files interface {
 	Dirs(name string) ([]string, error)
 	// Writable says whether this process may write a file.
 	Writable(name string) error
-	// Lock keeps out others that lock, as the kernel's documentation asks of all that
-	// make changes in several writes.
+	// Lock excludes other programs that lock, as the kernel's documentation asks of all that make
+	// changes in several writes.
 	Lock(ctx context.Context) (unlock func(), err error)
 	Close() error
 }
@@ -36,11 +36,11 @@ type Files interface {
 // maxTasks bounds a list of tasks: a million of them.
 const maxTasks = 8 << 20
 
-// lockWait is how long a change waits for another program's.
+// lockWait is how long a change waits for that of another program.
 const lockWait = time.Second
 
-// Open opens the tree at root. The error is trimtab.ErrUnsupported where the host has
-// none, and says what is missing; it is os.ErrNotExist, too: nothing is limited there.
+// Open opens the tree at root. The error is trimtab.ErrUnsupported if the host has none, and says
+// what is missing; it is also os.ErrNotExist, since nothing is limited there.
 func Open(root string) (Files, error) {
 	r, err := hostfs.OpenRoot(root)
 	if errors.Is(err, os.ErrNotExist) {

@@ -7,23 +7,23 @@ import (
 	"strconv"
 )
 
-// Prefix is that of the groups that trimtab makes; no other is ever changed.
+// Prefix begins the names of the groups that trimtab makes; no other group is ever changed.
 const Prefix = "trimtab-"
 
-// Group names the group of a control group: by its place and its number, so that one
-// that comes again under its name has another.
+// Group returns the name of the resctrl group for a control group: from its path and its inode,
+// so that a new group at the same path gets another name.
 func Group(place string, id uint64) string {
 	return Prefix + HashOf(place) + "-" + strconv.FormatUint(id, 16)
 }
 
-// HashOf is the part of a group's name that tells the place.
+// HashOf returns the part of a group's name that stands for the path.
 func HashOf(place string) string {
 	sum := sha256.Sum256([]byte(place))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Place is the directory of a control group, without links in the root, whether it is
-// there or not.
+// Place returns the path of a control group with the links in root resolved, whether it exists or
+// not.
 func Place(root, path string) string {
 	if real, err := filepath.EvalSymlinks(root); err == nil {
 		root = real

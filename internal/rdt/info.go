@@ -11,11 +11,11 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// NoLimitMBps is what the software controller of memory bandwidth (mount option
-// mba_MBps) has for no limit.
+// NoLimitMBps is the value for no limit of the memory bandwidth controller in software (mount
+// option mba_MBps).
 const NoLimitMBps = math.MaxUint32
 
-// Cache is what a host's last-level caches can be divided into.
+// Cache describes how a host's last-level caches can be divided.
 type Cache struct {
 	// Names are the resources of the schemata: L3, or L3CODE and L3DATA where the tree
 	// is mounted with cdp.
@@ -33,20 +33,20 @@ type Cache struct {
 // Ways is how many ways a cache has.
 func (c *Cache) Ways() int { return bits.OnesCount64(c.Mask) }
 
-// Bandwidth is how memory bandwidth can be limited.
+// Bandwidth describes how memory bandwidth can be limited.
 type Bandwidth struct {
-	// MBps tells that values are MiB/s, which a controller in the kernel keeps to; else
-	// they are percents.
+	// MBps: values are MiB/s, which a controller in the kernel enforces; else they are
+	// percentages.
 	MBps bool
 	// Min and Gran are the least percentage and its steps.
 	Min, Gran float64
-	// Bits is how many of a fraction the CPU keeps (Arm MPAM, Linux 7.1): a percentage is
+	// Bits is how many bits of a fraction the CPU keeps (Arm MPAM, Linux 7.1): a percentage is
 	// rounded to the nearest k/2^Bits; 0: steps are whole percents.
 	Bits    int
 	CLOSIDs int
 }
 
-// Kept is what a percentage reads back as:
+// Kept returns the percentage that reads back after a write:
 //
 //	round(100 · k / 2^Bits) with k = max(1, round(percent · 2^Bits / 100))
 func (b *Bandwidth) Kept(percent float64) float64 {
@@ -57,8 +57,8 @@ func (b *Bandwidth) Kept(percent float64) float64 {
 	return math.Round(100 * max(1, math.Round(percent*all/100)) / all)
 }
 
-// Asked is what is written for a percentage to be read back: the kernel rounds up to steps
-// of Gran before the CPU does to its own, so that 40, not 41, gives 41 with 6 bits.
+// Asked returns what to write for a percentage to read back: the kernel rounds up to steps of
+// Gran before the CPU rounds to its own, so that 40, not 41, gives 41 with 6 bits.
 func (b *Bandwidth) Asked(kept float64) float64 {
 	if b.Bits == 0 || kept >= 100 {
 		return kept
@@ -72,8 +72,8 @@ func (b *Bandwidth) Asked(kept float64) float64 {
 	return best
 }
 
-// bitsOf tells by its steps whether a CPU keeps a fraction of bits: the kernel then says
-// 100/2^bits, rounded up. With fewer than 3 and more than 6 they are whole percents.
+// bitsOf returns how many bits of a fraction the CPU keeps, by the granularity that the kernel
+// reports: 100/2^bits, rounded up. With fewer than 3 or more than 6 bits it is whole percents.
 func bitsOf(gran int) int {
 	for bits := 3; bits <= 6; bits++ {
 		if gran == (100+1<<bits-1)>>bits {
@@ -130,8 +130,8 @@ func CacheOf(f Files) (*Cache, error) {
 	return c, nil
 }
 
-// devices reads io_alloc and its masks, "0=ff0;1=ff0". Most CPUs and kernels have none. All
-// ways, as it begins, are shared with everybody.
+// devices reads io_alloc and its masks, "0=ff0;1=ff0". Most CPUs and kernels have none. All ways,
+// which is the default, are shared with everything.
 func devices(f Files, dir string) (all uint64, err error) {
 	state, err := f.Read(dir + "io_alloc")
 	if errors.Is(err, os.ErrNotExist) || err == nil && strings.TrimSpace(state) != "enabled" {
@@ -199,7 +199,7 @@ func BandwidthOf(f Files) (*Bandwidth, error) {
 	return b, nil
 }
 
-// atMostAll tells whether what the default group has can be percents.
+// atMostAll reports whether the default group's values can be percentages.
 func atMostAll(f Files) (bool, error) {
 	text, err := f.Read("schemata")
 	if err != nil {
@@ -221,8 +221,8 @@ func atMostAll(f Files) (bool, error) {
 	return true, nil
 }
 
-// inMBps tells whether the tree was mounted with mba_MBps: newer kernels have a file of
-// it, older ones no other sign than the limit of the default group.
+// inMBps reports whether the tree was mounted with mba_MBps: newer kernels have a file for it,
+// older ones show it only by the limit of the default group.
 func inMBps(f Files) (bool, error) {
 	if _, err := f.Read("mba_MBps_event"); err == nil {
 		return true, nil
@@ -251,8 +251,7 @@ func count(f Files, name string) (int, error) {
 	return int(n), nil
 }
 
-// Monitors lists the events that the tree tells of each group; none where it has no
-// monitors.
+// Monitors lists the events that the tree has for each group; none if it has no monitors.
 func Monitors(f Files) ([]string, error) {
 	text, err := f.Read("info/L3_MON/mon_features")
 	if errors.Is(err, os.ErrNotExist) {

@@ -39,7 +39,7 @@ func ParseSize(text string) (Schemata, error) {
 	return parseLines(text, func(string) int { return 10 })
 }
 
-// hexadecimal tells the base in which a resource's values are.
+// hexadecimal returns the base of a resource's values.
 func hexadecimal(name string) int {
 	if strings.HasSuffix(name, "MB") || strings.HasSuffix(name, "MBA") {
 		return 10
@@ -93,7 +93,7 @@ func (s Schemata) Line(name string) *Line {
 	return nil
 }
 
-// Alike returns the value that all domains have; false where they differ, or there is none.
+// Alike returns the value that all domains have; false if they differ, or there is none.
 func (l *Line) Alike() (uint64, bool) {
 	if l == nil || len(l.Domains) == 0 {
 		return 0, false
@@ -152,8 +152,8 @@ func ParseMask(text string) (uint64, error) {
 	return n, nil
 }
 
-// ParseMonitor reads a file of mon_data: a number of bytes, or a word such as
-// Unavailable, Error or Unassigned, which is the reason why there is none.
+// ParseMonitor reads a file of mon_data: a number of bytes, or a word such as Unavailable, Error
+// or Unassigned, which is the reason for the missing value.
 func ParseMonitor(text string) (bytes uint64, missing string) {
 	text = strings.TrimSpace(text)
 	n, err := strconv.ParseUint(text, 10, 64)

@@ -85,7 +85,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 	return []supervise.Part{{Name: "actuator", Key: key, Start: start, Built: &own, Leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
 }
 
-// turns is what an actuator turns: a reload that leaves it alone restores nothing of it.
+// turns lists the knobs of an actuator: a reload that does not change it restores none of them.
 type turns struct {
 	pool, locks string
 	all         []knobs.Declared
@@ -93,8 +93,8 @@ type turns struct {
 	above string
 }
 
-// kept returns whether a knob is still turned by the next actuator, at the same place, and
-// whether the group above is.
+// kept returns which knobs the next actuator has too, at the same location, and whether it has
+// the group above.
 func (t turns) kept(next *turns) (keeps func(trimtab.KnobID) bool, above bool) {
 	before, after := t.places(), next.places()
 	same := t.pool == next.pool && t.locks == next.locks
@@ -105,7 +105,7 @@ func (t turns) kept(next *turns) (keeps func(trimtab.KnobID) bool, above bool) {
 	}, same && t.above == next.above
 }
 
-// places are where knobs are that are written, by workload and resource.
+// places returns the locations of the knobs that are written, by workload and resource.
 func (t turns) places() map[[2]string]string {
 	out := map[[2]string]string{}
 	for _, d := range t.all {
@@ -121,8 +121,8 @@ func (t turns) places() map[[2]string]string {
 	return out
 }
 
-// closeActuator puts back what was changed, but for what next turns. Knobs that an API server's pace bounds lengthen
-// the end of the process.
+// closeActuator restores what was changed, except what next takes over. Knobs that an API
+// server's rate limits delay the end of the process.
 func (s *Site) closeActuator(a *actuator.Actuator, own turns, next *turns) error {
 	long := a.CloseTime()
 	if until := s.process.Ending.Lengthen(max(0, long-actuator.LeastCloseTime)); !until.IsZero() {

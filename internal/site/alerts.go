@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/internal/supervise"
 )
 
-// webhook passes requests to the receiver of the newest configuration: the web
-// server lives longer than any of them.
+// webhook passes requests to the receiver of the newest configuration: the web server outlives
+// the receivers.
 type webhook struct {
 	receiver atomic.Pointer[alertmanager.Receiver]
 }
@@ -29,7 +29,7 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "trimtab: starting or stopping", http.StatusServiceUnavailable)
 }
 
-// alertPart takes Alertmanager's webhooks at a path of the web server.
+// alertPart receives Alertmanager's webhooks at a path of the web server.
 func (s *Site) alertPart(cfg *config.Config) ([]supervise.Part, error) {
 	c := alertmanager.Config{TokenFile: cfg.Alertmanager.TokenFile}
 	for i := range cfg.Workloads {

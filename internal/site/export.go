@@ -55,7 +55,7 @@ func (s *Site) exportParts(cfg *config.Config) ([]supervise.Part, error) {
 	return append(out, s.tellPart(cfg)...), nil
 }
 
-// tap lets a recording see the step of a stage, whenever there is one.
+// tap lets a recording, once there is one, see the step of a stage.
 func (s *Site) tap(stage string, step trimtab.Step) trimtab.Step {
 	return record.NewTap(stage, step, s.recorder.Load)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/trimtab/trimtab/pipeline"
 )
 
-// tellPart is what tells a cluster, where there is one. Events that nobody asked for come
-// from the process that watches the cluster anyway.
+// tellPart returns the part that writes events and values to a cluster, if there is one. By
+// default, events come from the process that watches the cluster anyway.
 func (s *Site) tellPart(cfg *config.Config) []supervise.Part {
 	k := cfg.Exporters.Kubernetes
 	if k.Events == "" && s.does(natsbus.Agent) {

@@ -22,8 +22,8 @@ import (
 	"github.com/trimtab/trimtab/planner/replicas"
 )
 
-// This file has the cluster whose workloads this process turns: the actuator's part
-// watches it from its start to its end.
+// This file has the cluster whose workloads this process changes: the actuator's part watches it
+// from its start to its end.
 
 // clusterOf is the cluster of a configuration; it is asked once it is watched.
 func (s *Site) clusterOf(cfg *config.Config) kubernetes.Cluster {
@@ -39,8 +39,8 @@ func (s *Site) clusterOf(cfg *config.Config) kubernetes.Cluster {
 	}
 }
 
-// rulesOfCluster returns what a configuration says of workloads of the cluster beside
-// their bounds.
+// rulesOfCluster returns the configuration's options for workloads of the cluster, without their
+// bounds.
 func rulesOfCluster(cfg *config.Config) func(kube.Ref) kubernetes.Options {
 	adds, zero, weighs := map[kube.Ref]bool{}, map[kube.Ref]bool{}, map[kube.Ref]bool{}
 	for i := range cfg.Workloads {
@@ -94,7 +94,7 @@ func hasCluster(all []knobs.Declared) bool {
 	return slices.ContainsFunc(all, func(d knobs.Declared) bool { return kinds.OfCluster(d.Kind) })
 }
 
-// countOf is what the file says of the number of a workload's pods, for the planner.
+// countOf converts the file's section on the number of a workload's pods for the planner.
 func countOf(r *config.Replicas) *planner.Count {
 	if r == nil {
 		return nil
@@ -126,11 +126,11 @@ func rulesOf(r *config.ScalingRules) *behavior.Rules {
 	return out
 }
 
-// firstLists is how long a start waits for the objects of the cluster. An API server
-// that takes longer, or is away, delays nothing else.
+// firstLists is how long a start waits for the objects of the cluster. A slow or absent API
+// server delays nothing else.
 const firstLists = 5 * time.Second
 
-// watchCluster begins to watch the cluster, and returns what ends it.
+// watchCluster starts to watch the cluster, and returns the function that ends it.
 func (s *Site) watchCluster(ctx context.Context, cfg *config.Config, of kubernetes.Cluster) (stop func() error, err error) {
 	client, err := kube.Open(of.Config)
 	if err != nil {
@@ -177,8 +177,8 @@ func (s *Site) clusterJournal(cfg *config.Config, of kubernetes.Cluster) func(co
 	}
 }
 
-// journalTries and journalPause are how often a journal is tried to be opened, and how long
-// is waited first: an API server that fails some of its requests is no reason to end.
+// journalTries and journalPause are how often opening a journal is tried, and the first pause: an
+// API server that fails some requests is no reason to end.
 const (
 	journalTries = 6
 	journalPause = 500 * time.Millisecond
@@ -199,8 +199,8 @@ func openJournal(ctx context.Context, c *kube.Client, namespace, pool string) (j
 	return nil, err
 }
 
-// RestoreCluster takes over the journal that the cluster of a configuration keeps, so that
-// a trimtab that still has it writes no more, and puts every baseline in it back.
+// RestoreCluster takes over the journal of a configuration's cluster, so that a trimtab that
+// still has it stops writing, and restores every baseline in it.
 func RestoreCluster(ctx context.Context, cfg *config.Config) (actuator.Report, error) {
 	client, err := kube.Open(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Context: cfg.Kubernetes.Context})
 	if err != nil {
@@ -219,7 +219,7 @@ func RestoreCluster(ctx context.Context, cfg *config.Config) (actuator.Report, e
 	return report, err
 }
 
-// withCluster makes of what starts an actuator what first begins to watch its cluster.
+// withCluster returns a start function that first starts to watch the cluster.
 func (s *Site) withCluster(cfg *config.Config, of kubernetes.Cluster, start func(context.Context) (func() error, error)) func(context.Context) (func() error, error) {
 	return func(ctx context.Context) (func() error, error) {
 		unwatch, err := s.watchCluster(ctx, cfg, of)

@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/pipeline"
 )
 
-// hostParts measure this host as a whole. What it has nothing of is told as missing.
+// hostParts measure this host as a whole. What the host does not offer is reported as missing.
 func (s *Site) hostParts(cfg *config.Config) (out []supervise.Part, err error) {
 	work := pipeline.Work{Round: max(cfg.Analyzer.ReportInterval, 5*time.Second), Every: trimtab.KindSample}
 	if cfg.Measure.Power {

@@ -19,16 +19,16 @@ import (
 	"github.com/trimtab/trimtab/pipeline"
 )
 
-// monitor is a collector of what a host may not have.
+// monitor is a collector whose source a host may lack.
 type monitor interface {
 	supervise.Reader
 	// Lacks tells what of it this host does not have.
 	Lacks() []string
 }
 
-// monitorPart reads the monitors of this host's kernel and hardware: pressure, cache
-// occupancy, memory bandwidth, and performance counters where they are asked for. What the host lacks is said once in the log, and in the
-// status of the part; the rest is read.
+// monitorPart reads the monitors of this host's kernel and hardware: pressure, cache occupancy,
+// memory bandwidth, and, if configured, performance counters. What the host lacks is logged once,
+// and shown in the status of the part; the rest is read.
 func (s *Site) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 	groups := groupsOf(cfg, s.process.Host, s.shares(cfg))
 	if len(groups) == 0 {
@@ -111,8 +111,8 @@ func (s *Site) startMonitors(ctx context.Context, h *pipeline.Health, opens ...f
 	}, nil
 }
 
-// groupWork is what reading groups is there for: each round something is told of each
-// that is declared, or why there is nothing; of a pattern there may be no instance.
+// groupWork returns what reading groups must achieve: each round a sample, or the reason why
+// there is none, for each declared group; a pattern may have no instance.
 func groupWork(c cgroup.Config) pipeline.Work {
 	work := pipeline.Work{Round: c.Interval}
 	if slices.ContainsFunc(c.Targets, func(t cgroup.Target) bool { return !strings.Contains(t.Path, "*") }) {

@@ -43,8 +43,8 @@ func PolicyOf(cfg *config.Config) (policy.Policy, error) {
 	return nil, trimtab.Invalidf("objective %q", cfg.Objective)
 }
 
-// entitle adds groups, guarantees and what the operator's own objective counts
-// to what the planner is told, whose workloads are in the order of the file.
+// entitle adds groups, guarantees and the utilities of the operator's own objective to the
+// planner's configuration, whose workloads are in the order of the file.
 func entitle(c *planner.Config, cfg *config.Config) error {
 	for _, g := range cfg.Groups {
 		group := planner.GroupConfig{Path: g.Path, Weight: g.Weight, Guarantee: g.Guarantee}

@@ -12,9 +12,9 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// Objectives reads the SLOs that objects of a cluster say, for [config.LoadWith]. An object
-// that cannot be read, or has no meaning any more, says what it said before. Its zero value has
-// read nothing. It is safe for concurrent use.
+// Objectives reads the SLOs in objects of a cluster, for [config.LoadWith]. An object that cannot
+// be read, or is no longer valid, keeps its former text. The zero value has read nothing. It is
+// safe for concurrent use.
 type Objectives struct {
 	mu      sync.Mutex
 	clients map[kube.Config]*kube.Client
@@ -29,11 +29,11 @@ type objectOf struct {
 	name string
 }
 
-// lookUpEvery is how often objects are read again: somebody who changes one looks whether
-// that had an effect.
+// lookUpEvery is how often objects are read again, so that a person who changes one soon sees the
+// effect.
 const lookUpEvery = 30 * time.Second
 
-// Objects is how [config.LoadWith] reads them; nil for nil: they are left out.
+// Objects returns the reader for [config.LoadWith]; nil for nil: objects are ignored.
 func (o *Objectives) Objects() config.Objects {
 	if o == nil {
 		return nil
@@ -54,7 +54,7 @@ func (o *Objectives) text(of config.Kubernetes, object string) ([]byte, error) {
 	return nil, err
 }
 
-// ask reads an object, and keeps what it says if that has a meaning here.
+// ask reads an object, and keeps its text if that is valid.
 func (o *Objectives) ask(ctx context.Context, at objectOf) (text []byte, err error) {
 	c, err := o.client(at.Config)
 	if err != nil {
@@ -99,8 +99,8 @@ func (o *Objectives) said(at objectOf) []byte {
 	return o.read[at]
 }
 
-// trouble notes why an object has no answer, "" where it has one, and reports whether that
-// is news.
+// trouble records why an object has no answer, "" if it has one, and reports whether that
+// changed.
 func (o *Objectives) trouble(at objectOf, why string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,7 +112,7 @@ func (o *Objectives) trouble(at objectOf, why string) bool {
 	return news
 }
 
-// objectsOf are those that a configuration names.
+// objectsOf returns the objects that a configuration names.
 func objectsOf(cfg *config.Config) (all []objectOf) {
 	for i := range cfg.Workloads {
 		if name := cfg.Workloads[i].SLO.Object; name != "" {
@@ -122,8 +122,8 @@ func objectsOf(cfg *config.Config) (all []objectOf) {
 	return all
 }
 
-// followObjectives reads the objects of the configuration in force again and again, until
-// ctx ends, and reloads it when one says something else.
+// followObjectives polls the objects of the configuration in force until ctx ends, and reloads
+// the configuration when one has changed.
 func (s *Site) followObjectives(ctx context.Context, every time.Duration) {
 	for {
 		select {
@@ -137,7 +137,7 @@ func (s *Site) followObjectives(ctx context.Context, every time.Duration) {
 	}
 }
 
-// objectivesChanged reads all objects again, and reports whether one says something else.
+// objectivesChanged reads all objects again, and reports whether one has changed.
 func (s *Site) objectivesChanged(ctx context.Context) (changed bool) {
 	s.mu.Lock()
 	all := objectsOf(s.config)

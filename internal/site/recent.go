@@ -13,15 +13,14 @@ import (
 // recentBytes bounds the log lines that are kept for a debug bundle.
 const recentBytes = 256 << 10
 
-// RecentLog keeps the newest log lines. The zero value is ready; it is safe
-// for concurrent use.
+// RecentLog keeps the newest log lines. The zero value is ready; it is safe for concurrent use.
 type RecentLog struct {
 	mu    sync.Mutex
 	lines [][]byte
 	size  int
 }
 
-// Write takes one line, as log handlers write them.
+// Write adds one line, as log handlers write them.
 func (r *RecentLog) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +47,7 @@ func (r *RecentLog) print(w io.Writer) error {
 	return nil
 }
 
-// debugTexts are what the process tells to people who look for a fault.
+// debugTexts returns the texts for people who look for a fault.
 func (s *Site) debugTexts() map[string]func(io.Writer) error {
 	texts := map[string]func(io.Writer) error{
 		"goroutines": func(w io.Writer) error { return pprof.Lookup("goroutine").WriteTo(w, 1) },

@@ -8,8 +8,8 @@ import (
 	exporter "github.com/trimtab/trimtab/exporters/prometheus"
 )
 
-// This file turns the configuration into that of those that show it: the console and
-// the metrics of workloads.
+// This file converts the configuration for the parts that show it: the console and the metrics of
+// workloads.
 
 func viewConfig(cfg *config.Config) view.Config {
 	cfg = cfg.Pooled() // jobs are shown by the host that has them
@@ -25,7 +25,7 @@ func viewConfig(cfg *config.Config) view.Config {
 	return c
 }
 
-// exported is the part of each workload that metrics are computed with.
+// exported returns, for each workload, what metrics are computed with.
 func exported(cfg *config.Config) []exporter.Workload {
 	cfg = cfg.Pooled()
 	var out []exporter.Workload

@@ -35,7 +35,7 @@ import (
 	"github.com/trimtab/trimtab/pipeline"
 )
 
-// Options are what does not come from the configuration file.
+// Options are the settings that do not come from the configuration file.
 type Options struct {
 	Logger *slog.Logger
 	// Role is the one whose parts run in this process; empty: all parts.
@@ -47,21 +47,19 @@ type Options struct {
 	Load func() (*config.Config, error)
 	// Objectives reads the objects that say SLOs for Load; nil: none is read again.
 	Objectives *Objectives
-	// Watchdog is the command that guards the actuator's journal; nil: this
-	// program's own.
+	// Watchdog is the command that guards the actuator's journal; nil: this program.
 	Watchdog []string
-	// Counter is the command of the process that counts performance events; nil: this
-	// program's own.
+	// Counter is the command of the process that counts performance events; nil: this program.
 	Counter []string
 	// Recent holds the newest log lines; nil keeps none.
 	Recent *RecentLog
-	// AlertGap is the least time between two rounds that alerts start; 0: the
-	// planner's own. For measurements.
+	// AlertGap is the least time between two rounds that alerts start; 0: the planner's default.
+	// For measurements.
 	AlertGap time.Duration
 }
 
-// Site is a whole pipeline in one process, or the parts of one role: what lives
-// as long as the process does, and the parts that a configuration names.
+// Site is a whole pipeline in one process, or the parts of one role: what lasts as long as the
+// process, and the parts of a configuration.
 type Site struct {
 	options Options
 	process supervise.Process
@@ -151,12 +149,12 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 	return s, nil
 }
 
-// does tells whether the parts of a role run in this process.
+// does reports whether the parts of a role run in this process.
 func (s *Site) does(r natsbus.Role) bool { return s.options.Role == "" || s.options.Role == r }
 
-// follow lets the console and the metrics see what the stages tell each other.
-// The newest of everything, which is by far the most, is delivered once for
-// both; of decisions the console wants the past too, and the metrics do not.
+// follow feeds the console and the metrics from the bus. The newest values, which are by far the
+// most, are delivered once for both; of decisions the console also wants the past, the metrics do
+// not.
 func (s *Site) follow(ctx context.Context) error {
 	console, metrics := pipeline.NewHealth(pipeline.Work{}), pipeline.NewHealth(pipeline.Work{})
 	both := func(v trimtab.Value) {
@@ -193,15 +191,14 @@ func untilDone(ctx context.Context) error {
 	return nil
 }
 
-// Config is the configuration in force, which nobody may change.
+// Config returns the configuration in force, which callers must not change.
 func (s *Site) Config() *config.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.config
 }
 
-// Failed gives the error of a part that ended by itself: the site is then to be
-// closed.
+// Failed delivers the error of a part that ended by itself: the caller must then close the site.
 func (s *Site) Failed() <-chan error { return s.process.Failed }
 
 // NotReady returns the reasons of the parts that are not ready, by name.
@@ -213,20 +210,20 @@ func (s *Site) WebAddress() string { return s.webAddress }
 // OTLPAddress is where OTLP over gRPC is received; "" when it is switched off.
 func (s *Site) OTLPAddress() string { return s.otlpAddress }
 
-// Bus is what the stages meet on.
+// Bus returns the bus of the stages.
 func (s *Site) Bus() bus.Bus { return s.bus }
 
-// View is what the page and the API show; nil where the role shows nothing.
+// View returns the data of the page and the API; nil if the role shows nothing.
 func (s *Site) View() *view.Model { return s.view }
 
-// Metrics is what /metrics shows.
+// Metrics returns the metrics of /metrics.
 func (s *Site) Metrics() *metric.Set { return s.process.Metrics }
 
 func (s *Site) onClose(f func() error) { s.stops = append(s.stops, f) }
 
 // Close stops the parts in the reverse order of the flow, then the rest. It returns within
-// [EndWithin], and the time that knobs behind an API server take to be put back; where
-// something has not ended by then, with an error, and the process is to be ended.
+// [EndWithin], plus the time to restore knobs behind an API server; if something has not ended by
+// then it returns an error, and the caller must end the process.
 func (s *Site) Close() error {
 	began, first := s.process.Ending.Begin()
 	if !first {
@@ -268,8 +265,8 @@ func (s *Site) openBus(ctx context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// countBus exports what the bus counts and shows in readiness when it is out
-// of reach, for as long as there is a bus.
+// countBus exports the bus's counts, and reports as not ready while the bus cannot be reached,
+// until the bus is closed.
 func (s *Site) countBus(ctx context.Context) {
 	s.onClose(s.process.Background(ctx, "bus", func(ctx context.Context) error {
 		return pipeline.CountBus(ctx, s.bus, s.process.Metrics, func(why string) { s.process.Ready.Set("bus", why) })
@@ -392,5 +389,5 @@ func (s *Site) Apply(ctx context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// JournalDir is where the actuator keeps what it must undo.
+// JournalDir is where the actuator keeps its undo journal.
 func JournalDir(storage string) string { return filepath.Join(storage, "actuator") }

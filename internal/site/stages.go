@@ -30,9 +30,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// partsOf builds, without any effect, the parts of cfg in the order in which
-// they start: what only looks on first, then what consumes before what
-// produces, the receivers last.
+// partsOf builds, without any effect, the parts of cfg in the order in which they start: first
+// those that only watch, then consumers before producers, the receivers last.
 func (s *Site) partsOf(cfg *config.Config) ([]supervise.Part, error) {
 	var next []supervise.Part
 	pooled := cfg.Pooled()
@@ -63,8 +62,8 @@ func (s *Site) partsOf(cfg *config.Config) ([]supervise.Part, error) {
 	return next, nil
 }
 
-// alone returns the lock of what one process at a time does, in a bucket of its
-// role; nil where no other process can reach the bus.
+// alone returns the lock for work that one process does at a time, in a bucket of its role; nil
+// if no other process can reach the bus.
 func (s *Site) alone(cfg *config.Config, bucket, what string) (*pipeline.Alone, error) {
 	if cfg.NATS.URL == "" {
 		return nil, nil
@@ -131,8 +130,7 @@ func (s *Site) pathParts(cfg *config.Config) ([]supervise.Part, error) {
 	return out, nil
 }
 
-// tickOf is how often a stage looks at the clock when things happen at this
-// interval.
+// tickOf returns how often a stage ticks when its work has this interval.
 func tickOf(interval time.Duration) time.Duration {
 	return max(20*time.Millisecond, min(time.Second, interval/4))
 }
@@ -163,8 +161,8 @@ func (s *Site) plannerPart(cfg *config.Config) ([]supervise.Part, error) {
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindEstimate}, {Kind: trimtab.KindHolding},
 			{Kind: trimtab.KindOutcome},
-			// Nameless: every planner hears them, whichever leads, and nobody
-			// carries out what was asked before it was there.
+			// Nameless: every planner receives them, whichever leads, and none carries out what
+			// was asked before it started.
 			{Kind: trimtab.KindAlert}, {Kind: trimtab.KindCommand, Key: cfg.Pool.Name},
 			{Kind: trimtab.KindContributions},
 		},
@@ -196,8 +194,7 @@ func (s *Site) holderOf(cfg *config.Config) (string, error) {
 	return s.process.Host + ":" + storage, nil
 }
 
-// queryPart reads what spans do not tell: the answers of Prometheus. Of several
-// processes one asks.
+// queryPart reads what spans do not show from Prometheus. Only one of several processes asks.
 func (s *Site) queryPart(cfg *config.Config) ([]supervise.Part, error) {
 	queries := QueriesOf(cfg)
 	if len(queries) == 0 {
@@ -220,10 +217,9 @@ func (s *Site) queryPart(cfg *config.Config) ([]supervise.Part, error) {
 	})}, nil
 }
 
-// shares tells whether other hosts may have knobs of the pool: all but one process
-// that does everything, on a bus that no other can reach, must believe so. What a
-// host was measured to have then bounds what it is given, for the planner and for
-// its actuator alike; alone, a host has what the file says.
+// shares reports whether other hosts may have knobs of the pool: always, except in a single
+// process that has all roles, on a bus that no other can reach. If so, a host's measured capacity
+// bounds what it is given, for the planner and the actuator; otherwise the file's value counts.
 func (s *Site) shares(cfg *config.Config) bool {
 	return s.options.Role != "" || cfg.ManyHosts(s.process.Host) != ""
 }
@@ -249,8 +245,8 @@ func (s *Site) groupPart(cfg *config.Config) ([]supervise.Part, error) {
 	})}, nil
 }
 
-// receiverParts listen for spans. They share one sink, whose bound of what is
-// under way holds for all of them together, and so they have one key.
+// receiverParts listen for spans. They share one sink, whose bound on spans under way holds for
+// all together, so they have one key.
 func (s *Site) receiverParts(cfg *config.Config) ([]supervise.Part, error) {
 	files, err := readTLS(cfg.OTLP.TLS, "OTLP receiver", "OTLP clients")
 	if err != nil {
@@ -293,8 +289,8 @@ func (s *Site) receiverParts(cfg *config.Config) ([]supervise.Part, error) {
 	return out, nil
 }
 
-// startSockets traces what is not instrumented. A host that cannot says why, and the
-// rest goes on.
+// startSockets traces programs without instrumentation. A host that cannot reports why, and the
+// rest continues.
 func (s *Site) startSockets(ctx context.Context, cfg config.Sockets, sink *collector.Sink) (func() error, error) {
 	c := kernel.Config{Sink: sink, Host: s.process.Host, Settle: cfg.Settle, Metrics: s.process.Metrics, Logger: s.process.Logger}
 	for _, of := range cfg.Components {

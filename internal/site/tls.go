@@ -10,16 +10,16 @@ import (
 	"github.com/trimtab/trimtab/config"
 )
 
-// tlsFiles is what the files of a TLS section hold.
+// tlsFiles is the content of the files of a TLS section.
 type tlsFiles struct {
-	// cert, key and ca are what was read: a reload compares that, so that a
-	// renewed certificate is taken over.
+	// cert, key and ca are the content: a reload compares it, so that a renewed certificate is
+	// used.
 	cert, key, ca []byte
 	pair          []tls.Certificate
 	pool          *x509.CertPool
 }
 
-// content returns what was read.
+// content returns the content of the files.
 func (f *tlsFiles) content() [][]byte {
 	if f == nil {
 		return nil
@@ -27,8 +27,8 @@ func (f *tlsFiles) content() [][]byte {
 	return [][]byte{f.cert, f.key, f.ca}
 }
 
-// readTLS reads the files that a section names; nil when it names none. The
-// certificate is that of whom, and the authorities are those of peers.
+// readTLS reads the files that a section names; nil if it names none. whom and peers say in
+// errors whose certificate and authorities these are.
 func readTLS(c config.TLS, whom, peers string) (f *tlsFiles, err error) {
 	if c == (config.TLS{}) {
 		return nil, nil

@@ -15,12 +15,12 @@ import (
 	"github.com/trimtab/trimtab/planner/whatif"
 )
 
-// solveWithin bounds how long one of the two solutions of a what-if may take; what
-// it found until then is the answer, marked as cut.
+// solveWithin bounds each of the two solutions of a what-if; the best one found by then is the
+// answer, marked as cut.
 const solveWithin = 2 * time.Second
 
-// WhatIf answers a what-if question on a configuration with the planner's own
-// solver, from what a console knows.
+// WhatIf answers a what-if question on a configuration with the planner's solver, from the data
+// of a console.
 func WhatIf(cfg *config.Config, v *view.Model, change trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
 	cfg = cfg.Pooled()
 	if cfg.Pool.Capacity() == 0 {
@@ -54,8 +54,8 @@ func WhatIf(cfg *config.Config, v *view.Model, change trimtab.Change, now time.T
 
 func late(deadline time.Time) func() bool { return func() bool { return time.Now().After(deadline) } }
 
-// withChange returns the configuration with a change, and whose latency is another. The
-// error is trimtab.ErrInvalid and names what is wrong.
+// withChange returns the configuration with a change, and the workloads whose latency differs.
+// The error is trimtab.ErrInvalid and names the mistake.
 func withChange(cfg *config.Config, change trimtab.Change) (*config.Config, map[string]whatif.Threshold, error) {
 	out := *cfg
 	out.Workloads, out.Groups, out.Pool.Resources = slices.Clone(cfg.Workloads), slices.Clone(cfg.Groups), maps.Clone(cfg.Pool.Resources)

@@ -27,10 +27,9 @@ import (
 	"github.com/trimtab/trimtab/planner/guard"
 )
 
-// This file turns the configuration into that of each stage, and does nothing
-// else.
+// This file converts the configuration for each stage, and does nothing else.
 
-// BusConfig is what the file says to the bus of a process with a role.
+// BusConfig converts the file's settings for the bus of a process with a role.
 func BusConfig(cfg *config.Config, role natsbus.Role, host string) (natsbus.Config, error) {
 	n := cfg.NATS
 	c := natsbus.Config{
@@ -57,8 +56,8 @@ func BusConfig(cfg *config.Config, role natsbus.Role, host string) (natsbus.Conf
 	return c, nil
 }
 
-// utilityTexts are those that each workload's utility, and what an operator's
-// own objective counts, were compiled from.
+// utilityTexts returns the sources of the workloads' utilities and of the operator's own
+// objective.
 func utilityTexts(cfg *config.Config) (all []string) {
 	for i := range cfg.Workloads {
 		all = append(all, cfg.Workloads[i].Utility)
@@ -66,8 +65,8 @@ func utilityTexts(cfg *config.Config) (all []string) {
 	return all
 }
 
-// demandUtilityTexts are those of the workloads whose declared demand has to do
-// with their utility.
+// demandUtilityTexts returns the utilities of the workloads whose declared demand depends on
+// them.
 func demandUtilityTexts(cfg *config.Config) (all []string) {
 	for i := range cfg.Workloads {
 		if w := &cfg.Workloads[i]; w.Fallback.Demand > 0 {
@@ -77,7 +76,7 @@ func demandUtilityTexts(cfg *config.Config) (all []string) {
 	return all
 }
 
-// PathConfig is what the file says to the path step of a partition.
+// PathConfig converts the file's settings for the path step of a partition.
 func PathConfig(cfg *config.Config, partition int) path.Config {
 	c := path.Config{
 		Discover: true, Every: cfg.Analyzer.ReportInterval, Timeout: cfg.Analyzer.TraceTimeout, Lateness: min(collected, cfg.Analyzer.TraceTimeout), MaxSpans: cfg.Analyzer.MaxSpans,
@@ -96,12 +95,11 @@ func PathConfig(cfg *config.Config, partition int) path.Config {
 	return c
 }
 
-// collected is how long a service that is not yet known, or that is known to collect
-// its spans, may take to send them: OpenTelemetry's SDKs and Envoy collect for 5 s
-// unless they are told otherwise.
+// collected is how long a service that is unknown, or known to batch its spans, may take to send
+// them: OpenTelemetry's SDKs and Envoy batch for 5 s by default.
 const collected = 6 * time.Second
 
-// AnalyzerConfig is what the file says to the analyzer.
+// AnalyzerConfig converts the file's settings for the analyzer.
 func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 	cfg = cfg.Pooled()
 	level := cfg.Analyzer.Confidence
@@ -198,7 +196,7 @@ func fallbackOf(w *config.Workload) (analyzer.Fallback, error) {
 // maxProfile bounds the bytes of a profile.
 const maxProfile = 1 << 20
 
-// axesOf lists the further resources that a workload has a knob for.
+// axesOf lists the resources beside the first for which a workload has a knob.
 func axesOf(cfg *config.Config, w *config.Workload) []analyzer.Axis {
 	var out []analyzer.Axis
 	for _, s := range further(cfg) {
@@ -215,7 +213,7 @@ func further(cfg *config.Config) []config.Share {
 	return shares[min(1, len(shares)):]
 }
 
-// source says where a quantity comes from: a query's answer, or the spans.
+// source returns where a quantity comes from: a query's answer, or the spans.
 func source(query string) string {
 	if query != "" {
 		return analyzer.FromPrometheus
@@ -223,7 +221,7 @@ func source(query string) string {
 	return analyzer.FromSpans
 }
 
-// PlannerConfig is what the file says to the planner.
+// PlannerConfig converts the file's settings for the planner.
 func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 	cfg = cfg.Pooled()
 	policy, err := PolicyOf(cfg)
@@ -277,7 +275,7 @@ func orNone[T ~int64 | ~float64](v T) T {
 	return v
 }
 
-// limitsOf returns the host's own limits: the actuator trusts no plan with them.
+// limitsOf returns the host's own limits, which the actuator applies to every plan.
 func limitsOf(cfg *config.Config) actuator.Limits {
 	own := &cfg.Actuator
 	l := actuator.Limits{Capacity: map[string]float64{}, MaxLease: own.MaxLease, Skew: own.ClockSkew}
@@ -319,8 +317,8 @@ func QueriesOf(cfg *config.Config) []prometheus.Query {
 	return out
 }
 
-// groupsOf lists the groups that a host reads. What they tell is of the whole
-// workload, unless it has instances, or other hosts may have it too.
+// groupsOf lists the groups that a host reads. Their samples are of the whole workload, unless it
+// has instances, or other hosts may have it too.
 func groupsOf(cfg *config.Config, host string, fleet bool) []cgroup.Target {
 	var out []cgroup.Target
 	for i := range cfg.Workloads {

@@ -24,8 +24,8 @@ const (
 type Ending struct {
 	mu    sync.Mutex
 	began time.Time // zero: it does not end
-	// longer is what knobs take beyond that which an API server's pace bounds. Whoever ends
-	// the process waits as long: see actuator.MaxCloseTime.
+	// longer is how much longer the rate limits of an API server make the end take. The process
+	// manager must wait as long: see actuator.MaxCloseTime.
 	longer time.Duration
 	// part is what is being stopped.
 	part string
@@ -53,7 +53,8 @@ func (e *Ending) Lengthen(by time.Duration) (bus time.Time) {
 	return e.began.Add(EndBus + e.longer)
 }
 
-// Within bounds one wait, at the end of the process by what is left for all of them.
+// Within returns a context for one wait; at the end of the process it is bounded by the time left
+// for all of them.
 func (e *Ending) Within(d time.Duration) (context.Context, context.CancelFunc) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

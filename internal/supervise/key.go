@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// KeyOf names what a part is built from: over a reload, a part with the same
-// key goes on. It follows pointers and compares secrets, which printing does
-// not, and gives away neither. Of a function it only sees whether there is one:
-// what it was compiled from must stand beside it. It panics at a channel, which
-// no configuration has: something that runs was put in.
+// KeyOf returns a digest of the values from which a part is built: over a reload, a part with the
+// same key continues. It follows pointers and compares secrets, which printing does not, without
+// revealing them. Of a function it only sees whether it is nil: what it was compiled from must be
+// passed too. It panics at a channel, which no configuration contains.
 func KeyOf(built ...any) string {
 	var b strings.Builder
 	spell(&b, reflect.ValueOf(built))

@@ -12,20 +12,20 @@ import (
 // Part is one stage or service of a configuration, not yet started.
 type Part struct {
 	Name string
-	// Key says what it was built from: over a reload, a part with the same
-	// key goes on undisturbed.
+	// Key is the digest of what it was built from: over a reload, a part with the same key
+	// continues undisturbed.
 	Key string
-	// Start returns when the part works, or takes too long to: readiness
-	// tells then. stop ends it; ctx bounds only the start.
+	// Start returns when the part works, or takes too long to, which readiness then shows. stop
+	// ends it; ctx bounds only the start.
 	Start func(ctx context.Context) (stop func() error, err error)
-	// Leaves, where it is not nil, is told before the part is stopped what the part is built
-	// from that takes its place; nil: none does.
+	// Leaves, if not nil, is called before the part is stopped, with what its successor is built
+	// from; nil: it has none.
 	Leaves func(next any)
 	Built  any
 }
 
-// Parts runs the parts of the newest good configuration, in the order of the
-// flow; they stop in the reverse order, so that what came in is still handled.
+// Parts runs the parts of the newest valid configuration, in the order of the flow; they stop in
+// the reverse order, so that inputs received are still handled.
 type Parts struct {
 	Logger *slog.Logger
 	// Stops hears what is being stopped.
@@ -40,9 +40,9 @@ type runningPart struct {
 	stop func() error
 }
 
-// Apply makes next the running parts: it stops, in reverse, what is gone or
-// changed, and starts what is new. When one does not start, the parts before
-// are brought back and the error is returned.
+// Apply makes next the running parts: it stops, in reverse, parts that are gone or changed, and
+// starts the new ones. If one does not start, the former parts are started again and the error is
+// returned.
 func (p *Parts) Apply(ctx context.Context, next []Part) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +100,7 @@ func (p *Parts) change(ctx context.Context, next []Part) error {
 	return err
 }
 
-// builtOf is what the part of that name is built from; nil: there is none.
+// builtOf returns what the part of that name is built from; nil: there is none.
 func builtOf(all []Part, name string) any {
 	for _, p := range all {
 		if p.Name == name {

@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/pipeline"
 )
 
-// Process is what all parts of one process share.
+// Process is shared by all parts of one process.
 type Process struct {
 	// Host is what this host calls itself.
 	Host string
@@ -26,9 +26,9 @@ type Process struct {
 	Failed chan error
 }
 
-// Background runs a function until stop is called, which waits for its end; an
-// error before that ends the process. The end of ctx does not stop it: parts
-// stop one by one, in the reverse order of the flow.
+// Background runs a function until stop is called, which waits for its end; an error before that
+// ends the process. The end of ctx does not stop it: parts stop one by one, in the reverse order
+// of the flow.
 func (p *Process) Background(ctx context.Context, name string, run func(context.Context) error) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -46,8 +46,7 @@ func (p *Process) Background(ctx context.Context, name string, run func(context.
 	}
 }
 
-// Working runs a part that is no stage of a step, and tells with its health
-// whether it works.
+// Working runs a part that is no stage, and reports by its health whether it works.
 func (p *Process) Working(name string, h *pipeline.Health, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)

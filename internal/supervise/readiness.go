@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// Readiness holds why parts are not ready, and shows it as a metric.
+// Readiness has the reasons why parts are not ready, and exports them as a metric.
 type Readiness struct {
 	Metrics *metric.Set
 	Logger  *slog.Logger
@@ -25,7 +25,7 @@ type Readiness struct {
 	changed func()
 }
 
-// Note sets what a part does without.
+// Note sets what a part lacks although it is ready.
 func (r *Readiness) Note(name, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,21 +35,21 @@ func (r *Readiness) Note(name, text string) {
 	r.notes[name] = text
 }
 
-// Set notes a part's reason; "" means ready.
+// Set sets a part's reason for not being ready; "" means ready.
 func (r *Readiness) Set(name, why string) {
 	if tell := r.take(name, why); tell != nil {
 		tell()
 	}
 }
 
-// OnChange has changed called when a part became ready or is no longer.
+// OnChange sets a function to call when a part became ready or is no longer.
 func (r *Readiness) OnChange(changed func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changed = changed
 }
 
-// take notes it, and returns who is to be told; nil: nobody.
+// take stores the reason, and returns a function to call, or nil.
 func (r *Readiness) take(name, why string) func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,8 +60,8 @@ func (r *Readiness) take(name, why string) func() {
 	if r.why == nil {
 		r.why, r.since = map[string]string{}, map[string]time.Time{}
 	}
-	// Another reason of a part that is not ready is worth no line of the log
-	// by default: reasons with an error in them may change at every attempt.
+	// A changed reason of a part that is not ready is not logged by default: reasons with an
+	// error in them may change at every attempt.
 	level := slog.LevelDebug
 	if !known || (old == "") != (why == "") {
 		r.since[name] = time.Now()
@@ -99,8 +99,7 @@ func (r *Readiness) NotReady() map[string]string {
 	return out
 }
 
-// Stages returns all parts in order of name, with since when they are ready
-// or not.
+// Stages returns all parts in order of name, with the time since which they are ready or not.
 func (r *Readiness) Stages() []view.StageState {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,18 +12,18 @@ import (
 	"github.com/trimtab/trimtab/pipeline"
 )
 
-// startWait is how long a stage may take to work before the parts that send to
-// it are started all the same.
+// startWait is how long a stage may take to work before the parts that send to it are started
+// anyway.
 const startWait = 2 * time.Second
 
-// Stage makes a part of a pure step, which is built from the given values.
+// Stage makes a part from a pure step that is built from the given values.
 func (p *Process) Stage(st pipeline.Stage, step trimtab.Step, built ...any) Part {
 	return p.StageIn(nil, st, func() (trimtab.Step, error) { return step, nil }, built...)
 }
 
-// StageIn is Stage for a step that one process at a time may run, under the lock
-// of alone; nil: whoever has the part runs it. Each time that it takes over it
-// begins with a new step, and what is stored of the old one.
+// StageIn is Stage for a step that only one process at a time may run, under the lock of alone;
+// nil: no lock. Each time the process gets the lock it begins with a new step, and the stored
+// state of the old one.
 func (p *Process) StageIn(alone *pipeline.Alone, st pipeline.Stage, step func() (trimtab.Step, error), built ...any) Part {
 	key := KeyOf(st, built)
 	st.Bus, st.Metrics, st.Logger = p.Bus, p.Metrics, p.Logger
@@ -54,7 +54,8 @@ func (p *Process) StageIn(alone *pipeline.Alone, st pipeline.Stage, step func() 
 	}}
 }
 
-// Under runs something while a lock is held; nil: always.
+// Under returns a function that runs run while the lock is held; with a nil lock it is run
+// itself.
 func (p *Process) Under(alone *pipeline.Alone, ready func(string), run func(context.Context) error) func(context.Context) error {
 	if alone == nil {
 		return run
@@ -70,9 +71,8 @@ type Reader interface {
 	Close() error
 }
 
-// Reading makes a part of a reader, which is opened when the part starts, or
-// when this process takes over under the lock of alone, with the configuration
-// that it is built from.
+// Reading makes a part from a reader. The reader is opened when the part starts, or, with a lock,
+// when this process gets it.
 func (p *Process) Reading(alone *pipeline.Alone, name string, built any, work pipeline.Work, open func(bus.Bus) (Reader, error)) Part {
 	start := func() (func(context.Context) error, error) {
 		h := pipeline.NewHealth(work)

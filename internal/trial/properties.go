@@ -2,8 +2,8 @@ package trial
 
 import "flag"
 
-// Some returns few in `make test`, and all in `make integration`: for a test whose cases cost
-// much CPU time and are alike.
+// Some returns few in `make test`, and all in `make integration`: for a test with many similar
+// cases that cost much CPU time.
 func Some[T any](few, all T) T {
 	if integration {
 		return all
@@ -11,10 +11,10 @@ func Some[T any](few, all T) T {
 	return few
 }
 
-// Properties makes n the number of cases of each property of a test binary, instead of
-// rapid's 100, unless -rapid.checks says more or less, as `make torture` does, or the tests
-// are those of `make integration`. It is for packages whose properties play whole lives;
-// call it in TestMain before the tests run.
+// Properties sets the number of cases of each property of a test binary to n, instead of rapid's
+// 100, unless -rapid.checks is given, as by `make torture`, or the tests are those of `make
+// integration`. It is for packages whose properties play long sequences; call it in TestMain
+// before the tests run.
 func Properties(n string) error {
 	flag.Parse()
 	given := integration

@@ -40,8 +40,7 @@ type Report struct {
 	Planned  int
 	Cases    int
 	Failures int
-	// Took are the durations of cases, in seconds: of all when the test has
-	// ended, of none before.
+	// Took are the durations of cases, in seconds: of all once the test has ended, empty before.
 	Took  []float64 `json:",omitempty"`
 	Notes []string  `json:",omitempty"`
 }
@@ -121,7 +120,7 @@ func (tr *Trial) Failf(format string, args ...any) {
 	tr.t.Errorf(format, args...)
 }
 
-// Notef adds a figure to what is printed of the trial.
+// Notef adds a figure to the printed results of the trial.
 func (tr *Trial) Notef(format string, args ...any) {
 	tr.t.Helper()
 	s := fmt.Sprintf(format, args...)
@@ -146,7 +145,7 @@ func (tr *Trial) end() {
 	tr.t.Log(text)
 }
 
-// tell appends a report to the file that was asked for.
+// tell appends a report to the requested file.
 func (tr *Trial) tell(r Report) {
 	tr.told = time.Now()
 	if name := os.Getenv(ReportEnv); name != "" {
@@ -172,8 +171,8 @@ func (r *Report) write(name string) error {
 	return nil
 }
 
-// Quantile returns the smallest value that at least a part q of all do not
-// exceed, and 0 where there is none.
+// Quantile returns the smallest value that at least a fraction q of all do not exceed, and 0 if
+// there is none.
 func Quantile(all []float64, q float64) float64 {
 	if len(all) == 0 {
 		return 0

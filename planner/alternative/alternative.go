@@ -17,8 +17,8 @@ import (
 type Solution struct {
 	Problem *policy.Problem
 	Answer  policy.Solution
-	// Score is the objective at units in the order of the workloads; nil where it is not to be
-	// had, or too dear: then there are no alternatives.
+	// Score returns the objective at units in the order of the workloads; nil if it is unknown or
+	// too costly: then there are no alternatives.
 	Score func(units []int) float64
 }
 
@@ -62,8 +62,8 @@ func (s *Solution) Of(at int, now, set float64, stopped string) (out []trimtab.A
 	return out
 }
 
-// rival returns the place, other than at, that the solution moves furthest up
-// (direction +1) or down (-1), the first by name of equal ones; -1: at is alone.
+// rival returns the index, other than at, that the solution moves furthest up (direction +1) or
+// down (-1), the first by name among equals; -1: at is alone.
 func (s *Solution) rival(at, direction int) int {
 	best, most := -1, 0
 	for j, w := range s.Problem.Workloads {

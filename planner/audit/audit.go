@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// trifle is what rounding may make of 0: figures below it are 0.
+// trifle is the largest rounding error: figures below it count as 0.
 const trifle = 1e-9
 
 // Resource is one resource of a pool.
@@ -22,26 +22,25 @@ type Resource struct {
 // Tenant is one workload.
 type Tenant struct {
 	Name string
-	// Entitlement is its part of the pool, in [0, 1]; who has none is counted
-	// at what it has, and nobody is compared with it.
+	// Entitlement is its part of the pool, in [0, 1]; a tenant without one is counted at what it
+	// has, and no other is compared with it.
 	Entitlement float64
 	// Has and Demand are by the index of the resource, in its unit, >= 0; a
 	// nil Demand is unknown.
 	Has, Demand []float64
-	// Room is how much more of each resource it can be given where it runs; nil:
-	// all that nobody has.
+	// Room is how much more of each resource it can be given on its hosts; nil: all that is free.
 	Room []float64
 }
 
-// Pool is who has what.
+// Pool is an allocation to audit.
 type Pool struct {
 	Resources []Resource
 	// Tenants are in order of name.
 	Tenants []Tenant
 }
 
-// Of audits p. It takes time n log n in the tenants where few allocations are
-// enviable, as under a fair policy, and n² at worst.
+// Of audits p. It takes time n log n in the tenants if few allocations are enviable, as under a
+// fair policy, and n² at worst.
 func Of(p *Pool) *trimtab.Audit {
 	out := &trimtab.Audit{Resources: make([]trimtab.AuditedResource, len(p.Resources))}
 	for r, of := range p.Resources {
@@ -87,7 +86,7 @@ func (p *Pool) judge(sums []trimtab.AuditedResource) []trimtab.AuditedWorkload {
 	return rows
 }
 
-// dominant returns the greatest part of a resource that t has.
+// dominant returns the greatest share of any resource that t has.
 func (p *Pool) dominant(t *Tenant) (share float64, name string) {
 	for r, of := range p.Resources {
 		if s := t.Has[r] / of.Capacity; s > share {
@@ -133,8 +132,7 @@ func beyond(a, b float64) float64 {
 	return a - b
 }
 
-// satisfaction returns u_i(a), and the resource that keeps it below 1; -1:
-// none.
+// satisfaction returns u_i(a), and the resource that keeps it below 1; -1: none.
 func (t *Tenant) satisfaction(a []float64) (u float64, bound int) {
 	u, bound = 1, -1
 	for r, d := range t.Demand {
@@ -190,11 +188,11 @@ func worst(rows []trimtab.AuditedWorkload) ([]trimtab.AuditedWorkload, int) {
 	return rows, omitted
 }
 
-// frontier holds the allocations that somebody may prefer, per entitlement:
-// who has no more of anything than another is no more enviable.
+// frontier holds the allocations that may be envied, per entitlement: one that exceeds another in
+// no resource is no more enviable.
 type frontier struct {
-	// bundles[k][r] is the part of resource r's capacity that tenant at[k] has,
-	// by its entitlement.
+	// bundles[k][r] is the fraction of resource r's capacity that tenant at[k] has, divided by
+	// its entitlement.
 	bundles [][]float64
 	at      []int
 	// by[r] are the bundles in falling order of resource r.
@@ -244,8 +242,7 @@ func covers(a, b []float64) bool {
 	return true
 }
 
-// best returns the greatest satisfaction of t with another's allocation, and
-// whose.
+// best returns the greatest satisfaction of t with another's allocation, and whose it is.
 func (f *frontier) best(p *Pool, t *Tenant) (u float64, at int) {
 	need := make([]float64, len(p.Resources))
 	most := -1

@@ -2,7 +2,7 @@ package audit
 
 import "strings"
 
-// Member is one workload with its place in the tree of groups.
+// Member is one workload with its position in the tree of groups.
 type Member struct {
 	// Group is the path of its group, parts joined by "/"; "": the root.
 	Group string
@@ -10,12 +10,12 @@ type Member struct {
 	Weight float64
 }
 
-// Entitlements returns each member's part of the pool,
+// Entitlements returns each member's share of the pool,
 //
 //	e_i = Π w / Σ w of the siblings, from the first level down to i,
 //
-// where only groups that have members count. weights has those of groups by
-// path; others have 1. The sum is 1.
+// where only groups with members count. weights has those of groups by path; others have 1. The
+// sum is 1.
 func Entitlements(members []Member, weights map[string]float64) []float64 {
 	weightOf := func(path string) float64 {
 		if w, ok := weights[path]; ok {

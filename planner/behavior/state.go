@@ -18,7 +18,7 @@ type Event struct {
 	Change int       `json:"change"`
 }
 
-// State is what the rules need of the past. The zero State has seen nothing.
+// State is the history that the rules need. The zero State has seen nothing.
 type State struct {
 	// Seen tells that the number at first sight was noted.
 	Seen            bool             `json:"seen,omitempty"`
@@ -27,7 +27,7 @@ type State struct {
 	Removed         []Event          `json:"removed,omitempty"`
 }
 
-// What held a number back, in the controller's own words.
+// What limited a number, in the words of the HPA controller.
 const (
 	WithinRange  = "DesiredWithinRange"
 	Stabilized   = "ScaleStabilized"
@@ -41,17 +41,16 @@ const (
 // Without a block a step goes at most to the larger of these: a factor, a number.
 const plainFactor, plainLeast = 2, 4
 
-// Decision is a number of replicas, and what made it differ from what was wanted.
+// Decision is a number of replicas, and why it differs from what was wanted.
 type Decision struct {
 	Replicas int
 	Reason   string
 }
 
-// Step returns how many replicas to have now, of which wanted are recommended, and
-// notes the recommendation. Block b must be valid. Where it is nil, a step at most
-// doubles (or goes to 4), and only falls are stabilised. A current number out of bounds
-// is set to the bound at once. With none, and a least number above it, nothing happens:
-// somebody has switched the workload off.
+// Step returns how many replicas to have now if wanted are recommended, and records the
+// recommendation. Block b must be valid. With a nil block, a step at most doubles (or goes to 4),
+// and only falls are stabilised. A current number out of bounds is set to the bound at once. With
+// no replicas, and a minimum above 0, nothing happens: a person has switched the workload off.
 func (s *State) Step(now time.Time, b *Behavior, in Bounds, current, wanted int) Decision {
 	s.tidy(now, b)
 	s.See(now, current)
@@ -76,7 +75,7 @@ func (s *State) Step(now time.Time, b *Behavior, in Bounds, current, wanted int)
 	return d
 }
 
-// See notes the number at first sight. Where no metric can be read, nothing else is noted.
+// See records the first number seen. If no metric can be read, nothing else is recorded.
 func (s *State) See(now time.Time, current int) {
 	if !s.Seen {
 		s.Seen = true
@@ -97,8 +96,8 @@ func (s *State) Changed(now time.Time, b *Behavior, from, to int) {
 	}
 }
 
-// kept adds an event as the controller does: in the place of one that no policy of its own
-// direction looks at any more, though one of the other direction may.
+// kept adds an event as the controller does: it replaces one that no policy of its own direction
+// needs any more, though one of the other direction may.
 func kept(events []Event, e Event, policies []Policy) []Event {
 	longest, place := 0, -1
 	for _, p := range policies {
@@ -240,9 +239,9 @@ func (s *State) start(now time.Time, period, current int) int {
 	return current - sum(s.Added) + sum(s.Removed)
 }
 
-// tidy drops recommendations that no rule looks at any more; events go when others take
-// their place. What is later than now counts as of now: the clock was set back, and nothing
-// may be held back for longer than a window.
+// tidy drops recommendations that no rule needs any more; events are replaced by new ones. A time
+// after now counts as now: the clock was set back, and nothing may be limited for longer than a
+// window.
 func (s *State) tidy(now time.Time, b *Behavior) {
 	window := int(DefaultDownWindow / time.Second)
 	if b != nil {

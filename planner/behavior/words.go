@@ -100,8 +100,8 @@ func (r *Rules) validate(name string) error {
 	return nil
 }
 
-// ForSize checks that the block can limit a size, such as cores of an instance: a
-// number of pods limits replicas.
+// ForSize checks that the block can limit a size, such as cores of an instance: a number of pods
+// only limits replicas.
 func (b *Behavior) ForSize() error {
 	if err := b.Validate(); err != nil || b == nil {
 		return err
@@ -161,10 +161,11 @@ func (b *Behavior) Tolerance() Tolerance {
 	return t
 }
 
-// Holds reports whether a ratio of usage to target changes nothing; both ends do not.
+// Holds reports whether a ratio of usage to target is within the tolerance, so that nothing
+// changes.
 func (t Tolerance) Holds(ratio float64) bool { return 1-t.Down <= ratio && ratio <= 1+t.Up }
 
-// Reading is what one metric recommends.
+// Reading is the recommendation of one metric.
 type Reading struct {
 	Replicas int
 	// Missing tells that the metric could not be read.

@@ -14,8 +14,8 @@ type frozen struct {
 	Alone bool `json:"alone,omitempty"`
 }
 
-// floor is the least that a job that runs may be cut to. Memory of which it is not
-// known what is in use is not cut.
+// floor returns the least that a running job may be cut to. If it is unknown how much memory a
+// job uses, its memory is not cut.
 func (p *policy) floor(s *seat, k int, name string) float64 {
 	least, ok := s.job.Least[name]
 	if !(least >= 0 && least <= greatestAmount) {
@@ -34,8 +34,8 @@ func (p *policy) floor(s *seat, k int, name string) float64 {
 	return math.Max(math.Min(p.start[name], p.step[name]), least)
 }
 
-// lower takes an amount of one resource of a job, down to its floor, and reports
-// whether it got any of it.
+// lower cuts one resource of a job by an amount, at most down to its floor, and reports whether
+// that freed anything.
 func (p *policy) lower(r *round, i, k int, by float64) bool {
 	s, name := &r.seats[i], r.names[k]
 	to := math.Max(p.floor(s, k, name), s.to[k]-by)
@@ -83,9 +83,8 @@ func (p *policy) forget(r *round) {
 	}
 }
 
-// fit takes from jobs what they have beyond the capacity: first in the order of the
-// queue down to what each needs, then from the first of them all. It reports whether
-// it had to.
+// fit cuts jobs until they fit the capacity: first, in the order of the queue, each down to what
+// it needs, then the first of the queue. It reports whether it had to cut.
 func (p *policy) fit(r *round) (forced bool) {
 	for k, name := range r.names {
 		if r.free(k) >= 0 {
@@ -118,9 +117,9 @@ func (p *policy) fit(r *round) (forced bool) {
 	return forced
 }
 
-// stop frees at once what the top level of the queue holds: it suspends the jobs, which
-// lose nothing by that, or kills the first of them; a policy that does not tell jobs
-// apart kills all. It returns how many times as long growth has to wait.
+// stop frees at once what the top level of the queue holds. It suspends these jobs, which lose
+// nothing by that, or kills the first of them; a policy that treats all jobs alike kills all. It
+// returns the factor by which the wait for growth gets longer.
 func (p *policy) stop(r *round, share float64, kills bool) int {
 	places, size := p.queue(r, share)
 	for n, i := range places[:size] {
@@ -145,9 +144,9 @@ func (p *policy) suspendAll(r *round) {
 	}
 }
 
-// cut takes one step from each job of the top level of the queue. A job that has
-// nothing left to be taken is suspended: it loses no work. It returns how many times
-// as long growth has to wait.
+// cut takes one step from each job of the top level of the queue. A job that has nothing left to
+// take is suspended, and loses no work. It returns the factor by which the wait for growth gets
+// longer.
 func (p *policy) cut(r *round, v verdict) int {
 	places, size := p.queue(r, v.share)
 	if p.deflates {
@@ -174,7 +173,7 @@ func (p *policy) cut(r *round, v verdict) int {
 	return 2
 }
 
-// deflation is the share that deflation takes of each job at one tick.
+// deflation is the share that deflation takes from each job per tick.
 const deflation = 0.1
 
 // turns reports whether one of some resources is turned for a job.
@@ -187,8 +186,8 @@ func (r *round) turns(i int, names ...string) bool {
 	return false
 }
 
-// resume lets suspended jobs run: all that were suspended together, or else one that
-// was suspended alone. It reports whether any does.
+// resume resumes all jobs that were suspended together, or else one that was suspended alone. It
+// reports whether any resumed.
 func (p *policy) resume(r *round) (any bool) {
 	for _, alone := range []bool{false, true} {
 		for i := range r.seats {
@@ -214,8 +213,8 @@ func (p *policy) resume(r *round) (any bool) {
 	return false
 }
 
-// back is what a suspended job resumes with: what it had, as far as there is room,
-// and at least what a new one gets.
+// back returns what a suspended job resumes with: what it had, as far as that is free, and at
+// least what a new job gets.
 func (p *policy) back(r *round, s *seat, f frozen, name string, k int) float64 {
 	v, ok := f.Had[name]
 	if !ok {
@@ -238,8 +237,8 @@ func (p *policy) back(r *round, s *seat, f frozen, name string, k int) float64 {
 	return v
 }
 
-// begin starts the first job that waits and for which there is room. Where nothing
-// limits the cores of a job, none starts.
+// begin starts the first waiting job that fits. Where no knob limits the cores of a job, none
+// starts.
 func (p *policy) begin(r *round) bool {
 	if index(r.names, cpu) < 0 && index(r.names, cores) < 0 {
 		return false
@@ -257,8 +256,8 @@ func (p *policy) begin(r *round) bool {
 	return false
 }
 
-// first is what a new job gets: of cache and memory bandwidth what is left, where that
-// is less.
+// first returns what a new job gets: its start amount; of cache and memory bandwidth what is
+// left, if that is less.
 func (p *policy) first(r *round, s *seat, name string, k int) float64 {
 	v, ok := p.start[name]
 	if name == network {
@@ -277,7 +276,7 @@ func (p *policy) first(r *round, s *seat, name string, k int) float64 {
 	return math.Min(v, most(s, name))
 }
 
-// most is the most that a job can be given.
+// most returns the most that a job can be given.
 func most(s *seat, name string) float64 {
 	if v, ok := s.job.Most[name]; ok && v >= 0 {
 		return v
@@ -307,7 +306,7 @@ func (p *policy) grow(r *round) bool {
 	return any
 }
 
-// size is how many cores a job has.
+// size returns how many cores a job has.
 func (r *round) size(i int) float64 {
 	for k, name := range r.names {
 		if name == cpu || name == cores {
@@ -338,7 +337,7 @@ func (p *policy) growOne(r *round, i int) (any, shared bool) {
 	return any, shared
 }
 
-// growFreely starts and resumes all for which there is room, and gives each one step.
+// growFreely starts and resumes all jobs that fit, and gives each one step.
 func (p *policy) growFreely(r *round) {
 	for p.resume(r) {
 	}

@@ -2,7 +2,7 @@ package colocate
 
 import "math"
 
-// The names of resources that are turned in a way of their own.
+// The names of resources with rules of their own.
 const (
 	cpu       = "cpu"
 	cores     = "cores"
@@ -24,8 +24,8 @@ const (
 // whole reports whether a resource is given in whole numbers.
 func whole(resource string) bool { return resource == cores || resource == llc }
 
-// DefaultStart is what a new job gets of a capacity: what a step is, and of memory
-// 2 GiB, never more than there is. Network and frequency follow from what is free.
+// DefaultStart returns what a new job gets of a capacity: one step, and 2 GiB of memory, never
+// more than the capacity. Network and frequency follow from what is free.
 func DefaultStart(capacity Amounts) Amounts {
 	start := DefaultStep(capacity)
 	if v, ok := capacity[ram]; ok {
@@ -34,9 +34,9 @@ func DefaultStart(capacity Amounts) Amounts {
 	return start
 }
 
-// DefaultStep is what one decision gives or takes: 10% of the CPU time, of the cache, at
-// least a way, and of the memory bandwidth, and 100 MiB. It is never more than one core
-// (the paper's step, on hosts of 40), which is half of a host of two.
+// DefaultStep returns what one decision gives or takes: 10% of CPU time, cache (at least one way)
+// and memory bandwidth, and 100 MiB of memory. CPU is at most one core (the paper's step, on
+// hosts of 40), which is half of a host of two.
 func DefaultStep(capacity Amounts) Amounts {
 	step := Amounts{}
 	for name, v := range capacity {

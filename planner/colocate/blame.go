@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// What was too much. It is ours, beside algorithm 2. A miss soon after a step beyond a
-// ceiling is blamed on that resource alone. Any other is blamed on all of the service's
-// Servpods, on each by its part of the contribution, since none knows of the others: if
-// that is not enough, on all of them twice as much, and so on.
+// Which resource was too much; not in algorithm 2. A miss soon after a step beyond a ceiling is
+// blamed on that resource alone. Any other miss is blamed on all Servpods of the service, on each
+// by its share of the contribution, since the hosts do not know of each other. If the service
+// misses again, the next blame takes twice as much from all of them, and so on.
 const (
 	// blamed is for how many periods, beyond the window of the measurement, a step is
 	// blamed.
 	blamed = 4
-	// leastPart is the least part of a Servpod, and remembered for how long a blame
-	// makes the next one greater.
+	// leastPart is the least share of a Servpod. For the time remembered, a blame makes the next
+	// one greater.
 	leastPart, remembered = 0.1, 10 * time.Minute
 	mostBlames            = 10
-	// slight is the part of what a stop takes off the ceilings that a miss by nothing
-	// does; one by slack 1 − slight and more does all.
+	// slight is the fraction of a full reduction of the ceilings that applies to a miss by a
+	// slack of 0; from a slack of slight − 1 down the reduction is full.
 	slight = 0.25
 	// maxTry bounds the ticks that a resource waits after a step that failed.
 	maxTry = 150
 )
 
-// back is by what part the ceiling of a resource falls with a stop: that of cores, of
-// which jobs gain most, the least. Of others there is no ceiling. Of two
-// settings tried in lab/colocate (seed 1, 3 hours, both loads) the one with more work.
+// back returns by what fraction a stop lowers the ceiling of a resource: least for cores, which
+// jobs gain most from. Other resources have no ceiling. Of two settings tried in lab/colocate
+// (seed 1, 3 hours, both loads) this is the one with more work done.
 func back(resource string) float64 {
 	switch resource {
 	case llc:
@@ -39,8 +39,8 @@ func back(resource string) float64 {
 	return 0
 }
 
-// remember notes what was proven, and lowers the ceilings of the service that decides,
-// once until it is calm again.
+// remember records what was proven, and lowers the ceilings of the service that decides, once
+// until it is calm again.
 func (p *policy) remember(r *round, v *verdict) {
 	if v.free || p.rules.limits != nil {
 		return
@@ -67,7 +67,7 @@ func (p *policy) remember(r *round, v *verdict) {
 	}
 }
 
-// suspected reports whether a step beyond a ceiling is too recent to be proven.
+// suspected reports whether the last step beyond a ceiling is too recent to be called safe.
 func (p *policy) suspected(r *round) bool {
 	window := time.Duration(0)
 	for i := range r.o.Services {
@@ -114,7 +114,7 @@ func (p *policy) blameAll(r *round, v *verdict, s *standing) {
 	}
 }
 
-// tooMuch notes that no more than n are stood at the load of now.
+// tooMuch records that the service does not meet its SLO with more than n at its present load.
 func (s *standing) tooMuch(name string, n float64) {
 	table(&s.Ceilings, name).lower(s.Ready-shift, n)
 	c := table(&s.Proven, name)
@@ -140,7 +140,7 @@ type tried struct {
 	At       time.Time `json:"at,omitzero"`
 }
 
-// try is how the steps of one resource beyond its ceilings went.
+// try is the history of steps of one resource beyond its ceilings.
 type try struct {
 	// Wait is for how many ticks, about, until Next. Count is how many waits there were.
 	Wait  int       `json:"wait"`
@@ -148,7 +148,7 @@ type try struct {
 	Count int       `json:"count,omitempty"`
 }
 
-// tryOf returns that of a resource.
+// tryOf returns the history of a resource.
 func (p *policy) tryOf(name string) *try {
 	if p.Tries == nil {
 		p.Tries = map[string]*try{}
@@ -159,9 +159,9 @@ func (p *policy) tryOf(name string) *try {
 	return p.Tries[name]
 }
 
-// postpone lets a resource wait by half to one and a half of its time, each time and on
-// each host another part: hosts that share a service do not try at once, and each can
-// tell what its own step has brought.
+// postpone makes a resource wait for half to one and a half of its time, by a hash of host and
+// count: so hosts that share a service do not try at once, and each can attribute what follows to
+// its own step.
 func (p *policy) postpone(r *round, name string, t *try) {
 	t.Count = (t.Count + 1) % (1 << 20)
 	h := (hash(p.Host) ^ hash(name) + uint64(t.Count)) * 0x9e3779b97f4a7c15

@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// goal is what a job is to have, by resource.
+// goal is what a job is to get, by resource.
 type goal struct {
 	to  map[string]float64
 	act Act
@@ -75,8 +75,8 @@ func (g *goal) take(c *Change) {
 	}
 }
 
-// kill ends a job, where that is possible, and suspends it: who starts another in its
-// group, as supervisors do, finds it frozen with the least, and waits for its turn.
+// kill ends a job where its knob can, and suspends it too: if a supervisor starts another in its
+// group, that one is frozen with the least amounts and waits for its turn.
 func (t *tenant) kill(g *goal) {
 	if t.usable(alive) == nil {
 		delete(g.to, alive)
@@ -152,8 +152,8 @@ func least(resource string, k *ledger.Knob) float64 {
 	return 0
 }
 
-// advise recommends of a job that somebody else turns what would be done to it: while
-// jobs are stopped or suspended, that it is suspended.
+// advise recommends for a job that another program controls what would be done to it: that it is
+// suspended, while jobs are stopped or suspended.
 func (s *Step) advise(now time.Time, d *issue.Decision, t *tenant) {
 	k := t.knobs[running]
 	if s.decided.Verb != StopBE && s.decided.Verb != SuspendBE || k == nil || s.released[t.workload] {

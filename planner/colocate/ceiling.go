@@ -2,11 +2,10 @@ package colocate
 
 import "math"
 
-// ceiling is what jobs had of one resource beside a service when they were last
-// stopped or cut for it, less what was taken, by its load in steps of 1/bins; 0: not
-// known. It is ours, beside algorithm 2: what was seen to be too much at a load is not
-// given again at once, and is taken before the load gets there, by cuts that lose no
-// work.
+// ceiling is how much of one resource jobs had beside a service when they were last stopped or
+// cut for it, less the cut, by the service's load in steps of 1/bins; 0: not known. It is not in
+// algorithm 2. What was too much at a load is not given again at once, and is taken before the
+// load gets there, by cuts that lose no work.
 type ceiling []float64
 
 const bins = 20
@@ -44,8 +43,8 @@ func (c ceiling) at(load float64) float64 {
 	return math.Inf(1)
 }
 
-// bound is the least ceiling of a resource at the loads of now and a shift. Above a
-// loadlimit it is what was proven there, and some.
+// bound returns the least ceiling of a resource over all services, at their loads plus shift.
+// Above a loadlimit it is what was proven there, plus more.
 func (p *policy) bound(r *round, name string, shift, more float64) float64 {
 	least := math.Inf(1)
 	for i := range r.o.Services {
@@ -66,12 +65,12 @@ func (p *policy) bound(r *round, name string, shift, more float64) float64 {
 	return least
 }
 
-// unheard is by how much a load is over all that are known when jobs are cut by half
-// for it: nothing is proven there.
+// unheard is by how much a load must exceed all loads for which something is proven before jobs
+// are cut by half.
 const unheard = 0.1
 
-// shed lowers what there is of each resource to its ceiling, and not below what each
-// job needs: the load may have risen to where less is stood.
+// shed lowers jobs to the ceiling of each resource, not below what each job needs: the load may
+// have risen to where the service tolerates less.
 func (p *policy) shed(r *round) {
 	half := p.rules.limits == nil && p.ventures(r)
 	for k, name := range r.names {
@@ -112,8 +111,8 @@ func (p *policy) beyond(name string) float64 {
 	return step
 }
 
-// confine lets jobs grow up to the ceilings and, where that has waited long enough, by
-// one step of one resource beyond them.
+// confine lets jobs grow up to the ceilings and, for one resource that has waited long enough, by
+// one step beyond.
 func (p *policy) confine(r *round) {
 	next := -1
 	for k, name := range r.names {

@@ -28,13 +28,13 @@ type Observation struct {
 	Link *Link
 }
 
-// Service is how a latency-critical service stands, and its Servpod here.
+// Service is the state of a latency-critical service and of its Servpod here.
 type Service struct {
 	Workload string
 	// Age is how long ago the numbers were true.
 	Age time.Duration
-	// Window is what the slack covers, up to Age ago: one that reaches back to before
-	// the last act does not say what the act has brought. 0: an instant.
+	// Window is the time that the slack was measured over; it ended Age ago. A window that began
+	// before the last act does not show the effect of that act. 0: an instant.
 	Window time.Duration
 	// Slack is (SLO − tail latency) / SLO, at most 1; nil: not known.
 	Slack *float64
@@ -42,15 +42,15 @@ type Service struct {
 	Load *float64
 	// Share is C_i / Σ C of its Servpod here, in [0, 1].
 	Share float64
-	// LoadLimit and SlackLimit are nil where they are not known: then a policy has
-	// its own way to begin.
+	// LoadLimit and SlackLimit are nil where they are not known: then a policy begins with limits
+	// of its own.
 	LoadLimit, SlackLimit *float64
-	// Frequency and LeastFrequency are what its cores run at and should at least, in
+	// Frequency is what its cores run at and LeastFrequency what they should run at, at least, in
 	// MHz; 0: not known.
 	Frequency, LeastFrequency float64
 }
 
-// Power is what the package of the host draws and may draw, in watts.
+// Power is what the CPU package of the host draws and may draw, in watts.
 type Power struct{ Draws, TDP float64 }
 
 // Link is the bandwidth of the network link, and what Servpods use of it, in bytes
@@ -60,14 +60,14 @@ type Link struct{ Bandwidth, Used float64 }
 // State is what a job does.
 type State string
 
-// The states of a job. A job that was killed waits again, or is gone. One that is
-// suspended counts with its memory only: who suspends it takes the rest back.
+// The states of a job. A killed job waits again, or is gone. A suspended job counts with its
+// memory only: the controller takes the rest back.
 const (
 	Waiting   State = "waiting"
 	Running   State = "running"
 	Suspended State = "suspended"
-	// Ending is one that was killed and whose processes are still there, such as those
-	// that wait for a device. No policy sees it, and it keeps all that it has.
+	// Ending is a job that was killed and whose processes still exist, such as those that wait
+	// for a device. No policy sees it, and it keeps all that it has.
 	Ending State = "does not end"
 )
 
@@ -80,8 +80,8 @@ type Job struct {
 	State       State
 	// Has is what it was given; nil of one that waits.
 	Has Amounts
-	// Least is what it cannot be cut below: memory that is in use. It may be nil.
-	// Memory of which it is not known is not cut.
+	// Least is what it cannot be cut below: memory that is in use. It may be nil. If its memory
+	// use is unknown, its memory is not cut.
 	Least Amounts
 	// Most is what more than which it cannot be given; missing: there is no bound.
 	Most Amounts
@@ -130,8 +130,8 @@ type Decision struct {
 	Changes []Change
 }
 
-// Policy decides. It may keep state between ticks, and is not safe for concurrent
-// use. Given the same observations in the same order it decides the same.
+// Policy decides what jobs may have. It may keep state between ticks, and is not safe for
+// concurrent use. The same observations in the same order give the same decisions.
 type Policy interface {
 	Name() string
 	Decide(o *Observation) Decision
@@ -153,18 +153,18 @@ const (
 	Deflation = "deflation"
 )
 
-// Config is what all policies share.
+// Config has the settings that all policies share.
 type Config struct {
-	// Host is where it decides. Hosts of other names try at other times what nobody has
-	// proven, and each learns what its own try has brought.
+	// Host is the name of this host. Hosts try unproven amounts at times that differ by their
+	// names, so that each can tell what its own try brought.
 	Host string
 	// Period is the time between two ticks; 0: 2 s.
 	Period time.Duration
 	// Start is what a new job gets, Step what one decision gives or takes of each
 	// resource. Nil: DefaultStart and DefaultStep of the greatest Capacity seen.
 	Start, Step Amounts
-	// MaxAge is how old a service's numbers may be before they are missing: then no
-	// job grows, and after as long again all are suspended. 0: 5 periods.
+	// MaxAge is how old a service's numbers may be before they count as missing: then no job
+	// grows, and after as long again all are suspended. 0: 5 periods.
 	MaxAge time.Duration
 	// Search is how limits are found that nobody knows.
 	Search SearchConfig

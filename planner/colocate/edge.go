@@ -2,27 +2,26 @@ package colocate
 
 import "math"
 
-// How near the edge jobs may come. It is ours, beside algorithm 2: growth asks for a
-// slack that is clear of its own noise, by so many standard deviations as the misses
-// have taught.
+// How near to the SLO jobs may bring a service; not in algorithm 2. Growth requires that the
+// slack exceeds its own noise by a number of standard deviations, which misses raise.
 const (
 	// smooth is over how many ticks load and slack are smoothed, lasting over how many
 	// their noise, and shift the hysteresis of load.
 	smooth, lasting, shift = 8, 50, 0.02
-	// ahead is for how many standard deviations of the load jobs leave room, jump how
-	// many tell a new load from noise, and fall how much of a peak a tick forgets.
+	// ahead is how many standard deviations of the load jobs leave free, jump how many tell a new
+	// load from noise, and fall what fraction of a peak is forgotten per tick.
 	ahead, jump, fall = 2, 4, 0.25
-	// firstCare, leastCare and mostCare bound the standard deviations of the slack. A
-	// miss adds care, and each tick takes so much of it that 1 in rare may miss.
+	// firstCare, leastCare and mostCare bound the standard deviations of the slack. A miss adds
+	// care, and each tick takes off so much that 1 tick in rare may miss.
 	firstCare, leastCare, mostCare = 2.5, 2, 8
 	care, rare                     = 0.5, 400
-	// long is over how many ticks misses are counted: with more than spent of the error
-	// budget of a search among them, nothing is given that was not proven.
+	// long is over how many ticks misses are averaged: when they use more than spent of the error
+	// budget of a search, no amount that is unproven is given.
 	long, spent = 1000, 0.5
 )
 
-// follow takes in the load and the slack of a tick. A load that differs by more than
-// its noise is a new one at once.
+// follow updates the averages with the load and slack of a tick. A load that differs by more than
+// its noise replaces the average at once.
 func (s *standing) follow(load, slack float64) {
 	if math.IsNaN(load) || load > 10 {
 		return
@@ -81,7 +80,8 @@ func (p *policy) allRoomy(r *round) bool {
 	return true
 }
 
-// spend takes in a tick on which jobs ran: a miss makes them keep further away.
+// spend updates the safety margin after a tick on which jobs ran: a miss raises the slack that
+// growth requires, each tick lowers it a little.
 func (s *standing) spend(missed bool) {
 	s.Care -= float64(care) / rare
 	s.Missed -= s.Missed / long
@@ -105,9 +105,9 @@ func (p *policy) trial(s *standing, v *verdict) {
 	}
 }
 
-// above is for how many ticks a service has slack above its loadlimit, with jobs
-// suspended, before jobs are tried there: the loadlimit is where its times begin to
-// scatter, and slack that is measured there tells more.
+// above is for how many ticks a service must have slack above its loadlimit, with jobs suspended,
+// before jobs are tried there: above the loadlimit latencies scatter, so slack that was measured
+// there is the better evidence.
 const above = 30
 
 // stands reports whether jobs may run above the loadlimit.

@@ -10,7 +10,7 @@ const (
 	notch     = 100 // MHz
 )
 
-// frequency slows jobs down, or lets them run faster.
+// frequency lowers the clock of jobs, or raises it if rises is set.
 func (p *policy) frequency(r *round, rises bool) {
 	pw := r.o.Power
 	if pw == nil || !(pw.Draws >= 0) || !(pw.TDP > 0) || !finite(pw.Draws) || !finite(pw.TDP) {
@@ -71,9 +71,9 @@ func linkShare(l *Link, capacity float64) float64 {
 	return math.Max(0, math.Min(capacity, v))
 }
 
-// network divides what jobs may have of the link evenly among those that run. One
-// that has more falls at once where others lack it, and one that has less rises
-// while growth is allowed, by more than a tenth.
+// network divides what jobs may have of the link evenly among those that run. A job that has more
+// falls at once if others get too little; one that has less rises while growth is allowed, by
+// more than a tenth.
 func (p *policy) network(r *round, rises bool) {
 	k := index(r.names, network)
 	if k < 0 {
@@ -115,7 +115,7 @@ func (r *round) gets(i, k int) bool {
 	return r.seats[i].runs() && !math.IsNaN(r.seats[i].to[k])
 }
 
-// least is what a job that starts or resumes needs room for.
+// least returns what must be free for a job that starts or resumes.
 func (r *round) least(i int, share float64) float64 {
 	if a := r.seats[i].act; a == Start || a == Resume {
 		return share

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// standing is how a service stood.
+// standing is the state of a service.
 type standing struct {
 	// Missing is since when its slack or load is missing; zero: it is not.
 	Missing time.Time `json:"missing,omitzero"`
-	// Acted is when jobs were last stopped or cut: what was measured before, in whole
-	// or in part, takes away nothing more.
+	// Acted is when jobs were last stopped or cut: a measurement that began before it causes no
+	// other cut.
 	Acted time.Time `json:"acted,omitzero"`
 	// Over tells that its load was over the limit, and has not fallen by the margin.
 	Over bool `json:"over,omitempty"`
@@ -21,9 +21,9 @@ type standing struct {
 	Proven map[string]ceiling `json:"proven,omitempty"`
 	// Strikes count misses in a row.
 	Strikes int `json:"strikes,omitempty"`
-	// Load and Slack are smoothed, Spread and Noise the mean squares of what they differ
-	// by; Ready is the load to leave room for, Last the last slack, and Seen how many are
-	// in Slack, Heard in Noise.
+	// Load and Slack are smoothed; Spread and Noise are the mean squares of their deviations;
+	// Ready is the load that jobs leave capacity for; Last is the last slack; Seen counts the
+	// ticks in Slack, Heard those in Noise.
 	Load   float64 `json:"load,omitempty"`
 	Spread float64 `json:"spread,omitempty"`
 	Ready  float64 `json:"ready,omitempty"`
@@ -70,7 +70,7 @@ const (
 	byLongMissing
 )
 
-// verdict is what algorithm 2 says of one service, or of all.
+// verdict is the result of algorithm 2 for one service, or for all.
 type verdict struct {
 	verb Verb
 	by   string
@@ -102,8 +102,8 @@ func strictness(v Verb) int {
 	return 0
 }
 
-// judge returns what the strictest service says, of equals that with the largest
-// share, and notes what was acted on.
+// judge returns the verdict of the strictest service, among equals that with the largest share,
+// and notes when jobs were last cut or stopped for it.
 func (p *policy) judge(o *Observation) verdict {
 	all := verdict{verb: AllowBEGrowth, free: len(o.Services) == 0, oldest: o.Time}
 	for _, s := range p.Services {
@@ -191,7 +191,8 @@ func (p *policy) judgeOne(o *Observation, s *Service, st *standing, ran bool) ve
 	return v
 }
 
-// compare is algorithm 2: the first that holds. What is missing holds nothing up.
+// compare is algorithm 2: the first case that holds decides. Missing values delay nothing that
+// takes away.
 func (p *policy) compare(v *verdict, st *standing, window time.Duration) (Verb, rule) {
 	fresh := v.measured.Add(-max(0, window)).After(st.Acted)
 	if v.load > v.limits.load {
@@ -249,8 +250,8 @@ func (p *policy) limitsOf(s *Service, st *standing, v *verdict, ran bool) limits
 	return l
 }
 
-// orLeast fills in what nobody knows: for the slacklimit the least, since growth leaves
-// more by itself, and for the loadlimit where a search for it begins.
+// orLeast fills in limits that are not known: the slacklimit with the least, since growth keeps a
+// margin of its own, and the loadlimit with the value from which a search starts.
 func (l limits) orLeast() limits {
 	if !(l.load >= 0) {
 		l.load = firstLoad

@@ -21,19 +21,18 @@ const maxJobs = 2000
 type tenant struct {
 	id, workload string
 	knobs        map[string]*ledger.Knob
-	// contested is why nothing of it is turned: somebody else does, or a person
-	// released it.
+	// contested is why trimtab sets nothing of it: another program does, or a person released it.
 	contested string
 	job       Job
 }
 
-// turnedElsewhere is how an actuator says that a knob is somebody else's.
+// turnedElsewhere is what an actuator reports of a knob that another program changed.
 const turnedElsewhere = "changed by somebody else"
 
-// letGo is how an actuator says that a person released a knob.
+// letGo is what an actuator reports of a knob that a person released.
 const letGo = "released: "
 
-// look makes an observation of what is known.
+// look builds the observation of this tick.
 func (s *Step) look(now time.Time) {
 	var since time.Duration
 	if !s.ticked.IsZero() {
@@ -78,7 +77,7 @@ func (s *Step) look(now time.Time) {
 	s.observed = o
 }
 
-// without takes from what jobs may have what a job has that is not decided on.
+// without subtracts what a job has that is not decided on from what jobs may have.
 func (a Amounts) without(j *Job) {
 	for name, v := range j.Has {
 		if left, ok := a[name]; ok && name != frequency && (j.State != Suspended || name == ram) {
@@ -87,7 +86,7 @@ func (a Amounts) without(j *Job) {
 	}
 }
 
-// cores is how many a job has.
+// cores returns how many cores a job has.
 func (t *tenant) cores() float64 {
 	if v, ok := t.job.Has[cores]; ok {
 		return v
@@ -134,15 +133,15 @@ func (s *Step) gather() {
 	}
 }
 
-// unlimited reports whether nothing limits a job yet: it was given nothing, and waits
-// for its turn.
+// unlimited reports whether nothing limits a job yet: it was given nothing, and waits for its
+// turn.
 func (t *tenant) unlimited() bool {
 	k := t.usable(cpu)
 	return k != nil && k.Held.Now.Unlimited && k.Held.Barred == ""
 }
 
-// known returns the knob of a resource, nil where there is none, or none that was ever
-// read: what it says then is not a value.
+// known returns the knob of a resource; nil if there is none, or if it was never read and so has
+// no value.
 func (t *tenant) known(resource string) *ledger.Knob {
 	k := t.knobs[resource]
 	if k == nil || k.Held.Problem != "" && k.Held.Since.IsZero() {
@@ -151,11 +150,11 @@ func (t *tenant) known(resource string) *ledger.Knob {
 	return k
 }
 
-// unlimitable reports whether the CPU time of a job is to be limited and cannot be: it would
+// unlimitable reports whether the CPU time of a job should be limited and cannot be: it would
 // have the whole host.
 func (t *tenant) unlimitable() bool { return t.knobs[cpu] != nil && t.known(cpu) == nil }
 
-// usable returns the knob of a resource, nil where there is none that can be turned.
+// usable returns the knob of a resource; nil if there is none that can be set.
 func (t *tenant) usable(resource string) *ledger.Knob {
 	k := t.knobs[resource]
 	if k == nil || k.Held.Problem != "" {
@@ -189,8 +188,8 @@ func (t *tenant) read() {
 	}
 }
 
-// capacity is what jobs may have together, of each resource that somebody has a knob
-// of and of which there is anything to say.
+// capacity returns what jobs may have together, by resource, for each resource that has a knob
+// and a known amount.
 func (s *Step) capacity(now time.Time) Amounts {
 	out := Amounts{}
 	for i := range s.resources {
@@ -210,8 +209,8 @@ func (s *Step) capacity(now time.Time) Amounts {
 	return out
 }
 
-// bound is the least of what is declared of a resource, what the host says and what
-// was measured.
+// bound returns the least of what is declared of a resource, what the host reports and what was
+// measured.
 func (s *Step) bound(now time.Time, r *issue.Resource) float64 {
 	v := r.Capacity
 	if own(r.Name) {
@@ -242,7 +241,7 @@ func (s *Step) fastest() (most float64) {
 	return most
 }
 
-// Missing are the resources that no job of this host can be given or denied, in order.
+// Missing returns the resources that this host can neither give to a job nor deny it, in order.
 func (s *Step) Missing() (names []string) {
 	for _, name := range []string{alive, cores, cpu, frequency, llc, ram, membw, network, running} {
 		if !s.has(name) {
@@ -252,7 +251,7 @@ func (s *Step) Missing() (names []string) {
 	return names
 }
 
-// standings are how the services stand, by name.
+// standings returns the state of the services, by name.
 func (s *Step) standings(now time.Time) (all []Service) {
 	names := slices.Concat(s.config.Services, slices.Collect(maps.Keys(s.services)))
 	slices.Sort(names)
@@ -271,8 +270,8 @@ func (s *Step) standings(now time.Time) (all []Service) {
 	return all
 }
 
-// servpods are the components of a workload on a host, and those of which nobody told
-// where they run. Peers are none: nothing here can harm them.
+// servpods returns the components of a workload that run on a host, and those whose host is
+// unknown. Peers are left out: nothing here can harm them.
 func servpods(c *trimtab.Contributions, host string) (here []*trimtab.Servpod) {
 	for i := range c.Servpods {
 		if p := &c.Servpods[i]; !p.Peer && (p.Host == host || p.Host == "") {
@@ -320,7 +319,7 @@ func serviceOf(c *trimtab.Contributions, host string) Service {
 	return s
 }
 
-// held says of each job that is not decided on why.
+// held returns, for each job that is not decided on, the reason.
 func (s *Step) held() map[string]trimtab.Held {
 	var out map[string]trimtab.Held
 	for _, t := range s.jobs {

@@ -9,21 +9,20 @@ import (
 	"github.com/trimtab/trimtab/planner/reclaim"
 )
 
-// rules are what differs between the policies.
+// rules are the differences between the policies.
 type rules struct {
 	// never runs a job.
 	never bool
 	// limits are those of every service; nil: those of its Servpod, or found by search.
 	limits *limits
-	// alike takes from all jobs at once, without a look at what each would lose
-	// (section 5.2).
+	// alike takes from all jobs at once, whatever each would lose (section 5.2).
 	alike bool
-	// apart tells Servpods apart in more than their limits: each is blamed for a miss by
-	// its part, and tried above its loadlimit where slack was measured there. What it
-	// stands goes to few jobs, which do more with much.
+	// apart treats Servpods differently in more than their limits: each is blamed for a miss by
+	// its share, and jobs are tried above its loadlimit where slack was measured there. What it
+	// tolerates goes to few jobs, which do more with much.
 	apart bool
-	// spares suspends before it kills, and leaves the margin of growth where nobody knows
-	// a slacklimit.
+	// spares suspends before it kills, and keeps the margin of growth where the slacklimit is
+	// unknown.
 	spares bool
 	// deflates takes the same share of every job, and never kills.
 	deflates bool
@@ -43,18 +42,17 @@ type policy struct {
 	round                 round
 }
 
-// memory is what a policy keeps between ticks.
+// memory is the state that a policy keeps between ticks.
 type memory struct {
 	// Services is how each service stood, by name.
 	Services map[string]*standing `json:"services,omitempty"`
-	// Calm counts ticks in a row on which growth was allowed, and Wait is how many
-	// it takes.
+	// Calm counts the ticks in a row on which growth was allowed, Wait how many are needed before
+	// jobs grow.
 	Calm int `json:"calm"`
 	Wait int `json:"wait"`
 	// Grown is when jobs last grew, started or resumed.
 	Grown time.Time `json:"grown,omitzero"`
-	// Tried is the last step beyond a ceiling, and Tries is how those of each resource
-	// went.
+	// Tried is the last step beyond a ceiling, Tries the history of such steps by resource.
 	Tried tried           `json:"tried,omitzero"`
 	Tries map[string]*try `json:"tries,omitempty"`
 	// Shown is the most that jobs had since the last of them started.
@@ -152,8 +150,7 @@ func (p *policy) Decide(o *Observation) Decision {
 	return Decision{Verb: v.verb, By: v.by, Why: v.why(forced), Changes: r.changes()}
 }
 
-// agree forgets times that are ahead: what is kept may be from before the clock was
-// set back.
+// agree forgets times in the future: they may be from before the clock was set back.
 func (p *policy) agree(now time.Time) {
 	if p.Grown.After(now) {
 		p.Grown = time.Time{}
@@ -186,12 +183,12 @@ func (p *policy) none(r *round) Decision {
 	return Decision{Verb: SuspendBE, Why: "this policy runs no best-effort job", Changes: r.changes()}
 }
 
-// disturbed notes a tick without growth; times is by how much the wait gets longer.
+// disturbed records a tick without growth; the wait for growth gets longer by the factor times.
 func (p *policy) disturbed(times int) {
 	p.Calm, p.Wait = 0, max(leastWait, min(p.Wait*times, maxWait))
 }
 
-// allow lets jobs resume, start and grow, when the wait is over.
+// allow resumes, starts and grows jobs once the wait is over.
 func (p *policy) allow(r *round, v verdict, forced bool) {
 	if forced {
 		p.Calm = 0
@@ -234,8 +231,8 @@ func (p *policy) learn(capacity Amounts) {
 	}
 }
 
-// queue returns the places of the running jobs in the order in which they are to go,
-// and the size of a level. The slice is valid until the next call.
+// queue returns the indices of the running jobs in the order in which they are reclaimed, and the
+// size of a level. The slice is valid until the next call.
 func (p *policy) queue(r *round, share float64) (places []int, size int) {
 	places = r.order[:0]
 	for i := range r.seats {
@@ -265,8 +262,8 @@ func (p *policy) queue(r *round, share float64) (places []int, size int) {
 	return places, min(sizes[0], len(places))
 }
 
-// rank puts places into the order of the reclamation queue. Jobs that make no sense
-// to it come first: nothing is known to be lost with them.
+// rank sorts the indices into the order of the reclamation queue. Jobs whose progress is invalid
+// come first: nothing is known to be lost with them.
 func (r *round) rank(places []int) {
 	sorted, jobs, predictable := make([]int, 0, len(places)), make([]reclaim.Job, 0, len(places)), 0
 	first := len(places)

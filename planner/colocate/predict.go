@@ -7,8 +7,8 @@ import (
 	"github.com/trimtab/trimtab/planner/reclaim"
 )
 
-// predict fills in what a job would lose: U and what it was given always, L where it
-// can be predicted. A job of which nothing is known would lose all that it did.
+// predict fills in what a job would lose: its useless and attained work always, its loss where
+// that can be predicted. A job of which nothing is known would lose all its work.
 func (c *course) predict(j *Job, step float64, silent time.Duration) {
 	r := j.Has[cpu]
 	if v, ok := j.Has[cores]; ok {
@@ -39,8 +39,8 @@ func (c *course) predict(j *Job, step float64, silent time.Duration) {
 	}
 }
 
-// makespan is that of a job with a share of its resources from now on: what one cut
-// leaves it, at least half.
+// makespan returns the time that the job takes with a share of its resources from now on: what
+// one cut leaves it, at least half.
 func makespan(p *Progress, elapsed, share float64) (float64, bool) {
 	switch p.Predict {
 	case PredictDataParallel:

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// prove notes, by load, what jobs have of each resource while growth is allowed and
-// slack is left. It is ours, beside algorithm 2.
+// prove records, by load, what jobs have of each resource while growth is allowed and slack is
+// left. It is not in algorithm 2.
 func (p *policy) prove(r *round) {
 	for i := range r.o.Services {
 		s := p.Services[r.o.Services[i].Workload]
@@ -27,7 +27,8 @@ func (p *policy) prove(r *round) {
 	}
 }
 
-// proven is what all services stood at the load of now; 0: nothing is proven.
+// proven returns the most that jobs had at this load while all services had slack left; 0:
+// nothing is proven.
 func (p *policy) proven(r *round, name string) float64 {
 	least := math.Inf(1)
 	for i := range r.o.Services {
@@ -63,10 +64,10 @@ func (p *policy) show(r *round) {
 // mostLeap bounds the steps of one leap.
 const mostLeap = 128
 
-// leap gives jobs at once what was proven at this load, the largest first, or twice the
-// cores that they have where none were too many yet and half of the SLO is left. While they
-// have not had as much since the last of them started, they get twice what they have:
-// it may have been proven beside jobs that use less of it.
+// leap gives jobs at once what was proven at this load, the largest job first; or twice the cores
+// that they have where none were too many yet and half of the SLO is left. As long as they have
+// not had as much since the last of them started, they get twice what they have: the amount may
+// have been proven beside jobs that use less of it.
 func (p *policy) leap(r *round) (any bool) {
 	kept := slices.Clone(r.capacity)
 	clear := p.apart && p.allClear(r)
@@ -99,8 +100,8 @@ func (p *policy) leap(r *round) (any bool) {
 	return any
 }
 
-// gather lets the largest job grow that can, and starts one more only when none can:
-// few jobs that have much of the cache and the bandwidth do more than many with little.
+// gather lets the largest job grow that can, and starts one more only when none can: few jobs
+// with much cache and bandwidth do more than many with little.
 func (p *policy) gather(r *round, places []int) bool {
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(r.size(b), r.size(a)) })
 	for _, i := range places {
@@ -111,7 +112,7 @@ func (p *policy) gather(r *round, places []int) bool {
 	return p.begin(r)
 }
 
-// running are the places of the jobs that run.
+// running returns the indices of the jobs that run.
 func (r *round) running() (places []int) {
 	for i := range r.seats {
 		if r.seats[i].runs() {
@@ -128,20 +129,19 @@ func (p *policy) growShared(r *round, i int) bool {
 	return shared
 }
 
-// patience is how many measurements in a row must miss the SLO for jobs to be killed:
-// before, those that would be are suspended. They lose no work, and all that they have
-// but memory is free at once.
+// patience is how many measurements in a row must miss the SLO before jobs are killed. Until then
+// they are suspended: they lose no work, and all that they have but memory is free at once.
 const patience = 3
 
-// strike takes from the top level of the queue when the SLO is missed, and returns how
-// many times as long growth has to wait.
+// strike stops the top level of the queue after a missed SLO, and returns the factor by which the
+// wait for growth gets longer.
 func (p *policy) strike(r *round, v *verdict) (longer int) {
 	s := p.Services[v.by]
 	s.Strikes++
 	return p.stop(r, v.share, !p.spares || s.Strikes >= patience)
 }
 
-// spare forgets the misses of services that meet their SLO again.
+// spare clears the count of misses of services that meet their SLO again.
 func (p *policy) spare(o *Observation) {
 	for i := range o.Services {
 		if s := &o.Services[i]; known(s.Slack) >= 0 {

@@ -7,8 +7,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// The kinds of what a [Step] is told inside the process of the agent. They do not
-// travel.
+// The kinds of values that reach a [Step] only inside the agent's process. They do not travel.
 const (
 	KindProgress     trimtab.Kind = "progress"
 	KindSurroundings trimtab.Kind = "surroundings"
@@ -20,14 +19,14 @@ const (
 	PredictTraining     = "training"
 )
 
-// Progress is what is known of how far a job is. Times are those that it runs. A nil
-// number is not known.
+// Progress is how far a job has got. Durations count only the time that it runs. A nil number is
+// not known.
 type Progress struct {
 	// Job is its ID: see [JobID].
 	Job  string
 	Time time.Time
-	// Predict is how its makespan is predicted: PredictDataParallel by Done,
-	// PredictTraining by Remaining and Rate, "": not at all.
+	// Predict is how its makespan is predicted: PredictDataParallel from Done, PredictTraining
+	// from Remaining and Rate, "": not at all.
 	Predict string
 	// Done is the part that is done. Remaining steps are to go, at Rate a second.
 	Done, Remaining, Rate *float64
@@ -57,8 +56,8 @@ func (p *Progress) Validate() error {
 	return nil
 }
 
-// Surroundings are what else is measured on the host. What is nil, or left out, was
-// not measured.
+// Surroundings has what else is measured on the host. A value that is nil or left out was not
+// measured.
 type Surroundings struct {
 	Time time.Time
 	// Capacity is what best-effort jobs may have together: what the host has, less what
@@ -66,12 +65,12 @@ type Surroundings struct {
 	Capacity Amounts
 	Power    *Power
 	Link     *Link
-	// Frequencies are what the cores of services run at and should at least, in MHz,
-	// by workload.
+	// Frequencies are the clocks of services' cores, present and least wanted, in MHz, by
+	// workload.
 	Frequencies map[string]Frequency
 }
 
-// Frequency is what cores run at and should at least, in MHz.
+// Frequency is the present clock of cores and the least that they should run at, in MHz.
 type Frequency struct{ Now, Least float64 }
 
 // Kind returns KindSurroundings.
@@ -96,10 +95,10 @@ func JobID(workload, instance string) string {
 	return workload + "/" + instance
 }
 
-// course is what the step itself knows of how far a job is.
+// course is what the step itself measured of a job's work.
 type course struct {
-	// Attained is what it was given in core-seconds, Ran how long it ran, while it was
-	// known.
+	// Attained is the core-seconds that it was given, Ran how many seconds it ran, as far as
+	// observed.
 	Attained float64 `json:"attained"`
 	Ran      float64 `json:"ran_s"`
 	// Back tells that it reported less than before: it is not predicted again.
@@ -111,7 +110,7 @@ type course struct {
 	seen   bool
 }
 
-// take takes in a report, the newest.
+// take stores a report if it is the newest.
 func (c *course) take(p *Progress) {
 	if l := c.last; l != nil {
 		if !p.Time.After(l.Time) {
@@ -128,14 +127,14 @@ func falls(before, after *float64) bool {
 	return !math.IsNaN(b) && !math.IsNaN(a) && a < b
 }
 
-// run notes that the job ran for a while with so many cores.
+// run records that the job ran for a while with so many cores.
 func (c *course) run(d time.Duration, cores float64) {
 	c.silent += d
 	c.Ran += d.Seconds()
 	c.Attained += d.Seconds() * cores
 }
 
-// seconds returns a time that was told, or what stands for it.
+// seconds returns a reported duration in seconds, or otherwise if none was reported.
 func seconds(d *time.Duration, otherwise float64) float64 {
 	if d == nil || *d < 0 {
 		return otherwise

@@ -5,13 +5,12 @@ import (
 	"slices"
 )
 
-// round is one tick's observation, with what is decided so far. Its memory is used
-// again.
+// round is the observation of one tick, and the decisions so far. Its memory is reused.
 type round struct {
 	o *Observation
-	// names are the resources that are turned and add up, in order; capacity is what
-	// there is of them and sum what jobs have: one that runs all of it, one that is
-	// suspended its memory.
+	// names are the resources that can be set and add up, in order; capacity is how much there is
+	// of each and sum what jobs have: all of a running job's amounts, only the memory of a
+	// suspended one.
 	names         []string
 	capacity, sum []float64
 	seats         []seat
@@ -20,8 +19,8 @@ type round struct {
 	hashes        []uint64 // of the names of jobs, where they are ordered by that
 }
 
-// seat is one job in a round. Amounts are by the place of the resource in names, NaN
-// of one that is not turned for this job.
+// seat is one job in a round. Amounts are indexed as names, NaN where the resource is not set for
+// this job.
 type seat struct {
 	job *Job
 	// act is what is done to it; "": nothing but what changed between has and to.
@@ -42,7 +41,7 @@ func (s *seat) runs() bool {
 	return s.job.State == Running
 }
 
-// begin takes in an observation.
+// begin starts a round on an observation.
 func (r *round) begin(o *Observation) {
 	r.o = o
 	r.names, r.capacity = r.names[:0], r.capacity[:0]
@@ -77,7 +76,7 @@ func resize(v []float64, n int) []float64 {
 	return v
 }
 
-// seat reads what a job has. What makes no sense counts as everything there is.
+// seat reads what a job has. An invalid amount counts as the whole capacity.
 func (r *round) seat(s *seat) {
 	s.before, s.after = math.NaN(), math.NaN()
 	if v, ok := s.job.Has[frequency]; ok && v > 0 && v <= greatestAmount {
@@ -109,7 +108,7 @@ func zero(v float64) float64 {
 // tolerance is what rounding may add to a sum, as a part of the capacity.
 const tolerance = 1e-9
 
-// free is what is left of a resource; negative: jobs have more than there is.
+// free returns what is left of a resource; negative: jobs have more than the capacity.
 func (r *round) free(k int) float64 {
 	left := r.capacity[k] - r.sum[k]
 	if math.Abs(left) <= tolerance*r.capacity[k] {
@@ -146,8 +145,8 @@ func (r *round) suspend(i int) {
 	s.act = Suspend
 }
 
-// run lets a job run with what to says, and reports whether there is room for it. One
-// that is suspended has its memory already.
+// run starts or resumes a job with the amounts that the function to returns, if they fit, and
+// reports whether they did. A suspended job has its memory already.
 func (r *round) run(i int, act Act, to func(name string, k int) float64) bool {
 	s := &r.seats[i]
 	suspended := s.job.State == Suspended
@@ -166,7 +165,7 @@ func (r *round) run(i int, act Act, to func(name string, k int) float64) bool {
 	return true
 }
 
-// changes lists what was decided, what takes away first.
+// changes lists what was decided, reductions first.
 func (r *round) changes() []Change {
 	// Counted first: a change has a map, and lists that grow are copied.
 	n := 0
@@ -220,7 +219,8 @@ func (r *round) higher(s *seat) bool {
 	return s.after > s.before
 }
 
-// amounts is what a job has afterwards; least: after what it has more is not yet given.
+// amounts returns what a job has afterwards; with least set, without what it is still to be
+// given.
 func (r *round) amounts(s *seat, least bool) Amounts {
 	out := make(Amounts, max(len(r.names)+1, len(s.job.Has)))
 	put := func(name string, has, to float64) {

@@ -29,14 +29,14 @@ func (c SearchConfig) withDefaults(period time.Duration) SearchConfig {
 
 // The bounds of the search.
 const (
-	// leastStep and greatestStep bound stepSize = 1 − C_i/ΣC: 0 with a single Servpod,
-	// and nearly 1 with many, after which there is nothing left to try. No step takes
-	// more than half of the limit either.
+	// leastStep and greatestStep bound stepSize = 1 − C_i/ΣC, which is 0 with a single Servpod
+	// and nearly 1 with many, when one step would end the search. No step takes more than half of
+	// the limit either.
 	leastStep, greatestStep = 0.05, 0.25
 	// leastSlack is the least slacklimit, that of HAProxy in the paper.
 	leastSlack = 0.03
-	// firstLoad is where loadlimit starts, greatestLoad where it ends at most; near is
-	// how close to it the load must come for a tick to tell anything of it.
+	// firstLoad is where loadlimit starts, greatestLoad its upper bound; near is how close to it
+	// the load must be for a tick to count as evidence.
 	firstLoad, greatestLoad, leastLoad = 0.85, 0.95, 0.5
 	loadStep, loadBack, near           = 0.02, 0.05, 0.05
 	// changed is by how much C_i/ΣC differs when the search begins anew.
@@ -93,7 +93,7 @@ func (t *Ticks) add(e *Evidence) {
 	}
 }
 
-// Evidence is what one tick tells.
+// Evidence is the observation of one tick.
 type Evidence struct {
 	// Held: the SLO was met. Ran: a best-effort job ran.
 	Held, Ran          bool
@@ -110,7 +110,7 @@ func (s *Search) step(from float64) float64 {
 	return math.Min(math.Max(leastStep, math.Min(greatestStep, 1-s.Share)), from/2)
 }
 
-// Observe takes in one tick.
+// Observe updates the search with one tick.
 func (s *Search) Observe(c SearchConfig, e Evidence) {
 	c = c.counted()
 	if !(math.Abs(e.Share-s.Share) <= changed) {
@@ -129,7 +129,7 @@ func (s *Search) Observe(c SearchConfig, e Evidence) {
 	}
 }
 
-// counted fills in what a configuration that New has not seen lacks.
+// counted fills in the defaults of a configuration that did not pass through New.
 func (c SearchConfig) counted() SearchConfig {
 	if c.ticks == 0 {
 		c = c.withDefaults(2 * time.Second)
@@ -170,9 +170,9 @@ func (s *Search) again(share float64) {
 	s.Restarts++
 }
 
-// loads raises loadlimit after a tenth of a window of ticks with a load close to it on
-// which jobs ran, or after twice as many with a load that stays there while they do not,
-// and lowers it when the SLO was missed on too many of them.
+// loads raises loadlimit after a tenth of a window of ticks on which the load was close to it and
+// jobs ran, or after twice as many while they did not run. It lowers it when the SLO was missed
+// on too many of these ticks.
 func (s *Search) loads(c SearchConfig, e *Evidence) {
 	if math.Abs(e.Load-s.LoadLimit) > near || e.Load > s.LoadLimit && e.Ran {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab/internal/num"
 )
 
-// Status is how a [Step] stands. It is a copy.
+// Status is the state of a [Step]. It is a copy.
 type Status struct {
 	// Observed is what the last decision was made of, Decided the decision.
 	Observed Observation
@@ -33,7 +33,7 @@ type Limits struct {
 	LoadOrigin, SlackOrigin trimtab.ThresholdOrigin
 }
 
-// Status tells how the step stands.
+// Status returns the state of the step.
 func (s *Step) Status() Status {
 	out := Status{Observed: s.observed, Decided: s.decided, Limits: map[string]Limits{}, Contested: map[string]string{}, Paused: s.issue.Paused(),
 		Counts: Counts{Decisions: maps.Clone(s.counts.Decisions), Changes: maps.Clone(s.counts.Changes), Ignored: s.counts.Ignored}}
@@ -104,7 +104,7 @@ const SnapshotName = "colocate"
 // snapshotKind is the form of that state.
 const snapshotKind = "colocate/1"
 
-// snapshot is what outlives the process.
+// snapshot is the state that outlives the process.
 type snapshot struct {
 	Policy  string             `json:"policy"`
 	Memory  memory             `json:"memory"`
@@ -121,8 +121,7 @@ func (s *Step) Snapshot() map[string][]byte {
 	return map[string][]byte{SnapshotName: b}
 }
 
-// Restore takes back what Snapshot returned. What the policy of another name kept is
-// not used.
+// Restore restores what Snapshot returned. It refuses the state of another policy.
 func (s *Step) Restore(name string, state []byte) error {
 	if name != SnapshotName {
 		return trimtab.Invalidf("restore co-location: no state is named %.40q", name)
@@ -147,7 +146,7 @@ func (s *Step) Restore(name string, state []byte) error {
 	return nil
 }
 
-// validate refuses what no step keeps.
+// validate refuses a state that no step could have saved.
 func (in *snapshot) validate() error {
 	m := &in.Memory
 	ok := m.Calm >= 0 && m.Wait >= leastWait && m.Wait <= maxWait && len(m.Services) <= maxServices*2 && len(in.Courses) <= maxJobs
@@ -169,7 +168,7 @@ func (in *snapshot) validate() error {
 	return nil
 }
 
-// valid reports whether all of a standing makes sense.
+// valid reports whether all values of a standing are in range.
 func (s *standing) valid() bool {
 	for _, v := range []float64{s.Load, s.Spread, s.Ready, s.Noise, s.Known, s.Missed} {
 		if !(v >= 0 && v <= greatestAmount) {

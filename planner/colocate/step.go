@@ -20,17 +20,17 @@ type StepConfig struct {
 	// all policies share.
 	Policy string
 	Config
-	// Mode is how far it goes; "": Recommend. What the host lets knobs of single jobs
-	// do bounds it further.
+	// Mode is the most that it may do; "": Recommend. The host's limits on the knobs of single
+	// jobs bound it further.
 	Mode trimtab.Mode
-	// Lease is how long the host holds what a plan says; 0: 10 periods. Confirm is how
-	// long grows wait for the answers to shrinks; 0: 2 periods.
+	// Lease is how long the host keeps what a plan sets; 0: 10 periods. Confirm is how long grows
+	// wait for the outcomes of shrinks; 0: 2 periods.
 	Lease, Confirm time.Duration
-	// Resources are those that knobs may be of, with what is declared of each for all
-	// jobs together; Capacity 0: what the host says it has. Others are not turned.
+	// Resources are those whose knobs may be set, each with what is declared for all jobs
+	// together; Capacity 0: what the host reports. Others are not set.
 	Resources []issue.Resource
-	// Services are the workloads that have a Servpod here: one that was not heard of is
-	// missing. Others count when they are heard of.
+	// Services are the workloads that have a Servpod here: one that has not reported counts as
+	// missing. Others count once they report.
 	Services []string
 	// Silent is how long a job may run without a report and still be predicted; 0: 1 min.
 	Silent time.Duration
@@ -43,7 +43,7 @@ const (
 	weight  = "weight"
 )
 
-// own reports whether a resource is not shared.
+// own reports whether each job has its own of a resource.
 func own(resource string) bool {
 	switch resource {
 	case running, alive, weight, frequency:
@@ -55,14 +55,11 @@ func own(resource string) bool {
 // unshared stands for the capacity of a resource that is not shared.
 const unshared = 1e15
 
-// Step is the co-location controller of one host as a [trimtab.Step]. Contributions,
-// holdings, outcomes, commands, [Progress] and [Surroundings] go in; with each tick, a
-// decision is made, and plans come out. It issues the plans of a pool that nobody else
-// plans for, in terms that follow what the host has accepted; a [trimtab.Leader] may
-// tell it one.
-//
-// A job of which somebody else turns a knob is not decided on: what would be done is
-// recommended. What it has is not given to others.
+// Step is the co-location controller of one host as a [trimtab.Step]. Contributions, holdings,
+// outcomes, commands, [Progress] and [Surroundings] go in; each tick makes a decision, and plans
+// come out. It is the only planner of its pool, in terms that follow what the host has accepted;
+// a [trimtab.Leader] may set one. A job whose knob another program sets is not decided on: the
+// step recommends what it would do. What that job has is not given to others.
 type Step struct {
 	config    StepConfig
 	policy    *policy
@@ -71,8 +68,8 @@ type Step struct {
 	resources []issue.Resource
 
 	now, ticked, planned time.Time
-	// holding is the last of the host; services is what was last heard of each, here is
-	// the newest of surroundings.
+	// holding is the host's last; services has the last report of each service, here the newest
+	// surroundings.
 	holding  *trimtab.Holding
 	services map[string]*trimtab.Contributions
 	here     *Surroundings
@@ -151,7 +148,7 @@ func (s *Step) names() (names []string) {
 	return names
 }
 
-// most is what a knob counts as while nothing limits it.
+// most returns what a knob counts as while nothing limits it.
 func (s *Step) most(_, resource string) (float64, bool) {
 	for i := range s.resources {
 		if s.resources[i].Name == resource {
@@ -161,7 +158,7 @@ func (s *Step) most(_, resource string) (float64, bool) {
 	return 0, false
 }
 
-// Step takes in one value, or decides; see [trimtab.Step].
+// Step reads one value, or decides; see [trimtab.Step].
 func (s *Step) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	if now.Before(s.now) {
 		now = s.now
@@ -192,7 +189,7 @@ func (s *Step) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	return nil
 }
 
-// lead begins a term that somebody told it.
+// lead begins the term that a [trimtab.Leader] announces.
 func (s *Step) lead(now time.Time, l *trimtab.Leader) {
 	if l.Pool != s.config.Pool || l.Epoch <= s.issue.Epoch() || !trimtab.PlausibleEpoch(l.Epoch, now) {
 		s.counts.Ignored++
@@ -201,14 +198,14 @@ func (s *Step) lead(now time.Time, l *trimtab.Leader) {
 	s.begin(l.Epoch, now)
 }
 
-// begin begins a term: the host is to hear of it at once.
+// begin begins a term: the next plan goes to the host at once.
 func (s *Step) begin(epoch uint64, now time.Time) {
 	s.issue.Begin(epoch, now)
 	s.planned = time.Time{}
 }
 
-// hold takes in what the host holds, and begins a term where it has accepted a later
-// one than this.
+// hold reads the host's holding, and begins a new term if the host has accepted a later one than
+// this.
 func (s *Step) hold(now time.Time, h *trimtab.Holding) []trimtab.Value {
 	if h.Host != s.config.Host || !h.Of(s.config.Pool) || h.Time.Sub(now) > s.config.Lease {
 		s.counts.Ignored++
@@ -225,7 +222,7 @@ func (s *Step) hold(now time.Time, h *trimtab.Holding) []trimtab.Value {
 	return s.release(now)
 }
 
-// answer takes in what became of a plan.
+// answer reads the outcome of a plan.
 func (s *Step) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 	if o.Pool != s.config.Pool || o.Host != s.config.Host {
 		s.counts.Ignored++
@@ -252,7 +249,7 @@ const maxCommands = 64
 // maxServices bounds the services that are known.
 const maxServices = 256
 
-// hear takes in how a service stands, the newest.
+// hear reads the contributions of a service, if they are the newest.
 func (s *Step) hear(now time.Time, c *trimtab.Contributions) {
 	old := s.services[c.Workload]
 	switch {
@@ -267,8 +264,8 @@ func (s *Step) hear(now time.Time, c *trimtab.Contributions) {
 	}
 }
 
-// Expect says anew which workloads have a Servpod here. What was heard of others is
-// forgotten, but for those that named this host.
+// Expect replaces the list of workloads that have a Servpod here. The reports of others are
+// forgotten, except of those that named this host.
 func (s *Step) Expect(services []string) {
 	s.config.Services = slices.Clone(services)
 	maps.DeleteFunc(s.services, func(name string, c *trimtab.Contributions) bool {
@@ -278,7 +275,7 @@ func (s *Step) Expect(services []string) {
 
 func (s *Step) expected(workload string) bool { return slices.Contains(s.config.Services, workload) }
 
-// progress takes in how far a job is. Of one that has no knob here it is kept until the
+// progress reads how far a job has got. The report of a job without a knob here is kept until the
 // next tick.
 func (s *Step) progress(now time.Time, p *Progress) {
 	c := s.courses[p.Job]
@@ -293,7 +290,7 @@ func (s *Step) progress(now time.Time, p *Progress) {
 	c.take(p)
 }
 
-// same reports whether two commands are one: who asks again does so at another time.
+// same reports whether two commands are one and the same: a repeated request has another time.
 func same(a, b trimtab.Command) bool {
 	at := a.Time.Equal(b.Time)
 	a.Time, b.Time = time.Time{}, time.Time{}
@@ -377,7 +374,7 @@ func (s *Step) send(now time.Time, d issue.Decision) []trimtab.Value {
 	return []trimtab.Value{s.issue.Issue(now, d)}
 }
 
-// cause is what is told of a plan.
+// cause returns what a plan states as its cause.
 func (s *Step) cause() trimtab.Cause {
 	if s.issue.Paused() {
 		return trimtab.Cause{Kind: trimtab.CausePaused}

@@ -6,10 +6,9 @@ import (
 	"github.com/trimtab/trimtab/planner/drf"
 )
 
-// drf fills with the solver for millions of tenants, which knows no floors,
-// and reports whether its answer stands. It does when every floor lies below
-// it: floors that are reached in the end were never in the way, since what is
-// used on the way is at most what is used in the end.
+// drf fills with the solver for millions of tenants, which supports no floors, and reports
+// whether its answer is valid. It is if every floor lies below it: floors that are reached in the
+// end were never limiting, since what is used on the way is at most what is used in the end.
 func (p *pool) drf(limit func(*tenant) float64) bool {
 	problem := p.problem(limit)
 	s, err := drf.Solve(problem)
@@ -41,9 +40,9 @@ func (p *pool) drf(limit func(*tenant) float64) bool {
 	return true
 }
 
-// problem is what is left to fill, with a resource for each row. Shares count
-// against the capacities of the pool's resources: a weight that is large enough keeps
-// those of hosts out of the dominant share.
+// problem returns what is left to fill, with a resource for each row. Shares count against the
+// capacities of the pool's resources: a large enough weight keeps those of hosts out of the
+// dominant share.
 func (p *pool) problem(limit func(*tenant) float64) drf.Problem {
 	room := p.room()
 	problem := drf.Problem{Capacities: make([]float64, len(room)), Room: room, Tenants: make([]drf.Tenant, len(p.tenants))}
@@ -61,8 +60,8 @@ func (p *pool) problem(limit func(*tenant) float64) drf.Problem {
 			if a <= 0 {
 				continue
 			}
-			// The floors are taken out of the room and what they stand for is
-			// asked for: put it back.
+			// The floors are not part of the room, but the demands include them: add them to the
+			// room again.
 			back := t.share(r) - t.level*a
 			room[r] += back
 			out.Demands = append(out.Demands, drf.Demand{Resource: r, Amount: a})

@@ -19,28 +19,26 @@ type filling struct {
 	room   []float64 // by row
 	groups []flow
 	speed  []rate // by row
-	// stale tells that the speeds of hosts are to be summed up anew, as they are
-	// every so many steps.
+	// stale: the speeds of hosts must be summed again, as after a number of steps.
 	stale bool
 	steps int
-	// draws[i][r] tells that tenant i's share of r grows with its level: it is
-	// past the floor.
+	// draws[i][r]: tenant i's share of r grows with its level, since it is past the floor.
 	draws [][]bool
-	// cells are what tenants draw on, by tenant and resource; on the tenants by row,
+	// cells are the rows that tenants use, by tenant and resource; on has the tenants of the rows
 	// of hosts.
 	cells [][]cell
 	on    [][]int32
 }
 
-// rate is how fast a row is used up. That of a host is kept up to date by what
-// changes, at most as long as little of its peak has gone: what remains is not
-// rounding. drawers counts the tenants.
+// rate is how fast a row is used up. That of a host is updated by differences, as long as these
+// are small compared with its peak: else the rest would be rounding errors. drawers counts the
+// tenants.
 type rate struct {
 	now, peak float64
 	drawers   int
 }
 
-// cell is one row that a tenant draws on, and its place in the tenant's group.
+// cell is one row that a tenant uses, and its index in the tenant's group.
 type cell struct {
 	row, at int32
 	share   float64
@@ -56,21 +54,20 @@ type flow struct {
 	members int
 	// peak is the greatest weights since they were last summed up anew.
 	peak float64
-	// tenants counts the active tenants that are members themselves; all are those
-	// that were at the beginning.
+	// tenants counts the active tenants that are members themselves; all are the initial ones.
 	tenants int
 	all     []int32
-	// rows are those that all draw on; places are all places in it, budgets those of
-	// the pool's rows. draw sums weight·rate·share of the active tenants that do, drawers counts them: an
-	// empty sum is exactly 0.
+	// rows are those that all members use; places are all indices in it, budgets those of the
+	// pool's rows. draw sums weight·rate·share of the active tenants that use a row, drawers
+	// counts them: an empty sum is exactly 0.
 	rows, places, budgets []int32
 	draw                  []float64
 	drawers               []int
 	events                []event
 }
 
-// event is what happens to a tenant when V of its group is at v: it leaves the
-// floor of a resource, or it has what it is to have (resource byLimit).
+// event happens to a tenant when V of its group is at v: it leaves the floor of a resource, or
+// reaches its limit (resource byLimit).
 type event struct {
 	v                float64
 	tenant, resource int
@@ -145,7 +142,7 @@ func (f *filling) place() {
 	}
 }
 
-// draw lets a tenant draw on the rows of a resource, or no more.
+// draw starts or stops a tenant's use of the rows of a resource.
 func (f *filling) draw(i, r, sign int) {
 	t := &f.p.tenants[i]
 	g := &f.groups[t.group]
@@ -186,7 +183,7 @@ func (f *filling) join(g int, weight float64) {
 	}
 }
 
-// leave takes a member out, and g with it when it was the last.
+// leave removes a member, and g with its last one.
 func (f *filling) leave(g int, weight float64) {
 	for g >= 0 {
 		s := &f.groups[g]
@@ -242,7 +239,7 @@ func (f *filling) run() {
 	}
 }
 
-// step goes to the next event, and reports whether there is one.
+// step advances to the next event, and reports whether there is one.
 func (f *filling) step() bool {
 	dt, group := f.next()
 	if math.IsInf(dt, 0) {
@@ -262,8 +259,8 @@ func (f *filling) step() bool {
 // afresh is after how many steps the speeds of hosts are summed up anew.
 const afresh = 64
 
-// speeds divides the rate of each group among its active members, parents before
-// their children, and tells how fast rows are used up.
+// speeds divides the rate of each group among its active members, parents before their children,
+// and updates how fast rows are used up.
 func (f *filling) speeds() {
 	for g := range f.groups {
 		s := &f.groups[g]
@@ -343,7 +340,7 @@ func (f *filling) skip(s *flow) {
 	}
 }
 
-// advance lets time pass and returns the rows that are full now.
+// advance advances time and returns the rows that are full now.
 func (f *filling) advance(dt float64) (full []int) {
 	for r := range f.room {
 		drawn := f.speed[r].now

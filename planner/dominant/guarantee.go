@@ -7,9 +7,9 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// guarantee raises the floors to what is guaranteed, as far as it is demanded
-// and, all guarantees of a resource in proportion, as far as there is room: where a
-// host is full those on it stop, and the others go on.
+// guarantee raises the floors to the guarantees, as far as these are demanded and, all guarantees
+// of a resource in proportion, as far as they fit: where a host is full the tenants on it stop,
+// and the others continue.
 func (p *pool) guarantee() {
 	for r, of := range p.q.Resources {
 		floors := make([]float64, len(p.tenants))
@@ -40,8 +40,8 @@ func (p *pool) guarantee() {
 	}
 }
 
-// guaranteeOn raises the floors of resource r over hosts: a filling of its own, in
-// which a tenant rises by what it lacks of its guarantee.
+// guaranteeOn raises the floors of resource r over hosts: by a separate filling, in which a
+// tenant rises by what it lacks of its guarantee.
 func (p *pool) guaranteeOn(r int, floors []float64) {
 	of, room := p.q.Resources[r], p.room()
 	some := &pool{q: &policy.Question{Resources: []policy.Pooled{of}}, tenants: make([]tenant, len(p.tenants)), tree: []node{{parent: -1, weight: 1}},

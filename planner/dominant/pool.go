@@ -8,10 +8,10 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// byLimit is the bound of a tenant that has all that it is to have.
+// byLimit is the bound of a tenant that has reached its limit.
 const byLimit = -1
 
-// tenant is one workload. All shares are parts of the capacities.
+// tenant is one workload. All shares are fractions of the capacities.
 type tenant struct {
 	weight float64
 	group  int // its node in the tree
@@ -27,7 +27,7 @@ type tenant struct {
 // share returns what t has of resource r at its level.
 func (t *tenant) share(r int) float64 { return math.Max(t.floor[r], t.level*t.rate[r]) }
 
-// pool is a question on its way to an answer.
+// pool is a question under solution.
 type pool struct {
 	q       *policy.Question
 	tenants []tenant
@@ -35,8 +35,8 @@ type pool struct {
 	// rows are the constraints: one for the budget of each resource, in their
 	// order, then one for each resource of each host that may become full.
 	rows []row
-	// rooms are the hosts by resource, nil where they say no more than the budget;
-	// their rows are those of the pool from first on.
+	// rooms are the hosts by resource, nil where they bound nothing beyond the budget; their rows
+	// are those of the pool from first on.
 	rooms []*hosts.Room
 	first []int
 }
@@ -80,8 +80,8 @@ func newPool(q *policy.Question) *pool {
 	return p
 }
 
-// locate lays out the rows. Where the hosts of a resource say nothing that a number
-// of units does not, it is that number, and the answer that without hosts.
+// locate lays out the rows. If the hosts of a resource bound nothing beyond a number of units, it
+// is treated as without hosts.
 func (p *pool) locate() {
 	q, m := *p.q, len(p.q.Resources)
 	q.Resources = slices.Clone(q.Resources)
@@ -119,8 +119,8 @@ func (p *pool) fold(r int) (units int, room *hosts.Room) {
 	return folded.Units, hosts.New(all)
 }
 
-// parts returns what one unit of resource r takes of its hosts for tenant i, by row
-// of [pool.rooms].
+// parts returns what one unit of resource r uses of its hosts for tenant i, by row of
+// [pool.rooms].
 func (p *pool) parts(i, r int) []hosts.Part {
 	if p.rooms[r] == nil {
 		return nil
@@ -128,7 +128,7 @@ func (p *pool) parts(i, r int) []hosts.Part {
 	return p.rooms[r].Parts(i)
 }
 
-// room returns what is left of each row, as a part of the resource's capacity.
+// room returns what is left of each row, as a fraction of the resource's capacity.
 func (p *pool) room() []float64 {
 	room := make([]float64, len(p.rows))
 	for k, of := range p.rows {

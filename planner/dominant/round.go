@@ -11,10 +11,10 @@ import (
 // grain absorbs rounding when a share is turned into units: 1e-9 of a unit.
 const grain = 1e-9
 
-// round turns the shares of resource r into whole units that sum to at most
-// what may be given out, on each host too: everybody's share rounded down, and units
-// that are left to the largest remainders, as far as their hosts have room; ties: to
-// who would otherwise lose a unit that it holds, then in order.
+// round turns the shares of resource r into whole units that sum to at most what may be given
+// out, on each host too: every share is rounded down, and the units that are left go to the
+// largest remainders, as far as their hosts have room; ties: first to those that would otherwise
+// lose a unit that they have, then in order.
 func (p *pool) round(r int, units [][]int) {
 	type part struct {
 		at        int

@@ -9,8 +9,8 @@ type node struct {
 	weight float64
 }
 
-// grow makes the tree of the groups that workloads name, parents before their
-// children, and returns the place of each path in it.
+// grow makes the tree of the groups that workloads name, parents before their children, and
+// returns the index of each path in it.
 func (p *pool) grow() map[string]int {
 	p.tree = []node{{parent: -1, weight: 1}}
 	places := map[string]int{"": 0}

@@ -5,11 +5,10 @@ import (
 	"math"
 )
 
-// Size is how much a [Matrix] is to hold.
+// Size bounds what a [Matrix] can hold.
 type Size struct {
-	// Tenants, Resources and Entries (positive demands) are upper bounds.
-	// Entries needs some slack where rows are updated in place: an updated
-	// row that is longer than it was goes behind the others.
+	// Tenants, Resources and Entries (positive demands) are upper bounds. Entries needs some
+	// slack if rows are updated in place: a row that gets longer moves behind the others.
 	Tenants, Resources, Entries int
 }
 
@@ -24,28 +23,26 @@ func entry(column uint32, rate float64) Entry {
 
 func (e Entry) rate() float64 { return math.Float64frombits(uint64(e.low) | uint64(e.high)<<32) }
 
-// Cell is the state of one resource: all that freezing a tenant changes. It is
-// small so that many stay in the cache, and none lies across two of its lines.
-// How many tenants are active is not in it: its [Guard] tells whether any is.
+// Cell is the state of one resource: all that freezing a tenant changes. It is small so that many
+// stay in the cache, and none crosses a cache line. The number of active tenants is not in it:
+// its [Guard] shows whether there is any.
 type Cell struct {
-	// rate is F, the sum of the rates of the active tenants; room is U, what
-	// is left of the capacity, as a fraction, of what the frozen hold.
+	// rate is F, the sum of the rates of the active tenants; room is U, the fraction of the
+	// capacity that the frozen tenants leave.
 	rate, room float64
 }
 
-// Guard says when the rounding error of a [Cell]'s F, the sum of the rates of the
-// active tenants, may matter. F must be summed up afresh when it falls below
-// least or below perRoom U. When F is below alone, no tenant is active: alone is
-// less than the smallest rate of the column, and more than rounding can leave
-// of F. Where no such number exists, alone is unsure, which F never falls below;
-// then only summing up tells.
+// Guard says when the rounding error of a [Cell]'s F, the sum of the rates of the active tenants,
+// may matter. F must be summed again when it falls below least or below perRoom U. When F is
+// below alone, no tenant is active: alone is less than the smallest rate of the column, and more
+// than rounding can leave of F. If no such number exists, alone is unsure, which F never falls
+// below; then only summing again shows it.
 type Guard struct{ least, perRoom, alone float32 }
 
-// guard returns the guard of a sum of n rates. Taking n rates off leaves an
-// error of the order of sqrt(n) 2^-54 times what there was at first, and never
-// more than n 2^-53 times it. The first must not show in T = U / F beyond
-// 2e-13 of it; the second must not let F T be off by 2e-13 of the capacity.
-// smallest is at most the least of the rates.
+// guard returns the guard of a sum of n rates. Subtracting n rates leaves an error of the order
+// of sqrt(n) 2^-54 times the initial sum, and never more than n 2^-53 times it. The first must
+// not change T = U / F by more than 2e-13 of it; the second must not let F T be off by 2e-13 of
+// the capacity. smallest is at most the least of the rates.
 func guard(rate float64, n uint32, smallest float64) Guard {
 	g := Guard{float32(rate * 0x1p-12 * math.Sqrt(float64(n))), float32(rate * float64(n) / perRoomOf), unsure}
 	if noise := g.error(n); smallest > 4*noise {
@@ -59,8 +56,8 @@ const unsure = -math.MaxFloat32
 // perRoomOf is rate n / perRoom.
 const perRoomOf = 2000
 
-// error bounds the error of F: n rates were added and are taken off, and
-// oftenChanged updates before.
+// error bounds the error of F after adding and subtracting n rates, and oftenChanged updates
+// before.
 func (g Guard) error(n uint32) float64 {
 	if n == 0 {
 		return 0
@@ -68,8 +65,8 @@ func (g Guard) error(n uint32) float64 {
 	return float64(g.perRoom) * perRoomOf * 0x1p-52 * (1 + oftenChanged/float64(n))
 }
 
-// sure holds for all columns: F has its digits when it is at least rate and
-// perRoom U, and below alone nobody is active. It saves reading the guards.
+// sure applies to all columns: F is exact enough when it is at least rate and perRoom U, and
+// below alone no tenant is active. It saves reading the guards.
 type sure struct{ rate, perRoom, alone float64 }
 
 func (s *sure) add(g Guard) {
@@ -100,8 +97,8 @@ type Span struct{ start, length uint32 }
 
 func (s Span) end() uint32 { return s.start + s.length }
 
-// Arena is memory that the caller owns: zeroed, from the heap ([NewArena]) or
-// from elsewhere, such as huge pages. A [Matrix] holds on to it.
+// Arena is memory that the caller owns: zeroed, from the heap ([NewArena]) or elsewhere, such as
+// huge pages. A [Matrix] keeps using it.
 type Arena struct {
 	Entries []Entry
 	Cells   []Cell
@@ -112,15 +109,15 @@ type Arena struct {
 	Indices []uint32
 }
 
-// Need is how many of each an [Arena] must have.
+// Need is the sizes that an [Arena] must have.
 type Need struct{ Entries, Cells, Guards, Spans, Words, Numbers, Indices int }
 
-// Bytes is how much memory that is.
+// Bytes returns how much memory that is.
 func (n Need) Bytes() int64 {
 	return 12*int64(n.Entries) + 16*int64(n.Cells) + 12*int64(n.Guards) + 8*(int64(n.Spans)+int64(n.Words)+int64(n.Numbers)) + 4*int64(n.Indices)
 }
 
-// Need returns what an arena for s must have.
+// Need returns the sizes of an arena for s.
 func (s Size) Need() Need {
 	return Need{
 		Entries: s.Entries,
@@ -161,7 +158,7 @@ func take[T any](from *[]T, n int) []T {
 	return head
 }
 
-// holds says whether the arena has what n asks for.
+// holds reports whether the arena has the sizes n.
 func (a *Arena) holds(n Need) bool {
 	return len(a.Entries) >= n.Entries && len(a.Cells) >= n.Cells && len(a.Guards) >= n.Guards && len(a.Spans) >= n.Spans &&
 		len(a.Words) >= n.Words && len(a.Numbers) >= n.Numbers && len(a.Indices) >= n.Indices

@@ -8,8 +8,7 @@ const (
 	chunkItems = chunkSize - 1
 )
 
-// calendarOctaves is how many doublings of T the windows span before they are
-// laid out anew.
+// calendarOctaves is how many doublings of T the windows span before they are laid out again.
 const calendarOctaves = 4
 
 // windowsPerOctave is a power of two that puts a hundred or so resources into
@@ -25,26 +24,24 @@ func windowsPerOctave(resources int) int {
 	return n
 }
 
-// calendarBuckets is how many windows there are, with the one for all that
-// comes later.
+// calendarBuckets returns the number of windows, with the one for all later times.
 func calendarBuckets(resources int) int { return calendarOctaves*windowsPerOctave(resources) + 1 }
 
-// calendarChunks is how many chunks those may fill: each window has at most
-// one that is not full. The first is not used.
+// calendarChunks returns how many chunks those may fill: each window has at most one that is not
+// full. The first is not used.
 func calendarChunks(resources int) int {
 	return resources/chunkItems + calendarBuckets(resources) + 2
 }
 
-// calendarNeed is how many indices a calendar takes.
+// calendarNeed returns how many indices a calendar takes.
 func calendarNeed(resources int) int {
 	return calendarBuckets(resources) + chunkSize*calendarChunks(resources)
 }
 
-// calendar is a queue of resources by a lower bound of T. Positive floats are
-// ordered as their bits are, so a window is a range of bits, and windows are
-// shorter where T is small. A window is a list of chunks, known by its cursor:
-// where in chunks the next item goes, 0 when it is empty. Adding reads nothing
-// but the cursor.
+// calendar is a queue of resources by a lower bound of T. Positive floats are ordered as their
+// bits are, so a window is a range of bits, and windows are shorter where T is small. A window is
+// a list of chunks, identified by its cursor: the index in chunks of the next item, 0 when it is
+// empty. Adding reads only the cursor.
 type calendar struct {
 	cursors []uint32
 	chunks  []uint32
@@ -70,8 +67,7 @@ func (c *calendar) reset(least uint64) {
 	c.base = least >> c.shift
 }
 
-// add puts r where its T, given as bits, says; never before the present
-// window.
+// add adds r at its T, given as bits; never before the present window.
 func (c *calendar) add(r uint32, bits uint64) {
 	w := int(bits>>c.shift) - int(c.base)
 	w = min(max(w, c.now), len(c.cursors)-1)
@@ -83,8 +79,8 @@ func (c *calendar) add(r uint32, bits uint64) {
 	c.cursors[w] = at + 1
 }
 
-// chunk returns where the first item of a new chunk goes, which follows the
-// one with this cursor.
+// chunk returns the index of the first item of a new chunk, which follows the chunk with this
+// cursor.
 func (c *calendar) chunk(before uint32) uint32 {
 	chunk := c.free
 	if chunk != 0 {
@@ -115,8 +111,8 @@ func (c *calendar) low() uint64 { return (c.base + uint64(c.now)) << c.shift }
 
 func (c *calendar) high() uint64 { return (c.base + uint64(c.now) + 1) << c.shift }
 
-// later says whether the present window is the last, of all that come later.
+// later reports whether the present window is the last, which has all later times.
 func (c *calendar) later() bool { return c.now == len(c.cursors)-1 }
 
-// never is the key of a resource that nobody active demands.
+// never is the key of a resource that no active tenant demands.
 const never = math.MaxUint64

@@ -16,14 +16,12 @@ var (
 	// ErrCapacity: a capacity is negative, NaN or infinite, or its room is
 	// not within it.
 	ErrCapacity = fmt.Errorf("capacity: %w", trimtab.ErrInvalid)
-	// ErrWeight: a weight is not a finite number > 0, or a row's rates are so
-	// far from 1 that sums of them may leave the range in which capacities are
-	// kept to 1e-12.
+	// ErrWeight: a weight is not a finite number > 0, or a row's rates are so far from 1 that
+	// sums of them may leave the range in which capacities are exact to 1e-12.
 	ErrWeight = fmt.Errorf("weight: %w", trimtab.ErrInvalid)
 	// ErrLimit: a limit is negative or NaN.
 	ErrLimit = fmt.Errorf("limit: want a number >= 0: %w", trimtab.ErrInvalid)
-	// ErrMemory: there are more tenants, resources or entries than the arena
-	// has place for.
+	// ErrMemory: there are more tenants, resources or entries than the arena holds.
 	ErrMemory = fmt.Errorf("memory: the arena is full: %w", trimtab.ErrInvalid)
 )
 
@@ -46,7 +44,7 @@ func (p *Problem) check() error {
 	return nil
 }
 
-// check refuses a row for what its numbers say on their own.
+// check refuses a row with invalid numbers.
 func (t *Tenant) check(resources int) error {
 	if !finite(t.Weight) || t.Weight == 0 {
 		return fmt.Errorf("weight %v: want a finite number > 0: %w", t.Weight, ErrWeight)

@@ -16,8 +16,8 @@ const (
 	noise = 0x1p-48
 	// siftBlock is how many columns are looked at before any is queued.
 	siftBlock = 8192
-	// worth: loops over fewer indices are not worth waiting for a thread; a
-	// row counts as perRow of them.
+	// worth: a loop over fewer indices runs faster without a second thread; a row counts as
+	// perRow indices.
 	worth  = 256
 	perRow = 8
 )
@@ -30,7 +30,7 @@ const (
 	isTaken   = 3 // in this pass: frozen just now
 )
 
-// candidate is a resource that may be the next to be full.
+// candidate is a resource that may be the next to become full.
 type candidate struct {
 	column uint32
 	at     uint32 // where its active tenants are in gathered
@@ -71,9 +71,9 @@ type filler struct {
 
 // Stats counts the work of one solve.
 type Stats struct {
-	// Passes are batches of saturations between two barriers; Events the
-	// saturations and limits that froze somebody; Looks how often a T was
-	// computed; Walked the indices read from columns.
+	// Passes are batches of saturations between two barriers; Events the saturations and limits
+	// that froze a tenant; Looks how often a T was computed; Walked the indices read from
+	// columns.
 	Passes, Events, Looks, Walked int
 }
 
@@ -91,7 +91,7 @@ func (f *filler) lay(m *Matrix, a Arena) {
 	f.drained = take(&a.Indices, s.Resources)
 }
 
-// fill raises the levels until everybody is frozen, or stop says so.
+// fill raises the levels until every tenant is frozen, or stop returns true.
 func (f *filler) fill(run Runner, stop func() bool) {
 	f.start(run)
 	for f.frozen < f.added {
@@ -140,7 +140,7 @@ func (f *filler) freeze(i uint32, level float64, why uint32) {
 	f.frozen++
 }
 
-// freezeEmpty freezes those who demand nothing.
+// freezeEmpty freezes the tenants that demand nothing.
 func (f *filler) freezeEmpty() {
 	for i := 0; f.frozen < f.empty; i++ {
 		if f.rows[i].length == 0 {
@@ -177,9 +177,8 @@ func (f *filler) renew() bool {
 
 func (f *filler) stateOf(i uint32) uint64 { return f.state[i/32] >> (i % 32 * 2) & 3 }
 
-// look returns the bits of T of a column, at least those of the level low
-// that all have reached, or never. From high on it is a lower bound: nobody
-// needs to know better before that.
+// look returns the bits of T of a column, at least those of the level low that all have reached,
+// or never. From high on it is only a lower bound: the exact value is not needed before.
 func (f *filler) look(c uint32, low, high uint64) uint64 {
 	x := &f.cells[c]
 	if x.rate >= f.sure.rate && x.rate >= f.sure.perRoom*x.room && x.room >= littleRoom {
@@ -243,8 +242,8 @@ func (f *filler) window(stop func() bool) (stopped bool) {
 	}
 }
 
-// sift puts the columns whose T lies in the present window into the front, the
-// others into the calendar.
+// sift puts the columns whose T lies in the present window into the front, the others into the
+// calendar.
 func (f *filler) sift(columns []uint32, low, high uint64) {
 	for len(columns) > 0 {
 		n := min(len(columns), siftBlock)
@@ -315,8 +314,8 @@ func (f *filler) refill(low, high uint64) (bound uint64) {
 	return high - 1
 }
 
-// lookAgain computes T of those that were put off, and lets go of those that
-// belong into a later window.
+// lookAgain computes T of the postponed columns, and moves those of a later window to the
+// calendar.
 func (f *filler) lookAgain(low, high uint64) {
 	kept := f.front[:0]
 	for _, c := range f.front {
@@ -344,8 +343,8 @@ func (f *filler) limitDue(high uint64) bool {
 	return false
 }
 
-// halt ends the solve: everybody who is active stays at the level that all
-// have reached. That takes no time; [filler.levelOf] says so when asked.
+// halt ends the solve: every active tenant stays at the level that all have reached. That takes
+// no time: [filler.levelOf] returns it on demand.
 func (f *filler) halt() {
 	f.stopped = true
 	f.reached = math.Float64frombits(f.calendar.low())
@@ -359,8 +358,7 @@ func (f *filler) levelOf(i uint32) float64 {
 	return f.level[i]
 }
 
-// finish freezes everybody whom halt left active, for those who need the whole
-// order.
+// finish freezes the tenants that halt left active, for callers that need the whole order.
 func (f *filler) finish() {
 	for i := uint32(0); f.frozen < f.added; i++ {
 		if f.stateOf(i) == isActive {

@@ -10,7 +10,7 @@ func heapify(h []candidate) {
 	}
 }
 
-// pop takes the smallest.
+// pop removes the smallest and returns it.
 func pop(h *[]candidate) candidate {
 	s := *h
 	least := s[0]

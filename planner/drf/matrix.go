@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Matrix is a sparse demand matrix with its layout: rows of rates in the
-// order in which they are stored, and for each resource the rows that demand
-// it. Rows are added, then the matrix is sealed; after that single rows can be
-// updated in place, and it can be solved as often as wanted.
+// Matrix is a sparse demand matrix with its layout: rows of rates in the order in which they are
+// stored, and for each resource the rows that demand it. Rows are added, then the matrix is
+// sealed; after that single rows can be updated in place, and it can be solved any number of
+// times.
 type Matrix struct {
 	size       Size
 	capacities []float64
@@ -84,11 +84,10 @@ func (m *Matrix) lay(a Arena) {
 	m.filler.lay(m, a)
 }
 
-// Tenants, Entries and Resources are what the matrix holds.
+// Tenants returns how many tenants the matrix holds.
 func (m *Matrix) Tenants() int { return m.added }
 
-// Entries is the number of positive demands, with those of updated rows that
-// were moved.
+// Entries returns the number of positive demands, with those of updated rows that were moved.
 func (m *Matrix) Entries() int { return m.used }
 
 // Resources is the number of capacities.
@@ -230,7 +229,7 @@ func (m *Matrix) Seal() {
 	m.sealed = true
 }
 
-// index lists the rows of each column, with one place for a row to come.
+// index lists the rows of each column, with space for one more row.
 func (m *Matrix) index() {
 	clear(m.column)
 	for i := range m.added {

@@ -17,9 +17,9 @@ func byKey(a, b candidate) int {
 	return int(a.column) - int(b.column)
 }
 
-// pass freezes, in the order of T up to bound, whoever a saturation or a limit
-// freezes that shares no active tenant with an earlier one of this pass.
-// Those that do are put off, and whoever they would freeze with them.
+// pass freezes, in the order of T up to bound, the tenants of saturations and limits that share
+// no active tenant with an earlier one of this pass. The others are postponed, with the tenants
+// that they would freeze.
 func (f *filler) pass(bound uint64) {
 	slices.SortFunc(f.front, byKey)
 	n := f.choose(bound)
@@ -46,8 +46,8 @@ func (f *filler) pass(bound uint64) {
 	f.stats.Passes++
 }
 
-// choose says how many of the front this pass looks at: one, and more while
-// their columns are short and their T is not beyond bound.
+// choose returns how many of the front this pass processes: one, and more while their columns are
+// short and their T is not beyond bound.
 func (f *filler) choose(bound uint64) int {
 	walked := 0
 	for k, c := range f.front {
@@ -171,8 +171,8 @@ func (f *filler) take(i uint32, level float64, why uint32) {
 	f.frozen++
 }
 
-// limitsUpTo takes all limits up to key: those put off earlier, then new ones.
-// It returns what is left of those put off.
+// limitsUpTo applies all limits up to key: postponed ones, then new ones. It returns the rest of
+// the postponed ones.
 func (f *filler) limitsUpTo(due []uint32, key uint64) []uint32 {
 	if f.finite == 0 {
 		return due

@@ -23,14 +23,14 @@ type Tenant struct {
 	Limit *float64
 }
 
-// Problem is a pool and who shares it.
+// Problem is a pool and the tenants that share it.
 type Problem struct {
-	// Capacities are the resources' sizes, each in its own unit, finite and
-	// >= 0. Who demands of a resource with capacity 0 gets nothing.
+	// Capacities are the resources' sizes, each in its own unit, finite and >= 0. A tenant that
+	// demands a resource with capacity 0 gets nothing.
 	Capacities []float64
-	// Room is how much of each capacity may be given out, in [0, capacity];
-	// nil is all of it. A first pass that guarantees minimums leaves its rest
-	// here, while shares still count against the whole capacity.
+	// Room is how much of each capacity may be given out, in [0, capacity]; nil is all of it.
+	// After a first pass that guarantees minimums it is what that leaves, while shares still
+	// count against the whole capacity.
 	Room []float64
 	// Tenants are answered in this order.
 	Tenants []Tenant
@@ -54,8 +54,7 @@ type Solution struct {
 	Share []float64
 	// Allocation is parallel to each tenant's Demands, in the resource's unit.
 	Allocation [][]float64
-	// Bound is the resource whose saturation froze the tenant, or [ByLimit],
-	// [ByNothing].
+	// Bound is the resource whose saturation froze the tenant, or [ByLimit], [ByNothing].
 	Bound []int
 	// Saturated lists the resources with capacity > 0 that are full at the
 	// end (within 1e-12 of the capacity), ascending.

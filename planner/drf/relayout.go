@@ -6,13 +6,12 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Relayout returns the same matrix, sealed, in the memory of another arena:
-// rows in the order in which the last solve froze them, resources numbered by
-// when their last tenant froze. The next solve then runs through memory almost
-// in order, even if some of the tenants change: levels move from interval to
-// interval, their order hardly does. size may differ, for more or less slack.
-// Tenants and resources keep their numbers outside. Errors are
-// trimtab.ErrInvalid when nothing was solved yet, and [ErrMemory].
+// Relayout returns the same matrix, sealed, in the memory of another arena: rows in the order in
+// which the last solve froze them, resources numbered by when their last tenant froze. The next
+// solve then reads memory almost in order, even if some tenants change: levels change between
+// intervals, their order hardly does. size may differ, for more or less slack. The numbers of
+// tenants and resources that callers use stay. Errors are trimtab.ErrInvalid if nothing was
+// solved yet, and [ErrMemory].
 func (m *Matrix) Relayout(size Size, arena Arena) (*Matrix, error) {
 	if m.filler.stopped {
 		m.filler.finish()

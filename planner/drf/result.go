@@ -12,20 +12,19 @@ type Options struct {
 	// Run runs loops in parallel; nil is [Serial]. The answer has the same
 	// bits for any number of threads.
 	Run Runner
-	// Stop, when not nil, is asked before every batch of events. Once it is
-	// true, all tenants that are still active freeze at the level that all of
-	// them have reached: feasible, fair up to there, and what is left of each
-	// resource is exactly known ([Result.Room]).
+	// Stop, if not nil, is called before every batch of events. Once it returns true, all active
+	// tenants freeze at the level that all of them have reached: the answer is feasible, fair up
+	// to there, and what is left of each resource is exactly known ([Result.Room]).
 	Stop func() bool
 }
 
-// Result is the answer of one solve. It lives in the matrix's arena until the
-// next solve, update or relayout of the matrix.
+// Result is the answer of one solve. It is in the matrix's arena and valid until the next solve,
+// update or relayout of the matrix.
 type Result struct {
 	// Stopped says that Stop was true before all tenants were frozen.
 	Stopped bool
-	// Reached is the level up to which the answer is the exact one; with
-	// Stopped, whoever was active has it.
+	// Reached is the level up to which the answer is exact; if Stopped, the tenants that were
+	// active have it.
 	Reached float64
 	// Active is how many tenants Stop froze.
 	Active int
@@ -78,9 +77,8 @@ func (r Result) Bounds() []int {
 	return out
 }
 
-// Room returns what is left of every resource, as a fraction of its capacity:
-// summed up afresh from the levels, with the rounding error carried along;
-// below 0 by how much the resource is over its capacity.
+// Room returns what is left of every resource, as a fraction of its capacity: summed again from
+// the levels, with compensated rounding; below 0 if the resource is over its capacity.
 func (r Result) Room() []float64 {
 	m := r.m
 	used := make([]sum, m.size.Resources)
@@ -98,11 +96,10 @@ func (r Result) Room() []float64 {
 	return out
 }
 
-// Sweep adds the rates of all rows, in the order in which they are stored, to
-// cells, one for each resource, as large as the solver's own: one stream over
-// the entries with a random read-modify-write of the resource array for each,
-// which is the least that a solver of this layout does. `trimtab-lab bench drf`
-// measures it as the floor.
+// Sweep adds the rates of all rows, in the order in which they are stored, to cells, one for each
+// resource, as large as the solver's own: one stream over the entries with a random
+// read-modify-write of the resource array for each, which is the least that a solver of this
+// layout does. `trimtab-lab bench drf` measures it as the lower bound.
 func (m *Matrix) Sweep(cells []Cell) {
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
@@ -111,8 +108,8 @@ func (m *Matrix) Sweep(cells []Cell) {
 	}
 }
 
-// SweepNarrow does the same in an array of half the size, one number for each
-// resource, which cannot hold what a solver has to know.
+// SweepNarrow does the same in an array of half the size, one number for each resource, which
+// cannot hold the solver's state.
 func (m *Matrix) SweepNarrow(sums []float64) {
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {

@@ -46,8 +46,8 @@ func (m *Matrix) Rounds(epsilon float64, stop func() bool) RoundsResult {
 	return r
 }
 
-// grant sums up the rates of the active rows and takes the largest step that
-// fits everywhere off what is left. Resources that it fills have left = 0.
+// grant sums the rates of the active rows, takes the largest step that fits everywhere, and
+// subtracts it from left. Resources that it fills have left = 0.
 func (m *Matrix) grant(active []uint32, level float64, sums, left []float64) float64 {
 	clear(sums)
 	step := math.Inf(1)
@@ -72,8 +72,7 @@ func (m *Matrix) grant(active []uint32, level float64, sums, left []float64) flo
 	return step
 }
 
-// eliminate writes down the level of those who are done and returns the
-// others.
+// eliminate records the level of the tenants that are done and returns the others.
 func (m *Matrix) eliminate(active []uint32, level, epsilon float64, sums, left, levels []float64) []uint32 {
 	kept := active[:0]
 	for _, i := range active {

@@ -1,12 +1,11 @@
 package drf
 
-// Runner runs parts of a loop, in parallel if it likes.
+// Runner runs the parts of a loop, possibly in parallel.
 type Runner interface {
 	// Threads is how many parts a loop is worth cutting into, >= 1.
 	Threads() int
-	// Run calls f with 0 … n-1, each once, and returns when all have returned.
-	// The calls share memory and write to different places of it; what they
-	// wrote is seen by whatever follows.
+	// Run calls f with 0 … n-1, each once, and returns when all calls have returned. The calls
+	// share memory and write to different elements of it; the caller sees what they wrote.
 	Run(n int, f func(part int))
 }
 

@@ -5,17 +5,16 @@ import (
 	"sort"
 )
 
-// ahead is how many rows are touched before the first of them is scattered,
-// so that their cache misses overlap.
+// ahead is how many rows are prefetched before the first of them is scattered, so that their
+// cache misses overlap.
 const (
 	ahead   = 16
 	perLine = 5 // entries that lie in a line of the cache, whole
 )
 
-// scatter takes the rows that this pass froze out of their resources:
-// F -= a, U -= a x. Each thread owns a range of columns and goes through all
-// rows in the same order, so that every cell sees the same sequence of
-// operations for any number of threads.
+// scatter subtracts the rows that this pass froze from their resources: F -= a, U -= a x. Each
+// thread owns a range of columns and goes through all rows in the same order, so that every cell
+// sees the same sequence of operations for any number of threads.
 func (f *filler) scatter() {
 	rows := f.order[f.taken:f.frozen]
 	if f.threads == 1 || perRow*len(rows) < f.worth {
@@ -68,10 +67,9 @@ func (f *filler) scatterAll(rows []uint32) (touched uint32) {
 	return touched
 }
 
-// touch loads where the next rows are, and about the part of their entries
-// that lies in a thread's columns, in loops so short that the processor has
-// as many loads under way as it can. The sum of what it loads means nothing;
-// without it the compiler would drop the loads.
+// touch prefetches the spans of the next rows and the part of their entries in a thread's
+// columns, in loops so short that the processor has as many loads in flight as it can. It returns
+// a sum without meaning; without it the compiler would drop the loads.
 func (f *filler) touch(rows []uint32, b *batch, part, parts uint32) (touched uint32) {
 	spans, levels, entries := f.rows, f.level, f.entries
 	for k, i := range rows {
@@ -120,8 +118,8 @@ func (f *filler) scatterOwn(rows []uint32, part int) (touched uint32) {
 	return touched
 }
 
-// find returns the first entry of a row at or after a column, searching from a
-// guess so that a thread need not read what another owns.
+// find returns the first entry of a row at or after a column, searching from a guess so that a
+// thread need not read entries of others.
 func find(row []Entry, column uint32, guess int) int {
 	if len(row) > 32 {
 		return sort.Search(len(row), func(k int) bool { return row[k].column >= column })

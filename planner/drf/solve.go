@@ -4,12 +4,12 @@ import (
 	"fmt"
 )
 
-// full is how near to its capacity a resource counts as saturated.
+// full is the fraction of its capacity up to which what is left of a resource counts as nothing.
 const full = 1e-12
 
-// Solve answers a problem of any size, in O(n log n) of its entries; [Matrix]
-// is for those that come again and again. Errors are trimtab.ErrInvalid, of
-// one of the kinds in check.go, and name the tenant as a row.
+// Solve solves a problem of any size, in O(n log n) of its entries; [Matrix] is for repeated
+// problems. Errors are trimtab.ErrInvalid, of one of the kinds in check.go, and name the tenant
+// as a row.
 func Solve(p Problem) (Solution, error) {
 	m, err := p.matrix()
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *Problem) matrix() (*Matrix, error) {
 	return m, nil
 }
 
-// solution puts levels back into the tenants' own terms.
+// solution converts levels to the tenants' own units.
 func (p *Problem) solution(r Result) Solution {
 	n := len(p.Tenants)
 	s := Solution{Level: make([]float64, n), Share: make([]float64, n), Allocation: make([][]float64, n), Bound: r.Bounds()}

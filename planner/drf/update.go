@@ -7,14 +7,13 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// oftenChanged is after how many changes of a column its sum is taken afresh,
-// so that rounding cannot pile up over intervals.
+// oftenChanged is after how many changes of a column its sum is computed again, so that rounding
+// errors do not accumulate over intervals.
 const oftenChanged = 256
 
-// Update replaces tenant i, in place where the new row is not longer than the
-// old one. It takes time in proportion to the columns of the two rows. Errors
-// are those of [Matrix.Add], and leave the matrix as it was; after [ErrMemory]
-// a relayout makes room again.
+// Update replaces tenant i, in place if the new row is not longer than the old one. It takes time
+// in proportion to the columns of the two rows. Errors are those of [Matrix.Add], and leave the
+// matrix unchanged; after [ErrMemory] a relayout makes room again.
 func (m *Matrix) Update(i int, t Tenant) error {
 	if !m.sealed || i < 0 || i >= m.added {
 		return fmt.Errorf("row %d of %d: update: %w", i, m.added, trimtab.ErrInvalid)
@@ -56,8 +55,8 @@ func (m *Matrix) Update(i int, t Tenant) error {
 	return nil
 }
 
-// roomFor says whether a new row fits behind the others. Columns that have no
-// place left for it find one: behind the others, or once all are packed again.
+// roomFor returns an error if a new row does not fit behind the others. It moves columns without
+// space for it behind the others, or packs all of them again.
 func (m *Matrix) roomFor(old Span, row []Entry) error {
 	if len(row) > int(old.length) && m.used+len(row) > len(m.entries) {
 		return fmt.Errorf("%d entries behind %d of %d: %w", len(row), m.used, len(m.entries), ErrMemory)
@@ -74,10 +73,10 @@ func (m *Matrix) roomFor(old Span, row []Entry) error {
 	return nil
 }
 
-// moved is how much place a column of this length gets when it has to move.
+// moved returns how much space a column of this length gets when it moves.
 func moved(length uint32) int { return int(length) + int(length)/8 + 4 }
 
-// leave takes a row out of a column.
+// leave removes a row from a column.
 func (m *Matrix) leave(e Entry, row uint32) {
 	s := &m.column[e.column]
 	rows := m.columns[s.start:s.end()]
@@ -93,8 +92,7 @@ func (m *Matrix) leave(e Entry, row uint32) {
 	m.refresh(e.column)
 }
 
-// join puts a row into a column, which moves behind the others when it is
-// full.
+// join adds a row to a column, which moves behind the others if it is full.
 func (m *Matrix) join(e Entry, row uint32) {
 	s := &m.column[e.column]
 	if s.end() == m.columnEnd[e.column] {

@@ -11,24 +11,22 @@ import (
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
-// Policy divides the pool for the least latency end to end. Each workload's
-// curve is the performance of the whole application over its own allocation,
-// all others as they are; see the package comment. It implements
-// [policy.Policy].
+// Policy divides the pool for the least end-to-end latency. Each workload's curve is the
+// performance of the whole application over its own allocation, with all others unchanged; see
+// the package comment. It implements [policy.Policy].
 type Policy struct {
 	// Optimism is the weight of the upper bound over the mean performance, in
 	// [0, 1]. Default 0.15; negative: 0, the mean alone.
 	Optimism float64
-	// MoveCost is what moving as many units as there are costs, as a share of
-	// the latency now, >= 0; see [DefaultMoveCost].
+	// MoveCost is the cost of moving as many units as there are, as a share of the present
+	// latency, >= 0; see [DefaultMoveCost].
 	MoveCost float64
 	// LoadWeight is the weight of the load's upper bound over its mean in the
 	// load that is planned for, in (0, 1]. Default 1.
 	LoadWeight float64
-	// Trial is how far, in parts of the band, curves are tilted at random, so
-	// that trades are tried that nothing is known of, >= 0, at first; it shrinks
-	// with the number of reports. Default 0.2; negative: 0, none are. See the
-	// package comment.
+	// Trial is how far, as a fraction of the band, curves are tilted at random at first, so that
+	// trades without evidence are tried, >= 0; it shrinks with the number of reports. Default
+	// 0.2; negative: 0, no trials. See the package comment.
 	Trial float64
 }
 
@@ -46,7 +44,7 @@ const (
 // Name returns "end-to-end".
 func (Policy) Name() string { return "end-to-end" }
 
-// Traits do not say that it weighs: one latency is that of all.
+// Traits leaves Weighs unset: one latency is that of all.
 func (o Policy) Traits() policy.Traits {
 	t := policy.Traits{Caution: 1, Expect: o.expect, Scorer: o.scorer}
 	if o.LoadWeight > 0 {
@@ -78,12 +76,12 @@ func latency(slo, performance float64) float64 {
 	return slo / performance
 }
 
-// Solve returns the exact answer of [welfare.Own] for
+// Solve returns the exact answer of [welfare.Own], or one with its gap, for
 //
 //	max Σ_j 1 − latency_j(a_j)/worst
 //
-// where worst is the longest latency that any of them could bring about: that
-// of the least Σ latency_j(a_j), or one with its gap.
+// that is, the least Σ latency_j(a_j), where worst is the longest latency that any of them could
+// cause.
 func (o Policy) Solve(p *policy.Problem) (policy.Solution, error) {
 	if err := p.Validate(); err != nil {
 		return policy.Solution{}, err
@@ -100,8 +98,8 @@ func (o Policy) Solve(p *policy.Problem) (policy.Solution, error) {
 	return answer, nil
 }
 
-// sum returns the objective as one of package welfare, the problem as it reads
-// it, and the latency now in parts of the worst.
+// sum returns the objective in the form of package welfare, the problem that it solves, and the
+// present latency as a multiple of the worst.
 func (o Policy) sum(p *policy.Problem) (welfare.Own, *policy.Problem, float64) {
 	worst, now := 1e-9, 0.0
 	for i := range p.Workloads {
@@ -120,8 +118,8 @@ func (o Policy) sum(p *policy.Problem) (welfare.Own, *policy.Problem, float64) {
 		if w := &q.Workloads[i]; w.Curve != nil {
 			w.Curve = tilted(w, p.Unit, o.trial(w.Reports)*draw(w))
 		}
-		// Trades go on however many reports there are: hope that settles is for
-		// curves that do not change with what the others have.
+		// Trades continue with any number of reports: decaying optimism is for curves that do not
+		// change with what the others have.
 		q.Workloads[i].Reports = 0
 		slo := q.Workloads[i].SLO
 		q.Workloads[i].Worth = func(performance float64) float64 {
@@ -158,11 +156,11 @@ func (o Policy) scorer(p *policy.Problem) func(units []int) float64 {
 	}
 }
 
-// trialReports is how many reports it takes for trials to begin to shrink.
+// trialReports is the number of reports after which trials begin to shrink.
 const trialReports = 60
 
-// trial is how far curves are tilted after so many reports: in proportion to
-// 1/√reports once there are many.
+// trial returns how far curves are tilted after so many reports: in proportion to 1/√reports once
+// there are many.
 func (o Policy) trial(reports int) float64 {
 	t := o.Trial
 	switch {
@@ -182,9 +180,9 @@ func draw(w *policy.Workload) float64 {
 	return rand.New(rand.NewPCG(h.Sum64(), uint64(w.Reports))).NormFloat64()
 }
 
-// tilted returns the curve of w turned about what it has, by a share t of what
-// the band leaves open there and not at a: above it, performance is higher for
-// t > 0, below it lower.
+// tilted returns the curve of w tilted about its present allocation, by a fraction t of what the
+// band leaves uncertain away from that: above it, performance is higher for t > 0, below it
+// lower.
 //
 //	p(a) exp(±t √(h(a)² − h(now)²)),   h = ln(upper/mean)
 func tilted(w *policy.Workload, unit, t float64) *trimtab.Curve {
@@ -210,13 +208,12 @@ func tilted(w *policy.Workload, unit, t float64) *trimtab.Curve {
 	return out
 }
 
-// trusted is the share of what it has that a workload keeps in a round: its
-// curve holds while all others stay where they are.
+// trusted is the fraction of its allocation that a workload keeps in a round: its curve is valid
+// only while the others keep theirs.
 const trusted = 0.75
 
-// near keeps the answer near what everybody has: nobody gives more than a
-// quarter of it, or one unit, unless more must be given up: for what there is, or
-// for those who have less than their minimum.
+// near keeps the answer near the present allocation: no workload gives more than a quarter of it,
+// or one unit, unless capacity or the minimums of others require it.
 func (o Policy) near(q *policy.Problem) {
 	has, needs := 0, 0
 	floors := make([]int, len(q.Workloads))

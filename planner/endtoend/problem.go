@@ -42,8 +42,8 @@ func (p *Problem) Validate() error {
 	return nil
 }
 
-// Separable returns the units of the least Σ cost(i, units); costs are not NaN.
-// Ties go to fewer units for later components. Errors are those of Validate.
+// Separable returns the units of the least Σ cost(i, units); costs are not NaN. Ties go to fewer
+// units for later components. Errors are those of Validate.
 func (p *Problem) Separable(cost func(i, units int) float64) ([]int, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -78,10 +78,9 @@ func (p *Problem) Separable(cost func(i, units int) float64) ([]int, error) {
 	return out, nil
 }
 
-// Ascend returns units at least as good as start, which must be within bounds:
-// exchanges of 1, 2, 4 or 8 units between two components, and units of the
-// capacity that nobody has, in an order drawn from r, as long as one in
-// sequence helps, and at most so many evaluations of cost.
+// Ascend returns units at least as good as start, which must be within bounds. It tries exchanges
+// of 1, 2, 4 or 8 units between two components, and free units, in an order drawn from r, as long
+// as one in a sequence helps, with at most so many evaluations of cost.
 func (p *Problem) Ascend(start []int, cost func(units []int) float64, evaluations int, r *rand.Rand) []int {
 	at := slices.Clone(start)
 	if evaluations < 1 {
@@ -124,10 +123,9 @@ func move(at []int, free *int, from, to, size int) {
 	}
 }
 
-// Towards returns the step from Current to target: shrinks as far as Step lets
-// them, then grows, the furthest first, as far as Step and what is free let
-// them. It never exceeds Units, unless Current does and the shrinks do not
-// make up for it.
+// Towards returns the step from Current to target: shrinks as far as Step allows, then grows, the
+// furthest first, as far as Step and the free units allow. It never exceeds Units, unless Current
+// does and the shrinks do not make up for it.
 func (p *Problem) Towards(target []int) []int {
 	out := slices.Clone(p.Current)
 	free := p.Units

@@ -21,15 +21,15 @@ type Member struct {
 	Part
 }
 
-// Part is what a workload or a group asks of the level that it is on.
+// Part is the weight and guarantee of a workload or group among its siblings.
 type Part struct {
-	// Weight is that among its siblings; 0: 1. Least is what it has before anything is shared
-	// by weight, in the unit of the capacity.
+	// Weight is that among its siblings; 0: 1. Least is what it has before anything is shared by
+	// weight, in the unit of the capacity.
 	Weight, Least float64
 }
 
-// Divide returns what each member is entitled to, by name. groups has those that have a weight
-// or a guarantee of their own, by path.
+// Divide returns what each member is entitled to, by name. groups has the groups with a weight or
+// a guarantee of their own, by path.
 func Divide(capacity float64, members []Member, groups map[string]Part) map[string]float64 {
 	nodes := map[string]*node{"": {}}
 	for _, m := range members {
@@ -70,7 +70,7 @@ func (n *node) demand() float64 {
 	return n.least
 }
 
-// divide gives those below their parts of an amount.
+// divide divides an amount among the children.
 func (n *node) divide(amount float64, out map[string]float64) {
 	if n.name != "" {
 		out[n.name] = amount

@@ -15,14 +15,14 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Rules are those of a pool. Zero values stand for the defaults.
+// Rules are those of a pool. Zero values mean the defaults.
 type Rules struct {
 	// Floor is the least of a workload's target that is never lent, in (0, 1]. Default 0.3.
 	Floor float64
 	// Ceiling is the most of its target that it may borrow up to, >= 1. Default 4.
 	Ceiling float64
 	// Budget is the longest time that a workload may stand still in a period of 100 ms, in
-	// seconds. Less is readier, and costs more. Default 0.07.
+	// seconds. A smaller budget reserves more, and costs more. Default 0.07.
 	Budget float64
 	// Burst is how much of its target a workload may save in the kernel, in [0, 1].
 	Burst float64
@@ -40,8 +40,7 @@ const (
 type Instance struct {
 	// Target is what it is to have, Least what it must and Most what it may have.
 	Target, Least, Most float64
-	// Stall is how long it may stand still in a period, in seconds, and SLO what is asked of
-	// its workload.
+	// Stall is how long it may stand still in a period, in seconds, and SLO that of its workload.
 	Stall, SLO float64
 }
 
@@ -63,7 +62,7 @@ func (r Rules) Back(e *trimtab.Envelope, had, most float64) {
 	}
 }
 
-// late is the share of the time that a workload may stand still beyond its budget.
+// late returns the share of the time in which a workload may stand still beyond its budget.
 func late(slo float64) float64 {
 	if slo >= 1 {
 		return lateShare / 100

@@ -25,15 +25,14 @@ const (
 	frozen
 )
 
-// event is what happens when the level of a group is at v, to a claim of it, or
-// to a group in it where claim is -1.
+// event happens when the level of a group is at v: to a claim of it, or, where claim is -1, to a
+// group in it.
 type event struct {
 	v            float64
 	claim, group int
 }
 
-// flow is one group of a filling; the root is the first, and every other one
-// comes after the one that it is in.
+// flow is one group of a filling; the root is the first, and every group comes after its parent.
 type flow struct {
 	parent int
 	weight float64
@@ -43,8 +42,8 @@ type flow struct {
 	// want, both in order.
 	starts, ends []event
 	claims       []int
-	// started tells that the group rises as a member of its own group, as long as
-	// active, the claims below it that are not frozen, is not 0.
+	// started: the group rises as a member of its parent, as long as active, the number of claims
+	// below it that are not frozen, is not 0.
 	started bool
 	active  int
 	// pull is Σ weight of the members that rise; draw by row is Σ weight·share of
@@ -66,8 +65,8 @@ func (s *sum) add(v float64) {
 	s.most = max(s.most, s.n)
 }
 
-// drop takes v off and reports whether so much has left that the rest should be
-// summed up afresh.
+// drop subtracts v and reports whether so much was subtracted that the rest should be summed
+// again.
 func (s *sum) drop(v float64) (afresh bool) {
 	s.value -= v
 	if s.n--; s.n == 0 {
@@ -76,9 +75,9 @@ func (s *sum) drop(v float64) (afresh bool) {
 	return 2*s.n < s.most
 }
 
-// filling is progressive filling: the levels rise until a row, a host or the
-// pool, is full, which freezes the claims that draw on it; the others go on. What
-// a claim leaves goes to its siblings first.
+// filling is progressive filling: the levels rise until a row, a host or the pool, is full, which
+// freezes the claims that use it; the others continue. What a claim leaves goes to its siblings
+// first.
 type filling struct {
 	room   *hosts.Room // whose rows these are, the pool after them
 	left   []float64   // by row
@@ -89,7 +88,7 @@ type filling struct {
 	drawn  []float64 // by row, at the present speeds
 }
 
-// newFilling gives everybody its lo, which has to fit.
+// newFilling gives every claim its lo, which must fit.
 func newFilling(room *hosts.Room, groups []flow, claims []claim) *filling {
 	n := len(room.Left) + 1
 	f := &filling{room: room, left: append(slices.Clone(room.Left), float64(room.Units)), on: make([][]int, n),
@@ -135,7 +134,7 @@ func (f *filling) each(i int, fn func(row int, share float64)) {
 	fn(len(f.left)-1, 1)
 }
 
-// run fills until everybody is frozen.
+// run fills until all claims are frozen.
 func (f *filling) run() {
 	for f.active > 0 {
 		before := f.active
@@ -155,9 +154,8 @@ func (f *filling) run() {
 	}
 }
 
-// begin lets the members of group k rise whose time has come. Where none rises,
-// the level goes on to the next start: that takes nothing. It reports whether
-// anybody began, or was done at once.
+// begin starts the members of group k that are due to rise. If none rises, the level skips to the
+// next start, which uses nothing. It reports whether any began, or ended at once.
 func (f *filling) begin(k int) (some bool) {
 	g := &f.groups[k]
 	for ; len(g.starts) > 0; g.starts = g.starts[1:] {
@@ -224,7 +222,7 @@ func (f *filling) freeze(i int) {
 	}
 }
 
-// leave takes the weight of a member off what its group rises by.
+// leave subtracts the weight of a member from that of its group.
 func (f *filling) leave(k int, weight float64) {
 	g := &f.groups[k]
 	if !g.pull.drop(weight) {
@@ -305,7 +303,7 @@ func (f *filling) next() (dt float64, group int, v float64) {
 	return dt, group, v
 }
 
-// advance lets dt pass.
+// advance advances time by dt.
 func (f *filling) advance(dt float64, group int, v float64) {
 	for k := range f.groups {
 		f.groups[k].level += f.groups[k].speed * dt

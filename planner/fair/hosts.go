@@ -9,11 +9,10 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// overHosts divides the units of a problem with hosts, each workload between its
-// minimum and most: first what is guaranteed, in proportion to it where hosts
-// cannot hold all of that, then by weight, down the tree. Nobody could have more
-// but from somebody who has less per weight, on a host, or of the pool, that is
-// full. It takes O(events × hosts × groups), with at most three events a workload.
+// overHosts divides the units of a problem with hosts, each workload between its minimum and
+// most: first the guarantees, in proportion if hosts cannot hold all of them, then by weight,
+// down the tree. No workload could get more except from one with less per weight, on a full host,
+// or in a full pool. It takes O(events × hosts × groups), with at most three events a workload.
 func overHosts(p *policy.Problem, most []int) policy.Solution {
 	room := hosts.New(p)
 	tree := treeOf(p, most)
@@ -52,8 +51,8 @@ func (n *node) guarantee(units float64, out []float64) {
 	}
 }
 
-// flows lists the groups of the tree, each before those in it, and in of the
-// place of each workload's group.
+// flows lists the groups of the tree, each before its children, and in of the index of each
+// workload's group.
 func (n *node) flows(groups []flow, parent int, of []int) ([]flow, []int) {
 	at := len(groups)
 	groups = append(groups, flow{parent: parent, weight: n.weight})
@@ -67,8 +66,8 @@ func (n *node) flows(groups []flow, parent int, of []int) ([]flow, []int) {
 	return groups, of
 }
 
-// whole turns shares into whole units: rounded down, and units that are left to
-// the largest remainders, as [round] does, where hosts have room.
+// whole rounds shares down to whole units, and gives the units that are left to the largest
+// remainders, as [round] does, where hosts have room.
 func whole(p *policy.Problem, room *hosts.Room, shares []claim) policy.Solution {
 	s := policy.Solution{Units: make([]int, len(shares)), Binding: make([]trimtab.Binding, len(shares))}
 	for i := range shares {
@@ -100,8 +99,8 @@ func whole(p *policy.Problem, room *hosts.Room, shares []claim) policy.Solution 
 	return s
 }
 
-// byRemainder lists who may get a unit more, the largest remainder first; ties:
-// who would otherwise lose a unit that it holds, then by name.
+// byRemainder lists the workloads that may get a unit more, the largest remainder first; ties:
+// first those that would otherwise lose a unit that they have, then by name.
 func byRemainder(p *policy.Problem, shares []claim, units []int) []int {
 	var order []int
 	remainder := func(i int) float64 { return math.Round((shares[i].amount - float64(units[i])) / grain) }

@@ -9,16 +9,15 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// bounded is one workload, or group, of a level: it gets clamp(s·weight, lo,
-// hi) units and has current ones.
+// bounded is one workload, or group, of a level: it gets clamp(s·weight, lo, hi) units and has
+// current ones.
 type bounded struct {
 	lo, hi, weight float64
 	current        int
 }
 
-// level returns the highest s with Σ clamp(s·weight, lo, hi) <= units, and +Inf
-// when everybody's hi fits. The sum grows piecewise linearly in s; its corners
-// are sorted, O(n log n).
+// level returns the highest s with Σ clamp(s·weight, lo, hi) <= units, and +Inf if every hi fits.
+// The sum grows piecewise linearly in s; its corners are sorted, O(n log n).
 func level(units float64, of []bounded) float64 {
 	type corner struct{ s, slope float64 }
 	corners := make([]corner, 0, 2*len(of))
@@ -48,10 +47,9 @@ func level(units float64, of []bounded) float64 {
 	return s + (units-sum)/slope
 }
 
-// round turns the shares at level s into whole units that sum to at most
-// units: everybody's share is rounded down, and units that are left go to the
-// largest remainders; ties: to who would otherwise lose a unit that it holds,
-// then by name.
+// round turns the shares at level s into whole units that sum to at most units: every share is
+// rounded down, and the units that are left go to the largest remainders; ties: first to those
+// that would otherwise lose a unit that they have, then by name.
 func round(left int, of []bounded, s float64) []int {
 	type part struct {
 		at        int
@@ -90,7 +88,7 @@ func round(left int, of []bounded, s float64) []int {
 	return units
 }
 
-// grain is the part of a unit below which shares count as equal.
+// grain is the fraction of a unit below which shares count as equal.
 const grain = 1e-9
 
 // solve levels the tree of groups, from the root down, each workload between
@@ -133,8 +131,8 @@ type NJCPolicy struct {
 	LoadWeight float64
 }
 
-// Traits say that nobody demands more than its SLO needs. The score is F_NJC
-// (equation 3), with utilities linear up to the recommended demand.
+// Traits: no workload demands more than its SLO needs. The score is F_NJC (equation 3), with
+// utilities linear up to the recommended demand.
 func (n NJCPolicy) Traits() policy.Traits {
 	t := policy.Traits{Serves: true, Caution: 0.4, Scorer: scorer}
 	if n.LoadWeight > 0 {
@@ -180,8 +178,7 @@ func (ResourceFair) Solve(p *policy.Problem) (policy.Solution, error) {
 	return s, nil
 }
 
-// Traits have the score of [NJCPolicy]: 1 unless a bound takes from somebody's
-// entitlement.
+// Traits have the score of [NJCPolicy]: 1 unless a bound reduces an entitlement.
 func (ResourceFair) Traits() policy.Traits { return policy.Traits{Scorer: scorer} }
 
 func demand(w *policy.Workload) int {

@@ -7,12 +7,11 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Result is what [NJC] answers, in the unit of the capacity.
+// Result is the answer of [NJC], in the unit of the capacity.
 type Result struct {
 	// Allocation is in the order of the demands.
 	Allocation []float64 `json:"allocation"`
-	// Share is what the unsatisfied get per unit of weight; nil when every
-	// demand is met.
+	// Share is what the unsatisfied get per unit of weight; nil if every demand is met.
 	Share *float64 `json:"share"`
 	// Unused is the capacity that nobody demands.
 	Unused float64 `json:"unused"`
@@ -23,12 +22,11 @@ type Result struct {
 	Fairness float64 `json:"f_njc"`
 }
 
-// NJC divides capacity by the procedure, over real numbers:
-// in each round the share is what is left per unit of weight left, and every
-// demand strictly below its share is met; when there is none, the rest is
-// split by weight. weights may be nil: all 1. It takes O(n log n) time and
-// returns an error that is trimtab.ErrInvalid for numbers that are not
-// finite, negative demands, weights <= 0, or lists of different lengths.
+// NJC divides capacity by the procedure, over real numbers: in each round the share is what is
+// left per unit of weight left, and every demand strictly below its share is met; when there is
+// none, the rest is split by weight. weights may be nil: all 1. It takes O(n log n) time and
+// returns an error that is trimtab.ErrInvalid for numbers that are not finite, negative demands,
+// weights <= 0, or lists of different lengths.
 func NJC(capacity float64, demands, weights []float64) (Result, error) {
 	weights, err := validNJC(capacity, demands, weights)
 	if err != nil {
@@ -48,8 +46,8 @@ func NJC(capacity float64, demands, weights []float64) (Result, error) {
 	slices.SortStableFunc(order, func(i, j int) int {
 		return compare(demands[i]/weights[i], demands[j]/weights[j])
 	})
-	// rest[i] is the weight from the i-th of the order on, summed from the
-	// end, so that rounding leaves no weight where there is none.
+	// rest[i] is the weight from the i-th of the order on, summed from the end, so that rounding
+	// leaves no weight where there is none.
 	rest := make([]float64, len(order)+1)
 	for i := len(order) - 1; i >= 0; i-- {
 		rest[i] = rest[i+1] + weights[order[i]]

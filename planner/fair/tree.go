@@ -92,9 +92,8 @@ func isGroup(n *node) int {
 	return 0
 }
 
-// divide shares units among the members, and theirs, into out: first what is
-// guaranteed, in proportion to it where that is more than there is, then by
-// weight.
+// divide shares units among the members, and within them, into out: first the guarantees, in
+// proportion if they exceed the units, then by weight.
 func (n *node) divide(units int, out []int) {
 	if n.at >= 0 {
 		out[n.at] = units

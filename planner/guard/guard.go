@@ -9,22 +9,21 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Config holds the bounds. The zero value is the safe default.
+// Config holds the bounds. The zero value has the safe defaults.
 type Config struct {
-	// Disabled lets everything through that fits the capacity: for runs that
-	// reproduce a paper.
+	// Disabled grants everything that fits the capacity: for runs that reproduce a paper.
 	Disabled bool
-	// Fall is the largest part of its allocation that a workload may lose in
-	// a round, in (0, 1]. Default 0.2.
+	// Fall is the largest fraction of its allocation that a workload may lose in a round, in (0,
+	// 1]. Default 0.2.
 	Fall float64
-	// Lowered is the largest part of the workloads that a round may lower, in
-	// (0, 1], at least one of them. Default 0.25.
+	// Lowered is the largest fraction of the workloads that a round may lower, in (0, 1], at
+	// least one of them. Default 0.25.
 	Lowered float64
-	// Moved is the largest part of the capacity that a round may take away,
-	// in (0, 1]. Default 0.25.
+	// Moved is the largest fraction of the capacity that a round may take away, in (0, 1].
+	// Default 0.25.
 	Moved float64
-	// Band is the half width of the dead band as a part of the allocation, in
-	// (0, 1); negative: none. Default 0.1.
+	// Band is the half width of the dead band as a fraction of the allocation, in (0, 1);
+	// negative: none. Default 0.1.
 	Band float64
 	// Window is the time in which a workload may change direction once;
 	// negative: none. Default 300 s.
@@ -44,7 +43,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Reversals returns the time in which one reversal is let through.
+// Reversals returns the time in which one reversal is allowed.
 func (c Config) Reversals() time.Duration { return c.withDefaults().Window }
 
 func (c Config) withDefaults() Config {
@@ -63,7 +62,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Move is what is remembered of a workload's moves.
+// Move is the history of a workload's moves.
 type Move struct {
 	// Direction is +1 after a rise, −1 after a fall, 0 before any move.
 	Direction int `json:"direction"`
@@ -72,7 +71,7 @@ type Move struct {
 	Reversed time.Time `json:"reversed,omitzero"`
 }
 
-// Then returns the memory after a move in the given direction at time now.
+// Then returns the history after a move in the given direction at time now.
 func (m Move) Then(direction int, now time.Time) Move {
 	if m.Direction == -direction && direction != 0 {
 		m.Reversed = now
@@ -81,58 +80,56 @@ func (m Move) Then(direction int, now time.Time) Move {
 	return m
 }
 
-// Workload is one workload's wish.
+// Workload is the move that is asked for one workload.
 type Workload struct {
 	Name string
-	// Now is what it has, Target where the solver wants it, Want the step to
-	// Target that is asked for now, all in the resource's unit.
+	// Now is its allocation, Target the solver's, Want the step towards Target that is asked for
+	// now, all in the resource's unit.
 	Now, Target, Want float64
-	// Own is what its instances have beyond their parts of Now: so much it may rise
-	// without room, since it takes it from itself. 0 where it has one instance.
+	// Own is how much its instances have beyond their shares of Now: it may rise by that without
+	// free capacity, since it takes it from itself. 0 with one instance.
 	Own float64
 	// Fresh tells that a fresh estimate without a hold stands behind it.
 	Fresh bool
-	// Missing tells that it misses its SLO with what it has, Meets that it is
-	// expected to meet it at Target.
+	// Missing: it misses its SLO with what it has; Meets: it is expected to meet it at Target.
 	Missing, Meets bool
-	// Safe is the least allocation at which it is expected to meet its SLO under
-	// the highest load that is expected, in the resource's unit: a fall down to
-	// there is proven. 0: not known.
+	// Safe is the least allocation at which it is expected to meet its SLO under the highest
+	// expected load, in the resource's unit: a fall down to there is safe. 0: unknown.
 	Safe float64
 	// Weighed tells that an objective weighed Target against what it has: the dead band is thin.
 	Weighed bool
-	// Changed tells that its load, or whether it meets its SLO, is not what it
-	// was expected to be when it last moved.
+	// Changed: its load, or whether it meets its SLO, differs from what was expected when it last
+	// moved.
 	Changed bool
 	// Lack is how much less it has than it needs, in standard errors of that need.
 	Lack float64
 	// Firing tells that an alert on it fires.
 	Firing bool
-	// Harms tells that it is expected to miss its SLO at Target, and that nobody
-	// who is worse off than it is now gets more.
+	// Harms: it is expected to miss its SLO at Target, and no workload that is worse off than it
+	// is now gets more.
 	Harms bool
-	// Advice tells that the action will not be written (mode recommend): it
-	// is bounded alike, in an account of its own.
+	// Advice: the action will not be written (mode recommend); it is bounded in the same way, in
+	// an account of its own.
 	Advice bool
-	// Lent is the part of Now that was lent for alerts that are over: so much
-	// it may give back in spite of the window, once in a window.
+	// Lent is the part of Now that was lent for alerts that are over: it may be taken back in
+	// spite of the window, once in a window.
 	Lent float64
 	// Returned is when it last did.
 	Returned time.Time
 	Last     Move
 }
 
-// Round is one round's wishes.
+// Round is the moves that one round asks for.
 type Round struct {
 	Now time.Time
-	// Unit is the size of a unit, Capacity that of the pool; Spare is what of
-	// it nobody holds, negative when more is held than there is.
+	// Unit is the size of a unit, Capacity that of the pool; Spare is the free part of it,
+	// negative when more is held than there is.
 	Unit, Capacity, Spare float64
 	// Workloads are in order of name.
 	Workloads []Workload
 }
 
-// Grant is what the guard lets a workload have.
+// Grant is what the guard allows a workload.
 type Grant struct {
 	// Set is Now, or a whole number of units.
 	Set float64
@@ -183,8 +180,8 @@ type ledger struct {
 	falls   []wish
 	// inside are falls in the dead band, for rises that are needed.
 	inside []wish
-	// urgent tells that somebody misses its SLO and is to get more, and that this
-	// is news: what others were given lately may be taken for it.
+	// urgent: a workload that misses its SLO should get more, and this is new: what others were
+	// given lately may be taken for it.
 	urgent bool
 	// lack is the greatest lack of those who are to get more.
 	lack float64
@@ -269,11 +266,11 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 	a.falls = append(a.falls, f)
 }
 
-// weighed is the widest dead band of a target that an objective weighed against
-// what the workload has: it moves nobody for nothing itself, and small moves
-// are all it has once it is close. By `trimtab-lab sim cilantro --data DIR --seeds 2
-// --step 10`, where 20 jobs share a pool too small for them, egalitarian welfare
-// is .830 without the guard, .818 with 3% and .827 with 0.5%, a unit of 200.
+// weighed is the widest dead band around a target that an objective weighed against what the
+// workload has: the objective itself makes no useless moves, and all moves are small once it is
+// close. By `trimtab-lab sim cilantro --data DIR --seeds 2 --step 10`, where 20 jobs share a pool
+// too small for them, egalitarian welfare is .830 without the guard, .818 with 3% and .827 with
+// 0.5%, a unit of 200.
 const weighed = 0.005
 
 // band returns the dead band of a workload.
@@ -293,8 +290,8 @@ func (c Config) inBand(w *Workload) trimtab.Binding {
 	return bound("the target is within %.2g%% of what it has", 100*c.band(w))
 }
 
-// reverses reports whether a move in the given direction would be one reversal
-// too many. A fall also waits a window after the last rise.
+// reverses reports whether a move in the given direction would be one reversal too many. A fall
+// also waits a window after the last rise.
 func (c Config) reverses(w *Workload, direction int, now time.Time) bool {
 	m := w.Last
 	if m.Direction != -direction || c.Window < 0 {
@@ -303,9 +300,8 @@ func (c Config) reverses(w *Workload, direction int, now time.Time) bool {
 	return c.recent(m.Reversed, now) || direction < 0 && c.recent(m.At, now)
 }
 
-// evidence returns the lack of somebody else, in standard errors, above which
-// what a workload was given may be taken from it: telling right after its last
-// move, none after a window.
+// evidence returns how large the lack of another workload must be, in standard errors, to take
+// back what a workload was given: telling right after its last move, falling to 0 after a window.
 func (c Config) evidence(w *Workload, now time.Time) float64 {
 	last := w.Last.At
 	if w.Last.Reversed.After(last) {
@@ -315,10 +311,10 @@ func (c Config) evidence(w *Workload, now time.Time) float64 {
 	return telling * (1 - age.Seconds()/c.Window.Seconds())
 }
 
-// telling is a lack that is hardly noise.
+// telling is a lack, in standard errors, that is hardly noise.
 const telling = 1
 
-// returns reports whether what was lent may be given back now.
+// returns reports whether what was lent may be taken back now.
 func (c Config) returns(w *Workload, now time.Time) bool {
 	return w.Lent > 0 && !c.recent(w.Returned, now)
 }
@@ -329,8 +325,8 @@ func (c Config) recent(t, now time.Time) bool {
 	return !t.IsZero() && !t.After(now) && now.Sub(t) < c.Window
 }
 
-// settle grants falls within the bounds per round, then rises within the room,
-// and returns the room that is left.
+// settle grants falls within the bounds per round, then rises within the free capacity, and
+// returns what is left of that.
 func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 	bySize := func(x, y wish) int {
 		switch {
@@ -389,9 +385,8 @@ func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 	return c.raise(r, grants, a.rises, r.Spare+freed)
 }
 
-// raise shares the room among the rises: first those that are needed, each
-// group in proportion to what it asks beyond what it has of its own. It returns the
-// room that is left.
+// raise shares the free capacity among the rises: first the needed ones, each group in proportion
+// to what it asks beyond what its own instances give up. It returns what is left.
 func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) float64 {
 	for _, needed := range []bool{true, false} {
 		var group []wish
@@ -420,7 +415,7 @@ func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) float
 	return room
 }
 
-// own is what a rise may take from its own instances, in whole units.
+// own returns how much a rise may take from its own instances, in whole units.
 func (r *Round) own(w wish) float64 {
 	return math.Floor(math.Max(0, r.Workloads[w.at].Own)/r.Unit+grain) * r.Unit
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// grain is what sums of shares may be off by rounding, in units of a host.
+// grain is the rounding error of sums of shares, in units of a host.
 const grain = 1e-9
 
-// Room is what is left.
+// Room is what is left of the pool and its hosts.
 type Room struct {
 	// Units is what is left of the pool.
 	Units int
@@ -26,13 +26,13 @@ type matrix struct {
 	name  []string
 }
 
-// Part is the share that one unit of a workload takes of a row of [Room.Left].
+// Part is how much of a row of [Room.Left] one unit of a workload uses.
 type Part struct {
 	Row   int32
 	Share float64
 }
 
-// New returns the room of a problem that is valid, with nothing taken.
+// New returns the room of a valid problem, with nothing used.
 func New(p *policy.Problem) *Room {
 	r := &Room{Units: p.Units, matrix: &matrix{start: make([]int32, 1, len(p.Workloads)+1)}}
 	rows := make([]int32, len(p.Hosts))
@@ -62,7 +62,7 @@ func New(p *policy.Problem) *Room {
 	return r
 }
 
-// mostOf returns what the workloads can take of each host.
+// mostOf returns the most that the workloads can use of each host.
 func mostOf(p *policy.Problem) []float64 {
 	most := make([]float64, len(p.Hosts))
 	for j := range p.Workloads {
@@ -73,15 +73,15 @@ func mostOf(p *policy.Problem) []float64 {
 	return most
 }
 
-// Hosts reports whether there is a host that may become full.
+// Hosts reports whether any host may become full.
 func (r *Room) Hosts() bool { return len(r.Left) > 0 }
 
-// Clone returns a copy that can be taken from by itself.
+// Clone returns an independent copy.
 func (r *Room) Clone() *Room {
 	return &Room{r.Units, append([]float64(nil), r.Left...), r.matrix}
 }
 
-// Set makes the room what another one of the same problem is.
+// Set copies another room of the same problem.
 func (r *Room) Set(other *Room) {
 	r.Units = other.Units
 	copy(r.Left, other.Left)
@@ -92,7 +92,7 @@ func Pool(units int) *Room {
 	return &Room{Units: units, matrix: &matrix{}}
 }
 
-// Parts returns what one unit of workload j takes of the rows.
+// Parts returns what one unit of workload j uses of the rows.
 func (m *matrix) Parts(j int) []Part {
 	if m.start == nil {
 		return nil
@@ -103,7 +103,7 @@ func (m *matrix) Parts(j int) []Part {
 // Host names the host of a row.
 func (m *matrix) Host(row int) string { return m.name[row] }
 
-// Most returns how many more units workload j can have, >= 0.
+// Most returns how many more units workload j can get, >= 0.
 func (r *Room) Most(j int) int {
 	most := max(r.Units, 0)
 	for _, p := range r.Parts(j) {
@@ -114,7 +114,7 @@ func (r *Room) Most(j int) int {
 	return most
 }
 
-// Take takes n units for workload j; negative: gives them back.
+// Take subtracts n units for workload j; a negative n gives them back.
 func (r *Room) Take(j, n int) {
 	r.Units -= n
 	for _, p := range r.Parts(j) {
@@ -122,7 +122,7 @@ func (r *Room) Take(j, n int) {
 	}
 }
 
-// Holds reports whether no more was taken than there was.
+// Holds reports whether no more was used than there was.
 func (r *Room) Holds() bool {
 	for _, left := range r.Left {
 		if left < -grain {
@@ -132,7 +132,7 @@ func (r *Room) Holds() bool {
 	return r.Units >= 0
 }
 
-// Over reports whether more was taken than there was of what workload j draws on.
+// Over reports whether a row that workload j uses, or the pool, is over its capacity.
 func (r *Room) Over(j int) bool {
 	for _, p := range r.Parts(j) {
 		if r.Left[p.Row] < -grain {
@@ -142,8 +142,8 @@ func (r *Room) Over(j int) bool {
 	return r.Units < 0
 }
 
-// Binding says what stops workload j from having n more units, where something
-// does: the capacity of a host, or of the pool.
+// Binding returns what stops workload j from getting n more units: the capacity of a host, or of
+// the pool.
 func (r *Room) Binding(j, n int) trimtab.Binding {
 	binding, least := trimtab.Binding{Kind: trimtab.BindingCapacity}, math.Inf(1)
 	if n > r.Units {
@@ -181,7 +181,7 @@ func Fold(p *policy.Problem) (folded *policy.Problem, ok bool) {
 	return &out, true
 }
 
-// onOne returns how many units there are where one host has all of everybody.
+// onOne returns how many units there are if one host has all of every workload.
 func onOne(p *policy.Problem) (units int, ok bool) {
 	for j := range p.Workloads {
 		parts := p.Workloads[j].Parts

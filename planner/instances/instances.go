@@ -27,8 +27,8 @@ const grain = 1e-9
 // Instance is the knob of one running copy of a workload in one round.
 type Instance struct {
 	*ledger.Knob
-	// Found is what it was last seen to be set to, Has the same as a number; Low and High bound
-	// what it may have.
+	// Found is the value last read, Has the same as a number; Low and High bound what it may
+	// have.
 	Found          trimtab.Amount
 	Has, Low, High float64
 	// Share is f_i, its part of the load, > 0.
@@ -42,8 +42,8 @@ type Instance struct {
 	Placed bool
 }
 
-// Hosted is what was decided for an instance on its host: its share, and whether that is a limit,
-// too.
+// Hosted is what was decided for an instance on its host: its share, and whether that is also a
+// limit.
 type Hosted struct {
 	Aim    float64
 	Capped bool
@@ -58,13 +58,13 @@ func Of(k *ledger.Knob, lost bool) Instance {
 	return Instance{Knob: k, Found: k.Held.Now, Has: k.Now(), Low: k.Held.Min, High: most, Stuck: lost}
 }
 
-// Before is what the site gave it, as far as its bounds let it come back to that.
+// Before returns the site's own amount, as far as its bounds allow it.
 func (k *Instance) Before() float64 {
 	return math.Min(math.Max(k.Baseline(), math.Min(k.Low, k.Has)), math.Max(k.High, k.Has))
 }
 
-// Moves reports whether it is to have another amount, by a step that is worth a write. Where what
-// it has reserves room, that is a large one, unless it goes back to what the site gave it.
+// Moves reports whether it gets another amount, by a step that is worth a write. If its amount is
+// a reservation, only a large step is, unless it returns to the site's own amount.
 func (k *Instance) Moves(least float64) bool {
 	by := math.Abs(k.Set - k.Has)
 	if !k.Held.Reserves {
@@ -76,16 +76,16 @@ func (k *Instance) Moves(least float64) bool {
 	return by >= least/2 && !Small(k.Has, k.Set)
 }
 
-// largeStep is the least step of what reserves room, as a part of the larger of both amounts:
-// each is a write to a server, and another sum for its scheduler.
+// largeStep is the least step of a reservation, as a fraction of the larger of both amounts: each
+// is a write to a server, and changes the scheduler's sums.
 const largeStep = 0.25
 
-// Small reports whether a step is too small for what reserves room.
+// Small reports whether a step is too small for a reservation.
 func Small(from, to float64) bool {
 	return math.Abs(to-from) < largeStep*math.Max(from, to)-grain
 }
 
-// Bounded reports whether its host bounds what is given out there, of what is left on each.
+// Bounded reports whether its host bounds what is given out there, with left on each host.
 func (k *Instance) Bounded(left []float64) bool {
 	return left != nil && !math.IsInf(left[k.Site()], 1)
 }
@@ -93,7 +93,7 @@ func (k *Instance) Bounded(left []float64) bool {
 // All are the instances of one workload, in order of host and instance.
 type All []Instance
 
-// ShareOut sets the load shares: those that the estimate tells, which may be nil, and even ones.
+// ShareOut sets the load shares: those of the estimate, which may be nil, else even ones.
 func (all All) ShareOut(e *trimtab.Estimate) {
 	loads := make([]*float64, len(all))
 	if e != nil && len(all) > 1 && len(e.Shares) > 0 {
@@ -119,10 +119,10 @@ func (all All) Effective(of func(*Instance) float64) float64 {
 	return least
 }
 
-// Set is the effective allocation that they are to have.
+// Set returns the effective allocation that they will have.
 func (all All) Set() float64 { return all.Effective(func(i *Instance) float64 { return i.Set }) }
 
-// Own is what those that can be turned have beyond their parts of what the workload has:
+// Own returns how much the settable instances have beyond their shares of the workload's amount:
 // Σ_i max(0, a_i − f_i now).
 func (all All) Own(now float64) (sum float64) {
 	if len(all) < 2 {
@@ -146,7 +146,7 @@ func (all All) Shared() bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(i Instance) bool { return !i.Held.Shared })
 }
 
-// Left is what a quota leaves to all of them together beside what they have.
+// Left returns what a quota leaves for all of them together beside what they have.
 func (all All) Left() float64 {
 	least := math.Inf(1)
 	for i := range all {
@@ -167,10 +167,10 @@ func (all All) Largest(declared float64) float64 {
 	return declared
 }
 
-// Uneven reports whether one has more than its part of what the workload has, now, and is to come
-// down to it although the workload itself does not move: it has no limit where others have one, its
-// host refused to lower it, or it has more than twice its part, or, in a pool that is over its
-// capacity, more than that. All that it has counts in the pool, and serves nothing.
+// Uneven reports whether one has more than its share of the workload's amount, now, and must be
+// lowered to it although the workload itself keeps its amount: it has no limit where others have
+// one, its host refused to lower it, or it has more than twice its share, or, in a pool over its
+// capacity, more than that. All that it has counts in the pool, and the excess serves nothing.
 func (all All) Uneven(now, least, unit float64, over bool) bool {
 	if len(all) < 2 || all.Unlimited() {
 		return false
@@ -182,8 +182,8 @@ func (all All) Uneven(now, least, unit float64, over bool) bool {
 	})
 }
 
-// Level keeps them from being raised beyond their parts of a target, which is all that a host lets
-// another one have: more would serve nothing.
+// Level caps the raises at the instances' shares of a target that another instance's host limits:
+// more would serve nothing.
 func (all All) Level(target, least, quantum float64) {
 	for i := range all {
 		k := &all[i]
@@ -203,13 +203,13 @@ func (all All) Tightest() string {
 	return host
 }
 
-// Appeared reports whether one has only just appeared.
+// Appeared reports whether one of them is new.
 func (all All) Appeared() bool {
 	return slices.ContainsFunc(all, func(i Instance) bool { return i.Fresh })
 }
 
-// Median is that of what those have that were there before; false: there was none, or none with a
-// limit.
+// Median returns the median amount of the instances that are not new; false: there is none, or
+// none with a limit.
 func (all All) Median() (float64, bool) {
 	var others []float64
 	for i := range all {
@@ -224,8 +224,8 @@ func (all All) Median() (float64, bool) {
 	return (others[(len(others)-1)/2] + others[len(others)/2]) / 2, true
 }
 
-// Place gives those that have only just appeared what the median of the others has, as far as their
-// hosts and the pool have room beside what is believed of all; rest is that, and stays what it was.
+// Place gives new instances the median amount of the others, as far as their hosts and the pool
+// have room beside what all are believed to have; rest is that room, and is not changed.
 func (all All) Place(rest *ledger.Rest, believed *ledger.Counts, least, quantum float64) {
 	median, ok := all.Median()
 	if !ok {
@@ -272,8 +272,8 @@ func (all All) Settle() {
 	}
 }
 
-// Parts returns the load shares by host, in order of host, of those that are at a place, after 1,
-// by site.
+// Parts returns the load shares by host, in order of host, of the instances on hosts of the
+// problem; at has the index of each site's host, plus 1.
 func (all All) Parts(at []int) []policy.Part {
 	parts := make([]policy.Part, 0, len(all))
 	for i := range all {
@@ -291,8 +291,8 @@ func (all All) Parts(at []int) []policy.Part {
 	return inOrder(parts)
 }
 
-// inOrder sorts and joins the parts of nodes: the instances of a host are in order of
-// their names, whatever nodes they are on.
+// inOrder sorts and joins the shares of nodes, since the instances of a host are in order of
+// their names, whatever their nodes.
 func inOrder(parts []policy.Part) []policy.Part {
 	byHost := func(a, b policy.Part) int { return cmp.Compare(a.Host, b.Host) }
 	if slices.IsSortedFunc(parts, byHost) {
@@ -310,7 +310,7 @@ func inOrder(parts []policy.Part) []policy.Part {
 	return out
 }
 
-// Room is how much more they can have together with so much left on each host.
+// Room returns how much more they can have together with left on each host.
 func (all All) Room(left []float64) float64 {
 	most := math.Inf(1)
 	for i := 0; i < len(all); {
@@ -327,8 +327,8 @@ func (all All) Room(left []float64) float64 {
 	return most
 }
 
-// Caps is the limit of a group above one on a host, or on any, "", that lets it have less than is
-// declared; nil: there is none.
+// Caps returns the limit of a group above one of them on a host, or on any for "", that allows
+// less than is declared; nil: there is none.
 func (all All) Caps(host string) *trimtab.Standing {
 	for i := range all {
 		if st := all[i].Held.Standing; st != nil && st.Caps && (host == "" || all[i].Host == host) {
@@ -338,8 +338,8 @@ func (all All) Caps(host string) *trimtab.Standing {
 	return nil
 }
 
-// BoundBy names what of the cluster, or which group above, lets none of them have a unit more; "":
-// nothing does.
+// BoundBy names the quota of the cluster, or the group above, that allows none of them a unit
+// more; "": none does.
 func (all All) BoundBy(unit float64) string {
 	for i := range all {
 		st := all[i].Held.Standing

@@ -12,8 +12,8 @@ import (
 // maxRecommended bounds how many plans can still be applied by name.
 const maxRecommended = 32
 
-// WouldBe stands in the reason of an action in mode recommend, before "raised" or
-// "lowered": nothing is written until somebody applies the plan.
+// WouldBe precedes "raised" or "lowered" in the reason of an action in mode recommend: nothing is
+// written until a person applies the plan.
 const WouldBe = "would be "
 
 func advises(plan *trimtab.Plan) bool {
@@ -25,10 +25,9 @@ func advises(plan *trimtab.Plan) bool {
 	return false
 }
 
-// Apply returns the decision to carry out the recommended actions of an earlier
-// plan, once: shrinks first, grows as they are confirmed. When the plan is not
-// known, or anything is not as it was, the decision is empty, its Cause says so and
-// Held says what differs.
+// Apply returns the decision to carry out the recommended actions of an earlier plan, once:
+// shrinks first, grows as they are confirmed. If the plan is unknown, or anything has changed
+// since, the decision is empty, its Cause says so and Held says what differs.
 func (i *Issuer) Apply(now time.Time, c *trimtab.Command) Decision {
 	d := Decision{Plan: trimtab.Plan{Cause: trimtab.Cause{Kind: trimtab.CauseApply, Ref: c.Plan, By: c.Asker()}, Held: map[string]trimtab.Held{}}}
 	refuse := func(why string) Decision {

@@ -11,13 +11,13 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// grain is what part of a unit is the noise of one amount, sums that of adding up
-// those of all knobs.
+// grain is the rounding error of one amount, sums that of the sum over all knobs, as fractions of
+// a unit.
 const grain, sums = 1e-9, 1e-6
 
-// fit scales grows to what is free by the ledger and enters them there. What
-// a knob has reserved already, by a grow that was not answered, is its own.
-// Each resource is shared by itself: none of them can fund another.
+// fit scales grows to what is free by the ledger and records them there. What an unanswered grow
+// of a knob has reserved already is the knob's own. Each resource is separate: none can fund
+// another.
 func (i *Issuer) fit(now time.Time, grows []trimtab.Action, plan trimtab.Plan) []trimtab.Action {
 	var out []trimtab.Action
 	for r := range i.Resources {
@@ -87,9 +87,9 @@ func (i *Issuer) fitOne(now time.Time, of *Resource, grows []trimtab.Action, pla
 	return out
 }
 
-// spare returns the capacity of a resource that no knob can be using, negative
-// when more may be in use than there is. A workload that no host has told of
-// may have a knob all the same, until the term is older than a lease.
+// spare returns the capacity of a resource that no knob can be using, negative when more may be
+// in use than there is. A workload that no host has reported may have a knob too, until the term
+// is older than a lease.
 func (i *Issuer) spare(now time.Time, of *Resource, reserved *ledger.Counts) float64 {
 	left := reserved.Left(i.Ledger.Capacity(of.Name, of.Capacity))
 	if now.Sub(i.since) <= i.Lease {
@@ -98,8 +98,7 @@ func (i *Issuer) spare(now time.Time, of *Resource, reserved *ledger.Counts) flo
 	return left
 }
 
-// fitHosts cuts what grows of knobs ask for to what is left of each host that bounds
-// them.
+// fitHosts cuts the grows of knobs to what is left of each host that bounds them.
 func fitHosts(left []float64, knobs []*ledger.Knob, asks []float64, unit float64) []float64 {
 	if left == nil {
 		return asks

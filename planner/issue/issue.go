@@ -8,31 +8,31 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// Config says for which pool plans are issued, and by what.
+// Config configures the issuing of one pool's plans.
 type Config struct {
 	Pool      string
 	Resources []Resource
-	// Lease is how long a host holds what a plan says, Confirm how long grows wait
-	// for the answers to shrinks.
+	// Lease is how long a host keeps what a plan sets, Confirm how long grows wait for the
+	// outcomes of shrinks.
 	Lease, Confirm time.Duration
 	// Ledger is told what is issued.
 	Ledger *ledger.Ledger
 	// Turns reports whether the knobs of a workload may be turned.
 	Turns func(workload string) bool
-	// Unheard returns what may be in use of a resource by workloads of the pool of
-	// which no host has told: told says of which one has.
+	// Unheard returns what may be in use of a resource by workloads of the pool that no host has
+	// reported; told says which ones are reported.
 	Unheard func(resource string, told func(workload string) bool) float64
 }
 
 // Resource is one that the pool shares: all amounts are in its unit.
 type Resource struct {
 	Name string
-	// Capacity is what is declared, Unit the size of one step of an allocation, and
-	// Quantum that of one instance among several.
+	// Capacity is the declared one, Unit the size of one step of an allocation, and Quantum that
+	// of one instance among several.
 	Capacity, Unit, Quantum float64
 }
 
-// Decision is what is to be done.
+// Decision is what a plan will contain.
 type Decision struct {
 	// Plan has what is said of it: all but pool, term, steps, time, lease and actions.
 	trimtab.Plan
@@ -41,9 +41,9 @@ type Decision struct {
 
 // Counts are totals since the issuer was made.
 type Counts struct {
-	// Dropped grows had no room or no knob any more, Scaled ones less room than
-	// they asked for. Unanswered are plans whose grows went out though an answer was
-	// missing. Later are actions whose turn had not come, each time one was left out.
+	// Dropped counts grows that no longer fitted or had no knob, Scaled those cut to what was
+	// free. Unanswered counts plans whose grows were sent although an outcome was missing. Later
+	// counts actions left for a later plan, each time.
 	Dropped, Scaled, Unanswered, Later uint64
 }
 
@@ -78,10 +78,10 @@ func (i *Issuer) Begin(epoch uint64, now time.Time) {
 	i.Ledger.Begin(epoch, now)
 }
 
-// Epoch is that of the last term.
+// Epoch returns that of the last term.
 func (i *Issuer) Epoch() uint64 { return i.epoch }
 
-// Waits reports whether a plan is under way: the next has to wait.
+// Waits reports whether a plan is under way: the next must wait.
 func (i *Issuer) Waits() bool { return i.pending != nil }
 
 // Drop forgets the plan under way. What it has released stays reserved.
@@ -118,7 +118,7 @@ func (i *Issuer) Issue(now time.Time, d Decision) *trimtab.Plan {
 	return i.emit(&plan)
 }
 
-// emit notes a step that goes out.
+// emit records a step that is published.
 func (i *Issuer) emit(plan *trimtab.Plan) *trimtab.Plan {
 	plan.Hosts = i.Ledger.Hosts()
 	i.lend(plan)
@@ -131,9 +131,8 @@ func (i *Issuer) emit(plan *trimtab.Plan) *trimtab.Plan {
 	return plan
 }
 
-// Release returns the grows that wait, when every host has answered or the wait is
-// over, or else the plan once more that renews what is borrowed; nil: nothing waits, or
-// there is more to wait for.
+// Release returns the waiting grows once every host has answered or the wait is over, or else the
+// plan once more, to renew what is borrowed; nil: nothing waits, or there is more to wait for.
 func (i *Issuer) Release(now time.Time) *trimtab.Plan {
 	w := i.pending
 	if w == nil {
@@ -152,8 +151,8 @@ func (i *Issuer) Release(now time.Time) *trimtab.Plan {
 	return i.emit(&plan)
 }
 
-// Answer takes in an outcome, and reports whether it told anything new: one that
-// is delivered again releases nothing.
+// Answer reads an outcome, and reports whether it contained anything new: a repeated delivery
+// releases nothing.
 func (i *Issuer) Answer(o *trimtab.Outcome) (news bool) {
 	news = i.Ledger.Read(o)
 	if w := i.pending; w != nil && o.Epoch == w.plan.Epoch && o.Sequence == w.plan.Sequence && o.Step == w.plan.Step {
@@ -167,9 +166,8 @@ func (i *Issuer) Answer(o *trimtab.Outcome) (news bool) {
 	return news
 }
 
-// Pause takes in a pause, or a resume, that was asked for at a time, and reports
-// whether it was heard, and whether it changed anything. The plan under way ends
-// with a pause.
+// Pause applies a pause, or a resume, that was requested at a time, and reports whether it was
+// accepted, and whether it changed anything. A pause ends the plan under way.
 func (i *Issuer) Pause(now, asked time.Time, pause bool) (heard, changed bool) {
 	if asked.Before(i.told) && i.told.Sub(now) <= i.Lease {
 		return false, false
@@ -185,8 +183,7 @@ func (i *Issuer) Pause(now, asked time.Time, pause bool) (heard, changed bool) {
 	return true, changed
 }
 
-// Paused is what the last command said; before any, what the actuators of the pool
-// say.
+// Paused returns the state of the last command, or before any, that of the pool's actuators.
 func (i *Issuer) Paused() bool {
 	if !i.told.IsZero() {
 		return i.paused

@@ -8,21 +8,21 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// renewal is a plan that says for how long knobs may have more than their baselines. It
-// goes out once more when the hosts that lend have accepted it: they hold longer then.
+// renewal is a plan that says for how long knobs may have more than their baselines. It is
+// published once more when the lending hosts have accepted it, since their leases then end later.
 type renewal struct {
 	plan  trimtab.Plan
 	waits map[string]bool
 	until time.Time
 }
 
-// borrowLease is how long knobs may have more than their baselines, and which hosts lend
+// borrowLease returns for how long knobs may have more than their baselines, and which hosts lend
 // it to them; 0: as long as the lease.
 //
 //	Σ max(reserve, baseline) <= R, or  t + borrow <= least end of the leases of those that lend
 //
-// The lease of a host may end before that of another, as when a plan was lost, and nobody
-// may be there to tell the others: what it lent must be back by then.
+// The lease of a host may end before that of another, as when a plan was lost, and no planner may
+// be there to inform the others: what it lent must be back by then.
 func (i *Issuer) borrowLease(now time.Time) (left time.Duration, lenders map[string]bool) {
 	if !i.Ledger.Many() {
 		return 0, nil
@@ -50,7 +50,7 @@ func (i *Issuer) borrowLease(now time.Time) (left time.Duration, lenders map[str
 	return left, lenders
 }
 
-// lend says in a plan that goes out for how long knobs may have more than their baselines.
+// lend sets in a plan for how long knobs may have more than their baselines.
 func (i *Issuer) lend(plan *trimtab.Plan) {
 	left, lenders := i.borrowLease(plan.Time)
 	plan.BorrowLease = trimtab.SecondsOf(left)
@@ -59,8 +59,8 @@ func (i *Issuer) lend(plan *trimtab.Plan) {
 	}
 }
 
-// renew returns the last plan once more, without actions, when those that lend have
-// accepted it, or some of them within the time that answers take; nil: not now.
+// renew returns the last plan once more, without actions, when the lenders have accepted it, or
+// some of them have within the time for answers; nil: not now.
 func (i *Issuer) renew(now time.Time) *trimtab.Plan {
 	r := i.renewal
 	if r == nil || len(r.waits) > 0 && now.Before(r.until) {

@@ -8,10 +8,10 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// turns leaves out the actions that a host could not make in time: one whose knobs are those
-// of a server makes so many changes a second. The most urgent go first, and the next plan
-// decides on the others anew. What a person applies is done as a whole or not at all, which
-// is for the host to say.
+// turns leaves out the actions that a host could not make in time: a host whose knobs belong to a
+// server makes only so many changes a second. The most urgent go first, and the next plan decides
+// on the others again. A plan that a person applies is carried out as a whole or not at all,
+// which the host decides.
 func (i *Issuer) turns(d Decision) Decision {
 	paces := i.Ledger.Paces()
 	if len(paces) == 0 || d.Applies != "" {
@@ -44,7 +44,7 @@ func (i *Issuer) turns(d Decision) Decision {
 	return d
 }
 
-// on returns what a host is to write.
+// on returns the actions for a host.
 func (d *Decision) on(host string) []trimtab.Action {
 	all := make([]trimtab.Action, 0, len(d.Shrinks)+len(d.Grows))
 	for _, list := range [][]trimtab.Action{d.Shrinks, d.Grows} {
@@ -57,15 +57,15 @@ func (d *Decision) on(host string) []trimtab.Action {
 	return all
 }
 
-// turn is how long the changes of one plan may take: the two steps of one share a sixth of
-// the lease, so that each plan is done long before what it says runs out.
+// turn is how long the changes of one plan may take: its two steps share a sixth of the lease, so
+// that a plan is carried out long before it expires.
 func (i *Issuer) turn() time.Duration { return i.Lease / 6 }
 
 // rest is what is left of a decision.
 type rest struct {
 	later map[trimtab.KnobID]bool
-	// moved are the workloads of which something is left. What holds for all instances of one
-	// is said with its first action: said has that of those whose first action waits.
+	// moved are the workloads with an action left. The reason that applies to all instances is in
+	// the first action: said has that of workloads whose first action is left for later.
 	moved map[string]bool
 	said  map[[2]string]trimtab.Reason
 }

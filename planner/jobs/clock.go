@@ -42,8 +42,8 @@ func (h *heap[T]) pop() T {
 	}
 }
 
-// alarm is what is to be looked at when a time has come. Nobody takes an alarm back:
-// who handles it sees whether it still matters.
+// alarm is what to check at a time. Alarms are not cancelled: the handler finds out whether they
+// still matter.
 type alarm struct {
 	at      time.Duration
 	kind    alarmKind
@@ -70,7 +70,7 @@ func (m *Manager) wake(a alarm, in time.Duration) {
 	m.alarms.push(a)
 }
 
-// advance takes the time, which does not go back.
+// advance sets the time, which never goes back.
 func (m *Manager) advance(now time.Time) {
 	if d := now.Sub(m.start); d > m.now {
 		m.now, m.wall = d, now
@@ -145,9 +145,8 @@ func (m *Manager) drop(a *attempt) {
 	m.wake(alarm{kind: droppedAlarm, attempt: a}, a.host.deadline-m.now)
 }
 
-// sure is how long after the report that was answered last all leases have ended: the
-// clocks of two hosts differ by less than a tenth, and a task by less than 5 s from being
-// ended when its lease is.
+// sure returns how long after the last report that was answered all leases have certainly ended:
+// the clocks of two hosts differ by less than a tenth, and a task ends within 5 s of its lease.
 func sure(lease time.Duration) time.Duration { return lease + lease/10 + 5*time.Second }
 
 // double is the n-th wait: first, doubled n - 1 times, at most most.

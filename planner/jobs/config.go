@@ -7,7 +7,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Dispatch is how a speculative task gets its host among the candidates.
+// Dispatch is how a host is chosen among the candidates for a speculative task.
 type Dispatch int
 
 // The ways of the paper (3.2).
@@ -16,7 +16,7 @@ const (
 	RoundRobin
 )
 
-// Config is what a [Manager] goes by. [Defaults] has the usual values.
+// Config configures a [Manager]. [Defaults] has the usual values.
 type Config struct {
 	// Pool is whose jobs these are.
 	Pool string
@@ -27,29 +27,29 @@ type Config struct {
 	Seed     uint64
 	// Tau is the progress, in [0, 1], beyond which a granted task stays where it is.
 	Tau float64
-	// Lease is how long a host keeps its attempts after it sent the report that the
+	// Lease is how long a host keeps its attempts, counted from when it sent the report that the
 	// newest list answers.
 	Lease time.Duration
-	// QueueTimeout is how long an attempt may wait in a host's queue, and a task for the
-	// host that it was granted.
+	// QueueTimeout is how long an attempt may wait in a host's queue, and a task for the host
+	// that was granted to it.
 	QueueTimeout time.Duration
-	// KillTimeout is how long an attempt that is to end is listed with its reason. After
-	// it the attempt is listed no more, and counts as ended when its lease has.
+	// KillTimeout is for how long a list includes an attempt that must end, with the reason.
+	// After it the attempt is no longer listed, and counts as ended when its lease has.
 	KillTimeout time.Duration
 	// HostTimeout: a host that was not heard for longer gets no new attempt.
 	HostTimeout time.Duration
 	// Backoff is the wait after the first failure; it doubles with each until MaxBackoff.
 	Backoff, MaxBackoff time.Duration
-	// RefusedLimit is how many attempts at one task may be refused, LostLimit how many
-	// may be lost with their host or killed by it; one more, and the task has failed.
+	// RefusedLimit is how many attempts at one task may be refused, LostLimit how many may be
+	// lost with their host or killed by it; with one more, the task has failed.
 	RefusedLimit, LostLimit int
-	// Queued is how many attempts one host has that do not run yet, Here how many in all.
-	// A regular grant is bound by Here only.
+	// Queued is how many waiting attempts one host may have, Here how many in all. A regular
+	// grant is only bound by Here.
 	Queued, Here int
 	// Starts is how many attempts one tick places at most.
 	Starts int
-	// Straggler: an attempt that runs for longer than this many medians of its job's
-	// durations is a straggler; 0: none is. StragglerAfter is how many must have ended.
+	// Straggler: an attempt that runs for longer than this many medians of its job's durations is
+	// a straggler; 0: none is. StragglerAfter is how many must have ended.
 	Straggler      float64
 	StragglerAfter int
 	// Keep is how long a job that has ended is kept.

@@ -8,8 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// offer makes a task one that is to be placed, if it may be: on the host that it was
-// granted, or speculatively.
+// offer queues a task for placement, if it may be placed: on its granted host, or speculatively.
 func (m *Manager) offer(j *job, i int32) {
 	t := &j.tasks[i]
 	switch {
@@ -45,9 +44,8 @@ func (m *Manager) queueTimeout(j *job) time.Duration {
 	return m.config.QueueTimeout
 }
 
-// dispatch places tasks: those with a regular grant, then, speculatively, those of the
-// highest priority, of these those of the job that was submitted first (algorithm 5,
-// lines 1 to 3).
+// dispatch places tasks: those with a regular grant, then, speculatively, those of the highest
+// priority, and among these those of the job submitted first (algorithm 5, lines 1 to 3).
 func (m *Manager) dispatch() {
 	starts := m.config.Starts
 	m.regular(&starts)
@@ -83,8 +81,8 @@ func (m *Manager) blocked(j *job, is bool, u *usable) {
 	}
 }
 
-// regular places tasks on the hosts that they were granted. A grant on a host that does
-// not take the task within the queue's time-out is over.
+// regular places tasks on their granted hosts. A grant on a host that does not accept the task
+// within the queue's time-out ends.
 func (m *Manager) regular(starts *int) {
 	all := m.granted
 	m.granted = nil
@@ -112,12 +110,12 @@ func (m *Manager) regular(starts *int) {
 	}
 }
 
-// takes says whether a host may get an attempt.
+// takes reports whether a host may get an attempt.
 func (m *Manager) takes(h *host) bool {
 	return h != nil && h.heard && !h.later && m.now-h.at <= m.config.HostTimeout
 }
 
-// usable are the candidates that have room.
+// usable are the candidates with room.
 type usable struct {
 	hosts []*host
 	// turn is the next of them.
@@ -157,16 +155,16 @@ func (m *Manager) usable() usable {
 	return u
 }
 
-// room says whether a host may get another speculative attempt.
+// room reports whether a host may get another speculative attempt.
 func (m *Manager) room(h *host) bool {
 	return h.hold <= m.now && len(h.live) < m.config.Here && len(h.live)-h.running < m.config.Queued
 }
 
-// probes is how many hosts are looked at for one task.
+// probes is how many hosts are tried for one task.
 const probes = 8
 
-// choose returns a host for a task, at random or the next in turn; one where an attempt
-// at the task did not go well only if no other is found. nil: there is none.
+// choose returns a host for a task, at random or in turn; a host where an attempt at the task
+// went wrong only if no other is found. nil: there is none.
 func (m *Manager) choose(u *usable, t *task) *host {
 	at := -1
 	if len(u.hosts) > 0 && m.config.Dispatch == Random {
@@ -199,14 +197,14 @@ func (m *Manager) choose(u *usable, t *task) *host {
 	return h
 }
 
-// maxList bounds a list in bytes; attemptSize is what an attempt adds to its spec.
+// maxList bounds a list in bytes; attemptSize is the size of an attempt in it, without its spec.
 const (
 	maxList     = 640 << 10
 	attemptSize = 640
 )
 
-// place makes the next attempt at a task, on a host. Its number is above those of all
-// earlier ones and none that the host knows.
+// place makes the next attempt at a task, on a host. Its number is above those of all earlier
+// ones, and none that the host knows.
 func (m *Manager) place(j *job, i int32, h *host, class trimtab.TaskClass) {
 	t := &j.tasks[i]
 	id := trimtab.AttemptID{Job: j.name, Task: j.Tasks[i].Name, Attempt: int(t.number) + 1}
@@ -240,7 +238,7 @@ func (m *Manager) enlist(a *attempt) {
 	m.touch(a.host, true)
 }
 
-// kill makes an attempt one that is to end.
+// kill marks an attempt as one that must end.
 func (m *Manager) kill(a *attempt, why string) {
 	a.kill, a.asked = clip(why, maxText), 0
 	m.write(a.job, a.task)
@@ -284,7 +282,7 @@ func (m *Manager) close(j *job) {
 	m.wake(alarm{kind: keepAlarm, job: j}, m.config.Keep)
 }
 
-// how says how a job stands.
+// how returns the state of a job.
 func (j *job) how() string {
 	switch {
 	case j.ended.IsZero() && (len(j.live) > 0 || j.finished > 0):

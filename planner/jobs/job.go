@@ -23,8 +23,8 @@ type job struct {
 	ended     time.Time
 	chunks    int // of the specs
 	tasks     []task
-	// ready has the tasks that may be placed speculatively, the first of the job first.
-	// Some of them are not any more: see offered.
+	// ready has the tasks that may be placed speculatively, the first of the job first. Some may
+	// no longer be: see offered.
 	ready heap[int32]
 	live  []*attempt
 	bad   []int32 // tasks that failed
@@ -72,7 +72,7 @@ type task struct {
 	more                    *trouble
 }
 
-// trouble is what is known of a task that did not go well at once.
+// trouble is the history of a task that did not succeed at once.
 type trouble struct {
 	last *trimtab.Attempt
 	why  string
@@ -158,15 +158,15 @@ type host struct {
 	size     int // of its list, at most
 	// foreign are the attempts that it told of and that are not placed on it.
 	foreign map[trimtab.AttemptID]bool
-	// tries counts attempts that it did not take, one after the other; until hold
-	// no speculative one is placed.
+	// tries counts attempts in a row that it did not accept; until hold no speculative one is
+	// placed.
 	tries int
 	hold  time.Duration
 	// changed: its list did; reported: it is to be answered.
 	touched, changed, reported bool
 }
 
-// durations are how long the newest attempts ran that succeeded.
+// durations are the running times of the newest successful attempts.
 type durations struct {
 	ring []time.Duration
 	next int

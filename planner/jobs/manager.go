@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Record is one stored value. Keys are of [a-z0-9.-]; who stores for several pools puts
-// the pool before them. A value has at most [MaxRecord] bytes.
+// Record is one stored value. Keys are of [a-z0-9.-]; a store for several pools prefixes the
+// pool. A value has at most [MaxRecord] bytes.
 type Record struct {
 	Key string
 	// Value is JSON; nil: the record is to be deleted.
@@ -21,7 +21,7 @@ type Record struct {
 // MaxRecord is the largest value of a record.
 const MaxRecord = 768 << 10
 
-// Event is one thing that happened, for logs and metrics.
+// Event is something that happened, for logs and metrics.
 type Event struct {
 	Kind EventKind
 	// Job is always set; Task and Attempt are those of an attempt.
@@ -30,7 +30,7 @@ type Event struct {
 	Text string
 }
 
-// EventKind says what happened.
+// EventKind names what happened.
 type EventKind string
 
 // The kinds.
@@ -49,13 +49,13 @@ const (
 	JobForgotten EventKind = "job forgotten"
 )
 
-// Output is what one [Manager.Tick] asks for, in this order: Store, one after the other,
-// each compare-and-swap against what this manager read or wrote last; when all are
-// stored, and not before, everything else.
+// Output is what one [Manager.Tick] requests, in this order: first store Store, one after the
+// other, each by compare-and-swap against what this manager last read or wrote; only when all are
+// stored, everything else.
 //
-// When a record cannot be stored, because another manager wrote it or the store cannot
-// tell, this manager has ended: publish nothing more of it, and make another by [New]
-// from what is stored.
+// If a record cannot be stored, because another manager wrote it or the store does not answer,
+// this manager has ended: publish nothing more of it, and create another by [New] from what is
+// stored.
 type Output struct {
 	Store []Record
 	// Placements are the lists to publish, each to its host.
@@ -114,16 +114,16 @@ type place struct {
 	task int32
 }
 
-// New returns a manager that goes on where the one before it, whose records are given,
-// was stopped. Its caller has the pool's lock at now, read the records after that, [FenceKey]
-// first, and calls Tick only while it has the lock: what is known of a silent host rests on no other
+// New returns a manager that continues where the former one, whose records are given, was
+// stopped. The caller has the pool's lock at now, reads the records after that, [FenceKey] first,
+// and calls Tick only while it has the lock: what is assumed of a silent host relies on no other
 // manager having answered its reports after now.
 //
-// Times given to a manager are time.Now's, with their monotonic reading; one before an
-// earlier one counts as that.
+// Times given to a manager are time.Now's, with their monotonic reading; one before an earlier
+// one counts as that.
 //
-// Records that cannot be read are left as they are, see [Manager.Unreadable].
-// trimtab.ErrStale: the records are of a manager with a higher epoch.
+// Records that cannot be read are left unchanged, see [Manager.Unreadable]. trimtab.ErrStale: the
+// records are of a manager with a higher epoch.
 func New(now time.Time, c Config, stored []Record) (*Manager, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -139,16 +139,16 @@ func New(now time.Time, c Config, stored []Record) (*Manager, error) {
 	return m, nil
 }
 
-// Unreadable returns why some records could not be read. Their jobs are not run, their
-// names are taken, and their records stay.
+// Unreadable returns why some records could not be read. Their jobs do not run, their names are
+// reserved, and their records stay.
 func (m *Manager) Unreadable() []error { return m.unreadable }
 
-// Candidates sets on which hosts speculative tasks may be placed, in the order for
-// RoundRobin; nil: on none. Of these only hosts that were heard lately are used.
+// Candidates sets the hosts on which speculative tasks may be placed, in the order for
+// RoundRobin; nil: none. Only those that reported lately are used.
 func (m *Manager) Candidates(hosts []string) { m.candidates = slices.Clone(hosts) }
 
-// Tick decides what is to be done at now. It takes time for what changed, not for what
-// there is. Call it every second or so, and after a report that came with a change.
+// Tick decides what to do at now. Its time depends on what changed, not on how much there is.
+// Call it every second or so, and after a report with a change.
 func (m *Manager) Tick(now time.Time) Output {
 	m.advance(now)
 	m.ring()
@@ -175,7 +175,7 @@ func (m *Manager) Tick(now time.Time) Output {
 	return out
 }
 
-// lists makes the lists of hosts that changed or are to be answered.
+// lists returns the lists of hosts that changed or must be answered.
 func (m *Manager) lists() []*trimtab.Placements {
 	var out []*trimtab.Placements
 	for _, h := range m.touched {
@@ -189,7 +189,7 @@ func (m *Manager) lists() []*trimtab.Placements {
 	return out
 }
 
-// list is the whole list of a host. It renews the leases of what is in it.
+// list returns the whole list of a host. It renews the leases of the attempts in it.
 func (m *Manager) list(h *host) *trimtab.Placements {
 	m.sequence++
 	p := &trimtab.Placements{
@@ -245,7 +245,7 @@ func (m *Manager) writeJob(j *job) {
 	m.changed(j)
 }
 
-// changed makes a tick tell how a job stands.
+// changed makes a tick publish the state of a job.
 func (m *Manager) changed(j *job) {
 	j.stale = true
 	if !j.quiet && !j.fresh {

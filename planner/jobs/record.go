@@ -13,16 +13,16 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// What is stored:
+// The stored records:
 //
 //	manager          the fence: who manages, and up to which serial jobs are committed
-//	names            up to which number attempts were made at tasks of jobs that are deleted
+//	names            the highest attempt numbers of deleted jobs, by name
 //	job.N.spec.K     tasks of the job with serial N, as submitted; never changes
 //	job.N.head       the rest of the job; written after its specs
-//	job.N.state.K    how its tasks 32·K to 32·K + 31 stand; missing: none was tried
+//	job.N.state.K    the states of its tasks 32·K to 32·K + 31; missing: none was tried
 //
-// Every store has the fence after what it writes and before what it deletes. So a manager
-// that has been replaced completes none, and what it wrote of one it never acted on.
+// Every store writes the fence after the new records and before deletions. So a manager that has
+// been replaced completes no store, and has acted on nothing that it wrote in one.
 const (
 	version    = 1
 	chunkTasks = 32
@@ -32,8 +32,8 @@ const (
 	keptNames = 1000
 )
 
-// FenceKey is the record that is to be read before all others: whatever another manager
-// completes after that keeps the one that read it from storing anything.
+// FenceKey is the record to read before all others: whatever another manager completes after that
+// prevents the reader from storing anything.
 const FenceKey = "manager"
 
 // fence is the record that each manager writes with all it stores.
@@ -50,8 +50,8 @@ type fence struct {
 	Stores uint64 `json:"stores"`
 }
 
-// namesRecord lets a job that has the name of a deleted one go on with the numbers of its
-// attempts: hosts start none that they knew once.
+// namesRecord lets a job with the name of a deleted one continue its attempt numbers: hosts never
+// start a number that they have seen.
 type namesRecord struct {
 	Version int       `json:"v"`
 	Names   []oldName `json:"names"` // the oldest first
@@ -116,7 +116,7 @@ func key(serial uint64, kind string, k int) string {
 
 func headKey(serial uint64) string { return fmt.Sprintf("job.%d.head", serial) }
 
-// records are those of a job, for their deletion: the head first.
+// records returns those of a job, for their deletion: the head first.
 func (j *job) records() []Record {
 	out := []Record{{Key: headKey(j.serial)}}
 	for k := range j.chunks {
@@ -138,10 +138,9 @@ func record(key string, v any) Record {
 	return Record{Key: key, Value: text}
 }
 
-// store returns what is to be stored: of each job the specs, the head, the states; then
-// the fence, and what is deleted. Cut off anywhere it leaves what can be gone on with: the
-// head says that a job was cancelled before a state does, and that it has ended counts
-// only if all states say so.
+// store returns what to store: of each job the specs, the head, the states; then the fence, and
+// the deletions. An interruption anywhere leaves a usable state: the head says that a job was
+// cancelled before a state does, and a job counts as ended only if all states say so.
 func (m *Manager) store() []Record {
 	var out []Record
 	if m.first { // so that a first store that is cut off leaves no records without a fence
@@ -196,7 +195,7 @@ func (j *job) head() headRecord {
 	}
 }
 
-// chunk is how some tasks stand.
+// chunk returns the state record of some tasks.
 func (j *job) chunk(k int) stateRecord {
 	r := stateRecord{Version: version}
 	for i := k * chunkTasks; i < min(len(j.tasks), (k+1)*chunkTasks); i++ {
@@ -221,7 +220,7 @@ func (s status) String() string {
 	return [...]string{trimtab.StateWaiting, trimtab.StatePlaced, trimtab.StateDone, trimtab.StateFailed, trimtab.StateCancelled}[s]
 }
 
-// restore takes over what was stored.
+// restore restores what was stored.
 func (m *Manager) restore(stored []Record) error {
 	byJob := map[uint64]map[string][]byte{}
 	last := uint64(0)
@@ -265,7 +264,7 @@ func (m *Manager) restore(stored []Record) error {
 	return nil
 }
 
-// succeed makes this manager's fence of the former one's.
+// succeed makes this manager's fence from the former one's.
 func (m *Manager) succeed(last uint64) {
 	f := &m.fence
 	run := uint64(0)
@@ -302,8 +301,8 @@ func decode(text []byte, v any) error {
 	return nil
 }
 
-// restoreJob takes over one job. What is there without a head, or was never committed,
-// is deleted; what cannot be read stays.
+// restoreJob restores one job. It deletes records without a head, or that were never committed;
+// records that cannot be read stay.
 func (m *Manager) restoreJob(serial uint64, records map[string][]byte, committed bool) {
 	text, ok := records["head"]
 	if !ok || !committed {
@@ -382,7 +381,7 @@ func revive(serial uint64, head *headRecord, records map[string][]byte) (*job, e
 	return j, nil
 }
 
-// take sets how some tasks stand.
+// take restores the states of some tasks.
 func (j *job) take(k int, r *stateRecord) error {
 	first := k * chunkTasks
 	if len(r.Tasks) != min(chunkTasks, len(j.tasks)-first) {
@@ -409,8 +408,8 @@ func (j *job) take(k int, r *stateRecord) error {
 	return nil
 }
 
-// resume goes on with a job: its live attempts may run until their leases have ended.
-// The waits begin anew.
+// resume continues a job: its live attempts may run until their leases have ended. Waits start
+// again.
 func (m *Manager) resume(j *job) {
 	for i := range j.tasks {
 		t := &j.tasks[i]
@@ -478,8 +477,8 @@ func (m *Manager) adopt(a *attempt) {
 	a.host, a.at = h, len(a.job.live)
 	m.enlist(a)
 	m.watch(h)
-	// Written again, so that no record of a manager that was replaced, and does not know
-	// it yet, can take the place of one that says what may run now.
+	// Written again, so that no record of a manager that was replaced, and does not know it yet,
+	// can overwrite one that says what may run now.
 	m.write(a.job, a.task)
 	if a.kill != "" {
 		m.wake(alarm{kind: killAlarm, attempt: a}, m.config.KillTimeout)

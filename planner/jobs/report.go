@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/planner/machines"
 )
 
-// Machine takes a report that was received at now. It is answered by the next Tick.
-// An error says why it was not taken; trimtab.ErrStale: an older one.
+// Machine applies a report that was received at now. The next Tick answers it. An error says why
+// it was ignored; trimtab.ErrStale: it is older than the last.
 func (m *Manager) Machine(now time.Time, r *trimtab.Machine) error {
 	m.advance(now)
 	if r.Pool != m.config.Pool || r.Host == "" || len(r.Host) > machines.MaxName || !plain(r.Host) || r.Life == 0 || r.Report == 0 || len(r.Attempts) > trimtab.MaxAttemptsHere {
@@ -41,8 +41,8 @@ func (m *Manager) Machine(now time.Time, r *trimtab.Machine) error {
 	return nil
 }
 
-// older says whether a report was overtaken. Of a host that was silent for so long that
-// nothing runs on it an earlier life is believed: its clock may have been set back.
+// older reports whether a newer report has come. After a host was silent for so long that nothing
+// runs on it, a lower life is accepted: its clock may have been set back.
 func (m *Manager) older(h *host, r *trimtab.Machine) bool {
 	if r.Life == h.life {
 		return r.Report <= h.report
@@ -50,7 +50,7 @@ func (m *Manager) older(h *host, r *trimtab.Machine) bool {
 	return r.Life < h.life && (len(h.live) > 0 || m.now-h.at <= sure(m.config.Lease))
 }
 
-// meet returns the host of that name.
+// meet returns the host of that name, creating it if needed.
 func (m *Manager) meet(name string) (*host, error) {
 	if h := m.hosts[name]; h != nil {
 		return h, nil
@@ -71,7 +71,7 @@ func (m *Manager) meet(name string) (*host, error) {
 	return h, nil
 }
 
-// hear takes what a host tells of attempts.
+// hear applies what a host reports of attempts.
 func (m *Manager) hear(h *host, told []trimtab.Attempt) {
 	clear(h.foreign)
 	for i := range told {
@@ -92,8 +92,8 @@ func (m *Manager) hear(h *host, told []trimtab.Attempt) {
 	}
 }
 
-// learn takes what a host tells of an attempt that is placed on it. Of a former life only
-// that it has ended is believed.
+// learn applies what a host reports of an attempt that is placed on it. A report of a former life
+// only counts if the attempt has ended.
 func (m *Manager) learn(a *attempt, r *trimtab.Attempt) {
 	last := cleaned(a, r)
 	switch r.State {
@@ -110,7 +110,7 @@ func (m *Manager) learn(a *attempt, r *trimtab.Attempt) {
 	}
 }
 
-// lives takes what is told of an attempt that has not ended.
+// lives applies the report of an attempt that has not ended.
 func (m *Manager) lives(a *attempt, last *trimtab.Attempt) {
 	a.seen = a.host.report
 	if ran := a.runs(); ran && last.State == trimtab.AttemptQueued {
@@ -131,7 +131,7 @@ func (m *Manager) lives(a *attempt, last *trimtab.Attempt) {
 	}
 }
 
-// ended takes how an attempt ended.
+// ended applies the report of how an attempt ended.
 func (m *Manager) ended(a *attempt, last *trimtab.Attempt) {
 	what := cmp.Or(last.Reason, last.Outcome, "no outcome was told")
 	if last.Outcome == "exited" {
@@ -151,8 +151,8 @@ func (m *Manager) ended(a *attempt, last *trimtab.Attempt) {
 	}
 }
 
-// conclude ends attempts of which the host does not tell: those of a former life, and
-// those that are to end after it carried out a list that says so.
+// conclude ends attempts that the host no longer reports: those of a former life, and those that
+// had to end, once the host has carried out the list that says so.
 func (m *Manager) conclude(h *host) {
 	for _, a := range slices.Clone(h.live) {
 		t := a.of()
@@ -168,7 +168,7 @@ func (m *Manager) conclude(h *host) {
 	}
 }
 
-// end takes an attempt away that has ended, and decides how its task goes on.
+// end removes an ended attempt, and decides what happens to its task.
 func (m *Manager) end(a *attempt, kind EventKind, last *trimtab.Attempt, why string) {
 	j, t, h := a.job, a.of(), a.host
 	if kind != Succeeded && a.kill != "" {
@@ -208,7 +208,7 @@ func (m *Manager) end(a *attempt, kind EventKind, last *trimtab.Attempt, why str
 	}
 }
 
-// remove takes an attempt from those of its job and host.
+// remove removes an attempt from its job and host.
 func (m *Manager) remove(a *attempt) {
 	j, t, h := a.job, a.of(), a.host
 	if a.runs() {
@@ -231,8 +231,8 @@ func (m *Manager) remove(a *attempt) {
 // freeRefusals is after how many refusals of a task the next waits.
 const freeRefusals = 3
 
-// charge counts how an attempt ended. It returns how long its task waits, or over: why
-// it is not tried again.
+// charge counts how an attempt ended. It returns how long its task must wait, or over: why it is
+// not tried again.
 func (m *Manager) charge(a *attempt, kind EventKind) (wait time.Duration, over string) {
 	t, h, c := a.of(), a.host, &m.config
 	t.shun(h.name)
@@ -270,7 +270,7 @@ func (m *Manager) charge(a *attempt, kind EventKind) (wait time.Duration, over s
 	return 0, ""
 }
 
-// ran is how long an attempt ran: by its host's clock, where that is possible.
+// ran returns how long an attempt ran: by its host's clock, if possible.
 func (m *Manager) ran(a *attempt, last *trimtab.Attempt) time.Duration {
 	if d := last.Ended.Sub(last.Started); !last.Started.IsZero() && !last.Ended.IsZero() && d >= 0 && d <= m.now-a.placed {
 		return d
@@ -305,7 +305,7 @@ const (
 	maxOutput = 2 << 10 // of the last lines, as JSON
 )
 
-// cleaned is what a host told, bounded, and without what makes no sense.
+// cleaned returns a host's report, bounded, and without invalid values.
 func cleaned(a *attempt, r *trimtab.Attempt) *trimtab.Attempt {
 	c := &trimtab.Attempt{
 		AttemptID: a.id, State: r.State, Class: a.class, Started: possible(r.Started), Ended: possible(r.Ended),

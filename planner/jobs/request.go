@@ -10,9 +10,9 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Request takes what a person or the cluster's resource manager asks for. nil may be told
-// to the asker when what the next Tick returns is stored. A request that comes again, by
-// its ID or because what it wants is so already, is taken again.
+// Request applies a request of a person or of the cluster's resource manager. The caller may
+// confirm nil once the output of the next Tick is stored. A repeated request, by its ID or
+// because its wish is fulfilled already, is accepted again.
 //
 // trimtab.ErrInvalid: it breaks the rules; trimtab.ErrRefused: it cannot be done now.
 func (m *Manager) Request(now time.Time, r *trimtab.JobRequest) error {
@@ -43,7 +43,7 @@ func refusedf(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), trimtab.ErrRefused)
 }
 
-// submit takes a job. One that has ended gives its name to the new one.
+// submit adds a job. A job that has ended gives up its name to a new one.
 func (m *Manager) submit(r *trimtab.JobRequest) error {
 	old := m.jobs[r.Job.Name]
 	if old != nil && r.ID != "" && slices.Contains(old.requests, r.ID) {
@@ -87,7 +87,7 @@ func (m *Manager) submit(r *trimtab.JobRequest) error {
 	return nil
 }
 
-// cloned are tasks that share nothing with those that were given.
+// cloned returns a deep copy of tasks.
 func cloned(tasks []trimtab.BatchTask) []trimtab.BatchTask {
 	tasks = slices.Clone(tasks)
 	for i := range tasks {
@@ -175,8 +175,8 @@ func (m *Manager) forget(j *job) {
 	m.event(JobForgotten, trimtab.AttemptID{Job: j.name}, "", "")
 }
 
-// recall returns up to which number attempts were made at tasks of a deleted job. It is not
-// forgotten when another takes the name: that one may never be committed.
+// recall returns the highest attempt number of a deleted job. It is kept when another job takes
+// the name, since that one may never be committed.
 func (m *Manager) recall(name string) int {
 	for _, n := range m.names {
 		if n.Name == name {
@@ -186,7 +186,7 @@ func (m *Manager) recall(name string) int {
 	return 0
 }
 
-// retain keeps the name of a job that is deleted.
+// retain keeps the name of a deleted job.
 func (m *Manager) retain(name string, highest int) {
 	m.names = slices.DeleteFunc(m.names, func(n oldName) bool { return n.Name == name })
 	m.names, m.namesDirty = append(m.names[max(0, len(m.names)+1-keptNames):], oldName{name, highest}), true
@@ -251,7 +251,7 @@ func (m *Manager) task(r *trimtab.JobRequest) (*job, int32, error) {
 	return j, int32(i), nil
 }
 
-// grant takes a regular grant.
+// grant applies a regular grant.
 func (m *Manager) grant(r *trimtab.JobRequest) error {
 	j, i, err := m.task(r)
 	if err != nil {
@@ -297,7 +297,7 @@ func (m *Manager) upgrade(j *job, i int32) {
 	}
 }
 
-// revoke takes a grant back: the task is a speculative one again, where it is.
+// revoke withdraws a grant: the task is speculative again, where it is.
 func (m *Manager) revoke(r *trimtab.JobRequest) error {
 	j, i, err := m.task(r)
 	if err != nil {
@@ -344,8 +344,8 @@ func split(tasks []trimtab.BatchTask) (parts [][]byte, sizes []int32, err error)
 	return parts, sizes, nil
 }
 
-// listed is what a task with so many bytes takes of [maxList], in which the parts of a list
-// are bounded, too.
+// listed returns how much of [maxList] a task with so many bytes takes; its number of parts
+// counts too, since that is bounded.
 func listed(s *trimtab.TaskSpec, encoded int) int32 {
 	_, parts := s.Size()
 	return int32(max(encoded+attemptSize, parts*(maxList/trimtab.MaxListParts+1)))

@@ -9,10 +9,10 @@ import (
 	"github.com/trimtab/trimtab/planner/machines"
 )
 
-// stateTasks is how many tasks the state of a job tells of.
+// stateTasks is how many tasks the state of a job includes.
 const stateTasks = 100
 
-// State returns how a job stands, or nil.
+// State returns the state of a job, or nil.
 func (m *Manager) State(now time.Time, job string) *trimtab.JobState {
 	m.advance(now)
 	j := m.jobs[job]
@@ -36,8 +36,8 @@ func (m *Manager) state(j *job) *trimtab.JobState {
 	return s
 }
 
-// some are the tasks that a state tells of, in the order of the job: those that failed
-// first, then those that are placed.
+// some returns the tasks that a state includes, in the order of the job: failed ones first, then
+// placed ones.
 func (j *job) some() []int32 {
 	var out []int32
 	if len(j.tasks) <= stateTasks {
@@ -100,9 +100,9 @@ func (m *Manager) Where(job, task string) (id trimtab.AttemptID, host string, ok
 	return trimtab.AttemptID{Job: job, Task: task, Attempt: int(j.tasks[i].number)}, j.tasks[i].host, true
 }
 
-// Counts returns how many tasks of a job failed, crashed, straggled or were killed on
-// each machine (algorithm 3), for [machines.Index.Rate]; at returns where a host is in
-// the list of machines. They are those since this manager was made.
+// Counts returns how many tasks of a job failed, crashed, straggled or were killed on each
+// machine (algorithm 3), for [machines.Index.Rate]; at returns the position of a host in the list
+// of machines. It counts since this manager was created.
 func (m *Manager) Counts(job string, at func(host string) (uint32, bool)) []machines.Count {
 	j := m.jobs[job]
 	if j == nil {

@@ -18,9 +18,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Under returns the estimate, which stays as it is, as it would be with a latency of after in
-// place of before. It returns an error that is trimtab.ErrUnsupported where the estimate has too
-// few quantiles.
+// Under returns a copy of the estimate as it would be with a latency of after in place of before.
+// It returns an error that is trimtab.ErrUnsupported if the estimate has too few quantiles.
 func Under(e *trimtab.Estimate, before, after time.Duration) (*trimtab.Estimate, error) {
 	low, high := math.Inf(1), 0.0
 	half := float64(e.Latency["p50"])
@@ -60,8 +59,8 @@ func Under(e *trimtab.Estimate, before, after time.Duration) (*trimtab.Estimate,
 	return &out, nil
 }
 
-// surest is the highest share of requests in time that a report can tell: by
-// Laplace's rule, after n of n.
+// surest returns the highest share of requests in time that a report can prove: by Laplace's
+// rule, after n of n.
 func surest(requests float64) float64 {
 	if requests == 0 {
 		requests = 1000 // as many as most reports have

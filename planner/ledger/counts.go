@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// Counts is what each knob of one resource counts as. It is true until the ledger
-// hears of a knob.
+// Counts is what each knob of one resource counts as. It is valid until the ledger reads another
+// holding or outcome.
 type Counts struct {
-	// of are in the order of the names of all knobs, 0 for one of another resource;
-	// sites are the places of their hosts.
+	// of are in the order of the names of all knobs, 0 for one of another resource; sites are the
+	// indices of their hosts.
 	of    []float64
 	sites []int32
-	// capacity is what each host says that it has, +Inf where it does not say; nil
-	// where there is a single host, which has what the pool has.
+	// capacity is what each host reports that it has, +Inf where it reports nothing; nil with a
+	// single host, which has what the pool has.
 	capacity []float64
-	// nodes tells which sites are nodes: limits there may be more than the node has, and
-	// count in full, since nobody may give more out than the pool has.
+	// nodes marks the sites that are nodes: limits there may exceed what the node has, and count
+	// in full, since no planner may give out more than the pool has.
 	nodes []bool
 	// coming is taken by instances that have no knob yet, on no host that is known.
 	coming float64
@@ -61,16 +61,16 @@ func (c *Counts) Clone() *Counts {
 	return &out
 }
 
-// LeaveOut counts the knob at a place as nothing.
+// LeaveOut counts the knob at an index as nothing.
 func (c *Counts) LeaveOut(place int) { c.of[place] = 0 }
 
-// Least counts the knob at a place as no less than v.
+// Least counts the knob at an index as no less than v.
 func (c *Counts) Least(place int, v float64) { c.of[place] = max(c.of[place], v) }
 
-// Of returns what the knob at a place counts as.
+// Of returns what the knob at an index counts as.
 func (c *Counts) Of(place int) float64 { return c.of[place] }
 
-// Sum returns what all knobs count as.
+// Sum returns the sum over all knobs.
 func (c *Counts) Sum() (sum float64) {
 	sum = c.coming
 	for _, v := range c.of {
@@ -79,9 +79,9 @@ func (c *Counts) Sum() (sum float64) {
 	return sum
 }
 
-// Left returns what is left of an amount beside all knobs; negative: they have more.
-// A host gives no more than it says it has: what its knobs have beyond that takes
-// nothing from those of other hosts.
+// Left returns what is left of an amount beside all knobs; negative: they have more. A host gives
+// no more than it reports: what its knobs have beyond that takes nothing from knobs of other
+// hosts.
 func (c *Counts) Left(amount float64) float64 {
 	has := slices.Clone(c.capacity)
 	amount -= c.coming
@@ -96,9 +96,8 @@ func (c *Counts) Left(amount float64) float64 {
 	return amount
 }
 
-// Room returns what is left on each host beside its knobs, by [Knob.Site]: +Inf on
-// one that does not say what it has. nil: there is a single host, which has what the
-// pool has.
+// Room returns what is left on each host beside its knobs, by [Knob.Site]: +Inf on a host that
+// does not report its capacity. nil: there is a single host, which has what the pool has.
 func (c *Counts) Room() []float64 {
 	left := slices.Clone(c.capacity)
 	if left != nil {
@@ -109,8 +108,8 @@ func (c *Counts) Room() []float64 {
 	return left
 }
 
-// Rest is what is left beside the knobs of a resource, of an amount and on each host,
-// kept up to date by what is taken.
+// Rest is what is left beside the knobs of a resource, of an amount and on each host. Take keeps
+// it up to date.
 type Rest struct {
 	// Idle is as [Counts.Left], Room as [Counts.Room].
 	Idle  float64
@@ -121,8 +120,8 @@ type Rest struct {
 // Rest returns what is left of an amount.
 func (c *Counts) Rest(amount float64) *Rest { return &Rest{c.Left(amount), c.Room(), c.nodes} }
 
-// Take takes v at a host, by [Knob.Site]; negative: gives it back. What a host gives
-// beyond what it has takes nothing from the others.
+// Take subtracts v at a host, by [Knob.Site]; a negative v gives it back. What a host gives
+// beyond its capacity takes nothing from the others.
 func (r *Rest) Take(site int, v float64) {
 	if r.Room == nil || math.IsInf(r.Room[site], 1) {
 		r.Idle -= v
@@ -137,13 +136,12 @@ func (r *Rest) Take(site int, v float64) {
 	r.Idle -= before - math.Max(0, r.Room[site])
 }
 
-// Sites is how many hosts and nodes are known.
+// Sites returns how many hosts and nodes are known.
 func (l *Ledger) Sites() int { return l.places }
 
-// Place is the place of a knob that [Ledger.Knobs] or [Ledger.Of] returned among all,
-// until another one comes or goes.
+// Place returns the knob's index among all, valid until a knob is added or removed.
 func (k *Knob) Place() int { return k.at }
 
-// Site is the place among these of the node that the knob's instance is on, or of the
-// host where it is on none. It keeps it while the instance stays there.
+// Site returns the index of the node that the knob's instance is on, or of the host where it is
+// on none. It does not change while the instance stays there.
 func (k *Knob) Site() int { return k.site }

@@ -9,28 +9,28 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// host is what is known of a host.
+// host is the state of a host.
 type host struct {
-	// order is that of the last holding, heard when it arrived; by what it said
-	// the lease ends at ends, or later; zero: there is none that could end.
+	// order is that of the last holding, heard when it arrived; ends is when the lease ends, at
+	// the latest, by what the host reported; zero: it has no lease.
 	order       order
 	heard, ends time.Time
 	// accepted is the last plan that it is known to have accepted; it has no time.
 	accepted order
 	paused   bool
 	lives    trimtab.Lives
-	// wasLost tells that it was lost when Watch looked last, lostAt is when it last
-	// was, and again that it was lost twice within the time in which it should be steady.
+	// wasLost: it was lost at the last Watch; lostAt: when it last was; again: it was lost twice
+	// within the time in which it should be steady.
 	wasLost, again bool
 	lostAt         time.Time
-	// capacity is what the pool has of it, by resource, and divided that other pools
-	// have the rest; see [trimtab.Holding].
+	// capacity is what the pool has of the host, by resource; divided: other pools have the rest;
+	// see [trimtab.Holding].
 	capacity map[string]float64
 	divided  bool
 	// pace is how many changes a second the host makes; 0: as many as it is asked for.
 	pace float64
-	// knobs are its own; listing are those of the last holding in its order, nil
-	// for one that is not ours, and holdings counts these.
+	// knobs are the host's; listing are those of the last holding in its order, nil for one of
+	// another pool, and holdings counts the holdings.
 	knobs, listing []*Knob
 	holdings       uint64
 	// at is the place of its site among all, renews and lost how it stands; see stand.
@@ -51,19 +51,19 @@ func (l *Ledger) host(name string) *host {
 	return h
 }
 
-// Twins reports whether two agents say that they are the host of a knob: what each
-// of them holds cannot be told apart.
+// Twins reports whether two agents claim to be the host of a knob: their reports cannot be told
+// apart.
 func (l *Ledger) Twins(k *Knob, now time.Time) bool { return k.host.lives.Twins(now, l.Lease) }
 
-// standing is a time for which it is known how the hosts stand.
+// standing caches a time for which the states of all hosts are known.
 type standing struct {
 	known bool
 	at    time.Time
 	lost  bool // some host
 }
 
-// stand finds out of every host whether it renews its lease and whether it is lost:
-// a round asks that of each knob. A holding, a plan and a term change it.
+// stand computes for every host whether it renews its lease and whether it is lost, since a round
+// asks that for each knob. A holding, a plan and a new term clear the cache.
 func (l *Ledger) stand(now time.Time) {
 	if l.standing.known && l.standing.at.Equal(now) {
 		return
@@ -107,16 +107,15 @@ func (l *Ledger) Watch(now time.Time) {
 	}
 }
 
-// flaps reports whether a host was lost again and again until lately: each time it is
-// back somebody else would get what it lends, and lose it when it is lost once more.
+// flaps reports whether a host was lost repeatedly until lately: each time it is back another
+// knob would get what it lends, and lose it when the host is lost once more.
 func (l *Ledger) flaps(h *host, now time.Time) bool {
 	return h.again && now.Sub(h.lostAt) <= l.Steady
 }
 
-// renews reports whether a host is heard, and has accepted a plan of the last
-// half of a lease: what it says may have been on its way for long, and then tells
-// of an old plan. At the begin of a term it has a sixth of a lease to accept the
-// first plan.
+// renews reports whether a host reports, and has accepted a plan of the last half of a lease: its
+// report may have been delayed, and then is about an old plan. At the beginning of a term it has
+// a sixth of a lease to accept the first plan.
 func (l *Ledger) renews(h *host, now time.Time) bool {
 	if now.Sub(h.heard) > l.Lease/3 {
 		return false
@@ -137,13 +136,13 @@ func (l *Ledger) renews(h *host, now time.Time) bool {
 	return now.Sub(from) <= l.Lease/2
 }
 
-// endsSoon reports whether the lease that a host told of has a quarter left, or
-// less: what it lends must be taken back now.
+// endsSoon reports whether the lease that a host reported has a quarter left, or less: what it
+// lends must be taken back now.
 func (l *Ledger) endsSoon(h *host, now time.Time) bool {
 	return !h.ends.IsZero() && h.ends.Sub(now) <= l.Lease/4
 }
 
-// Heard returns when the host of the knob was last heard of.
+// Heard returns when the host of the knob last reported.
 func (k *Knob) Heard() time.Time { return k.host.heard }
 
 // Hosts returns the hosts that have knobs, in order.
@@ -157,7 +156,7 @@ func (l *Ledger) Hosts() (names []string) {
 	return names
 }
 
-// Paces returns how many changes a second hosts make, of those that are bound to some.
+// Paces returns the changes a second that hosts make, for those that have such a bound.
 func (l *Ledger) Paces() map[string]float64 {
 	var all map[string]float64
 	for name, h := range l.hosts {
@@ -184,7 +183,7 @@ func (h *host) any(so func(*Knob) bool) bool {
 // Many reports whether more than one host has, had, or may have knobs of the pool.
 func (l *Ledger) Many() bool { return l.Shared || len(l.hosts) > 1 }
 
-// bounded reports whether what hosts say they have bounds the pool: one that has its
+// bounded reports whether the capacities that hosts report bound the pool: a pool that has its
 // only host for itself has what is declared.
 func (l *Ledger) bounded() bool {
 	if l.Many() {
@@ -233,8 +232,8 @@ func (k *Knob) Node() string {
 	return k.Host
 }
 
-// Capacity returns what the pool has of a resource: what is declared, and no more
-// than its hosts have, where they bound it and all of them say.
+// Capacity returns what the pool has of a resource: what is declared, and no more than its hosts
+// have, if they bound it and all of them report it.
 func (l *Ledger) Capacity(resource string, declared float64) float64 {
 	if !l.bounded() {
 		return declared

@@ -5,8 +5,8 @@ import "github.com/trimtab/trimtab"
 // Gone reports whether the host's last holding did not list the knob.
 func (k *Knob) Gone() bool { return k.gone }
 
-// Most is what an unlimited knob counts as: the least of what is declared and of
-// what the host lets it have.
+// Most returns what an unlimited knob counts as: the least of what is declared and of what the
+// host allows it.
 func (k *Knob) Most() float64 {
 	most := k.most
 	if k.Held.Max > 0 {
@@ -15,15 +15,15 @@ func (k *Knob) Most() float64 {
 	return k.Held.Standing.Cap(trimtab.Units(most)).Value
 }
 
-// Now is what the knob was last seen to be set to, Most where that is no limit or more than
-// what is above it lets through.
+// Now returns what the knob was last read as; Most if that is no limit, or exceeds what the
+// groups above it allow.
 func (k *Knob) Now() float64 { return k.bounded(k.Held.Now) }
 
-// Baseline is what will be restored, Most where that is no limit.
+// Baseline returns what will be restored; Most if that is no limit.
 func (k *Knob) Baseline() float64 { return k.bounded(k.Held.Baseline) }
 
-// greatest is what a knob counts as that says it has more, so that all of them add
-// up to a number: an exabyte, in the least of units.
+// greatest is the most that one knob counts as, so that the sum of all stays finite: an exabyte,
+// in the smallest unit.
 const greatest = 1e18
 
 func (k *Knob) bounded(a trimtab.Amount) float64 {
@@ -33,7 +33,7 @@ func (k *Knob) bounded(a trimtab.Amount) float64 {
 	return min(k.Held.Standing.Cap(a).Value, greatest)
 }
 
-// taken is what a knob takes of the pool when it is set to a.
+// taken returns what a knob takes of the pool when it is set to a.
 func (k *Knob) taken(a trimtab.Amount) float64 {
 	if a.Unlimited && k.Takes != nil {
 		return min(*k.Takes, k.Most())
@@ -41,11 +41,12 @@ func (k *Knob) taken(a trimtab.Amount) float64 {
 	return k.bounded(a)
 }
 
-// gives is the most that the knob takes of the pool, or will when what is pending arrives.
+// gives returns the most that the knob takes of the pool, now or once what is pending is in
+// force.
 func (k *Knob) gives() float64 { return max(k.taken(k.Held.Now), k.taken(k.Held.InForce())) }
 
-// Lends returns what comes back to the knob with its baseline. One that had no
-// limit before has lent nothing that could be counted.
+// Lends returns what the knob gets back with its baseline. A knob that had no limit before has
+// lent nothing that could be counted.
 func (k *Knob) Lends() float64 {
 	if k.Held.Baseline.Unlimited {
 		return 0

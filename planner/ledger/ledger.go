@@ -9,30 +9,29 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Config says whose knobs are kept.
+// Config says whose knobs the ledger keeps.
 type Config struct {
 	// Pool is the one that the knobs are of.
 	Pool string
 	// Lease is how long a host holds what a plan says.
 	Lease time.Duration
-	// Steady is how long a host that was lost twice must not be lost again before
-	// what its knobs are below their baselines is given to others; 0: at once.
+	// Steady is how long a host that was lost twice must not be lost again before what its knobs
+	// have below their baselines is given to others; 0: at once.
 	Steady time.Duration
-	// Shared tells that several hosts may have knobs of the pool, even if one was
-	// heard of so far.
+	// Shared: several hosts may have knobs of the pool, even if only one has reported so far.
 	Shared bool
 	// Most returns what a knob counts as while nothing limits it, by workload and
 	// resource, and whether it is one of the pool's. It does not change.
 	Most func(workload, resource string) (most float64, ours bool)
-	// Coming returns what is taken of a resource by instances that were asked for and
-	// have no knob yet; nil: nothing is.
+	// Coming returns what instances take of a resource that were requested and have no knob yet;
+	// nil: nothing.
 	Coming func(resource string) float64
 }
 
 // Totals are counted since the ledger was made.
 type Totals struct {
-	// Excess knobs are more than are known of a host, each time one was told of.
-	// Returns are holdings by which two agents say that they are one host.
+	// Excess counts reports of knobs beyond the most that a host may have. Returns counts
+	// holdings by which two agents claim to be one host.
 	Excess, Returns uint64
 }
 
@@ -49,15 +48,15 @@ type Ledger struct {
 	issued []issued
 	// standing is when it was last found out how the hosts stand; see stand.
 	standing standing
-	// siblings are the knobs of one resource of one workload, in order but for those
-	// in disorder, since something was added.
+	// siblings are the knobs of one resource of one workload, sorted, except for the keys in
+	// disorder, to which knobs were added since.
 	siblings map[kin][]*Knob
 	disorder map[kin]bool
 	// gone are the knobs that the last holding of their host did not list, and when
 	// that was first seen.
 	gone map[*Knob]time.Time
-	// list is the knobs in order of their names, and sites the places of their
-	// hosts; nil: to be listed.
+	// list has the knobs in order of their names, sites the indices of their hosts; nil: to be
+	// built again.
 	list  []*Knob
 	sites []int32
 	// nodes are the sites of nodes, by host and node.
@@ -71,7 +70,7 @@ type kin struct{ workload, resource string }
 
 func kinOf(id *trimtab.KnobID) kin { return kin{id.Workload, id.Resource} }
 
-// Knob is what is known of one knob.
+// Knob is the state of one knob.
 type Knob struct {
 	trimtab.KnobID
 	host *host
@@ -79,14 +78,14 @@ type Knob struct {
 	at, site int
 	// Held is what was last heard of it.
 	Held trimtab.KnobState
-	// Fresh tells that it appeared while other instances of the workload were
-	// there; who has given it its part clears it.
+	// Fresh: it appeared while other instances of the workload existed; the caller that has given
+	// it its share clears this.
 	Fresh bool
-	// Owes tells that its host refused to lower it, such as one that lowers so many at a
-	// time, so that it has more than it was to have.
+	// Owes: its host refused to lower it (it may lower only so many at a time), so that it has
+	// more than it was to have.
 	Owes bool
-	// Takes is what it takes of the pool while it has no limit and keeps none, in the
-	// resource's unit; nil: Most.
+	// Takes is what it takes of the pool while it has no limit and keeps none, in the resource's
+	// unit; nil: Most.
 	Takes *float64
 	// most is what is declared to stand for no limit.
 	most float64
@@ -117,8 +116,8 @@ func (a StepID) compare(b StepID) int {
 	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Step, b.Step))
 }
 
-// order tells later from earlier messages of one host: by the plan that the
-// host had accepted, then by its clock.
+// order tells later messages of one host from earlier ones: by the plan that the host had
+// accepted, then by its clock.
 type order struct {
 	epoch, sequence uint64
 	time            time.Time
@@ -131,7 +130,7 @@ func (a order) before(b order) bool {
 	return a.time.Before(b.time)
 }
 
-// issued is a plan and when it went out.
+// issued is a plan and when it was published.
 type issued struct {
 	sequence uint64
 	at       time.Time
@@ -147,24 +146,22 @@ func (l *Ledger) Begin(epoch uint64, now time.Time) {
 	l.epoch, l.since, l.issued, l.standing = epoch, now, nil, standing{}
 }
 
-// Issue notes a plan that goes out.
+// Issue records a plan that is published.
 func (l *Ledger) Issue(sequence uint64, now time.Time) {
 	l.issued = slices.DeleteFunc(l.issued, func(i issued) bool { return now.Sub(i.at) > l.Lease })
 	l.issued, l.standing = append(l.issued, issued{sequence, now}), standing{}
 }
 
 const (
-	// maxHosts bounds the hosts that are known. One more is not: its knobs count as
-	// those of nobody, and their workloads hold.
+	// maxHosts bounds the known hosts. The knobs of any further host count as nobody's, and their
+	// workloads keep what they have.
 	maxHosts = 10_000
-	// maxKnobs bounds the knobs that are known of a host, those that are gone among
-	// them: twice what an agent turns, since all may be replaced within a lease. One
-	// more is not known.
+	// maxKnobs bounds the known knobs of a host, with those that are gone: twice what an agent
+	// sets, since all may be replaced within a lease. A further knob is ignored.
 	maxKnobs = 24_000
 )
 
-// knows reports whether the host has, or had, a knob of ours: no other has
-// anything to say.
+// knows reports whether the host has, or had, a knob of this pool: reports of others are ignored.
 func (l *Ledger) knows(in *trimtab.Holding) bool {
 	if l.hosts[in.Host] != nil {
 		return true
@@ -180,7 +177,7 @@ func (l *Ledger) knows(in *trimtab.Holding) bool {
 	return false
 }
 
-// Paused reports whether a host that has a knob of the pool says that it is.
+// Paused reports whether a host with a knob of the pool says that it is paused.
 func (l *Ledger) Paused() bool {
 	for _, h := range l.hosts {
 		if h.paused && h.any(func(*Knob) bool { return true }) {
@@ -190,10 +187,10 @@ func (l *Ledger) Paused() bool {
 	return false
 }
 
-// Hold takes in a holding, of the knobs that are the pool's, and reports whether
-// it was news: a holding that is older than the last is late, and one that is as old
-// is the last again, by which no host is heard. A host whose clock was set back is
-// heard again with the next plan that it accepts.
+// Hold reads the knobs of this pool in a holding, and reports whether the holding was new. One
+// that is older than the last is late; one that is as old is a repetition, and does not count as
+// a report of the host. A host whose clock was set back counts as reporting again with the next
+// plan that it accepts.
 func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 	if !l.knows(in) {
 		return false
@@ -263,8 +260,8 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 	return true
 }
 
-// named returns the knob of that name, which is probably guess, making it; nil: it
-// is none of ours.
+// named returns the knob of that name, creating it; guess is tried first. nil: it is none of this
+// pool's.
 func (l *Ledger) named(now time.Time, guess *Knob, t *trimtab.KnobState) *Knob {
 	id := t.KnobID
 	id.Pool = l.Pool // builds of version 1 did not say
@@ -304,10 +301,10 @@ func (k *Knob) answered(id StepID) {
 	k.grows = slices.DeleteFunc(k.grows, func(g grow) bool { return g.id.compare(id) < 0 })
 }
 
-// Read takes in the results of an outcome. Only a result of the very knob
-// answers its grows: another's says nothing of what this one holds. A refused
-// plan may be the repetition of one that was carried out: it answers nothing. It
-// reports whether a knob was not read as late before.
+// Read reads the results of an outcome. Only a result for this very knob answers its grows:
+// another's does not show what this one has. A refused plan answers nothing, since it may be the
+// repetition of one that was carried out. It reports whether a knob got a newer value than
+// before.
 func (l *Ledger) Read(in *trimtab.Outcome) (news bool) {
 	o := order{in.Epoch, in.Sequence, in.Time}
 	if h := l.hosts[in.Host]; h != nil && in.Refused == "" {
@@ -333,15 +330,14 @@ func (l *Ledger) Read(in *trimtab.Outcome) (news bool) {
 	return news
 }
 
-// Release enters a grow that goes out with a step: until it is answered, or that
-// time is over, it may have happened.
+// Release records a grow that is published with a step: until it is answered, or until that time,
+// it may have happened.
 func (k *Knob) Release(id StepID, set trimtab.Amount, until time.Time) {
 	k.grows = append(k.grows, grow{id: id, set: set, until: until})
 }
 
-// Believed returns the most that the knob gives, or will when what is pending
-// and the grows that were released to it arrive, or when the lease of a host that is
-// lost, or that flaps, ends and its baseline comes back.
+// Believed returns the most that the knob takes: now, once pending values and released grows are
+// in force, or once the lease of a lost or flapping host ends and its baseline comes back.
 func (l *Ledger) Believed(k *Knob, now time.Time) float64 {
 	v := k.gives()
 	if l.Lost(k, now) || l.flaps(k.host, now) {

@@ -33,9 +33,9 @@ func (l *Ledger) Lenders(resource string, now time.Time) (names []string, until 
 	return names, until
 }
 
-// holdsUntil is until when a host holds at least what it was told: a lease after the plan
-// of this term was issued that it has accepted; of a former leader's plan what the host
-// said of its lease.
+// holdsUntil returns until when a host keeps at least what it was told: one lease after the issue
+// of the plan of this term that it has accepted; for a plan of a former leader, until the host's
+// reported end of lease.
 func (l *Ledger) holdsUntil(h *host) time.Time {
 	a := h.accepted
 	if a.epoch != l.epoch {

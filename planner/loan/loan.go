@@ -14,18 +14,19 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// maxFiring bounds the alerts on one workload whose end is waited for.
+// maxFiring bounds the firing alerts on one workload.
 const maxFiring = 64
 
-// Loan is that of one workload; nil: no alert fires, and nothing is to be given back.
+// Loan is what one workload was lent for alerts; nil: no alert fires, and nothing must be given
+// back.
 type Loan struct {
-	// Name is that of the alert that began it, at Since; Firing has the fingerprints of those
-	// that are not over, with when each is taken to be unless it is heard of again.
+	// Name is that of the alert that began it, at Since; Firing has the fingerprints of the
+	// firing alerts, with when each counts as over unless it is repeated.
 	Name   string         `json:"name"`
 	Since  time.Time      `json:"since,omitzero"`
 	Firing map[string]End `json:"firing,omitempty"`
-	// Base is what the workload had of the first resource before, in its unit;
-	// negative: not seen yet. Further resources are not lent.
+	// Base is how much of the first resource the workload had before, in its unit; negative: not
+	// known yet. Further resources are not lent.
 	Base float64 `json:"base"`
 	// Latest is the latest start of an alert: one that starts later is another.
 	Latest time.Time `json:"latest,omitzero"`
@@ -33,7 +34,7 @@ type Loan struct {
 	Over time.Time `json:"over,omitzero"`
 }
 
-// End is when an alert ends; zero: it is to be set.
+// End is when an alert ends; zero: not set yet.
 type End struct{ time.Time }
 
 // UnmarshalJSON reads a time, and what builds wrote that knew of no end.
@@ -44,8 +45,8 @@ func (e *End) UnmarshalJSON(b []byte) error {
 	return e.Time.UnmarshalJSON(b)
 }
 
-// Note returns the loan after an alert, which holds for so long at most, and whether that asks
-// for a round: one that is repeated, with the start that it had, only holds for longer.
+// Note returns the loan after an alert, which lasts for at most hold, and whether that asks for a
+// round: a repetition, with the same start, only extends the time.
 func (l *Loan) Note(now time.Time, a *trimtab.Alert, hold time.Duration) (after *Loan, news bool) {
 	if !a.Firing {
 		return l, l.resolve(now, a.Fingerprint)
@@ -90,7 +91,7 @@ func (l *Loan) resolve(now time.Time, fingerprint string) bool {
 	return true
 }
 
-// Lapse ends the alerts that nobody spoke of in time, and reports whether none is left.
+// Lapse ends the alerts that were not repeated in time, and reports whether none is left.
 func (l *Loan) Lapse(now time.Time, hold time.Duration) bool {
 	if !l.Fires() {
 		return false
@@ -116,7 +117,7 @@ func (l *Loan) Lapse(now time.Time, hold time.Duration) bool {
 // Fires reports whether an alert fires.
 func (l *Loan) Fires() bool { return l != nil && l.Over.IsZero() }
 
-// IsOver reports whether the last alert is over, and what was lent is to be given back.
+// IsOver reports whether the last alert is over, so that what was lent must be given back.
 func (l *Loan) IsOver() bool { return l != nil && !l.Over.IsZero() }
 
 // Begins notes what the workload had before, the first time.
@@ -126,8 +127,8 @@ func (l *Loan) Begins(has float64) {
 	}
 }
 
-// Lent returns the part of what the workload has that may be given back because the alerts it
-// was lent for are over.
+// Lent returns the part of what the workload has that may be taken back because the alerts it was
+// lent for are over.
 func (l *Loan) Lent(has float64) float64 {
 	if l.IsOver() && l.Base >= 0 {
 		return math.Max(0, has-l.Base)
@@ -135,7 +136,7 @@ func (l *Loan) Lent(has float64) float64 {
 	return 0
 }
 
-// Alarm is what fires, for people; false: nothing does.
+// Alarm describes the firing alerts, for people; false: none fires.
 func (l *Loan) Alarm() (a trimtab.Alarm, fires bool) {
 	if !l.Fires() || len(l.Firing) == 0 {
 		return a, false
@@ -160,7 +161,7 @@ func (l *Loan) Because(lowered bool) string {
 	return ""
 }
 
-// Valid reports whether the loan, which may be nil, is one that alerts can lead to.
+// Valid reports whether the loan, which may be nil, can result from alerts.
 func (l *Loan) Valid() bool {
 	return l == nil || len(l.Firing) <= maxFiring && (len(l.Firing) > 0 || !l.Over.IsZero())
 }

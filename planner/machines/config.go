@@ -11,14 +11,13 @@ import (
 // MaxMachines bounds a list of machines, whoever sends it.
 const MaxMachines = 1 << 24
 
-// Dimension is one thing that machines report, of the load (cpu, memory, load
-// average, disk, network) or of the queue (running and waiting tasks).
+// Dimension is a quantity that machines report, of the load (cpu, memory, load average, disk,
+// network) or of the queue (running and waiting tasks).
 type Dimension struct {
 	// Name is for people.
 	Name string
-	// Bounded says that a machine cannot have more than its capacity (cpu,
-	// memory; not the load average): more is nonsense, and so is a value
-	// without a capacity.
+	// Bounded: a machine cannot have more than its capacity (cpu, memory; not the load average);
+	// more is invalid, and so is a value without a capacity.
 	Bounded bool
 	// MaxCapacity is the largest that a machine's capacity can be; 0 is no
 	// bound. Loads are normalised by the largest, so that without a bound one
@@ -34,18 +33,17 @@ type Dimension struct {
 // used says whether the filter reads the dimension.
 func (d *Dimension) used() bool { return d.Threshold != nil || d.Load != nil || d.Queue != nil }
 
-// Config is what an [Index] is over.
+// Config configures an [Index].
 type Config struct {
 	// Dimensions, in the order of [Report.Load].
 	Dimensions []Dimension
 	// Timeout: a machine that has said nothing for longer is disconnected.
 	// > 0.
 	Timeout time.Duration
-	// SettleAfter is how long a machine must be there between two losses, for
-	// the second not to count as flapping. 0: nothing does.
+	// SettleAfter is how long a machine must be connected between two losses, for the second not
+	// to count as flapping. 0: none counts.
 	SettleAfter time.Duration
-	// RatingPeriod is how long the penalties of a job count after its last
-	// rating; 0: for ever.
+	// RatingPeriod is how long the penalties of a job count after its last rating; 0: for ever.
 	RatingPeriod time.Duration
 }
 
@@ -99,7 +97,7 @@ const (
 	RP
 )
 
-// Rule is what one call of [Index.Filter] selects by.
+// Rule configures one call of [Index.Filter].
 type Rule struct {
 	Policy Policy
 	// Mode is read by MMF only: the baselines know no counters.
@@ -112,9 +110,8 @@ type Rule struct {
 	WorstRated, WorstCPI, WorstMPKI int
 	// Strict fills B1 with machines without a penalty, too.
 	Strict bool
-	// Own holds the thresholds against the machine's own capacity as well. By
-	// the paper's normalisation a machine of half the largest size never
-	// exceeds 0.5.
+	// Own compares the thresholds with the machine's own capacity as well. By the paper's
+	// normalisation a machine of half the largest size never exceeds 0.5.
 	Own bool
 	// NeedCounters: in mode RP a machine without CPI or MPKI is no candidate.
 	NeedCounters bool
@@ -148,18 +145,17 @@ const (
 	Overloaded
 	// Missing: a value that the policy reads is missing.
 	Missing
-	// Unsettled: it was lost soon after it came, and has not been there for
-	// long enough since.
+	// Unsettled: it was lost soon after it came, and has not been connected for long enough
+	// since.
 	Unsettled
 )
 
-// Result is what one [Index.Filter] selected.
+// Result is the selection of one [Index.Filter].
 type Result struct {
 	// Candidates are positions in the list: by ascending qIndex (MMF, QLB),
 	// lIndex (SLB), or in random order (RB).
 	Candidates []uint32
-	// Why says for each position of the list why it cannot be a candidate; 0:
-	// it could, and was only ranked too low. It is the index's own, and valid
-	// until the next call.
+	// Why says for each position of the list why it cannot be a candidate; 0: it could, and was
+	// only ranked too low. It belongs to the index, and is valid until the next call.
 	Why []Reason
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Filter selects the candidates at now. It takes time linear in the number of
-// machines. rng is read by RB only.
+// Filter selects the candidates at now. It takes time linear in the number of machines. Only RB
+// uses rng.
 func (x *Index[F]) Filter(now time.Time, r Rule, rng *rand.Rand) (Result, error) {
 	if err := r.check(); err != nil {
 		return Result{}, err
@@ -45,7 +45,7 @@ func (x *Index[F]) Filter(now time.Time, r Rule, rng *rand.Rand) (Result, error)
 	return out, nil
 }
 
-// present begins the reasons with those that the clock gives.
+// present starts the reasons with those that depend on time: disconnected and unsettled machines.
 func (x *Index[F]) present(now int64) {
 	for i := range x.why {
 		why := Reason(0)
@@ -124,7 +124,7 @@ func (x *Index[F]) blacklistRated(k int, strict bool) {
 	}
 }
 
-// keep lists the machines that nothing speaks against.
+// keep lists the machines without a reason against them.
 func (x *Index[F]) keep() {
 	x.ranks = x.ranks[:0]
 	for i, why := range x.why {

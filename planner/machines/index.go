@@ -13,14 +13,14 @@ import (
 // keeps the digits of a paper.
 type Number interface{ float32 | float64 }
 
-// Index is what the aggregator knows of every machine, one column for each
-// quantity. Positions are those of the list of [Index.SetMachines].
+// Index is the aggregator's knowledge of every machine, one column for each quantity. Positions
+// are those in the list of [Index.SetMachines].
 type Index[F Number] struct {
 	config  Config
 	columns columns[F]
 	at      map[string]uint32
-	// largest is the largest capacity of each dimension; 0: none is stated.
-	// unsure marks those whose largest may have left.
+	// largest is the largest capacity of each dimension; 0: none is reported. unsure marks those
+	// whose largest may have left.
 	largest []float64
 	unsure  []bool
 	ratings ratings
@@ -35,9 +35,9 @@ type columns[F Number] struct {
 	load, capacity [][]F // by dimension
 	cpi, mpki      []F
 	score          []int64
-	// told is the time of the last report by the machine's clock, seen its
-	// arrival, since when reports have come without a gap; all Unix
-	// nanoseconds. seen is never before the first report.
+	// told is the time of the last report by the machine's clock, seen its arrival, since when
+	// reports have come without a gap; all Unix nanoseconds. seen is never before the first
+	// report.
 	told, seen, since []int64
 	unsettled         []bool
 }
@@ -89,8 +89,8 @@ func New[F Number](c Config) (*Index[F], error) {
 	return &Index[F]{config: c, columns: newColumns[F](n, 0), largest: make([]float64, n), unsure: make([]bool, n), ratings: newRatings()}, nil
 }
 
-// IDs returns the list of machines. It is the index's own; it does not change,
-// a later [Index.SetMachines] makes another.
+// IDs returns the list of machines, which belongs to the index and never changes: a later
+// [Index.SetMachines] makes another.
 func (x *Index[F]) IDs() []string { return x.columns.ids }
 
 // Position returns where a machine is in the list.
@@ -99,10 +99,9 @@ func (x *Index[F]) Position(id string) (at uint32, ok bool) {
 	return at, ok
 }
 
-// SetMachines makes ids the list of all machines, in this order. What is known
-// of machines that stay is kept, also their scores. A list with an empty name,
-// one that is longer than [MaxName], a name twice, or more than [MaxMachines]
-// is refused whole. changed says whether the list is another than before.
+// SetMachines sets the list of all machines, in this order. Machines that stay keep their state
+// and scores. A list with an empty name, a name longer than [MaxName], a name twice, or more than
+// [MaxMachines] is refused as a whole. changed reports whether the list differs from before.
 func (x *Index[F]) SetMachines(ids []string) (changed bool, err error) {
 	if slices.Equal(ids, x.columns.ids) {
 		return false, nil
@@ -174,7 +173,7 @@ func (x *Index[F]) settle() {
 // Score returns the rating of the machine at a position: 0, or less.
 func (x *Index[F]) Score(at uint32) int64 { return x.columns.score[at] }
 
-// lastSecond is in the year 2242; nanoseconds hold a little more.
+// lastSecond is in the year 2242; nanoseconds in an int64 reach a little further.
 const lastSecond = 1 << 33
 
 // nanoseconds returns t as Unix nanoseconds, if it is a time that can be.

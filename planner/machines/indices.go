@@ -2,16 +2,16 @@ package machines
 
 import "math"
 
-// block is how many machines are looked at together, column by column: their
-// sums stay in the cache.
+// block is how many machines are processed together, column by column: their sums stay in the
+// cache.
 const block = 512
 
 // scan is one pass over the loads of all machines.
 type scan struct {
 	// weight is that of the index which the pass computes, nil: not in it.
 	weight func(*Dimension) *float64
-	// all: every dimension that is used is needed, and thresholds hold. Else
-	// the pass needs those of its index only.
+	// all: every dimension in use is required, and thresholds apply. Else the pass needs only
+	// those of its index.
 	all bool
 	// own holds thresholds against the machine's own capacity as well.
 	own bool
@@ -74,7 +74,7 @@ func (x *Index[F]) add(s *scan, dimension, lo int, sums []float64) {
 	}
 }
 
-// unit is what a dimension is divided by.
+// unit returns the normaliser of a dimension.
 func (x *Index[F]) unit(dimension int) float64 {
 	if most := x.largest[dimension]; most > 0 {
 		return most

@@ -33,8 +33,8 @@ type list struct {
 // that a restarted aggregator makes again need not be sent again.
 func (l list) same(as list) bool { return l.digest == as.digest && l.n == as.n }
 
-// message is what travels: in a candidates message there are no names, in a
-// request neither names nor candidates.
+// message is what is sent: a candidates message has no names, a request neither names nor
+// candidates.
 type message struct {
 	kind       byte
 	list       list
@@ -155,7 +155,7 @@ func (m *message) readNames(b []byte) (rest []byte, err error) {
 	return b[len(b)-len(text):], nil
 }
 
-// String is for people who look at messages.
+// String describes it for people.
 func (m *message) String() string {
 	kind := map[byte]string{kindCandidates: "candidates", kindFull: "full", kindRequest: "request"}[m.kind]
 	var b strings.Builder

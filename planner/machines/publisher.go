@@ -16,9 +16,8 @@ type Publisher struct {
 	full []byte  // made when somebody asks
 }
 
-// NewPublisher returns the publisher of one life of the aggregator. life is
-// larger in each life than in all before, > 0 and below 2^63: the epoch of a
-// leader, or the time of the start.
+// NewPublisher returns the publisher of one life of the aggregator. life increases with each
+// life, > 0 and below 2^63: the epoch of a leader, or the time of the start.
 func NewPublisher(life uint64) (*Publisher, error) {
 	if life == 0 || life > math.MaxInt64 {
 		return nil, trimtab.Invalidf("make publisher: life %d: want > 0 and below 2^63", life)
@@ -27,10 +26,9 @@ func NewPublisher(life uint64) (*Publisher, error) {
 	return p, nil
 }
 
-// Update takes the list of all machines and the positions of the candidates in
-// it, in any order, and returns the message for all job managers. It is to be
-// sent in each round, also when nothing changed: it is the sign of life. What
-// has changed gets a new version: ver_m the list, ver_c either.
+// Update takes the list of all machines and the positions of the candidates in it, in any order,
+// and returns the message for all job managers. Send it in each round, even if nothing changed:
+// it is the heartbeat. Changes get a new version: ver_m for the list, ver_c for either.
 func (p *Publisher) Update(ids []string, candidates []uint32) ([]byte, error) {
 	sorted := slices.Sorted(slices.Values(candidates))
 	for i, c := range sorted {
@@ -69,8 +67,8 @@ func (p *Publisher) Versions() (machines, candidates uint64) {
 	return p.now.list.version, p.now.version
 }
 
-// Full returns the message with the whole list and the candidates, the same
-// bytes for everybody who asks until something changes: it may lie in a store.
+// Full returns the message with the whole list and the candidates, the same bytes until something
+// changes: it may be stored.
 func (p *Publisher) Full() []byte {
 	if p.full == nil {
 		p.full = p.now.encode()
@@ -78,9 +76,9 @@ func (p *Publisher) Full() []byte {
 	return p.full
 }
 
-// Answer returns what a job manager gets for the request that it sent, by
-// itself or with its heartbeat: the full message, or nothing where it has the
-// list. A request that cannot be read is trimtab.ErrInvalid.
+// Answer returns the answer to a job manager's request, sent by itself or with its heartbeat: the
+// full message, or nothing if it has the list. A request that cannot be read is
+// trimtab.ErrInvalid.
 func (p *Publisher) Answer(request []byte) ([]byte, error) {
 	m, err := decode(request)
 	if err != nil {

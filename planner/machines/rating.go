@@ -21,10 +21,9 @@ type Count struct {
 	Tasks int
 }
 
-// Scores returns what n machines are rated at by the counts of all jobs
-// (Algorithm 3): of each job the top highest counts, negated and summed. Counts
-// of 0 are no penalty; ties go to the machine that comes first. It panics if a
-// machine is not below n.
+// Scores returns the scores of n machines by the counts of all jobs (Algorithm 3): for each job
+// the top highest counts, negated and summed. Counts of 0 are no penalty; ties go to the machine
+// that comes first. It panics if a machine is not below n.
 func Scores(n int, jobs [][]Count, top int) []int64 {
 	scores := make([]int64, n)
 	for _, counts := range jobs {
@@ -44,14 +43,14 @@ func worst(counts []Count, top int) []Count {
 	return some[:min(max(top, 0), len(some))]
 }
 
-// MostPenalised is the largest K of a job that [Index.Rate] keeps.
+// MostPenalised bounds the K of a job in [Index.Rate].
 const MostPenalised = 8
 
-// gone stands for a machine that left the list.
+// gone marks a machine that left the list.
 const gone = math.MaxUint32
 
-// ratings are the penalties of each job, so that a job's newer counts replace
-// its older ones, and end with the period.
+// ratings are the penalties of each job, so that a job's newer counts replace its older ones, and
+// end with the period.
 type ratings struct {
 	at   map[uint64]uint32 // by the hash of the job's name
 	jobs []rating
@@ -67,17 +66,16 @@ type rating struct {
 
 func newRatings() ratings { return ratings{at: map[uint64]uint32{}} }
 
-// hash names a job in 8 bytes that nobody can make collide at will.
+// hash identifies a job by 8 bytes, whose collisions cannot be chosen.
 func hash(job string) uint64 {
 	sum := sha256.Sum256([]byte(job))
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// Rate takes the counts that a job manager sent at now: all that the job has,
-// not what is new, so that a message that comes twice counts once. The top
-// highest (at most [MostPenalised]) count, each at most 65,535, from now on for
-// [Config.RatingPeriod]. Counts of a machine that is not in the list, or one
-// twice, are refused.
+// Rate applies the counts that a job manager sent at now: all counts of the job, not the new
+// ones, so that a repeated message counts once. The top highest (at most [MostPenalised]) count,
+// each at most 65,535, from now on for [Config.RatingPeriod]. Counts of a machine that is not in
+// the list, or twice in them, are refused.
 func (x *Index[F]) Rate(now time.Time, job string, counts []Count, top int) error {
 	at, ok := nanoseconds(now)
 	if !ok || top < 0 || top > MostPenalised {
@@ -118,7 +116,7 @@ func (x *Index[F]) charge(r *rating, sign int64) {
 	}
 }
 
-// Forgive takes back the penalties of jobs whose period has ended.
+// Forgive removes the penalties of jobs whose period has ended.
 func (x *Index[F]) Forgive(now time.Time) {
 	at, ok := nanoseconds(now)
 	if !ok || x.config.RatingPeriod == 0 {
@@ -154,8 +152,8 @@ func (r *ratings) move(to []uint32) {
 	}
 }
 
-// SetScores replaces all scores, as by [Scores]; it panics if there is not one
-// for each machine. What [Index.Rate] takes later is added to them.
+// SetScores replaces all scores, as by [Scores]; it panics if there is not one for each machine.
+// Later calls of [Index.Rate] add to them.
 func (x *Index[F]) SetScores(scores []int64) {
 	if len(scores) != len(x.columns.ids) {
 		panic(fmt.Sprintf("machines: %d scores for %d machines", len(scores), len(x.columns.ids)))

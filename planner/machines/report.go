@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Report is what a machine says of itself. NaN is a value that it has not got.
+// Report is what a machine reports of itself. NaN is a missing value.
 type Report struct {
 	Machine string
 	// Time is by the machine's own clock; it orders its reports.
@@ -21,14 +21,13 @@ type Report struct {
 	CPI, MPKI float64
 }
 
-// tolerated is how far over its capacity a bounded value may be measured.
+// tolerated is by what factor a bounded value may exceed its capacity, as a measurement error.
 const tolerated = 1.01
 
-// Update takes one report that arrived at now. It changes one row, and costs
-// the same however many machines there are. bad counts the values that make no
-// sense and are missing from now on. A report that is refused changes nothing:
-// trimtab.ErrInvalid where its machine is unknown or its form is wrong,
-// trimtab.ErrStale where its time is not after that of the last.
+// Update applies one report that arrived at now. It changes one row, and costs the same for any
+// number of machines. bad counts the invalid values, which are missing from now on. A refused
+// report changes nothing: trimtab.ErrInvalid if its machine is unknown or its form is wrong,
+// trimtab.ErrStale if its time is not after that of the last.
 func (x *Index[F]) Update(now time.Time, r *Report) (bad int, err error) {
 	i, known := x.at[r.Machine]
 	if !known {
@@ -55,7 +54,7 @@ func (x *Index[F]) Update(now time.Time, r *Report) (bad int, err error) {
 	return bad + faults[0] + faults[1], nil
 }
 
-// heard takes note of a sign of life.
+// heard records that a machine has reported.
 func (x *Index[F]) heard(i uint32, told, arrived int64) error {
 	c := &x.columns
 	lost := !x.connected(i, arrived)
@@ -76,16 +75,14 @@ func (x *Index[F]) heard(i uint32, told, arrived int64) error {
 	return nil
 }
 
-// connected says whether a machine has been heard within the time-out. A time
-// of arrival in the future means that the aggregator's clock was set back: the
-// machine has to speak again.
+// connected reports whether a machine has reported within the time-out. An arrival in the future
+// means that the aggregator's clock was set back: the machine must report again.
 func (x *Index[F]) connected(i uint32, now int64) bool {
 	seen := x.columns.seen[i]
 	return seen != never && seen <= now && now-seen <= int64(x.config.Timeout)
 }
 
-// Disconnect says that a machine is gone for now, before its time-out. Its
-// next report counts as a return.
+// Disconnect marks a machine as gone, before its time-out. Its next report counts as a return.
 func (x *Index[F]) Disconnect(id string) error {
 	i, known := x.at[id]
 	if !known {
@@ -99,7 +96,7 @@ func (x *Index[F]) Disconnect(id string) error {
 	return nil
 }
 
-// set takes one value and its capacity, and counts what makes no sense.
+// set stores one value and its capacity, and counts invalid ones.
 func (x *Index[F]) set(dimension int, i uint32, load, capacity float64) (bad int) {
 	d := &x.config.Dimensions[dimension]
 	most := math.Inf(1)

@@ -24,17 +24,16 @@ func (a ranked[F]) compare(b ranked[F]) int {
 // few is a length at which sorting is as quick as selecting.
 const few = 24
 
-// lowest returns the k lowest of r, in any order: it permutes r so that they
-// are at its front. It takes linear time: quickselect, which after 2 log2(n)
-// rounds (machines choose what they report, and so could choose the pivots)
-// sorts what is left.
+// lowest returns the k lowest of r, in any order: it permutes r so that they are at its front. It
+// takes linear time, by quickselect; after 2 log2(n) rounds it sorts what is left, since machines
+// choose their reports, and so could choose bad pivots.
 func lowest[F Number](r []ranked[F], k int) []ranked[F] {
 	k = min(k, len(r))
 	part(r, k, 2*bits.Len(uint(len(r))))
 	return r[:k]
 }
 
-// part brings the k lowest of r to its front in so many rounds.
+// part brings the k lowest of r to its front in at most so many rounds.
 func part[F Number](r []ranked[F], k, rounds int) {
 	lo, hi := 0, len(r) // r[:lo] are among the lowest, r[hi:] are not
 	for ; lo < k && k < hi; rounds-- {

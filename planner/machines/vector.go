@@ -7,11 +7,10 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// A vector of bits over n machines travels as one byte of form, the count of
-// ones, and then either n bits, or the gaps between the ones in a Rice code:
-// with parameter k a gap g is g >> k ones, a zero, and the k low bits of g. The
-// shorter is taken. A tenth of the machines, spread at random, takes 0.48 bits
-// a machine; the entropy is 0.47.
+// A vector of bits over n machines is encoded as one byte of form, the count of ones, and then
+// either n bits, or the gaps between the ones in a Rice code: with parameter k a gap g is g >> k
+// ones, a zero, and the k low bits of g. The shorter one is used. A tenth of the machines, spread
+// at random, takes 0.48 bits a machine; the entropy is 0.47.
 const (
 	formBits = 0
 	formRice = 1 // and up: formRice + k
@@ -45,7 +44,7 @@ func appendVector(b []byte, n int, ones []uint32) []byte {
 	return w.b
 }
 
-// riceParameter returns the best parameter and the bits that it takes.
+// riceParameter returns the best parameter and its size in bits.
 func riceParameter(ones []uint32) (k, size int) {
 	var sums [mostRice + 1]int
 	next := uint32(0)
@@ -146,7 +145,7 @@ func (w *bitWriter) write(v uint32, n int) {
 	}
 }
 
-// bitReader reads what bitWriter wrote; behind the end there are zeros.
+// bitReader reads what bitWriter wrote; behind the end are zeros.
 type bitReader struct {
 	b  []byte
 	at int

@@ -7,16 +7,15 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// View is a job manager's side: its copy of the list, and the candidates.
+// View is a job manager's copy of the list and the candidates.
 //
-// Messages may be lost, come twice, or in another order. Each says everything
-// but the names, so that only the newest counts: after it the view has exactly
-// the aggregator's candidates, or [View.MustAsk].
+// Messages may be lost, repeated, or reordered. Each contains everything but the names, so that
+// only the newest counts: after it the view has exactly the aggregator's candidates, or
+// [View.MustAsk].
 type View struct {
 	timeout time.Duration
 	heard   time.Time
-	// newest is the newest message; its list is the one that is needed. Its
-	// life is 0 before the first.
+	// newest is the newest message, with the list that is needed. Its life is 0 before the first.
 	newest message
 	// list and ids are what the view has; life 0: nothing.
 	list list
@@ -25,9 +24,8 @@ type View struct {
 	named []string
 }
 
-// NewView returns a view that knows nothing. After timeout without a message
-// its candidates count no longer, and a message of an earlier life is believed:
-// the aggregator may have been set back.
+// NewView returns an empty view. After timeout without a message its candidates expire, and a
+// message of an earlier life is accepted: the aggregator's clock may have been set back.
 func NewView(timeout time.Duration) (*View, error) {
 	if timeout <= 0 {
 		return nil, trimtab.Invalidf("make view: time-out %v: want > 0", timeout)
@@ -35,9 +33,8 @@ func NewView(timeout time.Duration) (*View, error) {
 	return &View{timeout: timeout}, nil
 }
 
-// Receive takes one message that arrived at now: of candidates, or a full one.
-// trimtab.ErrInvalid and trimtab.ErrStale (it is older than what is known) say
-// that nothing changed.
+// Receive applies one message that arrived at now: candidates, or a full one. trimtab.ErrInvalid
+// and trimtab.ErrStale (it is older than the newest) mean that nothing changed.
 func (v *View) Receive(now time.Time, b []byte) error {
 	m, err := decode(b)
 	if err != nil {
@@ -57,8 +54,8 @@ func (v *View) Receive(now time.Time, b []byte) error {
 	return nil
 }
 
-// overtaken says whether m is older than as: ver_c is in order within a life,
-// and lives are, while the later one is still heard.
+// overtaken reports whether m is older than as: ver_c increases within a life, and lives do, as
+// long as the later one is still heard.
 func (m *message) overtaken(as *message, heard bool) bool {
 	if m.list.life == as.list.life {
 		return m.version < as.version
@@ -66,8 +63,8 @@ func (m *message) overtaken(as *message, heard bool) bool {
 	return heard && m.list.life < as.list.life
 }
 
-// fresh says whether a message came within the time-out. Before the last one
-// means that the clock was set back.
+// fresh reports whether a message came within the time-out. A time before the last one means that
+// the clock was set back.
 func (v *View) fresh(now time.Time) bool {
 	age := now.Sub(v.heard)
 	return v.newest.list.life > 0 && age >= 0 && age <= v.timeout
@@ -79,16 +76,15 @@ func (v *View) MustAsk() bool {
 	return v.list.life == 0 || !v.list.same(v.newest.list)
 }
 
-// Request returns what to send to the aggregator when [View.MustAsk], or with
-// each heartbeat: which list the view has.
+// Request returns the request to send to the aggregator when [View.MustAsk], or with each
+// heartbeat: it says which list the view has.
 func (v *View) Request() []byte {
 	m := message{kind: kindRequest, list: v.list}
 	return m.encode()
 }
 
-// Candidates returns the names of the candidates, in the order of the list, if
-// they are known: not when a list is needed, and not when nothing was heard
-// within the time-out.
+// Candidates returns the names of the candidates, in the order of the list, if they are known:
+// not while a list is needed, and not if no message came within the time-out.
 func (v *View) Candidates(now time.Time) (names []string, ok bool) {
 	if v.MustAsk() || !v.fresh(now) {
 		return nil, false

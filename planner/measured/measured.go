@@ -17,7 +17,7 @@ import (
 // noise, one in twenty.
 const surely = 1.645
 
-// Misses reports whether one report, or what has come since it, misses the SLO beyond its noise.
+// Misses reports whether the last report, or the requests since, miss the SLO beyond their noise.
 func Misses(e *trimtab.Estimate, slo float64) bool {
 	return e.Performance != nil && below(*e.Performance, e.Requests, slo) || Early(e, slo)
 }
@@ -27,8 +27,8 @@ func Early(e *trimtab.Estimate, slo float64) bool {
 	return e.Newer != nil && below(e.Newer.Under/e.Newer.Requests, e.Newer.Requests, slo)
 }
 
-// below reports whether a performance, the share of so many requests or of an unknown number
-// (0), is below the SLO beyond its noise.
+// below reports whether a performance, the share of so many requests or of an unknown number (0),
+// is below the SLO beyond its noise.
 func below(performance, requests, slo float64) bool {
 	margin := 0.0
 	if requests > 0 && slo < 1 {
@@ -37,8 +37,9 @@ func below(performance, requests, slo float64) bool {
 	return performance < slo-margin
 }
 
-// Late says how a workload misses its SLO by what was measured last, behind words that say that it
-// does; "": it does not. Every miss is said, since its state says it: one within the noise, too.
+// Late describes how a workload misses its SLO by the latest measurement, as the rest of a
+// sentence that says that it does; "": it does not. It includes misses within the noise, since
+// the state shows them too.
 func Late(e *trimtab.Estimate, slo float64) string {
 	switch below := e.Performance != nil && *e.Performance < slo; {
 	case Early(e, slo) && !below:
@@ -51,18 +52,18 @@ func Late(e *trimtab.Estimate, slo float64) string {
 	return ""
 }
 
-// Need is what a workload that stays needs for its SLO, by its curve.
+// Need is what a workload that keeps its amount needs for its SLO, by its curve.
 type Need struct {
 	// Amount is that, in words; Unknown: no amount is known. More: it is more than it has.
 	Amount        string
 	Unknown, More bool
-	// Idle: what is needed beyond what it has is within the noise, or, Shared, a share by weight
-	// has what the others leave idle, too.
+	// Idle: the need beyond what it has is within the noise, or, if Shared, a share by weight may
+	// also use what the others leave idle.
 	Idle, Shared bool
 }
 
-// Words say what is needed. What was measured may tell otherwise than the curve: so nobody that
-// misses its SLO is said to need less than it has for it, and nobody that meets it to need more.
+// Words describes the need. The measurement may contradict the curve: a workload that misses its
+// SLO is never said to need less than it has for it, and one that meets it never to need more.
 func (n Need) Words(e *trimtab.Estimate, slo float64) string {
 	late, measured := Late(e, slo) != "", e.Performance != nil
 	switch {

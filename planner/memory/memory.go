@@ -21,7 +21,7 @@ import (
 // kind is the form of a state.
 const kind = "planner/2"
 
-// Workload is what is kept of one workload.
+// Workload is the state kept for one workload.
 type Workload struct {
 	// Demand is the recommended demand in units of size Unit; nil: none.
 	Demand *int       `json:"demand,omitempty"`
@@ -29,12 +29,11 @@ type Workload struct {
 	Move   guard.Move `json:"move"`
 	// Others has demand, unit and move of further resources, by name.
 	Others map[string]Workload `json:"others,omitempty"`
-	// Loan is what alerts have to do with what it has; Returned is when it last
-	// gave back.
+	// Loan is what it was lent for alerts; Returned is when it last gave some back.
 	Loan     *loan.Loan `json:"loan,omitempty"`
 	Returned time.Time  `json:"returned,omitzero"`
-	// Number is what is known of the number of its instances: changes and
-	// recommendations of the past, and how long starts took.
+	// Number is the state of the number of its instances: past changes and recommendations, and
+	// how long starts took.
 	Number *replicas.State `json:"number,omitempty"`
 	// Turn is what was decided of it in an overload.
 	Turn overload.Turn `json:"turn,omitzero"`

@@ -7,10 +7,10 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// Answer is what a pool that has enough gives.
+// Answer is the allocation of a pool that has enough.
 type Answer struct {
-	// Need is what each needs at κ* with its part of what drains backlogs, and Aim that with
-	// its part of the head-room, in units.
+	// Need is what each needs at κ* with its share for draining backlogs, and Aim that plus its
+	// share of the head-room, in units.
 	Need, Aim []int
 	// Short tells who has less than it needs at Confidence, which is at most κ*.
 	Short      []bool
@@ -19,8 +19,8 @@ type Answer struct {
 	Stays bool
 }
 
-// Divide divides units among workloads by their needs, and reports whether there are enough.
-// fits reports whether needs and parts of backlogs, which may be nil, fit into the pool and its
+// Divide divides units among workloads by their needs, and reports whether there are enough. fits
+// reports whether needs and shares for backlogs, which may be nil, fit into the pool and its
 // hosts.
 func Divide(all []Workload, units int, fits func(need, late []int) bool) (a Answer, ok bool) {
 	need, total := at(all, -1)

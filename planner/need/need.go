@@ -32,13 +32,13 @@ const (
 	// peaks and noise by spans: .7, .35 and 0 give 95.5, 95.3 and 94.2% in time, and 32, 21
 	// and 11 moves in 6 minutes in which nothing changes.
 	enough = 0.35
-	// counted is the window, in seconds, that a load is taken to be counted over. The real one
-	// is 5 s while the load moves, 30 s while it stays. With 5, a service with 306 millicores at
-	// 27 requests/s got its rise two seconds later.
+	// counted is the window, in seconds, over which a load is assumed to be counted. The real one
+	// is 5 s while the load moves, 30 s while it is steady. With 5, a service with 306 millicores
+	// at 27 requests/s got its rise two seconds later.
 	counted = 20
 )
 
-// Workload is what is known of one.
+// Workload is the input for one workload.
 type Workload struct {
 	// Curve is its performance over the allocation, at [trimtab.Curve.Load]; Load its forecast,
 	// nil: unknown; SLO the performance asked for.
@@ -50,12 +50,12 @@ type Workload struct {
 	// Min and Max bound what it gets, in units; Easy is what it gets of head-room at most.
 	Min, Max, Easy int
 	// Least is what it needs in any case, in the resource's unit. Starves: it needs what it has,
-	// and Waiting units to work off what waits.
+	// plus Waiting units to work off its backlog.
 	Least   float64
 	Starves bool
 	Waiting int
-	// Enough is the fraction of its need at which it counts as having enough. Known: what is
-	// known of it may tell that it has not.
+	// Enough is the fraction of its need at which it counts as having enough. Known: its
+	// measurements suffice to say that it has too little.
 	Enough float64
 	Known  bool
 }
@@ -69,8 +69,8 @@ func (w *Workload) At(confidence float64) int {
 	return w.reaching(load, math.Max(0, -confidence))
 }
 
-// Under returns the need in units under a given load below the upper bound of its forecast, or
-// at that, by the mean of the curve.
+// Under returns the need in units, by the mean of the curve, under a given load below the upper
+// bound of its forecast, or at that bound.
 func (w *Workload) Under(load float64) int {
 	if l := w.Load; !(l != nil && w.Curve.Load == l.Upper && load > 0 && load < l.Upper) {
 		load = w.Curve.Load
@@ -92,10 +92,10 @@ func (w *Workload) reaching(load, optimism float64) int {
 	return min(max(need, w.Min), w.Max)
 }
 
-// expected returns the least allocation whose performance meets the SLO, read so
-// far from the mean to the upper bound of the curve, or, where none does, the
-// least that comes within 2% of the best. The curve's allocations count times
-// scale: see [trimtab.Curve.Scale].
+// expected returns the least allocation whose performance meets the SLO, read between the mean
+// (optimism 0) and the upper bound (1) of the curve, or, if none does, the least that comes
+// within 2% of the best. The curve's allocations are multiplied by scale: see
+// [trimtab.Curve.Scale].
 func expected(c *trimtab.Curve, scale, slo, optimism float64) float64 {
 	of := func(b trimtab.Band) float64 { return b.Mean + optimism*(b.Upper-b.Mean) }
 	if a := c.Least(scale, slo, of); a >= 0 {
@@ -104,8 +104,8 @@ func expected(c *trimtab.Curve, scale, slo, optimism float64) float64 {
 	return c.Least(scale, 0.98*of(c.Knots[len(c.Knots)-1].Band), of)
 }
 
-// Lack is how much it has less than it needs under the load that was just
-// measured, in standard errors of that load.
+// Lack returns how much less it has than it needs under the load just measured, in standard
+// errors of that load.
 func (w *Workload) Lack() float64 {
 	l := w.Load
 	if l == nil || w.Has <= 0 || !w.Known {

@@ -81,7 +81,7 @@ func drawHosts(t *rapid.T) *policy.Problem {
 	return p
 }
 
-// certain takes the bands from the curves of a problem.
+// certain removes the bands from the curves of a problem.
 func certain(p *policy.Problem) *policy.Problem {
 	for _, w := range p.Workloads {
 		if w.Curve == nil {
@@ -95,7 +95,7 @@ func certain(p *policy.Problem) *policy.Problem {
 	return p
 }
 
-// copyOf is a problem whose workloads may be changed.
+// copyOf returns a problem whose workloads may be changed.
 func copyOf(p *policy.Problem) *policy.Problem {
 	out := *p
 	out.Workloads = slices.Clone(p.Workloads)

@@ -23,7 +23,7 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// Suite says how to make a policy, and which part of the contract it does not keep.
+// Suite says how to create a policy, and which properties of the contract it does not have.
 type Suite struct {
 	// New makes the policy.
 	New func() policy.Policy
@@ -207,8 +207,8 @@ func oneHost(t *rapid.T, o policy.Policy) {
 	}
 }
 
-// stopped also holds that an answer which does not say that it was cut short is
-// the one that there is without a deadline.
+// stopped also checks that an answer which is not marked as cut equals the one without a
+// deadline.
 func stopped(t *rapid.T, o policy.Policy) {
 	p := draw(t)
 	if rapid.Bool().Draw(t, "hosts") {
@@ -238,8 +238,8 @@ func equals(t *rapid.T, o policy.Policy) {
 	}
 }
 
-// bounded holds for curves that are certain: to be moved within a band may cost
-// something, and the bound has the costs of moving in it.
+// bounded needs curves without bands: a move within a band may have a cost, and the bound
+// includes the costs of moving.
 func bounded(t *rapid.T, o policy.Policy) {
 	scorer := o.Traits().Scorer
 	if scorer == nil {
@@ -254,8 +254,7 @@ func bounded(t *rapid.T, o policy.Policy) {
 	})
 }
 
-// kept holds for workloads that are known for certain: of others, what they have
-// says what they want, or what is held.
+// kept needs workloads whose curves are known: the demand of others is what they have.
 func kept(t *rapid.T, o policy.Policy) {
 	p := draw(t)
 	for i := range p.Workloads {

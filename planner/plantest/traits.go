@@ -11,13 +11,13 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// wrapper is what anybody writes who changes one method of a policy.
+// wrapper is a policy that embeds another, as to change one method.
 type wrapper struct{ policy.Policy }
 
 // Name is another one.
 func (w wrapper) Name() string { return "wrapped " + w.Policy.Name() }
 
-// wrapped compares all that a policy answers with what it answers in a wrapper.
+// wrapped checks that a policy answers the same in a wrapper.
 func wrapped(t *rapid.T, o policy.Policy) {
 	p := draw(t)
 	if a, b := answers(t, o, p), answers(t, wrapper{o}, p); a != b {
@@ -102,8 +102,8 @@ func serves(t *rapid.T, o policy.Policy) {
 	}
 }
 
-// weighs gives the workloads other entitlements, demands and amounts that they
-// have: their utilities stay the same.
+// weighs gives the workloads other entitlements, demands and present amounts: their utilities
+// must stay the same.
 func weighs(t *rapid.T, o policy.Policy) {
 	its := o.Traits()
 	if !its.Weighs {

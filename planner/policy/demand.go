@@ -16,25 +16,25 @@ const grain = 1e-9
 // MaxUnits.
 func UpUnits(v, unit float64) int { return int(math.Min(math.Ceil(v/unit-grain), MaxUnits)) }
 
-// DownUnits returns the most units that v holds, at most MaxUnits.
+// DownUnits returns how many whole units v contains, at most MaxUnits.
 func DownUnits(v, unit float64) int { return int(math.Min(math.Floor(v/unit+grain), MaxUnits)) }
 
-// Demand is what is known of the least allocation that meets an SLO, in units.
+// Demand is the estimate of the least allocation that meets an SLO, in units.
 type Demand struct {
-	// Upper is the least allocation whose lower bound meets the SLO, d̂ of
-	// Cilantro's figure 6; the maximum where none does.
+	// Upper is the least allocation whose lower bound meets the SLO, d̂ of Cilantro's figure 6;
+	// the maximum if none does.
 	Upper int
-	// Explore is where a report would tell most about the demand, d̄ of (5):
-	// the allocation that maximises min(p_ucb − SLO, SLO − p_lcb); Upper where
-	// that is known to the unit.
+	// Explore is the allocation at which a report would be most informative about the demand, d̄
+	// of (5): it maximises min(p_ucb − SLO, SLO − p_lcb); Upper if the demand is known to the
+	// unit.
 	Explore int
 	// Mean is the least allocation whose mean meets the SLO; -1: none.
 	Mean int
 }
 
-// DemandOf reads the demand off curve c for unit size unit (> 0), within
-// [lo, hi] units. Below the first knot nothing is proven, so a demand is never
-// less than that. It takes time linear in the knots.
+// DemandOf reads the demand off curve c for unit size unit (> 0), within [lo, hi] units. Below
+// the first knot nothing is proven, so a demand is never less than that. It takes time linear in
+// the knots.
 func DemandOf(c *trimtab.Curve, slo, unit float64, lo, hi int) Demand {
 	lower := func(b trimtab.Band) float64 { return b.Lower }
 	mean := func(b trimtab.Band) float64 { return b.Mean }
@@ -52,14 +52,13 @@ func DemandOf(c *trimtab.Curve, slo, unit float64, lo, hi int) Demand {
 	return d
 }
 
-// enough is the share of the greatest h that is as good as it: where a band is
-// flat, rounding must not choose the allocation that is held already, where
-// there is least to be learnt.
+// enough is the fraction of the greatest h that counts as equal to it: where a band is flat,
+// rounding must not choose the present allocation, where the least can be learnt.
 const enough = 0.9
 
-// explore returns the least allocation whose h(a) = min(p_ucb(a) − SLO,
-// SLO − p_lcb(a)) is nearly the greatest over the units in [lo, hi], and whether
-// it tells anything: where no h is positive, the SLO is in no band.
+// explore returns the least allocation whose h(a) = min(p_ucb(a) − SLO, SLO − p_lcb(a)) is nearly
+// the greatest over the units in [lo, hi], and whether h is positive there: otherwise the SLO is
+// in no band.
 func explore(c *trimtab.Curve, slo, unit float64, lo, hi int) (at int, tells bool) {
 	h := func(k int) float64 {
 		b := c.Eval(float64(k) * unit)
@@ -84,9 +83,8 @@ func explore(c *trimtab.Curve, slo, unit float64, lo, hi int) (at int, tells boo
 	return at, best > 0
 }
 
-// turns appends to out the units in [lo, hi] where the h of [explore] can be greatest:
-// between two knots h is the lesser of two lines, so that is at an end or
-// beside their crossing.
+// turns appends to out the units in [lo, hi] where the h of [explore] can be greatest: between
+// two knots h is the lesser of two lines, so that is at an end or beside their crossing.
 func turns(out []int, c *trimtab.Curve, slo, unit float64, lo, hi int) []int {
 	out = append(out, lo, hi)
 	try := func(a float64) {

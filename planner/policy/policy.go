@@ -30,11 +30,11 @@ type Problem struct {
 	Unit float64
 	// Workloads are in order of name.
 	Workloads []Workload
-	// Groups are those that have a weight or a guarantee of their own, in order
-	// of path; every other group that a workload names has weight 1.
+	// Groups are those that have a weight or a guarantee of their own, in order of path; every
+	// other group that a workload names has weight 1.
 	Groups []Group
-	// Hosts are where the workloads run: a workload that gets x units takes
-	// Share·x of each of its parts' hosts. Empty: one host, which has Units.
+	// Hosts are where the workloads run: a workload that gets x units uses Share·x of the host of
+	// each of its parts. Empty: one host, which has Units.
 	Hosts []Host
 	// Stop, when not nil, is asked now and then; once true the solver returns
 	// the best feasible answer that it has, marked Cut.
@@ -63,21 +63,21 @@ type Group struct {
 	Path string
 	// Weight is its entitlement's weight among its siblings, > 0.
 	Weight float64
-	// Guarantee is what its members get before anybody is served by weight, in
-	// units, as far as they demand it.
+	// Guarantee is what its members get before sharing by weight begins, in units, as far as they
+	// demand it.
 	Guarantee int
 	// Others are its guarantees of the further resources of a [Question], in
 	// their order; nil: none.
 	Others []int
 }
 
-// Workload is what a policy knows of one workload.
+// Workload is a policy's input for one workload.
 type Workload struct {
 	Name string
 	// Group is the path of the group that it belongs to; "": the root.
 	Group string
-	// Guarantee is what it gets before anybody is served by weight, in units,
-	// as far as it demands it.
+	// Guarantee is what it gets before sharing by weight begins, in units, as far as it demands
+	// it.
 	Guarantee int
 	// Weight is its entitlement's weight, > 0.
 	Weight float64
@@ -85,8 +85,8 @@ type Workload struct {
 	Min, Max int
 	// Current is what it has now, in units.
 	Current int
-	// Parts are its load shares by host, in order of host, with a sum of at most
-	// 1: what is missing of 1 runs on no host of the problem. Empty without hosts.
+	// Parts are its load shares by host, in order of host, with a sum of at most 1: the rest runs
+	// on no host of the problem. Empty without hosts.
 	Parts []Part
 	// Curve is its performance over the allocation in the resource's unit;
 	// nil while unknown.
@@ -97,11 +97,11 @@ type Workload struct {
 	SLO float64
 	// Utility maps performance to [0, 1], not decreasing.
 	Utility func(performance float64) float64
-	// Worth is what the operator's own objective adds up or takes the least of,
-	// in [0, 1], not decreasing; nil: Utility.
+	// Worth is the value that the operator's own objective sums, or minimises over, in [0, 1],
+	// not decreasing; nil: Utility.
 	Worth func(performance float64) float64
-	// Demand is the recommended demand in units, kept by the planner over
-	// rounds (Cilantro, equation 6).
+	// Demand is the recommended demand in units, kept by the planner over rounds (Cilantro,
+	// equation 6).
 	Demand int
 }
 
@@ -113,8 +113,8 @@ type Solution struct {
 	// Value is the objective at Units, under the bound that the policy plans
 	// with.
 	Value float64
-	// Bound is what no allocation exceeds, the costs of moving included: Value
-	// when the answer is proven to be the optimum.
+	// Bound is an upper bound on the value of all allocations, with the costs of moving: equal to
+	// Value if the answer is proven to be the optimum.
 	Bound float64
 	// Binding says, per workload, what stopped more.
 	Binding []trimtab.Binding
@@ -122,8 +122,8 @@ type Solution struct {
 	Cut bool
 }
 
-// Gap returns how far Value may stay below the optimum, relative to the bound
-// on it: 0 when it is proven to be the optimum.
+// Gap returns by how much Value may be below the optimum, relative to the bound on it: 0 if it is
+// proven to be the optimum.
 func (s *Solution) Gap() float64 {
 	if !(s.Bound > s.Value) {
 		return 0
@@ -131,9 +131,8 @@ func (s *Solution) Gap() float64 {
 	return 1 - math.Max(s.Value, 0)/s.Bound
 }
 
-// Policy answers rounds. Implementations are pure and deterministic, exact or
-// with a bound on what they miss, and break ties by fewest units moved, then by
-// name.
+// Policy solves rounds. Implementations are pure and deterministic, exact or with a bound on
+// their gap, and break ties by fewest units moved, then by name.
 type Policy interface {
 	// Name is the objective, as the configuration names it: "njc",
 	// "egalitarian", "social", "nash", "resource-fair", "drf", or the
@@ -146,25 +145,23 @@ type Policy interface {
 	Traits() Traits
 }
 
-// Traits is what the planner makes of a policy beside its answers. The zero value
-// is that of a policy which divides one resource, at the load's upper bound, by
-// something else than what workloads get out of it.
+// Traits is how the planner treats a policy. The zero value fits a policy that divides one
+// resource, at the load's upper bound, by something other than what workloads gain from it.
 type Traits struct {
-	// Weighs tells that the objective weighs the utilities of workloads that are
-	// well or badly off each by itself: what others have is a constant to it, and
-	// who is worse off comes first. Not so where entitlements count, or where all
-	// serve the same requests.
+	// Weighs: the objective weighs the utility of each workload separately: what others have is a
+	// constant to it, and the worse off come first. False if entitlements count, or if all serve
+	// the same requests.
 	Weighs bool
-	// Sums tells that the objective is a sum over workloads: where not all can be served, it
-	// gains by some that are served in full.
+	// Sums: the objective is a sum over workloads: if not all can be served, it gains by serving
+	// some in full.
 	Sums bool
 	// Serves tells that the objective has no use for more than every SLO.
 	Serves bool
-	// Caution is the weight of the load's upper bound over its mean in the load
-	// that is planned for, in (0, 1]; 0: curves are taken as they are, at the bound.
+	// Caution is the weight of the load's upper bound over its mean in the load that is planned
+	// for, in (0, 1]; 0: curves are used unchanged, at the bound.
 	Caution float64
-	// Expect returns the performance that the policy counts on, for a model that
-	// holds that many reports; nil: the mean.
+	// Expect returns the performance that the policy counts on, for a model with that many
+	// reports; nil: the mean.
 	Expect func(b trimtab.Band, reports int) float64
 	// Scorer returns the objective as a function of units, in the order of the
 	// problem's workloads, under the bound that the policy plans with: for the
@@ -217,8 +214,7 @@ func (p *Problem) ValidateHosts() error {
 	return p.checkHosts()
 }
 
-// partGrain is what shares, and what they add up to on a host, may be off by
-// rounding.
+// partGrain is the rounding error of shares and of their sums on a host.
 const partGrain = 1e-9
 
 // checkParts refuses shares that are no shares.
@@ -236,7 +232,7 @@ func (p *Problem) checkParts(w *Workload) error {
 	return nil
 }
 
-// checkHosts refuses hosts that do not hold the minimums.
+// checkHosts refuses hosts whose capacity is below the minimums.
 func (p *Problem) checkHosts() error {
 	if len(p.Hosts) == 0 {
 		return nil

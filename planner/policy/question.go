@@ -24,15 +24,15 @@ type Pooled struct {
 	Name string
 	// Unit is the size of one unit, in the resource's unit, > 0.
 	Unit float64
-	// Capacity is the whole pool's, in units, > 0, and Units what of it may be
-	// given out, >= 0: the rest is held by workloads that were not asked about.
+	// Capacity is the whole pool's, in units, > 0, and Units how much of it may be given out, >=
+	// 0: the rest is held by workloads outside of the question.
 	Capacity float64
 	Units    int
 	// Hosts are where the workloads have their knobs for it, as in [Problem].
 	Hosts []Host
 }
 
-// Claim is what a policy knows of one workload.
+// Claim is a policy's input for one workload.
 type Claim struct {
 	Name string
 	// Group is the path of the group that it belongs to; "": the root.
@@ -43,16 +43,15 @@ type Claim struct {
 	Wants []Want
 }
 
-// Want is what a workload wants of one resource, in units. The zero Want is
-// that of a workload without a knob for it.
+// Want is one workload's demand for one resource, in units. The zero Want is that of a workload
+// without a knob for it.
 type Want struct {
 	// Min and Max bound the answer, Current is what it has now.
 	Min, Max, Current int
 	// Demand is the least that meets the SLO, as far as is known: see
 	// [Workload].
 	Demand int
-	// Guarantee is what it gets before anybody is served by weight, as far as
-	// it demands it.
+	// Guarantee is what it gets before sharing by weight begins, as far as it demands it.
 	Guarantee int
 	// Parts are its load shares by host of [Pooled.Hosts], as in [Workload].
 	Parts []Part
@@ -70,7 +69,7 @@ func (q *Question) Of(resource int) *Problem {
 	return p
 }
 
-// Unlocate takes the hosts out of a question and reports whether it had any.
+// Unlocate removes the hosts from a question and reports whether it had any.
 func (q *Question) Unlocate() (had bool) {
 	for r := range q.Resources {
 		had = had || len(q.Resources[r].Hosts) > 0
@@ -128,7 +127,7 @@ func (q *Question) Validate() error {
 	return nil
 }
 
-// checkHosts is what [Problem.ValidateHosts] asks of parts and hosts, of one resource.
+// checkHosts checks parts and hosts of one resource as [Problem.ValidateHosts] does.
 func (q *Question) checkHosts(resource int) error {
 	located := func(w Claim) bool { return len(w.Wants[resource].Parts) > 0 }
 	if len(q.Resources[resource].Hosts) == 0 && !slices.ContainsFunc(q.Workloads, located) {

@@ -16,19 +16,19 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// Config says what one planner plans for. Zero fields take the default named
-// with them; A planner refuses what Validate refuses.
+// Config configures the planning of one pool. Zero fields have the default named with them. A
+// planner refuses what Validate refuses.
 type Config struct {
 	// Pool names the pool; Resource is the one its knobs turn: "cpu", "workers".
 	Pool, Resource string
-	// Capacity is what the pool shares and Unit the size of one step of an
-	// allocation, both in the resource's unit, > 0. At most 2^20 units.
+	// Capacity is the amount that the pool shares and Unit the size of one step of an allocation,
+	// both in the resource's unit, > 0. At most 2^20 units.
 	Capacity, Unit float64
 	// Step is B of Cilantro 4.1.2: an allocation moves at most that many
 	// units in a round. Default 10.
 	Step int
-	// Round is the time between rounds, Lease how long a plan holds without
-	// another. Defaults 30 s and three rounds. Lease must exceed Round.
+	// Round is the time between rounds, Lease how long a plan is valid without another. Defaults
+	// 30 s and three rounds. Lease must exceed Round.
 	Round, Lease time.Duration
 	// Confirm is how long the grows of a plan wait for its shrinks' outcomes.
 	// Default 5 s, at most half the lease.
@@ -45,9 +45,9 @@ type Config struct {
 	// AlertGap is the least time between two rounds that alerts of one group
 	// start. Default 10 s.
 	AlertGap time.Duration
-	// AlertHold is how long an alert that is not heard of again, and whose sender gives no
-	// earlier end, keeps its workload from being lowered. Default 5 h: Alertmanager repeats
-	// what fires every 4 h unless it is told otherwise.
+	// AlertHold is how long an alert that is not repeated, and whose sender gives no earlier end,
+	// keeps its workload from being lowered. Default 5 h: Alertmanager repeats firing alerts
+	// every 4 h by default.
 	AlertHold time.Duration
 	// Policy answers the rounds.
 	Policy policy.Policy
@@ -59,11 +59,11 @@ type Config struct {
 	// Fast gives hosts envelopes within which they move quotas of CPU time by themselves;
 	// nil: none.
 	Fast *envelope.Rules
-	// Shared tells that several hosts have knobs of the pool: then what each of them
-	// says it has bounds it, even while one alone was heard of.
+	// Shared: several hosts have knobs of the pool; then the capacity that each of them reports
+	// bounds it, even while only one has reported.
 	Shared bool
-	// Others are resources that are pooled beside the first. They need a policy
-	// that shares several: [policy.Traits].Share.
+	// Others are resources that are pooled beside the first. They need a policy that shares
+	// several: [policy.Traits].Share.
 	Others []Resource
 	// Workloads may come in any order. Their names are unique.
 	Workloads []Workload
@@ -78,15 +78,15 @@ type Config struct {
 type Resource struct {
 	// Name is what knobs and curves call it: "memory", "llc".
 	Name string
-	// Capacity is what the pool shares of it and Unit the size of one step of
-	// an allocation, both in the resource's unit, > 0. At most 2^20 units.
+	// Capacity is the amount that the pool shares and Unit the size of one step of an allocation,
+	// both in the resource's unit, > 0. At most 2^20 units.
 	Capacity, Unit float64
 	// Step bounds the move of one round, in units. Default 10.
 	Step int
 }
 
-// Bounds are those of one workload on one further resource, in its unit, with
-// the meaning that they have in [Workload].
+// Bounds are those of one workload on one further resource, in its unit, with the meaning that
+// they have in [Workload].
 type Bounds struct {
 	Min, Max, Default, Guarantee float64
 }
@@ -97,8 +97,8 @@ type Group struct {
 	Path string
 	// Weight is the weight of its entitlement among its siblings. Default 1.
 	Weight float64
-	// Guarantee is what its members get before anybody is served by weight, as
-	// far as they demand it, in the resource's unit.
+	// Guarantee is what its members get before sharing by weight begins, as far as they demand
+	// it, in the resource's unit.
 	Guarantee float64
 	// Others are its guarantees of the further resources of the pool, by name.
 	Others map[string]float64
@@ -111,8 +111,8 @@ type Workload struct {
 	Components []string
 	// Group is the path of the group that it belongs to; "": the root.
 	Group string
-	// Guarantee is what it gets before anybody is served by weight, as far as
-	// it demands it, in the resource's unit.
+	// Guarantee is what it gets before sharing by weight begins, as far as it demands it, in the
+	// resource's unit.
 	Guarantee float64
 	Mode      trimtab.Mode
 	Class     trimtab.Class
@@ -123,14 +123,14 @@ type Workload struct {
 	// Min and Max bound the allocation, in the resource's unit. A Max of 0 is
 	// the capacity; a larger one is cut to it.
 	Min, Max float64
-	// Default is what the workload may be raised to when nothing is known of
-	// it for HoldRounds rounds; 0: it holds.
+	// Default is what the workload may be raised to when it had no estimate for HoldRounds
+	// rounds; 0: it keeps what it has.
 	Default float64
-	// Others are its bounds on the further resources of the pool, by name; it
-	// has no knob for those that are missing.
+	// Others are its bounds on the further resources of the pool, by name; for missing ones it
+	// has no knob.
 	Others map[string]Bounds
-	// Count tells that the number of its instances is planned with their size, which is
-	// the allocation of the pool's first resource; nil: it is not.
+	// Count, if not nil, says that the number of its instances is planned together with their
+	// size, which is the allocation of the pool's first resource.
 	Count *Count
 	// SLO is the performance asked for, > 0.
 	SLO float64

@@ -9,18 +9,18 @@ import (
 	"github.com/trimtab/trimtab/planner/replicas"
 )
 
-// Count says how the number of a workload's instances may be planned.
+// Count configures the planning of the number of a workload's instances.
 type Count struct {
-	// Min and Max bound it, >= 1. Spare is how many may be lost at once while the others
-	// can still serve.
+	// Min and Max bound it, >= 1. Spare is how many may fail at once while the others can still
+	// serve.
 	Min, Max, Spare int
 	// Behavior limits changes of the number, Size those of the size, in percent; nil:
 	// the defaults of a HorizontalPodAutoscaler without the block, and nothing.
 	Behavior, Size *behavior.Behavior
 	// Fallback is what to have while nothing is known; nil: what is there.
 	Fallback *replicas.Fallback
-	// AllowZero lets the number go to 0 once a source outside the instances has said for
-	// the Cooldown that there is no load.
+	// AllowZero allows the number 0 once a source outside the instances has reported no load for
+	// the Cooldown.
 	AllowZero bool
 	Cooldown  time.Duration
 	// Startup is how long a start is taken to last until some were seen; 0: a minute.

@@ -13,8 +13,8 @@ import (
 // grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
 const grain = 1e-9
 
-// Quantum is what the amounts of several instances are whole numbers of: as fine
-// as knobs can be turned, so that a small step reaches each of them.
+// Quantum returns the step of amounts of several instances: as fine as knobs can be set, so that
+// a small step reaches each of them.
 func (r *Resource) Quantum() float64 {
 	if step := trimtab.ResourceOf(r.Name).Step; step > 0 {
 		return math.Min(step, r.Unit)
@@ -34,8 +34,7 @@ func (r *Resource) StepTo(now float64, aim int) float64 {
 	return float64(aim) * r.Unit
 }
 
-// Ends reports whether neither the utility nor the operator's own worth rises
-// beyond the SLO.
+// Ends reports whether neither the utility nor the operator's own objective rises beyond the SLO.
 func (w *Workload) Ends() bool {
 	if w.Mode == trimtab.Off {
 		return true
@@ -68,7 +67,7 @@ func (c *Config) PolicyGroups() []policy.Group {
 	return out
 }
 
-// Entitled are the groups that have a weight or a guarantee of their own, by path.
+// Entitled returns the groups that have a weight or a guarantee of their own, by path.
 func (c *Config) Entitled() map[string]entitlement.Part {
 	groups := make(map[string]entitlement.Part, len(c.Groups))
 	for _, g := range c.Groups {

@@ -24,8 +24,8 @@ func boundBy(s *allocation.Allocation) string {
 // grain absorbs rounding of sums.
 const grain = 1e-9
 
-// promised says that a group above allows less than what those below it were guaranteed; "": it
-// allows that.
+// promised says that a group above allows less than the guarantees of those below it; "": it does
+// not.
 func (r Round) promised(s *allocation.Allocation) string {
 	st := s.Knobs.Caps("")
 	if st == nil || !(s.State.Guarantee > 0) || len(s.Knobs) != 1 {
@@ -43,7 +43,7 @@ func (r Round) promised(s *allocation.Allocation) string {
 	return fmt.Sprintf("what those below it are guaranteed adds up to %s, and %s, gives %s", s.Amount(sum), st.By, s.Amount(st.Most))
 }
 
-// clusterReason adds what a cluster has to do with what instances get.
+// clusterReason adds to a reason how the cluster limits the instances.
 func clusterReason(s *allocation.Allocation, why trimtab.Reason) trimtab.Reason {
 	if s.Mode == trimtab.Act && s.Barred != "" {
 		why.Summary += "; only recommended: " + s.Barred

@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab/trimtab/planner/instances"
 )
 
-// OfLevels says why instances of a workload that stays are lowered.
+// OfLevels returns the reason why instances are lowered while their workload keeps its amount.
 func OfLevels(s *allocation.Allocation, resource string) string {
 	are := "are"
 	if !s.Writes() {

@@ -12,7 +12,8 @@ import (
 	"github.com/trimtab/trimtab/planner/measured"
 )
 
-// Round is what reasons are given in: a round, with its allocations, at a time, and when the next one is.
+// Round is the round whose reasons are given, with its allocations, its time, and that of the
+// next round.
 type Round struct {
 	Now, Next time.Time
 	Objective string
@@ -87,8 +88,8 @@ func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
 	return clusterReason(s, why)
 }
 
-// moveOf says what happens to a workload, what the objective wants, and what is expected of what
-// it gets, b.
+// moveOf describes the move of a workload, the objective's target, and the performance expected
+// from what it gets, b.
 func (r Round) moveOf(s *allocation.Allocation, set, target float64, b trimtab.Band) string {
 	show := func(v float64) string { return trimtab.AmountOf(s.Of.Name, trimtab.Units(v)) }
 	verb, where := "raised", "where"
@@ -124,7 +125,8 @@ func takesBackOf(s *allocation.Allocation, set float64) string {
 	return ""
 }
 
-// earlyOf says that a rise to set acts on a part of the requests; "": on a whole report.
+// earlyOf says that a rise to set is based on the requests since the last report; "": it is based
+// on a whole report.
 func earlyOf(s *allocation.Allocation, set float64) string {
 	if e := s.Estimate; set > s.Now && measured.Early(e, s.SLO) {
 		return fmt.Sprintf("acts on what has come since the last report: %.0f of %.0f requests in time", e.Newer.Under, e.Newer.Requests)
@@ -132,8 +134,8 @@ func earlyOf(s *allocation.Allocation, set float64) string {
 	return ""
 }
 
-// verbOf says what happens to a workload, or what would in mode recommend, in
-// which nothing is written.
+// verbOf returns the verb for a move, in the conditional for mode recommend, in which nothing is
+// written.
 func verbOf(s *allocation.Allocation, done string) string {
 	if !s.Writes() {
 		return issue.WouldBe + done
@@ -141,7 +143,7 @@ func verbOf(s *allocation.Allocation, done string) string {
 	return done
 }
 
-// Stays says why a workload that is planned for keeps what it has.
+// Stays returns the reason why a planned workload keeps what it has.
 func (r Round) Stays(s *allocation.Allocation) trimtab.Held {
 	target := float64(s.Aim) * s.Of.Unit
 	code, why := trimtab.StayBound, "it has "+s.Amount(s.Now)
@@ -181,8 +183,8 @@ func (r Round) Stays(s *allocation.Allocation) trimtab.Held {
 	return trimtab.Held{Code: code, Text: why}
 }
 
-// needOf says what a workload that stays needs; idle: what is needed beyond what it has is within
-// the noise.
+// needOf says what a workload that keeps its amount needs; idle: what it needs beyond its amount
+// is within the noise.
 func needOf(s *allocation.Allocation, idle bool) string {
 	if s.Starves() {
 		return "" // what waits is in no curve
@@ -192,7 +194,7 @@ func needOf(s *allocation.Allocation, idle bool) string {
 	return n.Words(s.Estimate, s.SLO)
 }
 
-// stoppedBy says what kept a step from its target.
+// stoppedBy returns what kept a step from its target.
 func stoppedBy(s *allocation.Allocation) trimtab.Binding {
 	if s.Grant.Binding.Kind != "" {
 		return s.Grant.Binding

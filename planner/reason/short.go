@@ -19,11 +19,11 @@ type Holder struct {
 	Why  string
 }
 
-// maxHolders is how many workloads a reason names that hold what others lack.
+// maxHolders is how many workloads that hold what others lack a reason names.
 const maxHolders = 3
 
-// OfShortage says who leaves fewer units of a resource, of which the pool has so much, than those that
-// are asked about must have; "": they leave enough.
+// OfShortage says which workloads leave fewer units of a resource than the asked ones must have;
+// "": they leave enough.
 func OfShortage(asked []*allocation.Allocation, of *pool.Resource, left int, capacity float64, holders []Holder) string {
 	least := 0
 	for _, s := range asked {

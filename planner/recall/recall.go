@@ -20,11 +20,11 @@ type Borrower struct {
 	Now, Set, Baseline float64
 }
 
-// above is what it is to have above its baseline.
+// above returns how much it will have above its baseline.
 func (b *Borrower) above() float64 { return math.Min(b.Now, b.Set) - b.Baseline }
 
-// Sets returns what each is to have, in whole units, where the pool is over its capacity by so much;
-// nil: they stay.
+// Sets returns what each will have, in whole units, if the pool is over its capacity by over;
+// nil: no change.
 func Sets(of []Borrower, over, unit float64) []float64 {
 	borrowed := 0.0
 	for i := range of {

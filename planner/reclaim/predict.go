@@ -33,14 +33,13 @@ func Loss(tPreempted, rPreempted, tOriginal, rOriginal float64) (float64, bool) 
 	return result(tPreempted*rPreempted - tOriginal*rOriginal)
 }
 
-// DataParallel is the makespan of a data-parallel job, such as one of Spark, of which
-// the fraction c is done after t seconds, and which has the part p of its resources
-// from then on.
+// DataParallel returns the makespan of a data-parallel job, such as one of Spark, with the
+// fraction c done after t seconds, and the fraction p of its resources from then on.
 //
 //	t_pmtn = (t / c) (1 − c) / p + t
 //
-// It is false where nothing is done yet, where it has nothing to go on with, and
-// where an input makes no sense: such a job is unpredictable.
+// It is false if nothing is done yet, if p is 0, and if an input is invalid: such a job is
+// unpredictable.
 func DataParallel(t, c, p float64) (float64, bool) {
 	if !sane(t, c, p) || c <= 0 || c > 1 || p <= 0 {
 		return 0, false
@@ -61,13 +60,13 @@ func Training(t, s, q float64) (float64, bool) {
 	return result(s/q + t)
 }
 
-// Useless is the computation U (7) that would be done again: that of the time since
-// the last checkpoint, with the resources r; 0 for a job that is only slowed down and
-// one of which another replica lives.
+// Useless returns the computation U (7) that would have to be repeated: that since the last
+// checkpoint, with the resources r; 0 for a job that is only slowed down and for one with another
+// live replica.
 //
 //	U = t_ckpt r_orig
 //
-// It is false where an input makes no sense.
+// It is false if an input is invalid.
 func Useless(sinceCheckpoint, r float64, slowed, replica bool) (float64, bool) {
 	switch {
 	case slowed || replica:

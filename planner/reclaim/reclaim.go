@@ -71,8 +71,8 @@ func byLoss(a, b *Job) int {
 	return byUse(a, b)
 }
 
-// count adds the points of one sequence, times, to score; places are those of the jobs
-// in it, and are put into its order.
+// count adds the points of one sequence, multiplied by times, to score; places are the indices of
+// its jobs, which it sorts into the sequence.
 func count(jobs []Job, places []int, order func(a, b *Job) int, times int, score []int) {
 	slices.SortFunc(places, func(a, b int) int { return cmp.Or(order(&jobs[a], &jobs[b]), cmp.Compare(a, b)) })
 	for rank, at := range places {
@@ -80,9 +80,9 @@ func count(jobs []Job, places []int, order func(a, b *Job) int, times int, score
 	}
 }
 
-// Rank returns the places of the jobs in the order in which they are reclaimed, and
-// their scores, by place. Those before predictable have a Loss. No number is NaN; of
-// jobs that are alike in everything, the name too, the first comes first.
+// Rank returns the indices of the jobs in the order in which they are reclaimed, and their
+// scores, by index. Jobs before predictable have a Loss. No number is NaN; of jobs that are equal
+// in everything, also the name, the first comes first.
 func Rank(jobs []Job, predictable int) (order, scores []int) {
 	order, scores = make([]int, len(jobs)), make([]int, len(jobs))
 	for i := range order {
@@ -125,16 +125,15 @@ func Queue(predictable, unpredictable []Job) ([]Scored, error) {
 // Rounding makes a whole number of the size of a level.
 type Rounding string
 
-// The roundings. "" stands for Nearest, which is floor(q + 1/2).
+// The roundings. "" is Nearest, which is floor(q + 1/2).
 const (
 	Nearest Rounding = "nearest"
 	Floor   Rounding = "floor"
 	Ceil    Rounding = "ceil"
 )
 
-// Sizes returns how many jobs a level has beside each component, by the
-// contributions, of n jobs in all: at least 1, and at most n. Where the
-// contributions add up to nothing, each component counts the same.
+// Sizes returns how many jobs a level has beside each component, by the contributions, of n jobs
+// in all: at least 1, and at most n. If the contributions sum to 0, all components count equally.
 func Sizes(n int, contributions []float64, r Rounding) ([]int, error) {
 	sum := 0.0
 	for i, c := range contributions {

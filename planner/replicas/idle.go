@@ -2,18 +2,19 @@ package replicas
 
 import "time"
 
-// Idle is the time that a workload has no load, by a source outside its instances. The zero
-// Idle is that of one that has some.
+// Idle is the time that a workload has no load, by a source outside its instances. The zero Idle
+// is that of a workload with load.
 type Idle struct {
-	// Since is when that began, Seen when it was seen last: a time in which nobody looked, as
-	// while the planner was restarted, counts if it was short, and ends it otherwise.
+	// Since is when that began, Seen when it was last observed: a short gap in the observations,
+	// as during a restart of the planner, counts, a long one ends it.
 	Since time.Time `json:"since"`
 	Seen  time.Time `json:"seen"`
 	// blind is since when the load is not known, which a new process counts anew.
 	blind time.Time
 }
 
-// Look takes in the load, if it is known. A look that is longer ago than old ends the time.
+// Look records the load, if it is known. A gap longer than old since the last call ends the idle
+// time.
 func (i *Idle) Look(now time.Time, load float64, known bool, old time.Duration) {
 	switch {
 	case known:

@@ -2,37 +2,36 @@ package replicas
 
 import "math"
 
-// The bounds of a margin, how much a miss adds, and the share of minutes that may be
-// missed where nothing else is said: a tenth of a minute a day and workload.
+// The bounds of a margin, how much a miss adds, and the default share of minutes that may be
+// missed: a tenth of a minute a day and workload.
 const (
 	leastMargin, mostMargin, marginStep = 0.05, 0.3, 0.08
 	missable                            = 0.1 / (24 * 60)
 )
 
-// usualMemory is over how many needs their mean goes: six hours of one every 15 s.
+// usualMemory is over how many needs the mean is taken: six hours of one every 15 s.
 const usualMemory = 6 * 240
 
-// Margin is what is added to a need for what no curve and no forecast knows, such as
-// bursts of seconds: the same amount at any load, since what is missed is missed where
-// there is little beside the work, and a share of the need would take most where the curve
-// is surest. It is a share of the need u that is usual, which follows the misses that were
-// seen:
+// Margin is added to a need for what neither curve nor forecast shows, such as bursts of seconds.
+// It is the same amount at any load, since misses happen where there is little beside the work,
+// and a fraction of the need would be largest where the curve is surest. It is a share of the
+// usual need u, and follows the misses that were seen:
 //
 //	m ← m + s (missed − β)     s = 0.08, 0.05 <= m <= 0.3
 //	need + m u
 //
-// so that the share of missed minutes goes to β, whatever causes them, as long as the
-// margin stays within its bounds.
+// so that the share of missed minutes tends to β, whatever causes them, as long as the margin
+// stays within its bounds.
 //
-// Source: adaptive conformal inference (Gibbs and Candès, NeurIPS 2021), on an amount
-// instead of a level.
+// Source: adaptive conformal inference (Gibbs and Candès, NeurIPS 2021), on an amount instead of
+// a level.
 type Margin struct {
 	Share float64 `json:"share"`
 	// Usual is the mean need of some hours.
 	Usual float64 `json:"usual,omitempty"`
 }
 
-// Observe takes in a minute in which the workload had what was planned for it.
+// Observe updates the margin after a minute in which the workload had what was planned for it.
 func (m *Margin) Observe(missed bool) {
 	by := -missable
 	if missed {
@@ -41,7 +40,7 @@ func (m *Margin) Observe(missed bool) {
 	m.Share = math.Min(math.Max(m.Share+marginStep*by, leastMargin), mostMargin)
 }
 
-// Amount is what is added.
+// Amount returns what is added.
 func (m *Margin) Amount() float64 { return math.Max(m.Share, leastMargin) * m.Usual }
 
 // Add returns the need with the margin.

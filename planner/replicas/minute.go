@@ -6,13 +6,14 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Minute is how a workload did in the minute since began.
+// Minute is the requests of a workload since began, for a minute.
 type Minute struct {
 	began, last      time.Time
 	requests, inTime float64
 }
 
-// Take adds an estimate, and tells the margin at the end of a minute whether it missed the SLO.
+// Take adds an estimate, and at the end of a minute updates the margin by whether the minute
+// missed the SLO.
 func (m *Minute) Take(now time.Time, e *trimtab.Estimate, slo float64, margin *Margin) {
 	if e.Performance == nil || !e.Time.After(m.last) {
 		return

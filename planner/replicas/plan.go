@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// fill is how far those that stay may be used, of their largest size, for a fall
-	// in number: the rest is for a rise in load that needs no start.
+	// fill is how far the remaining instances may be used, of their largest size, when the number
+	// falls: the rest is for a rise in load that needs no start.
 	fill = 0.95
 	// grain is what rounding of amounts may add.
 	grain = 1e-9
-	// afterReady is how much longer than a start an instance may take before it is given
-	// back, and giveUp for how long none is asked for again.
+	// afterReady is how much longer than a usual start an instance may take before it is removed
+	// again, and giveUp for how long none is started after that.
 	afterReady, giveUp = 60 * time.Second, 5 * time.Minute
 )
 
@@ -40,17 +40,17 @@ const (
 	Unready   Code = "not ready"
 )
 
-// Held is why a knob does not have what is wanted.
+// Held is why a knob does not get what is wanted.
 type Held struct {
 	Resource string
 	Code     Code
 	Text     string
 }
 
-// Decision is what one workload shall have.
+// Decision is the size and number for one workload.
 type Decision struct {
 	// Sizes of the instances, in their order, and Replicas are to be set, in this order:
-	// what stays grows before others go. Size is that of instances that come.
+	// remaining instances grow before others are removed. Size is that of new instances.
 	Sizes    []float64
 	Size     float64
 	Replicas int
@@ -59,7 +59,8 @@ type Decision struct {
 	Held    []Held
 }
 
-// Binding is what kept the number from what is wanted; quota names one that the cluster has, "": none.
+// Binding returns what kept the number from what is wanted; quota is the name of the cluster's
+// quota, "": none.
 func (d *Decision) Binding(quota string) trimtab.Binding {
 	for _, h := range d.Held {
 		if h.Resource != trimtab.Replicas {
@@ -87,7 +88,7 @@ type Advice struct {
 	Replicas int
 }
 
-// view is what a decision looks at, worked out once.
+// view has the inputs of a decision, computed once.
 type view struct {
 	*Workload
 	n, ready int
@@ -99,9 +100,9 @@ type view struct {
 	out                      *Decision
 }
 
-// Decide returns size and number for the coming round. The workload must be valid. It
-// changes the state, but notes no change of the number: that is for whoever wrote it. It
-// takes from the room what the decision would take.
+// Decide returns size and number for the coming round. The workload must be valid. It changes the
+// state, but records no change of the number: the caller does when it is written. It subtracts
+// from the room what the decision uses.
 func (w *Workload) Decide(now time.Time, s *State, room *Room) Decision {
 	v := w.look(s, room)
 	if !v.known() {
@@ -161,8 +162,8 @@ func (w *Workload) look(s *State, room *Room) *view {
 	return v
 }
 
-// level is the size to which all can grow at once with what is free, where none falls
-// before: Σ max(0, level − held) = free.
+// level returns the size to which all can grow at once with what is free, if none falls before: Σ
+// max(0, level − held) = free.
 func level(held []float64, free float64) float64 {
 	sorted, sum := slices.Sorted(slices.Values(held)), 0.0
 	for k, a := range sorted {
@@ -174,7 +175,7 @@ func level(held []float64, free float64) float64 {
 	return (sum + free) / float64(max(len(sorted), 1))
 }
 
-// spare is what pool and quota leave of the resource.
+// spare returns what pool and quota leave of the resource.
 func (w *Workload) spare(room *Room) float64 {
 	free := room.Pool
 	if q := w.Limits.Amount; q != nil {
@@ -198,7 +199,7 @@ func (v *view) known() bool {
 	return v.Missing == ""
 }
 
-// absent holds, and raises to a declared fallback.
+// absent keeps the number, or raises it to a declared fallback.
 func (v *view) absent(now time.Time, s *State) {
 	s.Failures++
 	s.Idle = time.Time{}
@@ -212,8 +213,8 @@ func (v *view) absent(now time.Time, s *State) {
 
 func (v *view) barred() bool { return v.Count.Fixed || v.Count.Barred != "" }
 
-// zero goes to zero and comes back, where that is allowed: outside the block, as KEDA
-// does. It reports whether that is the decision.
+// zero scales to zero and back, if that is allowed: outside the block, as KEDA does. It reports
+// whether that is the decision.
 func (v *view) zero(now time.Time, s *State) bool {
 	if v.Need.Round > 0 || v.Need.Start > 0 {
 		s.Idle = time.Time{}
@@ -257,7 +258,7 @@ func (v *view) advise() Advice {
 	return Advice{v.stepped(v.Need.Round/float64(n), v.Size.Max), n}
 }
 
-// fewest is the least number of instances of at most that size, used up to a part of it,
+// fewest returns the least number of instances of at most that size, used up to a fraction of it,
 // that serve until more could have started.
 func (v *view) fewest(size, part float64) int {
 	need := math.Max(v.Need.Round, v.Need.Start)
@@ -296,7 +297,7 @@ func (v *view) count(now time.Time, s *State) int {
 	return min(max(v.fewest(most, part), 1), v.n)
 }
 
-// bounds are those of the knob, the quota and the budgets.
+// bounds returns those of the knob, the quota and the budgets.
 func (v *view) bounds() behavior.Bounds {
 	in := behavior.Bounds{Min: max(v.Count.Min, 1), Max: v.Count.Max}
 	if v.Limits.Pods != nil {
@@ -306,7 +307,7 @@ func (v *view) bounds() behavior.Bounds {
 	return in
 }
 
-// disruptable is how many instances may go now.
+// disruptable returns how many instances may be removed now.
 func (v *view) disruptable() int {
 	out := v.n
 	for _, b := range v.Limits.Budgets {
@@ -348,7 +349,7 @@ func (v *view) steer(now time.Time, s *State, wanted int) int {
 	return d.Replicas
 }
 
-// lower is how far the number may fall in this step.
+// lower returns how far the number may fall in this step.
 func (v *view) lower(to int) int {
 	if v.Rollout {
 		v.hold("replicas", RolledOut, "a rollout runs: nothing is lowered")
@@ -392,7 +393,7 @@ func (v *view) carried(n int) float64 {
 	return v.stepped(math.Max(v.Need.Round, v.slack.in(v.Work, serve))/float64(serve), v.most)
 }
 
-// resize sets the size for those that serve.
+// resize sets the size of the serving instances.
 func (v *view) resize(now time.Time, s *State) {
 	if v.Size.Barred != "" {
 		v.hold("size", Owned, "owned by %s", v.Size.Barred)
@@ -454,7 +455,7 @@ func (v *view) stepped(size, most float64) float64 {
 
 func (v *view) down(size float64) float64 { return math.Floor(size/v.Size.Step+grain) * v.Size.Step }
 
-// take books what the decision adds.
+// take subtracts what the decision adds.
 func (w *Workload) take(room *Room, d *Decision) {
 	serving := 0
 	for i := range w.Instances {
@@ -472,7 +473,7 @@ func (w *Workload) take(room *Room, d *Decision) {
 	room.Pool -= float64(max(d.Replicas-serving, 0)) * d.Size
 }
 
-// Upper is how long a start may take, for the horizon of [NeedOf]: see [Startup.Upper].
+// Upper returns how long a start may take, for the horizon of [NeedOf]: see [Startup.Upper].
 func (w *Workload) Upper(s *State) time.Duration {
 	var starting []time.Duration
 	for i := range w.Instances {

@@ -2,15 +2,15 @@ package replicas
 
 import "math"
 
-// Slack is what an instance needs beyond its work, so that few requests wait in it. That
-// hangs on what a request takes and how long it may, not on the load: where the load falls
-// faster than the number of instances, each still needs its own, and a curve over the
-// effective allocation, scaled with the load, says less.
+// Slack is what an instance needs beyond its work, so that few requests wait in it. It depends on
+// the duration and the latency limit of a request, not on the load: when the load falls faster
+// than the number of instances, each still needs its slack, and a curve over the effective
+// allocation, scaled with the load, gives less.
 //
 //	need in n instances >= work + n · slack
 //
-// Source: ours; in an M/M/1 queue with service rate μ the share that waits for longer than
-// D is ρ exp(−(μ − λ) D), so that μ − λ hangs on D alone but for ρ.
+// Source: ours; in an M/M/1 queue with service rate μ the share that waits for longer than D is ρ
+// exp(−(μ − λ) D), so that μ − λ depends on D alone but for ρ.
 type Slack struct {
 	// Each is the mean over some hours.
 	Each float64 `json:"each"`
@@ -19,7 +19,7 @@ type Slack struct {
 // slackMemory is over how many looks it is a mean: six hours of one every 15 s.
 const slackMemory = 6 * 240
 
-// Observe takes in a need of which so much is work, in so many instances.
+// Observe records a need of which so much is work, in so many instances.
 func (s *Slack) Observe(need, work float64, instances int) {
 	if !sane(need, work) || instances < 1 {
 		return
@@ -31,7 +31,7 @@ func (s *Slack) Observe(need, work float64, instances int) {
 	s.Each += (each - s.Each) / slackMemory
 }
 
-// in is the least need in so many instances.
+// in returns the least need in so many instances.
 func (s *Slack) in(work float64, instances int) float64 {
 	if !sane(work, s.Each) || work == 0 {
 		return 0

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// DefaultStartup is what a start is taken to last where nothing was declared or seen.
+// DefaultStartup is the assumed duration of a start if nothing was declared or observed.
 const DefaultStartup = 60 * time.Second
 
 const (
@@ -34,14 +34,14 @@ func (s *Startup) Observe(d time.Duration) {
 	}
 }
 
-// Upper returns an upper confidence bound for the 0.9 quantile: of n starts in order, the
-// k-th bounds it at the first k with
+// Upper returns an upper confidence bound for the 0.9 quantile: of n starts in order, the k-th is
+// a bound at the first k with
 //
 //	P(Bin(n, 0.9) < k) >= 0.9
 //
-// whatever their distribution. Of fewer than 22 no order statistic does; then the largest
-// and what was declared count, the greater of both. A start that goes on lasts at least
-// as long as it has: ages of those that are not ready count as well.
+// for any distribution. With fewer than 22 starts no order statistic is one; then it is the
+// larger of the longest start and the declared duration. A start under way lasts at least as long
+// as it has so far: ages of instances that are not ready count as well.
 func (s *Startup) Upper(starting ...time.Duration) time.Duration {
 	out, bounded := s.order()
 	if !bounded {

@@ -13,15 +13,15 @@ const (
 	ScalingModifiers        = "scalingModifiers"
 )
 
-// Fallback is what KEDA does while a metric cannot be read.
+// Fallback is KEDA's fallback while a metric cannot be read.
 type Fallback struct {
 	FailureThreshold int    `json:"failureThreshold"`
 	Replicas         int    `json:"replicas"`
 	Behavior         string `json:"behavior,omitempty"`
 }
 
-// Accept returns an error that is trimtab.ErrInvalid for a fallback that would lower a
-// workload of that many replicas while input is missing.
+// Accept returns an error that is trimtab.ErrInvalid for a fallback that would lower a workload
+// of that many replicas while input is missing.
 func (f *Fallback) Accept(current int) error {
 	switch {
 	case f == nil:
@@ -45,11 +45,11 @@ func (f *Fallback) Accept(current int) error {
 	return nil
 }
 
-// HoldRounds is how many rounds without input pass before the fallback counts: it does
-// after more than failureThreshold failures.
+// HoldRounds returns after how many rounds without input the fallback applies: more than
+// failureThreshold failures.
 func (f *Fallback) HoldRounds() int { return f.FailureThreshold + 1 }
 
-// replicas is what to have after that many failures in a row; never fewer than now.
+// replicas returns the number after that many failures in a row; never fewer than now.
 func (f *Fallback) replicas(current, failures int) int {
 	if f == nil || failures < f.HoldRounds() || f.Behavior == CurrentReplicas {
 		return current
@@ -79,9 +79,9 @@ type VPA struct {
 	MinReplicas int
 }
 
-// Accept returns the size with the bounds of the VPA, and a warning or "". Requests tells
-// that the knob turns requests, not limits. The error is trimtab.ErrInvalid for words that
-// trimtab does not follow.
+// Accept returns the size with the bounds of the VPA, and a warning or "". requests: the knob
+// sets requests, not limits. The error is trimtab.ErrInvalid for settings that trimtab does not
+// support.
 func (v *VPA) Accept(s Size, requests bool) (out Size, warning string, err error) {
 	if !sane(v.MinAllowed, v.MaxAllowed) || v.MaxAllowed > 0 && v.MaxAllowed < v.MinAllowed {
 		return s, "", trimtab.Invalidf("resourcePolicy: minAllowed %v, maxAllowed %v: want 0 <= min <= max", v.MinAllowed, v.MaxAllowed)

@@ -10,8 +10,8 @@ import (
 
 // Need is the effective allocation that a workload needs, in the resource's unit.
 type Need struct {
-	// Round is at the upper bound of the load in the coming round, Start at that over
-	// the time that an instance takes to start.
+	// Round is the need at the upper bound of the load in the coming round, Start that over the
+	// time that an instance takes to start.
 	Round, Start float64
 }
 
@@ -35,8 +35,8 @@ func NeedOf(c *trimtab.Curve, slo, round, start float64) (Need, bool) {
 type Size struct {
 	// Min, Max and Step (the quantum) in the resource's unit, > 0.
 	Min, Max, Step float64
-	// Fixed tells that instances cannot be resized. Barred names whoever owns the
-	// size, such as a VPA; it is advised only.
+	// Fixed: instances cannot be resized. Barred names the owner of the size, such as a VPA; then
+	// it is only recommended.
 	Fixed  bool
 	Barred string
 	// Behavior limits changes in percent; nil: none.
@@ -60,8 +60,7 @@ type Count struct {
 // Instance is one running copy.
 type Instance struct {
 	Host string
-	// InForce and Asked are its size as it is and as it was asked for: the larger of
-	// both counts as taken.
+	// InForce and Asked are its size in force and as requested: the larger of both counts.
 	InForce, Asked float64
 	Ready          bool
 	// Age counts from its creation, of one that is not ready.
@@ -76,8 +75,8 @@ func (i *Instance) held() float64 { return math.Max(i.InForce, i.Asked) }
 type Limits struct {
 	// Budgets are the disruption budgets that match.
 	Budgets []Budget
-	// Pods and Amount are how many instances, and how much of the resource, the quotas
-	// of the namespace still allow; nil without a quota.
+	// Pods and Amount are how many instances, and how much of the resource, the quotas of the
+	// namespace still allow; nil without a quota.
 	Pods   *int
 	Amount *float64
 }
@@ -94,11 +93,11 @@ type Budget struct {
 type Workload struct {
 	Name string
 	Need Need
-	// Work is what of the need is work at the upper bound of the load in the coming round,
-	// without what [Slack] each instance needs beside it; 0: not known.
+	// Work is the part of the need that is work at the upper bound of the load in the coming
+	// round, without the [Slack] of each instance; 0: unknown.
 	Work float64
-	// Granted is what its instances are to have together until the next decision, where
-	// somebody else decides that; 0: what it needs.
+	// Granted is what its instances will have together until the next decision, if another part
+	// decides that; 0: what it needs.
 	Granted float64
 	// Missing is "", or why the need is not known.
 	Missing string
@@ -122,7 +121,7 @@ type Room struct {
 	Pool float64
 }
 
-// State is what is kept of a workload from round to round.
+// State is kept for a workload from round to round.
 type State struct {
 	Count   behavior.State `json:"count"`
 	Size    behavior.State `json:"size"`

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// crowded is the part of what a host has that is wanted there where it is full, roomy the
-	// part below which nobody need make room any more.
+	// crowded is the fraction of a host that must be wanted for it to count as full, roomy the
+	// fraction below which no workload needs to move away any more.
 	crowded, roomy = 0.9, 0.8
 	// worth is the least part of its work on a full host that an instance goes on with.
 	worth = 0.5
-	// weighs is for how long weights alone are tried, and helps for how long limits are: as
-	// long as it takes to work off the backlog from before.
+	// weighs is for how long only weights are tried, and helps for how long limits are: as long
+	// as it takes to work off the earlier backlog.
 	weighs, helps = 5 * time.Second, 2 * time.Minute
 	// grain is how far sums may be off by rounding, as a part of them.
 	grain = 1e-9
 )
 
-// State is what is kept from round to round. Its zero value is that of a start.
+// State is kept from round to round. Its zero value is that of a start.
 type State struct {
 	// Since is since when requests are late on a full host, those of before a choice left out;
 	// zero: they are not.
 	Since time.Time
-	// ChoseAt is when shares were decided, Room since when nobody need make room for them,
-	// Barred until when none are, since they did not help.
+	// ChoseAt is when shares were decided, Room since when no workload needs to move away for
+	// them, Barred until when none are decided, since they did not help.
 	ChoseAt, Room, Barred time.Time
 	// Capping tells that what makes room has a limit, too.
 	Capping bool
@@ -38,20 +38,20 @@ type State struct {
 	Shares map[trimtab.KnobID]Share
 }
 
-// Share is what an instance is to have on its host, in the unit of the resource.
+// Share is the amount of an instance on its host, in the unit of the resource.
 type Share struct {
 	Amount float64
 	// Makes tells that it makes room.
 	Makes bool
 }
 
-// Of returns what was decided for an instance, and whether that is a limit, too.
+// Of returns what was decided for an instance, and whether that is also a limit.
 func (s *State) Of(id trimtab.KnobID) (share float64, capped, ok bool) {
 	of, ok := s.Shares[id]
 	return of.Amount, of.Makes && s.Capping, ok
 }
 
-// Round is what is there.
+// Round is the state of the pool in one round.
 type Round struct {
 	Now       time.Time
 	Workloads []Workload
@@ -64,12 +64,12 @@ type Workload struct {
 	Cost float64
 	// Instances is how many it has, in all.
 	Instances int
-	// Late tells that it missed its SLO in more than one report, Unknown that nobody knows what
-	// its requests cost: then nobody makes room where it is.
+	// Late: it missed its SLO in more than one report; Unknown: the cost of its requests is
+	// unknown, so no workload moves away from its hosts.
 	Late, Unknown bool
 }
 
-// Host is a host, or a node of a cluster. Has is what its instances have together.
+// Host is a host, or a node of a cluster. Has is the total of its instances.
 type Host struct {
 	Has       float64
 	Instances []Instance
@@ -82,12 +82,12 @@ type Instance struct {
 	Workload int
 	// Load is the part of the load of its workload that it serves.
 	Load float64
-	// Entitled is what it is entitled to on its host, Least the least that it may have, and
-	// Quantum the step of what it can be set to, > 0.
+	// Entitled is its entitlement on the host, Least the least that it may have, and Quantum the
+	// step in which it can be set, > 0.
 	Entitled, Least, Quantum float64
 }
 
-// Verdict is what a round comes to.
+// Verdict is the result of a round.
 type Verdict int
 
 const (
@@ -101,7 +101,7 @@ const (
 	Chosen
 )
 
-// Decide returns what a round comes to, with the state after it.
+// Decide returns the result of a round, with the state after it.
 func Decide(s State, r Round) (State, Verdict) {
 	s.Shares = maps.Clone(s.Shares)
 	d := decision{Round: r, State: s}
@@ -124,7 +124,7 @@ type decision struct {
 	State
 }
 
-// decide sets the shares, and reports whether the needs fit the hosts as far as that was asked.
+// decide sets the shares, and reports whether the needs fit the hosts, if it had to check that.
 func (d *decision) decide() (fits bool) {
 	late := slices.ContainsFunc(d.Hosts, d.late)
 	if !late {
@@ -157,7 +157,7 @@ func (d *decision) decide() (fits bool) {
 	return true
 }
 
-// wanted is what the requests of the workloads cost on a host, by their parts of the load.
+// wanted returns what the workloads' requests cost on a host, by their shares of the load.
 func (d *decision) wanted(h *Host) (sum float64) {
 	for i := range h.Instances {
 		sum += d.work(&h.Instances[i])
@@ -165,13 +165,13 @@ func (d *decision) wanted(h *Host) (sum float64) {
 	return sum
 }
 
-// work is what the requests that an instance serves cost.
+// work returns what the requests that an instance serves cost.
 func (d *decision) work(in *Instance) float64 { return d.Workloads[in.Workload].Cost * in.Load }
 
 func (d *decision) full(h *Host) bool { return d.wanted(h) > crowded*h.Has }
 
-// late reports whether requests are late of a workload on a full host; of those whose requests
-// have a cost that is known.
+// late reports whether requests of a workload on a full host are late, if the costs of all its
+// workloads are known.
 func (d *decision) late(h Host) bool {
 	any := func(of func(Workload) bool) bool {
 		return slices.ContainsFunc(h.Instances, func(in Instance) bool { return of(d.Workloads[in.Workload]) })
@@ -179,7 +179,7 @@ func (d *decision) late(h Host) bool {
 	return d.full(&h) && any(func(w Workload) bool { return w.Late }) && !any(func(w Workload) bool { return w.Unknown })
 }
 
-// choose decides who makes room, and reports whether the needs fit the hosts.
+// choose decides which workloads give up shares, and reports whether the needs fit the hosts.
 func (d *decision) choose() bool {
 	p, now := d.places()
 	x, times := p.Solve(now)
@@ -204,7 +204,7 @@ func (d *decision) choose() bool {
 	return true
 }
 
-// places is the problem of which host does what work, and what work each does now.
+// places returns the problem of which host does what work, and the work of each now.
 func (d *decision) places() (p spread.Places, now [][]float64) {
 	p.On, now = make([][]int, len(d.Workloads)), make([][]float64, len(d.Workloads))
 	for _, w := range d.Workloads {
@@ -224,10 +224,10 @@ func (d *decision) places() (p spread.Places, now [][]float64) {
 	return p, now
 }
 
-// spare has workloads do none of their work on a host where they would have less than worth of
-// what they do there, as long as the needs fit: a share that is too small to serve in time what
-// a load balancer sends makes more of it late than a crumb, to which hardly any is sent. now, what
-// is done on each host, is kept in step.
+// spare moves all work of a workload off a host where it would have less than worth of what it
+// does there, as long as the needs fit: a share too small for what a load balancer sends makes
+// more requests late than a tiny share, to which hardly any are sent. It updates now, the work on
+// each host.
 func spare(p *spread.Places, x, now [][]float64, host int) [][]float64 {
 	for i := range p.On {
 		k := slices.Index(p.On[i], host)
@@ -246,7 +246,7 @@ func spare(p *spread.Places, x, now [][]float64, host int) [][]float64 {
 	return x
 }
 
-// divide sets the shares on one host, by what work of each workload is to be there.
+// divide sets the shares on one host, by the work of each workload that should be there.
 func (d *decision) divide(host int, work func(workload int) float64) {
 	h := &d.Hosts[host]
 	count, was := map[int]float64{}, map[int]float64{}
@@ -295,8 +295,8 @@ func (d *decision) same() bool {
 	return n == len(d.Shares)
 }
 
-// roomy reports whether nobody needs to make room any more: for [overload.Dwell] each host would have room
-// if every workload's load were spread evenly.
+// roomy reports whether no workload needs to move away any more: for [overload.Dwell] each host
+// would have room if every workload's load were spread evenly.
 func (d *decision) roomy() bool {
 	for _, h := range d.Hosts {
 		sum := 0.0

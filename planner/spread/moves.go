@@ -1,21 +1,19 @@
 package spread
 
-// Move is one instance's way from what it has to what it is to have.
+// Move is the change of one instance's amount.
 type Move struct {
 	// Workload and Instance are places in the [Pool].
 	Workload, Instance int
 	From, To           int
-	// AfterHost and AfterPool are how many shrinks have to be confirmed before
-	// the move is made: of its host the first AfterHost in the order of the
-	// moves, and of all the first AfterPool.
+	// AfterHost and AfterPool are how many shrinks must be confirmed before the move is made: of
+	// its host the first AfterHost in the order of the moves, and of all the first AfterPool.
 	AfterHost, AfterPool int
 }
 
-// Moves returns the way to the amounts: the shrinks, then the grows, each with
-// the shrinks that it waits for. While a move that was made and is not confirmed
-// counts at the larger of From and To, no host and not the pool has more than its
-// capacity, or than it may hold now, at any instant. A grow that does not fit
-// when all shrinks are confirmed is left out.
+// Moves returns the moves to the amounts: the shrinks, then the grows, each with the shrinks that
+// it waits for. While an unconfirmed move counts at the larger of From and To, neither a host nor
+// the pool exceeds at any instant its capacity, or what it may hold now. A grow that does not fit
+// once all shrinks are confirmed is left out.
 func (p *Pool) Moves(amounts [][]int) []Move {
 	pool := room{left: p.Quanta}
 	hosts := make([]room, len(p.Hosts))
@@ -53,8 +51,8 @@ func (p *Pool) each(amounts [][]int, f func(*Instance, Move)) {
 	}
 }
 
-// room is what a host, or the pool, has left, and what its shrinks free, in
-// order: the first freed of them are counted in left, the others in ahead.
+// room is what a host, or the pool, has left, and what its shrinks free, in order: the first
+// freed of them are counted in left, the others in ahead.
 type room struct {
 	left, ahead int
 	frees       []int
@@ -66,10 +64,10 @@ func (r *room) free(quanta int) {
 	r.ahead += quanta
 }
 
-// holds reports whether a grow fits when all shrinks are confirmed.
+// holds reports whether a grow fits once all shrinks are confirmed.
 func (r *room) holds(quanta int) bool { return quanta <= r.left+r.ahead }
 
-// take takes what a grow needs and returns how many shrinks it waits for.
+// take subtracts what a grow needs and returns how many shrinks it waits for.
 func (r *room) take(quanta int) (after int) {
 	for r.left < quanta {
 		r.left += r.frees[r.freed]

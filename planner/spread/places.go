@@ -2,26 +2,27 @@ package spread
 
 import "math"
 
-// Places says where work is done that load balancers may move between the hosts of a workload.
+// Places is the problem of which host does the work of which workload, if load balancers can move
+// work between a workload's hosts.
 type Places struct {
-	// Needs is how much work each workload has, > 0, Hosts how much each host can do, >= 0, in
-	// one unit.
+	// Needs is how much work each workload has, > 0, Hosts the capacity of each host, >= 0, in
+	// the same unit.
 	Needs, Hosts []float64
 	// On lists the hosts of each workload, each once, at least one.
 	On [][]int
 }
 
-// Solve returns the greatest t for which each host can do what it is given when all workloads
-// have t times their needs, and such work x by workload and place in [Places.On]:
+// Solve returns the greatest t for which no host exceeds its capacity when all workloads have t
+// times their needs, and such work x by workload and place in [Places.On]:
 //
 //	Σ_h x_ih = t n_i,   Σ_i x_ih <= C_h,   x >= 0
 //	t = min over sets S of workloads of  Σ_{h of S} C_h / Σ_{i in S} n_i
 //
-// so that t >= 1 tells that the needs fit. It begins with now, as far as the hosts have room:
-// of answers that are equally good it returns one near to that.
+// so that t >= 1 means that the needs fit. It starts from now, as far as the hosts have room: of
+// equally good answers it returns one near to that.
 //
-// Each step is a transport problem, solved by shortest augmenting paths; where t is too high,
-// the set that is cut off gives the next, lower one (W. Dinkelbach, "On nonlinear fractional
+// Each step is a transport problem, solved by shortest augmenting paths; if t is too high, the
+// set that is cut off gives the next, lower one (W. Dinkelbach, "On nonlinear fractional
 // programming" (1967); J. Edmonds, R. M. Karp, "Theoretical improvements in algorithmic
 // efficiency for network flow problems" (1972)).
 func (p *Places) Solve(now [][]float64) (x [][]float64, t float64) {
@@ -43,10 +44,10 @@ func (p *Places) Solve(now [][]float64) (x [][]float64, t float64) {
 	}
 }
 
-// exact is how far sums of work may be off by rounding, as a part of them.
+// exact is the relative rounding error of sums of work.
 const exact = 1e-9
 
-// ratio is what the hosts of a set of workloads can do, over what those need.
+// ratio returns the capacity of the hosts of a set of workloads, over the needs of the set.
 func (p *Places) ratio(set []bool) float64 {
 	hosts, can, need := make([]bool, len(p.Hosts)), 0.0, 0.0
 	for i, in := range set {
@@ -63,8 +64,8 @@ func (p *Places) ratio(set []bool) float64 {
 	return can / need
 }
 
-// flow is work on its way to the hosts: what each workload has there, what it still wants, and
-// what each host has left.
+// flow is the assignment under construction: the work of each workload on each host, what each
+// workload still wants, and what each host has left.
 type flow struct {
 	*Places
 	x          [][]float64
@@ -75,7 +76,7 @@ type flow struct {
 	users      [][][2]int
 }
 
-// flow begins with what is now there.
+// flow starts from the work that is on the hosts now.
 func (p *Places) flow(t float64, now [][]float64) *flow {
 	f := &flow{Places: p, left: append([]float64(nil), p.Hosts...), users: make([][][2]int, len(p.Hosts))}
 	for i, on := range p.On {
@@ -93,8 +94,8 @@ func (p *Places) flow(t float64, now [][]float64) *flow {
 	return f
 }
 
-// fill gives the workloads what they still want; those that cannot have it, and all that have
-// work where they could, are a set whose hosts are full: nil, there is none.
+// fill assigns the workloads what they still want. Otherwise it returns the set whose hosts are
+// full: workloads that cannot get it, and all that use the same hosts; nil: there is none.
 func (f *flow) fill() (cut []bool) {
 	for i := range f.wants {
 		for f.wants[i] > f.tiny {
@@ -113,8 +114,8 @@ func (f *flow) fill() (cut []bool) {
 	return cut
 }
 
-// augment gives workload i some of what it wants, and reports whether it could: on one of its
-// hosts, where others may move to other hosts.
+// augment assigns workload i some of what it wants, and reports whether it could: on one of its
+// hosts, from which others may move to other hosts.
 func (f *flow) augment(i int) bool {
 	f.seen, f.from = make([]int, len(f.wants)), make([]int, len(f.left))
 	for h := range f.from {
@@ -141,7 +142,7 @@ func (f *flow) augment(i int) bool {
 	return false
 }
 
-// push moves as much as the path from workload i to host h lets through.
+// push moves as much as fits along the path from workload i to host h.
 func (f *flow) push(i, h int) {
 	type edge struct{ more, less *float64 }
 	var path []edge

@@ -7,10 +7,9 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// Shares returns each instance's share of the load, which sum to 1. An instance
-// whose load is not known, nil, gets 1/n; the others divide the rest in
-// proportion to their loads. A load that is negative, NaN or infinite is not
-// known.
+// Shares returns each instance's share of the load, which sum to 1. An instance whose load is
+// unknown, nil, gets 1/n; the others divide the rest in proportion to their loads. A load that is
+// negative, NaN or infinite counts as unknown.
 func Shares(loads []*float64) []float64 {
 	shares := make([]float64, len(loads))
 	even := 1 / float64(len(loads))
@@ -58,9 +57,9 @@ func (w *Workload) Shares() []float64 {
 	return Shares(loads)
 }
 
-// Parts returns f_wh, the workload's load share on each host, in order of host,
-// without the instances that cannot be read: what those may hold is to be taken
-// off the host before anything is solved.
+// Parts returns f_wh, the workload's load share on each host, in order of host, without the
+// instances that cannot be read: the caller must subtract what those may hold from the host
+// before it solves.
 func (w *Workload) Parts() []policy.Part {
 	var parts []policy.Part
 	for i, f := range w.Shares() {
@@ -80,9 +79,9 @@ func (w *Workload) Parts() []policy.Part {
 	return sums
 }
 
-// Bounds returns between which targets no instance is cut by a bound of its own,
-// in quanta: below least some instance would get more than its share, and beyond
-// most the effective allocation does not rise. least may exceed most.
+// Bounds returns the range of targets in which no instance is cut by its own bounds, in quanta:
+// below least some instance would get more than its share, and beyond most the effective
+// allocation does not rise. least may exceed most.
 func (w *Workload) Bounds() (least, most float64) {
 	most = math.Inf(1)
 	for i, f := range w.Shares() {

@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Pool is what is to be spread, of one resource, in quanta.
+// Pool is the problem of spreading one resource, in quanta.
 type Pool struct {
 	// Quanta is the capacity of the whole pool, >= 0.
 	Quanta int
@@ -34,8 +34,8 @@ type Instance struct {
 	Load *float64
 	// Min and Max bound what it may be given, 0 <= Min <= Max.
 	Min, Max int
-	// Current is what it has: the larger of what was read and what was asked for
-	// and is not confirmed. An instance that cannot be read has at most Max.
+	// Current is what it has: the larger of the value read and a requested value that is not
+	// confirmed. An instance that cannot be read has at most Max.
 	Current int
 	// New tells that it has only just appeared.
 	New bool
@@ -43,7 +43,7 @@ type Instance struct {
 	Unreadable bool
 }
 
-// counts is what the instance may hold now.
+// counts returns what the instance may hold now.
 func (in *Instance) counts() int {
 	if in.Unreadable {
 		return max(in.Max, in.Current)
@@ -54,7 +54,7 @@ func (in *Instance) counts() int {
 // mostQuanta bounds every amount: sums of them cannot overflow.
 const mostQuanta = 1 << 50
 
-// Validate returns an error that is trimtab.ErrInvalid for what no planner asks.
+// Validate returns an error that is trimtab.ErrInvalid for values out of range.
 func (p *Pool) Validate() error {
 	for _, c := range append([]int{p.Quanta}, p.Hosts...) {
 		if c < 0 || c > mostQuanta {
@@ -79,7 +79,7 @@ func (p *Pool) Validate() error {
 	return nil
 }
 
-// share is one instance that can be given an amount.
+// share is an instance whose amount can be set.
 type share struct {
 	*Instance
 	workload, at int
@@ -91,9 +91,9 @@ type share struct {
 // grain absorbs rounding when a share is turned into quanta: 1e-9 of a quantum.
 const grain = 1e-9
 
-// Amounts returns what each instance is to have, by workload and instance. No
-// host and not the pool is given more than its capacity, or, where an instance
-// that cannot be read takes from it, than it may hold now.
+// Amounts returns the amount of each instance, by workload and instance. No host, nor the pool,
+// is given more than its capacity, or, where an instance that cannot be read uses it, than it may
+// hold now.
 func (p *Pool) Amounts() ([][]int, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (p *Pool) Amounts() ([][]int, error) {
 	return out, nil
 }
 
-// wants appends what each readable instance of the workload is to have.
+// wants appends what each readable instance of the workload should have.
 func (w *Workload) wants(shares []share, j int) []share {
 	first, appeared := len(shares), false
 	for i, f := range w.Shares() {
@@ -141,8 +141,7 @@ func (w *Workload) wants(shares []share, j int) []share {
 	return shares
 }
 
-// place gives those that have only just appeared the median of what their siblings
-// are to have.
+// place gives new instances the median of their siblings' amounts.
 func place(of []share) {
 	var siblings []float64
 	for k := range of {
@@ -163,7 +162,7 @@ func place(of []share) {
 	}
 }
 
-// cut lowers what is wanted of each host, then of the pool, to what there is.
+// cut lowers what is wanted of each host, then of the pool, to its capacity.
 func (p *Pool) cut(shares []share) {
 	hosts := make([]group, len(p.Hosts))
 	all := []group{{free: p.Quanta}}
@@ -182,8 +181,8 @@ func (p *Pool) cut(shares []share) {
 	cut(shares, all, func(*share) int { return 0 })
 }
 
-// group is the readable instances of a host, or of the pool: what is free for them,
-// what they want, and the least that they may be cut to.
+// group is the readable instances of a host, or of the pool: what is free for them, what they
+// want, and the least that they may be cut to.
 type group struct {
 	free, sum, floor int
 	unknown          bool
@@ -194,8 +193,8 @@ func (g *group) reserve(quanta int) {
 	g.unknown = true
 }
 
-// floorOf is the least that an instance may be cut to: its minimum, or, where an
-// instance that cannot be read is the reason, what it has.
+// floorOf returns the least that an instance may be cut to: its minimum, or what it has if an
+// instance that cannot be read is the reason.
 func (g *group) floorOf(s *share) int {
 	if g.unknown {
 		return min(s.units, s.Current)
@@ -203,9 +202,9 @@ func (g *group) floorOf(s *share) int {
 	return min(s.units, s.Min)
 }
 
-// cut lowers what exceeds the floors in proportion, until each group has room for
-// all of its own. The floors give, in proportion, where not even they fit, but those
-// that are what an instance has.
+// cut lowers, in proportion, what exceeds the floors, until all instances of each group fit. If
+// not even the floors fit they are cut in proportion, except floors that are what an instance
+// has.
 func cut(shares []share, groups []group, of func(*share) int) {
 	for k := range shares {
 		s := &shares[k]
@@ -236,8 +235,8 @@ func part(a, b, c int) int {
 	return int(q)
 }
 
-// round gives the quanta that rounding down has left to the largest remainders,
-// one each; ties: to who would otherwise lose one that it holds, then in order.
+// round gives the quanta left by rounding down to the largest remainders, one each; ties go to
+// instances that would otherwise lose one they have, then in order.
 func (p *Pool) round(shares []share) {
 	left, pool := slices.Clone(p.Hosts), p.Quanta
 	targets := make([]int, len(p.Workloads))
@@ -282,7 +281,7 @@ func (p *Pool) round(shares []share) {
 
 func (s *share) remainder() float64 { return s.exact - float64(s.units) }
 
-// loses is 1 where the instance has more than it is to have.
+// loses returns 1 if the instance has more than it should have.
 func (s *share) loses() int {
 	if s.Current > s.units {
 		return 1

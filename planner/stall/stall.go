@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// Most is the longest that a budget gets. first is where one begins that nothing tells
-	// of, least the shortest.
+	// Most is the longest budget, in seconds per period. first is the initial one without
+	// contributions, least the shortest.
 	Most, first, least = 0.07, 0.05, 0.01
-	// falls and rises are what a budget is multiplied by where more than the
-	// error budget was late, and where less than half was.
+	// falls and rises are the factors of a budget after a report in which more than the error
+	// budget was late, or less than half of it.
 	falls, rises = 0.7, 1.05
 	// mostEntries bounds the workloads whose requests one workload is known to serve.
 	mostEntries = 64
@@ -29,7 +29,8 @@ const (
 	same = 0.1
 )
 
-// Budget is that of one workload. The zero Budget is not known yet.
+// Budget is how long one workload may stall in each period of its quota. The zero Budget is
+// unknown yet.
 type Budget struct {
 	// Seconds is the budget; 0: not known.
 	Seconds float64
@@ -41,13 +42,13 @@ type Budget struct {
 	corrected time.Time
 }
 
-// entry is what the SLO of one workload leaves.
+// entry is what the SLO of one workload leaves, and when that was reported.
 type entry struct {
 	seconds float64
 	at      time.Time
 }
 
-// Tell takes in what the SLO of a workload leaves one that serves its requests.
+// Tell records how much time the SLO of a workload leaves one that serves its requests.
 func (b *Budget) Tell(now time.Time, workload string, seconds float64) {
 	if b.told == nil {
 		b.told = map[string]entry{}
@@ -57,9 +58,9 @@ func (b *Budget) Tell(now time.Time, workload string, seconds float64) {
 	}
 }
 
-// Follow has the budget begin at what contributions leave it, or follow them in proportion.
-// What was told longer ago than old is forgotten. earlier is the budget that an earlier planner
-// gave, which had its own reasons; 0: none.
+// Follow sets the budget to what contributions leave it, or changes it in proportion to them.
+// Entries older than old are forgotten. earlier is the budget that an earlier planner set; 0:
+// none.
 func (b *Budget) Follow(now time.Time, old time.Duration, earlier float64) {
 	base, told := b.leaves(now, old)
 	switch {
@@ -78,7 +79,7 @@ func (b *Budget) Follow(now time.Time, old time.Duration, earlier float64) {
 	}
 }
 
-// leaves is the least of what the SLOs leave; first where nothing tells.
+// leaves returns the least of what the SLOs leave; first if nothing is known.
 func (b *Budget) leaves(now time.Time, old time.Duration) (seconds float64, told bool) {
 	seconds = Most
 	for workload, e := range b.told {
@@ -94,8 +95,8 @@ func (b *Budget) leaves(now time.Time, old time.Duration) (seconds float64, told
 	return math.Max(least, seconds), true
 }
 
-// Correct moves the budget by what was late of the requests, once for each report; nil: there
-// is none.
+// Correct adapts the budget to how many requests were late, once for each report; nil: there is
+// none.
 func (b *Budget) Correct(e *trimtab.Estimate, slo float64) {
 	if e == nil || e.Performance == nil || e.Hold != nil || slo >= 1 || !e.Time.After(b.corrected) {
 		return

@@ -2,7 +2,7 @@ package throttle
 
 import "math"
 
-// Classes is how many cores are of each class. Which ones is the actuator's choice.
+// Classes counts the cores of each class. The actuator chooses which cores these are.
 type Classes struct{ First, Second int }
 
 // Classify divides the cores of a host (6.2):

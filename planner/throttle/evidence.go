@@ -47,7 +47,7 @@ func (e *evidence) add(over bool) {
 	}
 }
 
-// word is what came of a trial so far.
+// word is the result of a trial so far.
 type word uint8
 
 const (
@@ -57,8 +57,8 @@ const (
 	unheard
 )
 
-// word decides, with chances of error alpha (taken for recovered) and beta, for one
-// of n tests at once, and after at most most samples: then it did not recover.
+// word returns the result, with error probabilities alpha (wrongly called recovered) and beta,
+// where n tests run at once. After most samples it is uncured.
 func (e *evidence) word(alpha, beta float64, n, most int) word {
 	switch {
 	case e.sum >= math.Log((1-beta)*float64(n)/alpha):

@@ -78,8 +78,8 @@ func (p *Policy) Decide(o *Observation) Decision {
 	return d
 }
 
-// advance sets the clock on, and reports whether time has passed. After a step back
-// times of samples are forgotten: they may be ahead for as long.
+// advance moves the clock to now, and reports whether time has passed. If now lies before the
+// last tick, the times of samples are forgotten, since they would be in the future.
 func (p *Policy) advance(now time.Time) bool {
 	p.ticks++
 	step := now.Sub(p.last)
@@ -109,7 +109,7 @@ func (p *Policy) advance(now time.Time) bool {
 	return true
 }
 
-// tell notes an event.
+// tell adds an event to those that the next decision reports.
 func (p *Policy) tell(kind EventKind, t *task, v *victim, samples int) {
 	e := Event{Kind: kind, Samples: samples}
 	if t != nil {
@@ -138,19 +138,19 @@ type Counts struct {
 	// Anomalies of LRAs; of them Noise ended while nothing was throttled, and NotOurs
 	// went on with all tasks throttled.
 	Anomalies, Noise, NotOurs uint64
-	// Recoveries are anomalies that ended, but noise, and Recovering the time that
-	// they took together.
+	// Recoveries counts anomalies that ended, without noise; Recovering is the sum of their
+	// durations.
 	Recoveries uint64
 	Recovering time.Duration
-	// Trials are changes of what is throttled, with a look at what comes of it, and
-	// Samples the samples that were looked at in them.
+	// Trials counts changes of what is throttled whose effect was measured, Samples the samples
+	// that were used for it.
 	Trials, Samples uint64
 	// Accusations are tasks that were throttled in a trial. Each ends as one of
 	// Proofs (guilty), Joint (guilty with others that could not be told apart),
 	// FalseAccusations (innocent) and Undecided (it ended, or nothing was measured).
 	Accusations, Proofs, Joint, FalseAccusations, Undecided uint64
-	// Accepted into the queue and Started tasks, those whose lease ended and that were
-	// preempted, and those not accepted, by reason.
+	// Accepted counts tasks that entered the queue, Started those that started, LeasesEnded and
+	// Preempted those that ended so, Rejected those not accepted, by reason.
 	Accepted, Started, LeasesEnded, Preempted uint64
 	Rejected                                  map[Reason]uint64
 	// Ignored are samples and tasks that make no sense, or too many.

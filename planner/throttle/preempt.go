@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// preempt ends tasks for what regular tasks ask back (6.1), in the reverse of the
-// order in which cores were given (6.2): those on cores of the first class first, and
-// of these the one with the least progress. One that is ended already counts for what
-// it still holds. A request that makes no sense ends nobody.
+// preempt ends tasks to free what regular tasks ask back (6.1), in the reverse of the order in
+// which cores were given (6.2): first those on cores of the first class, and among these the one
+// with the least progress. A task that is already ending counts as freeing what it still holds.
+// An invalid request ends no task.
 func (p *Policy) preempt(o *Observation, d *Decision) {
 	var need [MaxDimensions]float64
 	asked := false
@@ -43,9 +43,8 @@ func (p *Policy) preempt(o *Observation, d *Decision) {
 	}
 }
 
-// turn is the order in which tasks give way, the lowest first: by the class of their
-// cores, then by progress, 0 where it is not known. That a task does not tell is no
-// protection.
+// turn returns the order in which tasks are ended, the lowest first: by the class of their cores,
+// then by progress. Unknown progress is 0, so that a task is not protected by not reporting it.
 func (t *task) turn() (turn float64) {
 	if t.progress >= 0 && t.progress <= 1 {
 		turn = t.progress
@@ -56,7 +55,7 @@ func (t *task) turn() (turn float64) {
 	return turn
 }
 
-// gives reports whether a task holds anything of what is needed.
+// gives reports whether ending the task would free anything of what is needed.
 func (t *task) gives(need *[MaxDimensions]float64) bool {
 	for k, v := range t.holds {
 		if k < MaxDimensions && need[k] > 0 && amount(v) && v > 0 {
@@ -66,7 +65,7 @@ func (t *task) gives(need *[MaxDimensions]float64) bool {
 	return false
 }
 
-// give takes what a task holds off what is needed.
+// give subtracts what the task holds from what is needed.
 func (t *task) give(need *[MaxDimensions]float64) {
 	for k, v := range t.holds {
 		if k < MaxDimensions && amount(v) {

@@ -87,7 +87,7 @@ func (p *Policy) queued(id string) int {
 	return slices.IndexFunc(p.queue, func(w waiting) bool { return w.ID == id })
 }
 
-// Cancel takes a task out of the queue, and reports whether it was there.
+// Cancel removes a task from the queue, and reports whether it was there.
 func (p *Policy) Cancel(id string) bool {
 	at := p.queued(id)
 	if at >= 0 {
@@ -96,8 +96,8 @@ func (p *Policy) Cancel(id string) bool {
 	return at >= 0
 }
 
-// Renew sets when the lease of a queued task ends, and reports whether it is there.
-// Those of running tasks come with the observation.
+// Renew sets when the lease of a queued task ends, and reports whether the task is queued. The
+// leases of running tasks come with the observation.
 func (p *Policy) Renew(id string, expires time.Time) bool {
 	at := p.queued(id)
 	if at >= 0 {
@@ -116,14 +116,15 @@ func (p *Policy) Queued() []Request {
 	return out
 }
 
-// rooms is what speculative tasks may hold, and hold.
+// rooms is the free capacity for speculative tasks.
 type rooms struct {
 	left   [MaxDimensions]float64
 	second float64 // free cores of the second class
 	known  bool
 }
 
-// rooms adds up what tasks hold, those too that were started and not yet seen.
+// rooms subtracts what tasks hold from what they may hold; tasks that were started and not yet
+// seen count too.
 func (p *Policy) rooms(o *Observation, cores Classes) rooms {
 	r := rooms{second: float64(cores.Second), known: true}
 	for k := range p.Resources {
@@ -154,7 +155,7 @@ func (p *Policy) rooms(o *Observation, cores Classes) rooms {
 	return r
 }
 
-// take counts a task; an amount that makes no sense leaves nothing.
+// take subtracts what a task holds. An invalid amount makes the free capacity unknown.
 func (r *rooms) take(holds []float64, class Class, cpu int) {
 	for k := range holds {
 		if !amount(holds[k]) {
@@ -244,12 +245,12 @@ func (p *Policy) fits(w *waiting, r *rooms, cores Classes) (Class, Reason) {
 	return First, ""
 }
 
-// start lets a task run. It counts as held until it is seen, or for startsWithin.
+// start starts a task. Its resources count as held until it is seen, at most for startsWithin.
 func (p *Policy) start(w *waiting, class Class, d *Decision) {
 	d.Start = append(d.Start, Start{w.Request, class})
 	p.tasks[w.ID] = &task{id: w.ID, job: w.Job, wants: w.Wants, class: class, starting: true, since: p.clock, fresh: true}
 	p.counts.Started++
 }
 
-// startsWithin is for how long a task that was started counts as held unseen.
+// startsWithin is how long the resources of a started task count as held before the task is seen.
 const startsWithin = 10 * time.Second

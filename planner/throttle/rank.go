@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// suspect is a task with what speaks for its guilt.
+// suspect is a task and the evidence against it.
 type suspect struct {
 	*task
 	// weight is the evidence, in natural logarithms of odds, as a whole number: what
@@ -16,9 +16,8 @@ type suspect struct {
 	turn float64
 }
 
-// rank puts the suspects in order (6.2): where something is known that makes one
-// likelier than another, the likelier first; else those on cores of the first class
-// first, and of these the one with the least progress.
+// rank sorts the suspects (6.2): the likelier culprit first where the evidence differs; else
+// tasks on cores of the first class first, and among these the one with the least progress.
 func (p *Policy) rank(lead *victim, cleared uint64) []suspect {
 	p.suspects = p.suspects[:0]
 	for _, t := range p.running {
@@ -88,13 +87,13 @@ func correlation(activity, excess *course) float64 {
 // leastTicks is how many ticks a correlation needs.
 const leastTicks = 8
 
-// standsOut is the weight from which evidence alone says who is tried.
+// standsOut is the weight of evidence from which one suspect is tried alone.
 const standsOut = 2
 
-// freeing adds up what throttled tasks free, as parts of the capacity.
+// freeing sums the resources that throttled tasks free, as shares of the capacity.
 type freeing [MaxDimensions]float64
 
-// add adds a task, and returns its largest part of any resource that it frees.
+// add adds a task, and returns the largest share of any resource that it frees.
 func (f *freeing) add(p *Policy, o *Observation, t *task) (most float64) {
 	for k := range p.Resources {
 		if p.Resources[k].Stock || k >= len(t.holds) || k >= len(o.Capacity) || !amount(t.holds[k]) || !(o.Capacity[k] > 0) {
@@ -107,11 +106,11 @@ func (f *freeing) add(p *Policy, o *Observation, t *task) (most float64) {
 	return most
 }
 
-// group returns the first suspects, so many as are to be throttled at once: where the
-// sensitivity of the victim is known, the fewest of which the fall, less a standard
-// deviation, brings it below its boundary; else such as hold the configured fraction.
-// Where neither comes to an end, it is half of them. It is at least one, and where the evidence against the first
-// stands out, nobody with less.
+// group returns the suspects to throttle at once, from the head of the list. If the victim's
+// sensitivity is known, these are the fewest whose predicted fall, less one standard deviation,
+// brings the victim below its boundary; else those that hold the configured fraction. If neither
+// number of suspects suffices, it is half of them. It is at least one; if the evidence against
+// the first stands out, the group ends before a suspect with less.
 func (p *Policy) group(o *Observation, lead *victim, all []suspect) []suspect {
 	total := 0.0
 	for _, s := range all {

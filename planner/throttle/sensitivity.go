@@ -49,8 +49,8 @@ func newSensitivity(resources []Resource) sensitivity {
 	return s
 }
 
-// learn takes in a trial: the signal fell by so much when freed was freed, parts of
-// the capacity by resource.
+// learn updates the regression with one trial: freed are the shares of the capacity that were
+// freed, fell is by how much the signal fell.
 func (s *sensitivity) learn(freed []float64, fell float64) {
 	r := len(s.flows)
 	s.read(freed)
@@ -138,8 +138,8 @@ func (s *sensitivity) fall(freed []float64) (mean, deviation float64, ok bool) {
 	return s.mean(), math.Sqrt(s.spread() * s.c / s.a), true
 }
 
-// Sensitivity is by how much the excess of a signal over its boundary, as a part of
-// that, falls for each unit of a resource that is freed.
+// Sensitivity is how much the relative excess of a signal over its boundary falls for each unit
+// of a resource that is freed.
 type Sensitivity struct {
 	Workload, Signal, Resource string
 	// Mean and Deviation are of the slope; Trials is of how many trials.

@@ -103,8 +103,7 @@ type Decision struct {
 	// Throttled is the whole list of tasks that are not to run freely. A task that
 	// is not in it, and one whose Until has passed, runs.
 	Throttled []Throttled
-	// Blocked is why no task was started; "": nothing is in the way, or the queue is
-	// empty.
+	// Blocked is why no task was started; "": nothing prevents it, or the queue is empty.
 	Blocked Reason
 	// Cores is how the cores are divided.
 	Cores Classes
@@ -124,7 +123,7 @@ type End struct {
 	Why  Reason
 }
 
-// Throttled is what a task may use for now.
+// Throttled is the limit of one task for now.
 type Throttled struct {
 	Task string
 	// Share is the part of its cores that is left to it; 0: it is frozen.
@@ -159,7 +158,7 @@ const (
 	Preempted Reason = "regular tasks ask for what it holds"
 )
 
-// EventKind is what happened.
+// EventKind names what happened.
 type EventKind string
 
 // The kinds of events.
@@ -195,7 +194,7 @@ type Metric struct {
 	Upper float64
 }
 
-// Resource is something that tasks hold.
+// Resource is a resource that tasks hold.
 type Resource struct {
 	Name string
 	// Ratio is the oversubscription ratio: the part of the capacity that
@@ -205,13 +204,13 @@ type Resource struct {
 	Stock bool
 }
 
-// Config is what a [Policy] is made of.
+// Config configures a [Policy].
 type Config struct {
 	// Metrics and Resources give the order of all lists; at most [MaxDimensions].
 	Metrics   []Metric
 	Resources []Resource
-	// CPU is the place of the cores in Resources, -1 where there is none: then
-	// classes of cores are not filled up.
+	// CPU is the index of the cores in Resources, -1 where there is none: then classes of cores
+	// are not filled up.
 	CPU int
 	// Slack is how many cores beyond those that LRAs requested are first class.
 	Slack int
@@ -230,7 +229,7 @@ type Config struct {
 	Proof         Proof
 }
 
-// Proof is how the guilty task is found.
+// Proof configures how the guilty task is found.
 type Proof struct {
 	// Cut is the share of its cores that a throttled task keeps; 0: it is frozen.
 	Cut float64
@@ -238,39 +237,39 @@ type Proof struct {
 	// long as the victim's sensitivity is not known; 0: 0.1. At least one task is
 	// throttled.
 	Fraction float64
-	// Confirm is how many more samples beyond the boundary an anomaly needs before
-	// somebody is accused; 0: 2, -1: none. Calm is how many samples in a row below
-	// the boundary end it; 0: 3.
+	// Confirm is how many more samples beyond the boundary an anomaly needs before tasks are
+	// suspected; 0: 2, -1: none. Calm is how many samples in a row below the boundary end it; 0:
+	// 3.
 	Confirm, Calm int
-	// Watch is the most samples after which the accused is guilty or innocent; 0: 10.
-	// Patience is the longest time for them; 0: 20 s.
+	// Watch is after how many samples, at most, the suspect is found guilty or innocent; 0: 10.
+	// Patience is the longest that this may take; 0: 20 s.
 	Watch    int
 	Patience time.Duration
 	// Settle is what passes before a sample counts; 0: 500 ms.
 	Settle time.Duration
-	// WrongConviction and MissedGuilt are the chances of error of one proof, in
-	// (0, 1/2); 0: 0.005 and 0.05.
+	// WrongConviction and MissedGuilt are the error probabilities of one trial, in (0, 1/2); 0:
+	// 0.005 and 0.05.
 	WrongConviction, MissedGuilt float64
-	// NoControl takes a recovery for proof at once. Without it, a task against whose job
-	// nothing was proven before is let go once more: it is guilty if the victim falls ill
-	// and recovers again. That costs the victim a few samples, and clears those of
-	// whom an anomaly only happened to end in the trial.
+	// NoControl takes one recovery as proof. Without it, a task whose job was never found guilty
+	// is released once more: it is guilty if the victim misses its boundary again and recovers
+	// when the task is throttled again. That costs the victim a few samples, and clears tasks in
+	// whose trial the anomaly ended by chance.
 	NoControl bool
 	// Hold is how long a guilty task stays throttled; each proof against its job
 	// doubles it, up to MaxHold, which also bounds any throttling; 0: 30 s and
 	// 10 min.
 	Hold, MaxHold time.Duration
-	// Backoff is how long nobody is accused for a victim that did not recover with
-	// all tasks throttled, doubled up to MaxHold; 0: 30 s.
+	// Backoff is how long no task is suspected for a victim that did not recover with all tasks
+	// throttled; it doubles up to MaxHold; 0: 30 s.
 	Backoff time.Duration
 }
 
-// Bounds of what is kept.
+// Bounds of the policy's memory.
 const (
 	// MaxDimensions is the most metrics, and the most resources.
 	MaxDimensions = 16
-	// MaxTasks is the most tasks that are looked at, MaxVictims the most signals of
-	// LRAs, MaxJobs the most jobs whose guilt is remembered.
+	// MaxTasks is the most tasks that are considered, MaxVictims the most signals of LRAs,
+	// MaxJobs the most jobs whose verdicts are remembered.
 	MaxTasks, MaxVictims, MaxJobs = 10_000, 1024, 1024
 	// greatestAmount is the most of a resource.
 	greatestAmount = 1e18

@@ -2,7 +2,7 @@ package throttle
 
 import "time"
 
-// phase is how far the proof is.
+// phase is the stage that the proof has reached.
 type phase uint8
 
 const (
@@ -20,9 +20,8 @@ const (
 	rejoined
 )
 
-// trial is one change of what is throttled, with a look at what comes of it. There
-// is one at a time on a host, and all victims watch it: two at once would say
-// nothing of either.
+// trial is one change of what is throttled, whose effect is measured. A host has one trial at a
+// time, and all victims are measured in it: with two, no effect could be attributed to either.
 type trial struct {
 	phase phase
 	// number counts trials.
@@ -38,7 +37,7 @@ type trial struct {
 	again bool
 }
 
-// prove goes on with the trial, or begins one.
+// prove evaluates the trial under way, or begins one.
 func (p *Policy) prove(o *Observation) {
 	if p.trial.phase != idle {
 		p.weigh(o)
@@ -48,8 +47,8 @@ func (p *Policy) prove(o *Observation) {
 	}
 }
 
-// begin changes what is throttled: set is, rest is not. The victims that watch do so
-// anew.
+// begin throttles the tasks of set and releases those of rest. The victims that watch begin a new
+// measurement.
 func (p *Policy) begin(o *Observation, ph phase, set, rest []*task) {
 	t := &p.trial
 	t.phase, t.set, t.rest = ph, set, rest
@@ -84,7 +83,7 @@ func (p *Policy) watcher() *victim {
 	return &victim{}
 }
 
-// weigh says what comes of the trial so far.
+// weigh evaluates the trial so far.
 func (p *Policy) weigh(o *Observation) {
 	t := &p.trial
 	t.set, t.rest = p.alive(t.set), p.alive(t.rest)
@@ -144,8 +143,7 @@ func (p *Policy) alive(all []*task) []*task {
 	return kept
 }
 
-// word is what the victims say together: recovered, as soon as one says so; not, when
-// all do.
+// word combines the results of the victims: cured as soon as one is, uncured when all are.
 func (p *Policy) word() word {
 	watching, undecided := 0, false
 	for _, v := range p.present {
@@ -176,8 +174,9 @@ func (p *Policy) word() word {
 	return open
 }
 
-// narrow goes on after the victim recovered: of several half are let go to see whether
-// it stays well, and so is one that nothing else speaks against.
+// narrow continues after the victim recovered. Of several tasks, half are released to see whether
+// the victim stays well; a single task is released as a control if no former verdict speaks
+// against it.
 func (p *Policy) narrow(o *Observation) {
 	t := &p.trial
 	n := len(t.set)
@@ -199,11 +198,11 @@ func (p *Policy) narrow(o *Observation) {
 	p.begin(o, narrowing, set, rest)
 }
 
-// proven is the evidence of former verdicts from which a task is not let go once more:
-// one of guilty, and none of innocent.
+// proven is the evidence of former verdicts from which a task is convicted without a control: one
+// guilty verdict, and none of innocence.
 const proven = 1.6
 
-// acquit lets tasks run, innocent or undecided.
+// acquit releases tasks, as innocent or undecided.
 func (p *Policy) acquit(all []*task, kind EventKind) {
 	lead := p.watcher()
 	for _, s := range all {
@@ -219,7 +218,7 @@ func (p *Policy) acquit(all []*task, kind EventKind) {
 	}
 }
 
-// convict keeps tasks throttled, each for as long as its job deserves.
+// convict keeps tasks throttled, the longer the more often their job was found guilty.
 func (p *Policy) convict(all []*task, kind EventKind) {
 	lead := p.watcher()
 	for _, s := range all {
@@ -260,7 +259,7 @@ func (p *Policy) abandon() {
 	p.end()
 }
 
-// learn tells the victims that watched what was freed and what it brought.
+// learn gives the victims that watched what was freed and by how much their signal fell.
 func (p *Policy) learn(o *Observation) {
 	var f freeing
 	for _, s := range p.trial.set {
@@ -273,7 +272,7 @@ func (p *Policy) learn(o *Observation) {
 	}
 }
 
-// notOurs lets the victims that watched wait before anybody is accused again.
+// notOurs starts the backoff of the victims that watched: speculative tasks are not the cause.
 func (p *Policy) notOurs() {
 	for _, v := range p.present {
 		if !v.look.watching {
@@ -324,9 +323,9 @@ func (p *Policy) accuse(o *Observation) {
 	p.begin(o, ph, set, nil)
 }
 
-// choose returns who is tried, and how: suspects that were not cleared since the anomaly
-// began, or everybody. Where everybody was in vain before, that is the first question.
-// idle: there is nobody to try, or everybody was.
+// choose returns the tasks to try, and the phase: suspects that were not cleared since the
+// anomaly began, or all tasks. If throttling all tasks was in vain before, all are tried first.
+// idle: no task is left to try, or all were tried.
 func (p *Policy) choose(o *Observation, lead *victim, cleared uint64) ([]suspect, phase) {
 	if lead.backoff == 0 || lead.triedAll {
 		if all := p.rank(lead, cleared); len(all) > 0 {

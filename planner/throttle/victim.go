@@ -8,7 +8,7 @@ import (
 // victimID names a signal of an LRA.
 type victimID struct{ Workload, Signal string }
 
-// app is what is kept of an LRA.
+// app is the state of one LRA.
 type app struct {
 	victims []*victim
 	seen    uint64
@@ -17,10 +17,10 @@ type app struct {
 	ever        bool
 }
 
-// recentSamples is of how many samples before a trial the signal is known.
+// recentSamples is the number of samples before a trial over which the signal is averaged.
 const recentSamples = 8
 
-// window is the last samples with nobody on trial.
+// window has the last samples that were taken outside of trials.
 type window struct {
 	excess [recentSamples]float64
 	over   [recentSamples]bool
@@ -32,7 +32,7 @@ func (w *window) add(excess float64, over bool) {
 	w.n++
 }
 
-// means returns the mean excess and how many of how many were over.
+// means returns the mean excess of the n samples, and how many of them were over the boundary.
 func (w *window) means() (excess float64, over, n int) {
 	n = min(w.n, recentSamples)
 	for i := range n {
@@ -44,7 +44,7 @@ func (w *window) means() (excess float64, over, n int) {
 	return excess, over, n
 }
 
-// victim is what is kept of one signal of an LRA.
+// victim is the state of one signal of an LRA.
 type victim struct {
 	victimID
 	// last is the time of the last sample, heard when it came.
@@ -73,7 +73,7 @@ type victim struct {
 	sensitivity sensitivity
 }
 
-// look is what a victim shows in a trial.
+// look is what a trial has measured at a victim.
 type look struct {
 	watching bool
 	evidence evidence
@@ -88,7 +88,7 @@ const (
 	maxLRAs    = MaxVictims / maxSignals
 )
 
-// listen takes in the samples of LRAs.
+// listen reads the samples of all LRAs.
 func (p *Policy) listen(o *Observation) {
 	p.present = p.present[:0]
 	for i := range o.LRAs {
@@ -133,10 +133,10 @@ func (p *Policy) listen(o *Observation) {
 	}
 }
 
-// keepAbsent is for how long the sensitivity of an LRA that is not here is kept.
+// keepAbsent is how long the sensitivity of an LRA that left the host is kept.
 const keepAbsent = time.Hour
 
-// hear takes in one sample.
+// hear reads one sample.
 func (p *Policy) hear(o *Observation, workload string, a *app, s *Sample) {
 	ok := s.Value >= 0 && s.Value <= greatestAmount && s.Boundary > 0 && s.Boundary <= greatestAmount
 	ok = ok && s.Signal != "" && s.Length >= 0 && !s.Time.After(o.Time) && o.Time.Sub(s.Time) <= p.MaxAge
@@ -219,8 +219,8 @@ func (p *Policy) recovered(v *victim) {
 	p.tell(AnomalyEnded, nil, v, v.below)
 }
 
-// judge ends anomalies of which nothing was heard for too long, without a word on
-// how, and says whether the host is calm.
+// judge ends anomalies whose signal has been missing for longer than MaxAge, without a verdict,
+// and sets whether the host is calm.
 func (p *Policy) judge() {
 	p.calm = true
 	for _, v := range p.present {
@@ -234,10 +234,10 @@ func (p *Policy) judge() {
 	}
 }
 
-// calmNow reports whether no LRA is anomalous and nobody is on trial.
+// calmNow reports whether no LRA is anomalous and no trial is under way.
 func (p *Policy) calmNow() bool { return p.calm && p.trial.phase == idle }
 
-// unsafe is why no task may start beside the LRAs.
+// unsafe returns why no task may start beside the LRAs, "" if one may.
 func (p *Policy) unsafe(o *Observation) Reason {
 	switch {
 	case !p.calmNow():

@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// margin is what a limit leaves above the most that was used: use is a mean
-	// over seconds, and a quota counts over a tenth of one.
+	// margin is the ratio of a limit to the highest use measured: use is a mean over seconds, and
+	// a quota counts over a tenth of one.
 	margin = 1.5
-	// enough is the least number of reports of the use. maxSpells spells of
-	// spellTime each are remembered: a day.
+	// enough is the least number of reports of the use. maxSpells spells of spellTime each are
+	// kept: a day.
 	enough, maxSpells = 12, 24
 	spellTime         = time.Hour
 )
 
-// Use is what a workload used, by the hour. The zero Use has seen nothing.
+// Use is the use of a workload, by the hour. The zero Use has seen nothing.
 type Use struct {
 	spells []Spell // oldest first
 }
 
-// Spell is some time: the most cores and load, and the performance.
+// Spell summarises some time: the highest use in cores and load, and the performance.
 type Spell struct {
 	From, Last  time.Time
 	Reports     int
@@ -41,7 +41,7 @@ type Spell struct {
 	Sum, Least, Best float64
 }
 
-// add joins two spells.
+// add merges another spell.
 func (s *Spell) add(o Spell) {
 	if s.Reports == 0 {
 		*s = o
@@ -52,10 +52,10 @@ func (s *Spell) add(o Spell) {
 	s.Least, s.Best = math.Min(s.Least, o.Least), math.Max(s.Best, o.Best)
 }
 
-// mean is that of the performance.
+// mean returns that of the performance.
 func (s *Spell) mean() float64 { return s.Sum / float64(s.Reports) }
 
-// Take enters what an estimate says of the use, once for each measurement.
+// Take records the use in an estimate, once for each measurement.
 func (u *Use) Take(now time.Time, e *trimtab.Estimate) {
 	if e.Hold != nil || e.Performance == nil || e.Load == nil || !positive(e.Load.Now) {
 		return
@@ -87,7 +87,7 @@ func (u *Use) enter(s Spell) {
 	u.spells = append(u.spells, s)
 }
 
-// Day sums up the spells of the last day.
+// Day merges the spells of the last day.
 func (u *Use) Day(now time.Time) (all Spell) {
 	for _, s := range u.spells {
 		if now.Sub(s.Last) <= maxSpells*spellTime {
@@ -103,12 +103,12 @@ func (s *Spell) Advises(slo float64, latest *float64) bool {
 	return s.Reports >= enough && s.mean() >= slo && latest != nil && *latest >= slo
 }
 
-// Limit is what is advised for a load to come, in cores.
+// Limit returns the recommended limit for a coming load, in cores.
 func (s *Spell) Limit(load float64) float64 {
 	return margin * s.Cores * math.Max(load, s.Load) / s.Load
 }
 
-// Awaits says what a workload without a limit must show before one is advised.
+// Awaits says what a workload without a limit must show before one is recommended.
 func (s *Spell) Awaits(slo float64) string {
 	switch {
 	case s.Reports < enough:
@@ -119,7 +119,7 @@ func (s *Spell) Awaits(slo float64) string {
 	return "it has no limit: trimtab recommends none while it misses its SLO"
 }
 
-// Why says why a workload without a limit is advised one, for a load to come.
+// Why says why a workload without a limit is recommended one, for a coming load.
 func (s *Spell) Why(limit, load, slo float64) string {
 	return fmt.Sprintf("it has no limit, and was seen to use at most %.3g at up to %.3g requests/s, in %d reports over %v, with a performance of %.3g (%.3g to %.3g) for an SLO of %.3g; a limit of %s would leave half as much again at the %.3g requests/s that are to be expected; how it does under a limit was not seen",
 		s.Cores, s.Load, s.Reports, s.Last.Sub(s.From).Round(time.Second), s.mean(), s.Least, s.Best, slo, trimtab.Units(limit), math.Max(load, s.Load))

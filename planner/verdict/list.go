@@ -7,7 +7,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// most bounds the verdicts that a plan tells.
+// most bounds the verdicts in one plan.
 const most = 256
 
 // List has the verdicts since the last plan.
@@ -16,8 +16,8 @@ type List struct{ all []trimtab.Verdict }
 // Add notes one for the next plan.
 func (l *List) Add(v trimtab.Verdict) { l.all = append(l.all, v) }
 
-// Take empties the list and returns what was in it, of which there is at most one for each move of
-// the plan: those that were not as expected first, then by name, in whatever order the reports came.
+// Take empties the list and returns its content, at most one verdict for each move of the plan:
+// unexpected ones first, then by name, independent of the order of the reports.
 func (l *List) Take() []trimtab.Verdict {
 	v := l.all
 	l.all = nil

@@ -37,15 +37,15 @@ const (
 type Rules struct {
 	// Unit is the size of one step of an allocation.
 	Unit float64
-	// Round is the time between rounds, Urgent the least time between two that a need starts,
-	// and Reversals how long the guard keeps a workload from a move the other way.
+	// Round is the time between rounds, Urgent the least time between two that a need starts, and
+	// Reversals how long the guard keeps a workload from a move in the other direction.
 	Round, Urgent, Reversals time.Duration
 }
 
 // Judge judges the moves of one workload. The zero Judge has seen none.
 type Judge struct {
-	// asked is a move that went out, written one that was carried out and waits for its
-	// verdict, back a fall that is taken back. nil: there is none.
+	// asked is a published move, written one that was carried out and waits for its verdict, back
+	// a fall that is being undone. nil: there is none.
 	asked, written *move
 	back           *back
 }
@@ -65,7 +65,7 @@ type move struct {
 	last time.Time
 }
 
-// back is a fall that is taken back: the workload is to have what it had.
+// back is a fall that is being undone: the workload gets back what it had.
 type back struct {
 	to   float64
 	why  string
@@ -73,8 +73,8 @@ type back struct {
 	at   time.Time
 }
 
-// Expect notes what an action of a plan is expected to bring, by the latest estimate, which may
-// be nil: with all instances of the workload, where there are several.
+// Expect records the expected result of an action, by the latest estimate, which may be nil: for
+// all instances of the workload together.
 func (j *Judge) Expect(plan string, a *trimtab.Action, e *trimtab.Estimate, slo float64) {
 	if x := j.asked; x != nil && x.plan == plan && a.Of != nil {
 		x.waits[a.KnobID] = a.Set.Value // another instance of the same move
@@ -97,8 +97,8 @@ func (j *Judge) Expect(plan string, a *trimtab.Action, e *trimtab.Estimate, slo 
 	j.asked = &move{plan: plan, from: from, to: to, band: band, load: l, waits: map[trimtab.KnobID]float64{a.KnobID: a.Set.Value}}
 }
 
-// Written takes in that a knob was written by a plan. Once all of a move's are, its judging
-// begins, and ends that of the move before, of which the verdict is returned; nil: there was none.
+// Written records that a knob was written by a plan. Once all of a move's are, its judging
+// begins, and ends that of the move before, whose verdict is returned; nil: there was none.
 func (j *Judge) Written(now time.Time, plan string, r *trimtab.Result, unit float64) *trimtab.Verdict {
 	x := j.asked
 	if x == nil || x.plan != plan {
@@ -115,8 +115,8 @@ func (j *Judge) Written(now time.Time, plan string, r *trimtab.Result, unit floa
 	return v
 }
 
-// Report counts a report after a move. It returns the verdict when that is in, else nil, and
-// whether the move is taken back.
+// Report counts a report after a move. It returns the verdict once it is reached, else nil, and
+// whether the move is undone.
 func (j *Judge) Report(e *trimtab.Estimate, slo float64, rules Rules) (v *trimtab.Verdict, taken bool) {
 	if b := j.back; b != nil && (e.Time.Sub(b.at) > rules.Reversals || e.Hold == nil && !Within(e.Load, &b.load)) {
 		j.back = nil
@@ -167,8 +167,8 @@ func (j *Judge) conclude(verdict trimtab.Judgement, why string) *trimtab.Verdict
 	return v
 }
 
-// Floor returns what the workload must get because a fall is taken back, in the resource's unit,
-// and why; 0: nothing.
+// Floor returns what the workload must get because a fall is being undone, in the resource's
+// unit, and why; 0: nothing.
 func (j *Judge) Floor() (least float64, why string) {
 	if j.back == nil {
 		return 0, ""
@@ -184,8 +184,8 @@ func Within(l, f *trimtab.LoadForecast) bool {
 	return l.Mean <= f.Upper && l.Mean >= leastOf(f)
 }
 
-// leastOf returns the least load that a forecast leaves room for: as far below
-// the mean, as a ratio, as its bound is above.
+// leastOf returns the least load that a forecast allows for: as far below the mean, as a ratio,
+// as its bound is above.
 func leastOf(f *trimtab.LoadForecast) float64 {
 	return f.Mean * f.Mean / math.Max(f.Upper, f.Mean)
 }

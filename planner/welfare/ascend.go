@@ -1,17 +1,16 @@
 package welfare
 
-// few is how many steps a workload may have on its way to a level, on average,
-// for the way to be gone step by step.
+// few is the average number of steps of a workload to a level up to which the steps are taken one
+// by one.
 const few = 2
 
-// ascend raises some workloads, who all have the fewest units for the level from,
-// to the level to, as [levels.steps] would: the worst off first, and who finds a
-// host full freezes.
+// ascend raises some workloads, which all have the fewest units for the level from, to the level
+// to, with the result of [levels.steps]: the worst off first; a workload whose host is full
+// freezes.
 //
-// Where nobody can find a host full before to, everybody is raised at once.
-// Otherwise only those are in doubt who are on a host that could not hold all: the
-// others take nothing from them and are raised at once. The way of those in doubt
-// is halved, until their steps are few.
+// If no host can become full before to, all are raised at once. Otherwise only workloads on a
+// host that could not hold all are in doubt: the others take nothing from them and are raised at
+// once. For those in doubt the distance is halved until their steps are few.
 func (l *levels) ascend(from, to int64, some []int) {
 	if l.room.Units == 0 || l.stopped() {
 		return

@@ -12,7 +12,7 @@ type rung struct {
 	holds bool
 }
 
-// ladder is a heap: the worst off first, of equals the cheapest step, then who
+// ladder is a heap: the worst off first, among equals the cheapest step, then the workload that
 // holds the units, then by name.
 type ladder []rung
 
@@ -54,8 +54,7 @@ func (l *levels) climb() {
 	}
 }
 
-// steps raises the worst off of some, step by step, as long as their steps fit:
-// those who are below the level to.
+// steps raises the worst off of some, step by step, up to the level to, as long as the steps fit.
 func (l *levels) steps(some []int, to int64) {
 	if l.room.Units == 0 {
 		return

@@ -15,8 +15,7 @@ type core struct {
 	price float64
 	// top[i] is what the choices at give workloads i.. in all.
 	top []answer
-	// best is the best answer so far, and short how far it stays below the
-	// bound.
+	// best is the best answer so far, and short how far it is below the bound.
 	best  []int
 	short float64
 	// steps counts the inner steps of the programme, of which it may take effort.
@@ -29,24 +28,23 @@ type core struct {
 	spare [][]int64
 }
 
-// answer is what some workloads get together.
+// answer is the joint result of some workloads.
 type answer struct {
 	worth int64
 	units int
 }
 
-// patience is how many inner steps the programme may take before an answer
-// that is proven to be within the worth of one move (1e-9 in the sum of all
-// utilities) is good enough. It matters where a thousand curves are the same
-// line, so that the rounding of utilities is all that is left to decide.
+// patience is the number of inner steps of the dynamic programme after which an answer proven to
+// be within the worth of one move (1e-9 in the sum of all utilities) is good enough. It matters
+// when a thousand curves are the same line, so that only rounding distinguishes them.
 const patience = 3_000_000
 
-// effort is how many inner steps the programme may take at all: some 50 ms. A
-// count, not a clock, so that an answer does not depend on the machine.
+// effort is the most inner steps of the dynamic programme: some 50 ms. It is a count, not a time,
+// so that the answer does not depend on the machine.
 const effort = 40_000_000
 
-// enumerable is how many allocations of all workloads together are looked at
-// one by one; beyond it the choices are sampled.
+// enumerable is up to how many allocations, of all workloads together, each is evaluated; beyond
+// it the choices are sampled.
 const enumerable = 4_000_000
 
 func newCore(s *solver, cost int64) *core {
@@ -84,8 +82,8 @@ func (s *solver) reach() (most []int, all int) {
 	return most, all
 }
 
-// solve returns the choice of each known workload, and how far the answer may
-// stay below the optimum, in steps: 0 when it is proven.
+// solve returns the choice of each known workload, and how far the answer may be below the
+// optimum, in steps: 0 if it is proven.
 func (c *core) solve() (picked []choice, short float64) {
 	if c.room.Hosts() {
 		return newMarket(c).trade()
@@ -102,9 +100,9 @@ func (c *core) solve() (picked []choice, short float64) {
 	return picked, short
 }
 
-// search widens the allowance until an answer lies within it, and reports
-// whether that came to an end. Worths are whole steps, so that any answer stays
-// a whole number of steps less below the bound than the best so far does.
+// search widens the allowance until an answer lies within it, and reports whether it finished.
+// Worths are whole steps, so any answer is a whole number of steps closer to the bound than the
+// best so far.
 func (c *core) search() bool {
 	for allowance := c.short / 64; !c.stopped(); allowance *= 8 {
 		whole := math.Floor(math.Max(0, c.short-allowance))
@@ -174,7 +172,7 @@ func (c *core) fill(left int) {
 	}
 }
 
-// shortfall returns how far an answer stays below the bound, in steps.
+// shortfall returns how far an answer is below the bound, in steps.
 func (c *core) shortfall(picked []int) float64 {
 	units, worth := 0, int64(0)
 	for i, k := range picked {
@@ -184,9 +182,9 @@ func (c *core) shortfall(picked []int) float64 {
 	return c.lost(0, worth, units) + c.price*float64(c.left-units)
 }
 
-// lost returns how far workloads i.. stay below their best at the price, in
-// steps. It subtracts before it rounds: where thousands of answers are alike to
-// a step, each of them would pass a bound that is looser than they differ.
+// lost returns how far workloads i.. are below their best at the price, in steps. It subtracts
+// before it rounds: when thousands of answers differ by less than rounding, the bound could
+// otherwise not tell them apart.
 func (c *core) lost(i int, worth int64, units int) float64 {
 	return float64(c.top[i].worth-worth) - c.price*float64(c.top[i].units-units)
 }
@@ -199,21 +197,19 @@ type layer struct {
 	by    []int32
 }
 
-// none marks a sum that is out of reach or out of the allowance: it stays less
-// than half of it whatever workload is added.
+// none marks a sum that is out of reach or out of the allowance: adding any workload keeps it
+// below half of none.
 const none = math.MinInt64 / 2
 
-// within searches all answers that stay at most allowance below the bound. It
-// reports whether there is one, which is then the optimum and in c.best, and
-// whether the search came to its end.
+// within searches all answers that are at most allowance below the bound. It reports whether
+// there is one, which is then the optimum and in c.best, and whether the search finished.
 func (c *core) within(allowance float64) (proven, ended bool) {
 	n := len(c.choices)
-	// An answer, what it is compared with and what is lost on the way to it
-	// may each be off.
+	// Rounding may affect the answer, what it is compared with, and the loss on the way to it.
 	limit := allowance + 3*c.rounding
 	cores := make([][]int32, n)
-	// The sums that workloads i.. may have: what is left, less what those
-	// before i take at most and at least.
+	// The range of sums for workloads i..: what is left, less the most and the least that those
+	// before i take.
 	most, least := make([]int, n+1), make([]int, n+1)
 	for i, cs := range c.choices {
 		after := c.top[i+1]
@@ -295,8 +291,8 @@ func (c *core) extend(after layer, i int, ks []int32, from, to int) layer {
 	return l
 }
 
-// prune drops the sums that stay further below the bound than limit, and
-// reports whether any is left.
+// prune drops the sums that are further below the bound than limit, and reports whether any is
+// left.
 func (c *core) prune(l *layer, i int, limit float64) bool {
 	first, last := -1, -1
 	for w, v := range l.worth {
@@ -316,7 +312,7 @@ func (c *core) prune(l *layer, i int, limit float64) bool {
 	return true
 }
 
-// finish picks the best sum, the least of equal ones, and follows it.
+// finish picks the best sum, the smallest among equals, and follows the choices that lead to it.
 func (c *core) finish(layers []layer, allowance float64) (proven bool) {
 	best, at := int64(none), 0
 	for w, v := range layers[0].worth {

@@ -6,9 +6,8 @@ import (
 	"github.com/trimtab/trimtab/planner/hosts"
 )
 
-// divide returns the problem as problems that have nothing to do with each other:
-// workloads that share a host that may become full stay together. It is one where
-// the pool may be full before its hosts are.
+// divide splits the problem into independent ones: workloads that share a host that may become
+// full stay together. It stays whole if the pool may be full before its hosts are.
 func (s *solver) divide() []*solver {
 	if !s.room.Hosts() {
 		return []*solver{s}
@@ -88,8 +87,7 @@ func (s *solver) most() float64 {
 	return all
 }
 
-// fold makes a part that is on one host, all with the same share, one without
-// hosts.
+// fold replaces a part that is on one host, all with the same share, by one without hosts.
 func (s *solver) fold() {
 	first := s.room.Parts(s.known[0])
 	for _, j := range s.known {

@@ -13,8 +13,7 @@ type Egalitarian struct {
 	// Default 0.3, which falls to 0.1 between 240 and 720 reports; one that is
 	// set stays. Negative: 0, the mean alone.
 	Optimism float64
-	// LeastOnly lets the least utility alone count: what is left when it is as
-	// high as it can be stays where it is.
+	// LeastOnly counts only the least utility: units left after it is maximal stay unused.
 	LeastOnly bool
 	// LoadWeight is the weight of the load's upper bound over its mean in the
 	// load that is planned for, in (0, 1]. Default 0.8.
@@ -31,28 +30,26 @@ func (Egalitarian) Name() string { return "egalitarian" }
 
 func (e Egalitarian) reading() reading { return wary(e.Optimism) }
 
-// wary is the reading where hope is paid for by the worst off: some at first,
-// so that who has much is soon tried with less.
+// wary is the reading of the egalitarian objective: some optimism at first, so that a workload
+// that has much is soon tried with less.
 func wary(optimism float64) reading {
 	return settling(optimismOf(optimism, 0.3), optimismOf(optimism, 0.1))
 }
 
-// Solve returns an exact answer, see [policy.Policy]: the least utility is
-// always the greatest that there is.
+// Solve returns an exact answer, see [policy.Policy]: the least utility is always the greatest
+// possible.
 //
-// A bisection over the 2^40 steps of the level t, with the least units that
-// reach it, raises all at once, O(40 n log R) utilities,
+// A bisection over the 2^40 steps of the level t, with the least units that reach it, raises all
+// at once, O(40 n log R) utilities,
 //
 //	max t: Σ_j min{k : u_j(k) >= min(t, u_j(max_j))} <= R
 //
-// and what that leaves raises the worst off, again and again, as long as its
-// next step fits; one whose step does not is left where it is. Everybody else
-// has the fewest units for being better off than it was, so nothing could be
-// taken from anybody for it, and the answer is the leximin optimum. Only where
-// several are equally badly off and not all of them can be raised, a choice is
-// left: most of them are, the cheapest first. Problems of at most 2^17 steps of
-// dynamic programming over whole vectors of utilities are answered by that,
-// which leaves no choice.
+// and what is left raises the worst off, again and again, as long as its next step fits; a
+// workload whose step does not fit stays. All others have the fewest units for being better off
+// than it, so nothing could be taken from them for it, and the answer is the leximin optimum. A
+// choice remains only if several are equally badly off and not all can be raised: it raises as
+// many as fit, the cheapest first. Problems of at most 2^17 steps of dynamic programming over
+// whole vectors of utilities are solved by that, which leaves no choice.
 func (e Egalitarian) Solve(p *policy.Problem) (policy.Solution, error) {
 	p, err := folded(p)
 	if err != nil {
@@ -78,7 +75,8 @@ func leastScorer(p *policy.Problem, how reading) func(units []int) float64 {
 	}
 }
 
-// solveLeast is the leximin optimum of what how reads, or of its least only.
+// solveLeast returns the leximin optimum of the utilities that how reads, or with only set that
+// of their minimum.
 func solveLeast(p *policy.Problem, how reading, only bool) policy.Solution {
 	s := newSolver(p, how)
 	l := newLevels(s)
@@ -116,9 +114,8 @@ type levels struct {
 	level int64
 	// floor is the least that each may have.
 	floor []int
-	// frozen are those, of the known, whose next step does not fit, from the
-	// utility that one was last raised from, and chose tells that some of several
-	// equally badly off were raised.
+	// frozen marks known workloads whose next step does not fit; from is the utility from which
+	// one was last raised; chose is set when only some of several equally badly off were raised.
 	frozen []bool
 	from   int64
 	chose  bool
@@ -145,7 +142,7 @@ func (l *levels) reaches(t int64) bool {
 	return l.room.Holds()
 }
 
-// raise finds the highest level that all can reach, who can reach it at all.
+// raise finds the highest level that all workloads that can reach it reach together.
 func (l *levels) raise() {
 	level, above := int64(0), int64(quantum)+1 // level fits, above does not
 	for above-level > 1 && !l.stopped() {
@@ -159,9 +156,8 @@ func (l *levels) raise() {
 	l.level = level
 }
 
-// keep gives each known workload what it needs, and lets it keep what it has
-// above that as long as the units last: nobody is moved for nothing. The last
-// names give first.
+// keep gives each known workload what it needs, and lets it keep what it has above that as long
+// as units are left, so that nothing moves without need. The last names give up theirs first.
 func (s *solver) keep(need []int) {
 	room := s.room.Clone()
 	for i, j := range s.known {

@@ -7,11 +7,11 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// fall is what it costs to lower a workload beyond what is read of it: what
-// its band cannot tell of the place where it is. See the package comment.
+// fall is the cost of lowering a workload beyond what its curve says: the uncertainty of the band
+// at its present allocation. See the package comment.
 type fall struct {
-	// current is what it has, now the worth of its mean there, doubt what the
-	// band cannot tell there, in steps.
+	// current is what it has, now the worth of its mean there, doubt the width of the band there,
+	// in steps.
 	current    int
 	now, doubt int64
 	mean       utility
@@ -19,8 +19,8 @@ type fall struct {
 	close int
 }
 
-// at returns what lowering to k units costs, in steps: at most what the mean
-// says is lost, and at most the doubt. It does not rise with k.
+// at returns what lowering to k units costs, in steps: at most the loss that the mean predicts,
+// and at most the doubt. It does not rise with k.
 func (f *fall) at(k int) int64 {
 	switch {
 	case f == nil || k >= f.current:
@@ -31,8 +31,8 @@ func (f *fall) at(k int) int64 {
 	return min(max(f.now-f.mean.value(k), 0), f.doubt)
 }
 
-// fallOf reads what lowering w costs; nil: nothing, the band leaves no doubt,
-// or hope has not begun to settle.
+// fallOf returns the cost of lowering w; nil: none, since the band has no width or optimism has
+// not begun to decay.
 func fallOf(w *policy.Workload, unit float64, how reading) *fall {
 	share := settled(w.Reports) * (1 - how.optimism(w.Reports))
 	if share == 0 {

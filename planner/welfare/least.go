@@ -5,8 +5,7 @@ import (
 	"sort"
 )
 
-// least returns the fewest units in [lo, hi] with a utility of at least t; hi
-// when there are none.
+// least returns the fewest units in [lo, hi] with a utility of at least t; hi if there are none.
 func (u *utility) least(t int64, lo, hi int) int {
 	if u.fall != nil {
 		return lo + sort.Search(hi-lo, func(i int) bool { return u.value(lo+i) >= t })

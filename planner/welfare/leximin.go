@@ -2,7 +2,7 @@ package welfare
 
 import "slices"
 
-// smallProgramme is how many steps a programme over whole vectors may take.
+// smallProgramme is the most steps of a dynamic programme over whole vectors.
 const smallProgramme = 1 << 17
 
 // small reports whether the programme is cheap enough, for at most most units
@@ -18,8 +18,8 @@ func (l *levels) small(most []int) bool {
 	return true
 }
 
-// vector is what some workloads reach together: their utilities in ascending
-// order, and what ties are broken by.
+// vector is the joint result of some workloads: their utilities in ascending order, and what
+// breaks ties.
 type vector struct {
 	utilities    []int64
 	moved, units int

@@ -39,21 +39,21 @@ type market struct {
 // nearest is the least ε.
 const widest, nearest = 1.0 / 32, 1.0 / 256
 
-// supply is one row: what there is of it, its price, and who takes of it.
+// supply is one row: its capacity, its price, and the workloads that use it.
 type supply struct {
 	has, price float64
 	takes      []take
 }
 
-// take is how much of a row one unit of a known workload takes.
+// take is the share of a row that one unit of a known workload uses.
 type take struct {
 	at    int
 	share float64
 }
 
-// edge is one edge of a hull: units more are worth slope each, after before units.
-// It is wanted in whole at prices up to low, not at all from high on, and between
-// them rate less for a price that is higher by 1.
+// edge is one edge of a hull: units more are worth slope each, after before units. The demand for
+// it is whole at prices up to low, none from high on, and between them falls by rate for each
+// unit of price.
 type edge struct{ slope, before, units, low, high, rate float64 }
 
 // end is where the edge ends, in units.
@@ -85,13 +85,13 @@ func newMarket(c *core) *market {
 	return m
 }
 
-// markets bounds how often prices are sought anew, after a look at more of the
-// utilities, and sweeps how often each row gets a price in one search: small
-// problems, where single prices matter, may take more.
+// markets bounds how often the prices are computed again, after more utilities were evaluated,
+// and sweeps how often each row gets a price in one search: small problems, where single prices
+// matter, may take more.
 const markets, sweeps, mostSweeps, smallSweeps = 6, 40, 500, 100_000
 
-// trade answers the problem and returns how far the answer may stay below the
-// optimum, in steps. It ends when that is little, or no longer falls by a tenth.
+// trade solves the problem and returns how far the answer may be below the optimum, in steps. It
+// ends when that is little, or no longer falls by a tenth.
 func (m *market) trade() (best []choice, short float64) {
 	m.hulls()
 	m.open()
@@ -136,7 +136,7 @@ func (m *market) search() (settled bool) {
 	return settled
 }
 
-// fine is the gap, in steps a workload, that is little for an answer worth so much.
+// fine is the gap, in steps for each workload, that is small enough for an answer of that worth.
 func (m *market) fine(worth float64) float64 {
 	if m.how.fine > 0 {
 		return m.how.fine
@@ -144,7 +144,7 @@ func (m *market) fine(worth float64) float64 {
 	return math.Max(certified*worth/float64(max(1, len(m.all))), 1)
 }
 
-// hulls lays the concave hulls of what was seen out anew.
+// hulls builds the concave hulls of the evaluated choices.
 func (m *market) hulls() {
 	m.edges, m.first = m.edges[:0], append(m.first[:0], 0)
 	var h []int
@@ -163,9 +163,8 @@ func (m *market) hulls() {
 	}
 }
 
-// wanted returns how many units workload i wants at a price, how fast that falls
-// with the price, and by how much the price has to rise, or fall, before it
-// changes where it does not fall here.
+// wanted returns how many units workload i demands at a price, how fast that falls with the
+// price, and, if it is flat here, by how much the price must rise or drop before it changes.
 func (m *market) wanted(i int, price float64) (units, falls, rise, drop float64) {
 	units, rise, drop = m.least[i], math.Inf(1), math.Inf(1)
 	edges := m.edges[m.first[i]:m.first[i+1]]
@@ -183,7 +182,7 @@ func (m *market) wanted(i int, price float64) (units, falls, rise, drop float64)
 	return units, falls, rise, drop
 }
 
-// demand returns what is wanted of a row where its price is more by so much.
+// demand returns the demand for a row if its price rises by more.
 func (m *market) demand(s *supply, more float64) (units, falls, rise, drop float64) {
 	rise, drop = math.Inf(1), math.Inf(1)
 	for _, t := range s.takes {
@@ -203,9 +202,9 @@ func (m *market) demand(s *supply, more float64) (units, falls, rise, drop float
 // looks bounds how many prices a row is tried with in one sweep.
 const looks = 10
 
-// settle gives row r the price at which what is wanted is what there is, or 0. It
-// reports whether it had that. It looks at few prices, Newton's method within
-// what they enclose, and takes the best.
+// settle sets the price of row r at which demand equals capacity, or 0. It reports whether the
+// price was right before. It tries a few prices, by Newton's method within their bounds, and
+// takes the best.
 func (m *market) settle(r int) (was bool) {
 	s := &m.rows[r]
 	more, lo, hi := 0.0, -s.price, math.Inf(1)
@@ -268,8 +267,8 @@ func (m *market) sweep() (settled bool) {
 	return 20*changed <= len(m.rows)
 }
 
-// open gives all hosts one price, at which what is wanted of all of them together
-// is what there is; or the pool such a price, where that proves more.
+// open gives all hosts one price, at which their total demand equals their total capacity; or the
+// pool such a price, if that gives a tighter bound.
 func (m *market) open() {
 	pool := len(m.rows) - 1
 	hosts, shares := supply{}, make([]float64, len(m.all))
@@ -299,8 +298,8 @@ func (m *market) open() {
 	m.pay()
 }
 
-// alone settles row r where no other one has a price, and takes its price away
-// again. It returns it and D of the hulls.
+// alone computes the price of row r with all others at 0, and clears it again. It returns the
+// price and the bound D of the hulls.
 func (m *market) alone(r int) (price, above float64) {
 	clear(m.paid)
 	for range 8 {

@@ -20,8 +20,8 @@ type Nash struct {
 	LoadWeight float64
 }
 
-// Traits have the geometric mean of the utilities of the known workloads as
-// score: 0 when one has none.
+// Traits has the geometric mean of the known workloads' utilities as score: 0 if one of them is
+// 0.
 func (s Nash) Traits() policy.Traits {
 	return traitsOf(s.linear(), cautionOf(s.LoadWeight, 0.8), geometric)
 }
@@ -33,14 +33,14 @@ func (Nash) Name() string { return "nash" }
 //
 //	(reward + log2 v)·steps   for v >= 2^-40,   0 for less,
 //
-// where the reward exceeds what all others together can lose by their
-// logarithms, so that one more with any utility is always worth it.
+// where the reward exceeds what all others together can lose by their logarithms, so that one
+// more workload with any utility is always worth it.
 type scale struct{ reward, steps float64 }
 
 // smallest is the least utility that counts as any: 2^-40.
 const smallest = 1.0 / quantum
 
-// scaleOf has as many steps as 2^61 leaves room for, at most 2^32.
+// scaleOf uses as many steps as fit into 2^61, at most 2^32.
 func scaleOf(n int) scale {
 	reward := 40*float64(n) + 1
 	room := 61 - math.Ceil(math.Log2(reward*float64(max(1, n))))
@@ -60,8 +60,8 @@ func (s Nash) reading(p *policy.Problem) (reading, scale) {
 	return how, c
 }
 
-// Solve returns an exact answer, see [policy.Policy], or one with its gap: it
-// is that of [Social.Solve] over logarithms.
+// Solve returns an exact answer, see [policy.Policy], or one with its gap: [Social.Solve] over
+// logarithms.
 func (s Nash) Solve(p *policy.Problem) (policy.Solution, error) {
 	p, err := folded(p)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s Nash) Solve(p *policy.Problem) (policy.Solution, error) {
 	return answer, nil
 }
 
-// geometric is the geometric mean of what how reads of the known workloads.
+// geometric returns the geometric mean of the known workloads' utilities, as how reads them.
 func geometric(p *policy.Problem, how reading) func(units []int) float64 {
 	known, of := read(p, how)
 	return func(units []int) float64 {

@@ -11,8 +11,7 @@ type Own struct {
 	Title string
 	// Least tells that the minimum counts, not the sum.
 	Least bool
-	// Scale is what a Worth of 1 stands for, > 0: 0 is 1. Value is multiplied
-	// by it.
+	// Scale is the value of a Worth of 1, > 0; 0: 1. Value is multiplied by it.
 	Scale float64
 	// Optimism and MoveCost are those of [Social], or of [Egalitarian].
 	Optimism, MoveCost, LoadWeight float64
@@ -47,7 +46,7 @@ func (o Own) reading() reading {
 	return how
 }
 
-// Solve is that of [Social] for a sum and that of [Egalitarian] for a minimum.
+// Solve solves as [Social] for a sum and as [Egalitarian] for a minimum.
 func (o Own) Solve(p *policy.Problem) (policy.Solution, error) {
 	p, err := folded(p)
 	if err != nil {
@@ -64,7 +63,7 @@ func (o Own) Solve(p *policy.Problem) (policy.Solution, error) {
 	return answer, nil
 }
 
-// score is the sum, or the least, of what how reads of the known workloads.
+// score returns the sum, or the minimum, of the known workloads' values, as how reads them.
 func (o Own) score(p *policy.Problem, how reading) func(units []int) float64 {
 	known, of := read(p, how)
 	return func(units []int) float64 {

@@ -8,12 +8,11 @@ import (
 	"github.com/trimtab/trimtab/planner/hosts"
 )
 
-// repair makes an answer of the prices, and returns it and its worth: the better
-// of two. Everybody first has the edges that it surely wants; who is on a host that
-// cannot hold all that gives back, the edge that is worth least for its price
-// first. In one of the two everybody then takes what it wants in part.
-// Then everybody takes the edges that fit, the one that is worth most for its price
-// first, and at last what is left goes to whatever gains by it.
+// repair rounds the prices' answer to a feasible one, and returns it and its worth: the better of
+// two. First each workload gets the edges that it surely demands; on a host that is over
+// capacity, edges are given back, that of least worth for its price first. In one of the two each
+// workload then takes what it demands in part. Then all take the edges that fit, the one worth
+// most for its price first, and at last what is left goes to any workload that gains by it.
 func (m *market) repair() (picked []choice, worth float64) {
 	m.pay()
 	picked, worth = m.fix(true)
@@ -49,10 +48,10 @@ func (m *market) fix(inPart bool) (picked []choice, worth float64) {
 	return f.at, worth
 }
 
-// fills bounds how often what is left is offered to everybody.
+// fills bounds how often the remaining units are offered to all.
 const fills = 4
 
-// fix is an answer on its way.
+// fix is an answer under construction.
 type fix struct {
 	*market
 	room *hosts.Room
@@ -61,7 +60,7 @@ type fix struct {
 	next []int
 }
 
-// jump puts workload i at the end of the last edge that it took.
+// jump sets workload i to the end of the last edge that it took.
 func (f *fix) jump(i int) {
 	units := f.least[i]
 	if k := f.next[i] - 1; k >= f.first[i] {
@@ -79,12 +78,12 @@ type offer struct {
 	gain float64
 }
 
-// gainOf is the worth of an edge for its price.
+// gainOf returns the worth of an edge for its price.
 func (f *fix) gainOf(i, k int) float64 {
 	return f.edges[k].slope / math.Max(f.paid[i], math.SmallestNonzeroFloat64)
 }
 
-// giveBack takes edges back until no host is over what it has.
+// giveBack gives edges back until no host is over capacity.
 func (f *fix) giveBack() {
 	var offers []offer
 	for i, j := range f.known {
@@ -108,8 +107,8 @@ func (f *fix) giveBack() {
 	}
 }
 
-// wantedAt reports whether an edge is wanted at a price, or, where those in doubt
-// are wanted in part, in whole.
+// wantedAt reports whether an edge is demanded at a price; with inPart set, whether it is
+// demanded in whole.
 func (e *edge) wantedAt(price float64, inPart bool) bool {
 	if inPart {
 		return e.low >= price
@@ -117,7 +116,7 @@ func (e *edge) wantedAt(price float64, inPart bool) bool {
 	return e.slope > price
 }
 
-// takeParts gives everybody what it wants.
+// takeParts gives each workload its demand.
 func (f *fix) takeParts() {
 	for i := range f.known {
 		if units, _, _, _ := f.wanted(i, f.paid[i]); f.next[i] < f.first[i+1] {
@@ -126,8 +125,7 @@ func (f *fix) takeParts() {
 	}
 }
 
-// takePart gives workload i up to so many units, where they are worth nearly what
-// its hull says.
+// takePart raises workload i up to so many units, if they are worth nearly what its hull says.
 func (f *fix) takePart(i int, to int32) {
 	j, now, slope := f.known[i], f.at[i], f.edges[f.next[i]].slope
 	if to = min(to, now.units+int32(min(f.room.Most(j), math.MaxInt32-int(now.units)))); to <= now.units {
@@ -170,8 +168,8 @@ func (f *fix) takeEdges() {
 	}
 }
 
-// fill offers everybody the best that fits, the one that gains most for its price
-// first, and reports whether anybody took it.
+// fill offers each workload the best choice that fits, the one that gains most for its price
+// first, and reports whether any took it.
 func (f *fix) fill() (some bool) {
 	var offers []offer
 	for i := range f.known {
@@ -190,8 +188,8 @@ func (f *fix) fill() (some bool) {
 	return some
 }
 
-// best returns the choice of workload i that gains most of those that fit: one
-// that was seen, or all that there is room for.
+// best returns the choice of workload i that gains most and fits: an evaluated one, or all units
+// that fit.
 func (f *fix) best(i int) choice {
 	cs, now := f.choices[i], f.at[i]
 	most := now.units + int32(min(f.room.Most(f.known[i]), int(cs[len(cs)-1].units-now.units)))

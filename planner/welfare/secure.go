@@ -8,31 +8,28 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// worthSecuring is how far, in steps, somebody's certain utility has to be
-// below what it could be before others give what they do not need for it:
-// about a hundredth of a utility.
+// worthSecuring is how far, in steps, a workload's certain utility must be below what it could be
+// before others give up what they do not need: about a hundredth of a utility.
 const worthSecuring = quantum / 128
 
-// Objective is what all policies of this package are.
+// Objective is implemented by all policies of this package.
 type Objective interface {
 	policy.Policy
 	// readingOf is how the policy reads the workloads of a problem.
 	readingOf(p *policy.Problem) reading
 }
 
-// Secured answers as its objective does and spends what that leaves over on
-// certainty: of all allocations that are worth as much to every workload by
-// what the objective counts on, it takes the leximin of the utilities of the
-// lower bounds.
+// Secured answers as its objective does and spends what is left on certainty: of all allocations
+// that are worth as much to every workload by what the objective counts on, it takes the leximin
+// of the utilities of the lower bounds.
 //
 //	max (ǔ_j(a_j))_j leximin   with u_j(a_j) >= u_j(a*_j), Σ a_j <= R
 //
-// A workload whose curve is known badly, or that meets its objective only on
-// average, so gets what nobody needs. Who falls short by its mean is tried
-// with up to a quarter more of it, the worst off first, as long as the upper
-// bound promises that more helps: a curve that was never seen further up
-// proves nothing there. Who holds more than all that asks for keeps it while it
-// lasts, and nobody is moved for less than a hundredth of a utility.
+// So a workload whose curve is uncertain, or that meets its SLO only on average, gets what no
+// other needs. A workload that falls short by its mean is tried with up to a quarter more, the
+// worst off first, as long as its upper bound predicts a gain: a curve that was never measured
+// further up is no proof against it. A workload that holds more than all this requires keeps it
+// while units last, and nothing moves for less than a hundredth of a utility.
 type Secured struct{ Objective }
 
 // Solve returns the answer of the objective, with more units where that leaves
@@ -72,7 +69,7 @@ func (s *solver) secure() {
 	s.answer.Cut = l.answer.Cut
 }
 
-// leave gives what is needed, and tells who got more than the answer gave.
+// leave gives each workload what is needed, and marks those that got more than the answer gave.
 func (s *solver) leave(need []int) {
 	before := slices.Clone(s.answer.Units)
 	s.keep(need)
@@ -86,7 +83,7 @@ func (s *solver) leave(need []int) {
 	}
 }
 
-// hold makes the needs the fewest units that are as certain as these are.
+// hold sets the needs to the fewest units with the same certain utility as the given ones.
 func (l *levels) hold(units []int) {
 	l.room.Set(l.solver.room)
 	for i, j := range l.known {
@@ -95,8 +92,8 @@ func (l *levels) hold(units []int) {
 	}
 }
 
-// reach raises who falls short by its mean and may gain by more, with what is
-// spare, and reports whether anybody was.
+// reach gives leftover units to workloads that fall short by their mean and may gain, and reports
+// whether any was raised.
 func (l *levels) reach() (some bool) {
 	mean := l.readAt(func(b trimtab.Band) float64 { return b.Mean })
 	upper := l.readAt(func(b trimtab.Band) float64 { return b.Upper })
@@ -126,8 +123,8 @@ func (s *solver) readAt(bound func(trimtab.Band) float64) *solver {
 	return &other
 }
 
-// short reports whether somebody is worth securing with what is needed,
-// instead of these units.
+// short reports whether a workload gains enough certainty from the needs, compared with these
+// units.
 func (l *levels) short(units []int) bool {
 	for i, j := range l.known {
 		if u := &l.of[j]; u.value(units[j])+worthSecuring < u.value(l.need[i]) {

@@ -15,17 +15,15 @@ type Social struct {
 	// Optimism is the weight of the upper bound over the mean, in [0, 1].
 	// Default 0.95; negative: 0, the mean alone.
 	Optimism float64
-	// Settled is the weight once much is known: the weight falls to it between
-	// 240 and 720 reports, and is back when a learner forgets. Default 0.6, at
-	// most Optimism. The configuration has no key for it: who wants another
-	// course of hope sets the optimism itself, which then holds throughout
-	// where it is at most 0.6.
+	// Settled is the weight with much experience: the weight falls to it between 240 and 720
+	// reports, and rises again when a learner forgets. Default 0.6, at most Optimism. The
+	// configuration has no key for it: to change the decay, set the optimism, which is constant
+	// if it is at most 0.6.
 	Settled float64
-	// MoveCost is what moving as many units as there are costs, in mean
-	// utility, >= 0: one unit costs MoveCost/Units of it. 0.05 is .001 of one
-	// utility a unit for 20 workloads on 1000 units. 2^-30 of one utility a unit
-	// is always counted on top: ties go to fewest units moved, also where a gain
-	// is worth exactly what its moves cost.
+	// MoveCost is the cost of moving as many units as there are, in mean utility, >= 0: one unit
+	// costs MoveCost/Units of it. 0.05 is .001 of one utility a unit for 20 workloads on 1000
+	// units. 2^-30 of one utility a unit is always added: ties go to fewest units moved, even if
+	// a gain exactly equals the cost of its moves.
 	MoveCost float64
 	// LoadWeight is the weight of the load's upper bound over its mean in the
 	// load that is planned for, in (0, 1]. Default 0.5.
@@ -44,7 +42,7 @@ func (Social) Name() string { return "social" }
 
 func (s Social) reading() reading { return hopeful(s.Optimism, s.Settled) }
 
-// hopeful is the reading where hope pays for exploration.
+// hopeful is the reading of the objectives in which optimism pays for exploration.
 func hopeful(optimism, settled float64) reading {
 	from := optimismOf(optimism, 0.95)
 	how := settling(from, math.Min(from, optimismOf(settled, 0.6)))
@@ -64,18 +62,16 @@ func unitCost(mean float64, p *policy.Problem) int64 {
 
 // Solve returns an exact answer, see [policy.Policy], or one with its gap.
 //
-// For any price λ of a unit, Σ_j max_k (g_j(k) − λk) + λR bounds what can be
-// reached; λ is taken where the concave hulls of the g_j meet the capacity,
-// O(C log C) for C choices that no cheaper one dominates. A choice that stays
-// further below its workload's best at that price than the whole answer may
-// is in no optimum, so dynamic programming over the few that remain is exact:
-// O(Σ_j choices_j · window), where the window is the units by which they can
-// differ. The allowance starts small and is widened until an answer lies
-// within it, which proves that answer. In the worst case, where every choice
-// is worth its price, this is the full programme, O(n R max_j); after 4·10^7
-// steps of it the best answer so far is returned with its gap to the bound.
-// Beyond 4·10^6 allocations in all, the choices are sampled, and the gap is
-// that to a bound over all of them.
+// For any price λ of a unit, Σ_j max_k (g_j(k) − λk) + λR bounds what can be reached; λ is taken
+// where the concave hulls of the g_j meet the capacity, O(C log C) for C choices that no cheaper
+// one dominates. A choice that is further below its workload's best at that price than the whole
+// answer may be is in no optimum, so dynamic programming over the few that remain is exact: O(Σ_j
+// choices_j · window), where the window is the units by which they can differ. The allowance
+// starts small and is widened until an answer lies within it, which proves that answer. In the
+// worst case, where every choice is worth its price, this is the full programme, O(n R max_j);
+// after 4·10^7 steps of it the best answer so far is returned with its gap to the bound. Beyond
+// 4·10^6 allocations in all, the choices are sampled, and the gap is that to a bound over all of
+// them.
 func (s Social) Solve(p *policy.Problem) (policy.Solution, error) {
 	p, err := folded(p)
 	if err != nil {
@@ -88,8 +84,8 @@ func (s Social) Solve(p *policy.Problem) (policy.Solution, error) {
 	return answer, nil
 }
 
-// solveSum maximises the sum of what how reads, less cost a unit, and returns
-// how far the answer may stay below the optimum, in steps.
+// solveSum maximises the sum of the utilities that how reads, less cost for each unit moved, and
+// returns how far the answer may be below the optimum, in steps.
 func solveSum(p *policy.Problem, how reading, cost int64) (policy.Solution, float64) {
 	sv := newSolver(p, how)
 	parts := sv.divide()
@@ -132,8 +128,8 @@ func known(binding []trimtab.Binding) int {
 	return n
 }
 
-// meanScorer returns the mean of what how reads of the known workloads, in
-// parts of 2^40 steps.
+// meanScorer returns the mean of the known workloads' utilities, as how reads them, in parts of
+// 2^40 steps.
 func meanScorer(p *policy.Problem, how reading) func(units []int) float64 {
 	known, of := read(p, how)
 	return func(units []int) float64 {
@@ -151,9 +147,8 @@ type choice struct {
 	units int32
 }
 
-// choicesOf lists the allocations of w up to most units that are worth more
-// than every smaller one, in the space of out. Plateaus are skipped without a
-// call of the utility.
+// choicesOf lists the allocations of w up to most units that are worth more than every smaller
+// one, reusing the memory of out. It skips plateaus without evaluating the utility.
 func choicesOf(out []choice, s *solver, j, most int, cost int64) []choice {
 	u, w := &s.of[j], &s.problem.Workloads[j]
 	most = min(most, w.Max)

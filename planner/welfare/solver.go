@@ -6,13 +6,13 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// solver is what both objectives share: who is known, and what is left.
+// solver is what all objectives share: the known workloads, and what is left.
 type solver struct {
 	problem *policy.Problem
 	of      []utility
 	// known are the workloads with a curve, in order of name.
 	known []int
-	// room is what the unknown ones leave, who hold what they have, and left the
+	// room is what is left beside the unknown workloads, which keep what they have, and left the
 	// units of it.
 	room   *hosts.Room
 	left   int
@@ -20,8 +20,8 @@ type solver struct {
 	how    reading
 }
 
-// newSolver seats the unknown workloads at what they have. Where that leaves
-// less than the minimums of the others, the last names give first.
+// newSolver lets unknown workloads keep what they have. If less than the minimums of the others
+// is left, the last names give up theirs first.
 func newSolver(p *policy.Problem, how reading) *solver {
 	n := len(p.Workloads)
 	s := &solver{problem: p, room: hosts.New(p), how: how}
@@ -64,7 +64,7 @@ func folded(p *policy.Problem) (*policy.Problem, error) {
 	return p, nil
 }
 
-// read returns the utilities, and the places of those that there are.
+// read returns the utilities, and the indices of the workloads that have one.
 func read(p *policy.Problem, how reading) (known []int, of []utility) {
 	of = make([]utility, len(p.Workloads))
 	for j := range p.Workloads {

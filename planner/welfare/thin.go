@@ -11,7 +11,7 @@ type sample struct {
 	units int32
 }
 
-// sampler holds what was looked at of one workload, in order of units.
+// sampler holds the evaluated allocations of one workload, in order of units.
 type sampler struct {
 	u       *utility
 	current int
@@ -28,18 +28,17 @@ const (
 	refinements = 12
 )
 
-// thin answers a problem whose allocations are too many to be looked at one by
-// one. It looks at the knots, takes the price λ at which the hulls of what was
-// seen meet the capacity, and asks each workload for the best answer to that
-// price among *all* its allocations; what that shows is seen, too, and gives
-// the next price. Between two looks at units a < b the utility is at most that
-// at b, so that nothing in between is worth more than
+// thin solves a problem with too many allocations to evaluate each. It evaluates the knots, takes
+// the price λ at which the hulls of what was evaluated meet the capacity, and asks each workload
+// for the best answer to that price among *all* its allocations; these evaluations give the next
+// price. Between two evaluated units a < b the utility is at most that at b, so that nothing in
+// between is worth more than
 //
 //	u(b) − cost·min |k − current| − λ(a + 1)
 //
-// and an interval is halved while that exceeds the best by a tolerance. The sum
-// of these bounds plus λR bounds every answer. It returns how far the answer
-// may stay below the least such bound, in steps.
+// and an interval is halved while that exceeds the best by a tolerance. The sum of these bounds
+// plus λR bounds every answer. It returns how far the answer may be below the least such bound,
+// in steps.
 //
 // Source: Everett (1963) for the bound; the refinement is column generation.
 func (c *core) thin() (short float64) {
@@ -101,7 +100,7 @@ func (s *sampler) worth(x sample) int64 {
 	return x.worth - s.cost*int64(max(k-s.current, s.current-k))
 }
 
-// choices lists what was seen and is worth more than every smaller allocation.
+// choices lists what was evaluated and is worth more than every smaller allocation.
 func (s *sampler) choices(out []choice) []choice {
 	out = out[:0]
 	best := int64(math.MinInt64)
@@ -114,8 +113,8 @@ func (s *sampler) choices(out []choice) []choice {
 	return out
 }
 
-// refine returns a bound on the best answer to price, at most tolerance above
-// one that was seen, and whether it had to look further for it.
+// refine returns a bound on the best answer to price, at most tolerance above an evaluated one,
+// and whether it had to evaluate more for it.
 func (s *sampler) refine(price, tolerance float64) (bound float64, more bool) {
 	best, bound := math.Inf(-1), math.Inf(-1)
 	net := func(x sample) float64 { return float64(s.worth(x)) - price*float64(x.units) }

@@ -10,16 +10,15 @@ import (
 // quantum is how many steps a utility of 1 has.
 const quantum = 1 << 40
 
-// moveCost is the least that moving one unit costs, in steps: about 1e-9 of
-// utility. It is a thousand times the rounding of a utility, so that rounding
-// moves nobody.
+// moveCost is the least cost of moving one unit, in steps: about 1e-9 of utility. It is a
+// thousand times the rounding error of a utility, so that rounding moves nothing.
 const moveCost = 1 << 10
 
-// reading is how a policy reads a workload: the performance that it counts on
-// and what that is worth, in whole steps.
+// reading is how a policy evaluates a workload: the performance that it counts on and its
+// utility, in whole steps.
 type reading struct {
-	// optimism is the weight of the upper bound over the mean, in [0, 1], for a
-	// model that holds that many reports.
+	// optimism is the weight of the upper bound over the mean, in [0, 1], for a model with that
+	// many reports.
 	optimism func(reports int) float64
 	// of is the performance counted on, by optimism; limited, not more than
 	// hopeMost.
@@ -31,8 +30,8 @@ type reading struct {
 	worth func(*policy.Workload) func(performance float64) float64
 	// steps counts a worth in [0, 1], not decreasing.
 	steps func(worth float64) int64
-	// fine is the gap, in steps a workload, at which a sampled answer is good
-	// enough; 0: a share of what the answer is worth.
+	// fine is the gap, in steps for each workload, at which a sampled answer is good enough; 0: a
+	// share of the answer's worth.
 	fine float64
 }
 
@@ -41,11 +40,10 @@ func utilities(optimism float64) reading {
 	return settling(optimism, optimism)
 }
 
-// fewReports and manyReports are between which hope settles: 20 and 60 rounds
-// of 12 reports.
+// fewReports and manyReports are between which optimism decays: 20 and 60 rounds of 12 reports.
 const fewReports, manyReports = 240, 720
 
-// settled is how much of what is to be learnt is known, in [0, 1].
+// settled returns how far optimism has decayed, in [0, 1].
 func settled(reports int) float64 {
 	return math.Min(math.Max(float64(reports-fewReports)/(manyReports-fewReports), 0), 1)
 }
@@ -64,7 +62,7 @@ func (how reading) at(bound func(trimtab.Band) float64) reading {
 	return how
 }
 
-// equalSteps counts v in steps of 2^-40; 0 for what is no number.
+// equalSteps counts v in steps of 2^-40; 0 for NaN.
 func equalSteps(v float64) int64 {
 	if !(v > 0) {
 		return 0
@@ -91,7 +89,7 @@ func cautionOf(v, otherwise float64) float64 {
 	return otherwise
 }
 
-// traitsOf are those of an objective that reads workloads by how.
+// traitsOf returns the traits of an objective that evaluates workloads by how.
 func traitsOf(how reading, caution float64, score func(*policy.Problem, reading) func(units []int) float64) policy.Traits {
 	return policy.Traits{
 		Weighs:  true,
@@ -120,20 +118,20 @@ func mix(b trimtab.Band, optimism float64) float64 {
 	return (1-optimism)*b.Mean + optimism*b.Upper
 }
 
-// mostHope is how much of the upper bound hope may add to the mean. Set by
-// measurement: .2 to .45 are alike, and without it a workload that was never
-// tried with less is dropped until it fails.
+// mostHope is how much of the upper bound optimism may add to the mean. Set by measurement: .2 to
+// .45 are alike, and without it a workload that was never tried with less is lowered until it
+// fails.
 const mostHope = 0.25
 
 // hopeMost is the most that is hoped for.
 func hopeMost(b trimtab.Band) float64 { return b.Mean + mostHope*b.Upper }
 
-// hope is mix, as far as hope goes.
+// hope is mix, bounded by hopeMost.
 func hope(b trimtab.Band, optimism float64) float64 {
 	return math.Min(mix(b, optimism), hopeMost(b))
 }
 
-// utilityOf reads the curve of w; ok is false when there is nothing to read.
+// utilityOf reads the curve of w; ok is false if it has none.
 func utilityOf(w *policy.Workload, unit float64, how reading) (u utility, ok bool) {
 	worth := how.worth(w)
 	if w.Curve == nil || len(w.Curve.Knots) == 0 || worth == nil {
@@ -164,10 +162,9 @@ func utilityOf(w *policy.Workload, unit float64, how reading) (u utility, ok boo
 	return u, true
 }
 
-// ascend replaces a curve that falls by the nearest that does not, at its knots:
-// half way between the highest up to there and the lowest from there on. The
-// highest alone, which top is until then, would take the noise below an allocation
-// for more than was measured there, and leave it there.
+// ascend makes a curve monotone at its knots: each becomes the mean of the highest up to there
+// and the lowest from there on. The highest alone would take noise at a lower allocation for more
+// than was measured here, and keep the workload there.
 func (u *utility) ascend() {
 	least := math.Inf(1)
 	for i := len(u.top) - 1; i >= 0; i-- {
@@ -179,7 +176,7 @@ func (u *utility) ascend() {
 	copy(u.performance, u.top)
 }
 
-// add takes one more knot.
+// add appends one knot.
 func (u *utility) add(at, performance float64) {
 	top := math.Max(0, performance)
 	if n := len(u.top); n > 0 {
@@ -188,8 +185,8 @@ func (u *utility) add(at, performance float64) {
 	u.at, u.performance, u.top = append(u.at, at), append(u.performance, performance), append(u.top, top)
 }
 
-// bend adds a knot where hope reaches its most, or leaves it, between a and b:
-// the lesser of two lines is none.
+// bend adds a knot where the bound hopeMost begins or ceases to apply between a and b: the
+// minimum of two lines is not a line.
 func (u *utility) bend(a, b *trimtab.Knot, unit, optimism float64) {
 	before, after := mix(a.Band, optimism)-hopeMost(a.Band), mix(b.Band, optimism)-hopeMost(b.Band)
 	if before < 0 == (after < 0) || before == after {
@@ -203,8 +200,8 @@ func (u *utility) bend(a, b *trimtab.Knot, unit, optimism float64) {
 // steps returns the utility at performance p as a whole number of steps.
 func (u *utility) steps(p float64) int64 { return u.count(u.of(p)) }
 
-// value returns the utility of k units in steps, less what a fall costs; it
-// does not fall with k. It takes O(log knots).
+// value returns the utility of k units in steps, less the cost of a fall; it does not decrease in
+// k. It takes O(log knots).
 func (u *utility) value(k int) int64 { return u.steps(u.interpolate(float64(k))) - u.fall.at(k) }
 
 // interpolate returns the performance at a units.

@@ -25,22 +25,22 @@ type Question struct {
 	// Estimates and Holdings are the newest. They are not changed.
 	Estimates []*trimtab.Estimate
 	Holdings  []*trimtab.Holding
-	// Latency has, by workload, the latencies within which requests are to be
-	// answered before and after the change, where the change is one of latency.
+	// Latency has, by workload, the latency SLOs before and after the change, if the change
+	// concerns latency.
 	Latency map[string]Threshold
 }
 
 // Threshold is a change of the latency that an SLO asks for.
 type Threshold struct{ Before, After time.Duration }
 
-// Answer answers with the target of the objective under both configurations. It is
-// a round of the planner without its end: the same seats, curves, needs and policy,
-// and neither bounded step, guard nor plan. A planner that starts now would want the
-// same; one that runs also knows what it saw before and which alerts fire.
+// Answer answers with the target of the objective under both configurations. It runs a round of
+// the planner up to the target: with the same allocations, curves, needs and policy, but without
+// bounded step, guard and plan. A planner that starts now would want the same; one that runs also
+// knows earlier observations and firing alerts.
 //
 // The error is trimtab.ErrInvalid for a configuration that [planner.New] refuses,
-// trimtab.ErrUnsupported for a pool of several resources, and trimtab.ErrInfeasible
-// where the capacity does not hold the minimums.
+// trimtab.ErrUnsupported for a pool of several resources, and trimtab.ErrInfeasible if the
+// minimums exceed the capacity.
 func Answer(q Question) (*trimtab.WhatIf, error) {
 	if len(q.Before.Others) > 0 || len(q.After.Others) > 0 {
 		return nil, fmt.Errorf("answer what-if: the pool shares several resources: %w", trimtab.ErrUnsupported)
@@ -84,7 +84,7 @@ func Answer(q Question) (*trimtab.WhatIf, error) {
 	return out, nil
 }
 
-// target is what the objective wants.
+// target returns what the objective wants.
 func (q *Question) target(cfg planner.Config, estimates []*trimtab.Estimate, holdings []*trimtab.Holding) (*planner.Target, error) {
 	t, err := planner.TargetOf(cfg, q.Now, estimates, holdings)
 	if err != nil {
@@ -110,7 +110,7 @@ func compare(was, is *planner.Wanted) trimtab.WhatIfWorkload {
 	return w
 }
 
-// outlookOf is what a workload would have at its target.
+// outlookOf returns what a workload would have at its target.
 func outlookOf(w *planner.Wanted) trimtab.Outlook {
 	o := trimtab.Outlook{Allocation: w.Aim, SLO: w.SLO, Weight: w.Weight, Binding: w.Binding}
 	if c := w.Curve; c != nil && len(c.Knots) > 0 {
@@ -123,8 +123,8 @@ func outlookOf(w *planner.Wanted) trimtab.Outlook {
 	return o
 }
 
-// measuredOf is a band of what is expected at the target, or, where that is what the workload has,
-// of what was measured, where that lies outside.
+// measuredOf returns the band expected at the target. If the target is the present allocation and
+// the measurement lies outside, the band is extended to it.
 func measuredOf(w *planner.Wanted, b trimtab.Band) trimtab.Band {
 	p := w.Estimate.Performance
 	if p == nil || w.Estimate.Hold != nil || math.Abs(w.Aim-w.Now) > w.Unit/2 || *p >= b.Lower && *p <= b.Upper {
@@ -133,9 +133,9 @@ func measuredOf(w *planner.Wanted, b trimtab.Band) trimtab.Band {
 	return trimtab.Band{Lower: math.Min(b.Lower, *p), Mean: *p, Upper: math.Max(b.Upper, *p)}
 }
 
-// grown returns the configuration after the change and the holdings that go with it.
-// Where the pool would have more than it has, each host has as much more in
-// proportion, and a maximum that is the whole pool stays the whole pool.
+// grown returns the configuration after the change and the holdings that fit it. If the pool gets
+// larger, each host grows in proportion, and a maximum that is the whole pool stays the whole
+// pool.
 func (q *Question) grown(assumes *[]string) (planner.Config, []*trimtab.Holding) {
 	cfg, before := q.After, q.Before.Capacity
 	factor := cfg.Capacity / before

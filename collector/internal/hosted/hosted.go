@@ -14,7 +14,7 @@ import (
 // DefaultInterval is how often a host is measured.
 const DefaultInterval = 2 * time.Second
 
-// Config is what every collector of a host needs.
+// Config is shared by all collectors of a host's hardware.
 type Config struct {
 	// Host is named in the samples.
 	Host string

@@ -13,7 +13,7 @@ const MaxDepth = 1000
 // ErrCut means that a text ends within a value.
 var ErrCut = errors.New("ends within a value")
 
-// SyntaxError says what is no JSON, and where.
+// SyntaxError says where and why JSON is invalid.
 type SyntaxError struct {
 	Offset int
 	What   string
@@ -31,9 +31,9 @@ type reader struct {
 	objects [MaxDepth/64 + 1]uint64
 }
 
-// End returns the offset behind the JSON value with which b begins, which may have
-// space before it. Where b ends before the value does, the error is [ErrCut]: a number
-// is complete only when something follows. Anything else is a *SyntaxError.
+// End returns the offset behind the JSON value with which b begins, after optional space. If b
+// ends before the value does, the error is [ErrCut]: a number is complete only when something
+// follows. Anything else is a *SyntaxError.
 func End(b []byte) (int, error) {
 	r := reader{b: b}
 	if err := r.value(); err != nil {
@@ -191,10 +191,9 @@ func (r *reader) text() error {
 	return ErrCut
 }
 
-// special returns the offset of the first byte from at that means something within a text:
-// a quote, a backslash, or one that may not be there; at least len(b) without one. Eight
-// bytes at a time: of a word x, x-n borrows in the lowest byte that is under n, and x^n
-// is 0 in those that are n.
+// special returns the offset of the first byte from at that has a meaning within a text: a quote,
+// a backslash, or an invalid byte; at least len(b) without one. It reads eight bytes at a time:
+// of a word x, x-n borrows in the lowest byte that is under n, and x^n is 0 in those that are n.
 func special(b []byte, at int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for at+8 <= len(b) {
@@ -212,7 +211,7 @@ func special(b []byte, at int) int {
 	return at
 }
 
-// errEscape means that a backslash is followed by what may not follow one.
+// errEscape: a backslash is followed by an invalid character.
 var errEscape = errors.New("unknown escape")
 
 // escape returns the length of an escape sequence.
@@ -300,12 +299,12 @@ func (r *reader) digits() error {
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
 
-// unexpected says what stands where it may not.
+// unexpected returns the error for an invalid character.
 func (r *reader) unexpected() error {
 	return r.wrong(fmt.Sprintf("unexpected %q", r.b[r.at]))
 }
 
-// known gives an error its place.
+// known adds the position to an error.
 func (r *reader) known(err error) error {
 	if errors.Is(err, ErrCut) {
 		return err

@@ -41,7 +41,7 @@ func (v Value) IsObject() bool { return len(v) > 0 && v[0] == '{' }
 // IsArray tells whether v is an array.
 func (v Value) IsArray() bool { return len(v) > 0 && v[0] == '[' }
 
-// Absent tells whether v is absent or null.
+// Absent reports whether v is absent or null.
 func (v Value) Absent() bool { return len(v) == 0 || v[0] == 'n' }
 
 // Members iterates over an object; anything else has none.
@@ -55,8 +55,8 @@ func (v Value) Members() iter.Seq2[string, Value] {
 	}
 }
 
-// Fields is Members with keys that are parts of v, where they have no escapes, so
-// that a reader that compares them builds nothing.
+// Fields is Members with keys that are parts of v, if they have no escapes, so that comparing
+// them allocates nothing.
 func (v Value) Fields() iter.Seq2[[]byte, Value] {
 	return func(yield func([]byte, Value) bool) {
 		if !v.IsObject() {
@@ -130,8 +130,8 @@ func (v Value) Text() (text string, ok bool) {
 	return v.unescape()
 }
 
-// Raw returns a string's content as Text does, as a part of v where it has no escapes;
-// nil when v is no string.
+// Raw returns a string's content as Text does, as a part of v if it has no escapes; nil if v is
+// no string.
 func (v Value) Raw() []byte {
 	if len(v) < 2 || v[0] != '"' {
 		return nil
@@ -143,7 +143,7 @@ func (v Value) Raw() []byte {
 	return []byte(text)
 }
 
-// unescape is apart from Text, whose result would live on the heap with it.
+// unescape is separate from Text, so that only its result escapes to the heap.
 func (v Value) unescape() (text string, ok bool) {
 	if json.Unmarshal(v, &text) != nil {
 		return "", false
@@ -177,7 +177,8 @@ func (v Value) Int() (n int64, ok bool) {
 	return int64(f), true
 }
 
-// Number is the text of a number, with or without quotes; of anything else it is none.
+// Number returns the text of a number, with or without quotes; for anything else a text that is
+// no number.
 func (v Value) Number() string { return v.digits() }
 
 // digits is the text of a number, with or without quotes.

@@ -81,7 +81,7 @@ func New(t testing.TB) *Server {
 // Kubeconfig writes a file by which the server is found.
 func (s *Server) Kubeconfig() string { return s.KubeconfigOf("somebody") }
 
-// KubeconfigOf is Kubeconfig of a user, which [UserOf] tells.
+// KubeconfigOf is Kubeconfig for a user, which [UserOf] returns.
 func (s *Server) KubeconfigOf(user string) string {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "kubeconfig")
@@ -98,13 +98,13 @@ const (
 	userHeader = "Test-User"
 )
 
-// UserOf is who sent a request.
+// UserOf returns the user of a request.
 func UserOf(r *http.Request) string { return r.Header.Get(userHeader) }
 
-// Patch is one that was let through.
+// Patch is a patch that was accepted.
 type Patch struct{ User, Path string }
 
-// Patched lists the patches that were let through, in order.
+// Patched lists the accepted patches, in order.
 func (s *Server) Patched() []Patch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *Server) NoResize() {
 	s.noResize = true
 }
 
-// Deny takes rights away, such as "patch pods/resize", as far as they are asked for.
+// Deny revokes rights, such as "patch pods/resize", in reviews of access.
 func (s *Server) Deny(rights ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,8 +154,7 @@ func (s *Server) EndWatches() {
 	s.ends = make(chan struct{})
 }
 
-// HoldWatches has watches tell nothing until the returned function is called, as where
-// the server is slow to.
+// HoldWatches delays all watch events until the returned function is called, like a slow server.
 func (s *Server) HoldWatches() (tell func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +191,7 @@ func (s *Server) PutObject(path string, o Object) {
 	s.put(path, clone(o))
 }
 
-// Forget expires every version: who watches from an old one is answered 410.
+// Forget expires every version: a watch from an old one is answered with 410.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -297,7 +296,7 @@ func (s *Server) tell(kind, path string, o Object) {
 	s.changed = make(chan struct{})
 }
 
-// Sub returns the object in an object, made where there is none.
+// Sub returns the object in an object, creating it if needed.
 func Sub(o Object, path ...string) Object {
 	for _, name := range path {
 		next, ok := o[name].(Object)
@@ -321,7 +320,7 @@ func clone(o Object) (out Object) {
 	return out
 }
 
-// Paths lists the objects whose paths begin so, in order.
+// Paths lists the objects whose paths have the prefix, in order.
 func (s *Server) Paths(prefix string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,8 +69,8 @@ func (r *Real) ready() {
 	})
 }
 
-// RestartKubelet kills the kubelet of [Real.Node] and starts it again, and waits until it
-// has told of the node. What is asked for before that is looked at 30 s after its start.
+// RestartKubelet kills the kubelet of [Real.Node] and starts it again, and waits until it has
+// reported the node. It handles what was requested before that 30 s after its start.
 func (r *Real) RestartKubelet() {
 	r.t.Helper()
 	_ = r.kubelet.Kill() // its end is waited for by whoever started it
@@ -214,7 +214,7 @@ func (r *Real) endNode(kubelet, containerd *os.Process, socket string) {
 	})
 }
 
-// shims are the processes that keep containers of this containerd.
+// shims returns the processes that keep containers of this containerd.
 func shims(socket string) (pids []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range all {
@@ -228,7 +228,7 @@ func shims(socket string) (pids []int) {
 	return pids
 }
 
-// waits is the program of the image. At SIGUSR1 it takes 100 MiB.
+// waits is the program of the image. At SIGUSR1 it allocates 100 MiB.
 const waits = `package main
 
 import (

@@ -51,8 +51,8 @@ func Tools(t testing.TB) string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// StartReal starts a control plane without nodes; users are further names that a token
-// of the same name stands for.
+// StartReal starts a control plane without nodes; users are further users, each with a token
+// equal to the name.
 func StartReal(t testing.TB, users ...string) *Real {
 	t.Helper()
 	r := &Real{t: t, tools: Tools(t)}
@@ -179,7 +179,7 @@ func (r *Real) output(in string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// Try runs kubectl as admin, with what it is given to read, and returns what it says.
+// Try runs kubectl as admin with in as its input, and returns its output.
 func (r *Real) Try(in string, args ...string) (string, error) { return r.output(in, args...) }
 
 // Kubectl runs kubectl as admin.
@@ -218,8 +218,8 @@ func (r *Real) until(what string, most time.Duration, true func() bool) {
 	}
 }
 
-// Shop makes the Deployment checkout in the namespace shop, on a node of 8 cores that
-// nobody plays but [Real.Run].
+// Shop makes the Deployment checkout in the namespace shop, on a node of 8 cores whose kubelet
+// only [Real.Run] simulates.
 func (r *Real) Shop(replicas int, resources string) {
 	r.t.Helper()
 	r.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: trimtab}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {kubernetes.io/os: linux}}\n")
@@ -243,7 +243,7 @@ spec:
 	r.Run(replicas)
 }
 
-// Run plays the kubelet until so many pods run with what their spec says.
+// Run simulates the kubelet until so many pods run as their spec says.
 func (r *Real) Run(pods int) {
 	r.t.Helper()
 	r.until(fmt.Sprintf("%d pods", pods), time.Minute, func() bool {

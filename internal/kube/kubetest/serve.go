@@ -60,7 +60,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// review says whether a right is one that nobody has.
+// review answers whether a right was denied.
 func (s *Server) review(w http.ResponseWriter, r *http.Request) {
 	var asked Object
 	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&asked); err != nil {
@@ -78,7 +78,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request) {
 	answer(w, 201, Object{"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": Object{}, "status": Object{"allowed": allowed}})
 }
 
-// reason is the word for what a server refuses.
+// reason returns the API's word for a status.
 func reason(status int) string {
 	switch status {
 	case 401:
@@ -109,7 +109,7 @@ func refuse(w http.ResponseWriter, status int, format string, args ...any) {
 	answer(w, status, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "reason": reason(status), "message": fmt.Sprintf(format, args...)})
 }
 
-// discovers answers a question of what there is.
+// discovers answers discovery requests.
 func (s *Server) discovers(w http.ResponseWriter, path string) bool {
 	all := map[string][]string{
 		"/api/v1":                     {"pods", "nodes", "configmaps", "resourcequotas", "limitranges"},
@@ -319,7 +319,7 @@ func same(o, body Object) bool {
 	return text(o) == text(body)
 }
 
-// expected compares uid and version with what is there.
+// expected compares uid and version of a write with the stored object.
 func expected(w http.ResponseWriter, o, body Object, sub string) bool {
 	have, want := Sub(o, "metadata"), Sub(body, "metadata")
 	switch {
@@ -423,7 +423,7 @@ func Container(pod Object, name string) Object {
 	return containers[i].(Object)
 }
 
-// Kubelet carries out what is asked for of a pod: its status says what its spec does.
+// Kubelet carries out a pod's spec: its status then equals it.
 func (s *Server) Kubelet(path string) {
 	s.Edit(path, func(o Object) {
 		status := Sub(o, "status")
