@@ -94,7 +94,7 @@ type CPU struct {
 // Traits returns what the knob can do beyond what every knob can.
 func (k *CPU) Traits() actuator.Traits {
 	return actuator.Traits{
-		Unit: k.SystemdUnit, Place: k.Place, Standing: k.Standing, InForce: k.InForce,
+		Unit: func() string { return unitIs(&k.config) }, Place: k.Place, Standing: k.Standing, InForce: k.InForce,
 		Recall: k.Recall, Settle: k.Settle, Quick: k, Pressure: k.Pressure, Weigh: k.Weigh, ReadyWeight: k.ReadyWeight,
 	}
 }
@@ -179,9 +179,6 @@ func place(c *Config) (string, error) {
 	}
 	return dir, nil
 }
-
-// SystemdUnit returns the unit whose group it is.
-func (k *CPU) SystemdUnit() string { return unitIs(&k.config) }
 
 // Resource returns "cpu".
 func (k *CPU) Resource() string { return trimtab.CPU }

@@ -38,7 +38,7 @@ type Memory struct {
 
 // Traits returns what the knob can do beyond what every knob can.
 func (k *Memory) Traits() actuator.Traits {
-	return actuator.Traits{Unit: k.SystemdUnit, Place: k.Place, Standing: k.Standing, Floor: k.Floor}
+	return actuator.Traits{Unit: func() string { return unitIs(&k.config) }, Place: k.Place, Standing: k.Standing, Floor: k.Floor}
 }
 
 // Place returns the group's directory.
@@ -86,9 +86,6 @@ func (k *Memory) Undo() []byte {
 func (k *Memory) String() string {
 	return fmt.Sprintf("cgroup v%d memory %s", k.version(k.config.Path), k.config.Path)
 }
-
-// SystemdUnit returns the unit whose group it is.
-func (k *Memory) SystemdUnit() string { return unitIs(&k.config) }
 
 // Resource returns "memory".
 func (k *Memory) Resource() string { return trimtab.Memory }
