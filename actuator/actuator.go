@@ -124,7 +124,6 @@ func (a *Actuator) start(ctx context.Context) {
 		a.tellDamage(n, len(s.entries))
 	}
 	a.fence.position, a.fence.lease, a.fence.paused, a.knobs.released = s.position, s.lease, s.paused, s.released
-	a.fence.lease.Stored = a.fence.lease.Until
 	for _, t := range a.config.Targets {
 		t.KnobID = a.config.here(t.KnobID)
 		h := newHeld(t)
@@ -198,7 +197,6 @@ func (a *Actuator) Tick(ctx context.Context) {
 	if a.knobs.holds() {
 		a.fence.keep()
 	}
-	a.fence.catchUp(a.fence.lease.Length.Duration() / 2)
 	a.executor.compensate(ctx)
 	a.baselines.abandon(ctx)
 	a.baselines.expire(ctx)

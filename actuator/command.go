@@ -74,7 +74,6 @@ func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 	l := a.fence.lease
 	if !a.fence.paused.IsZero() {
 		l.Boot, l.Until, l.BorrowUntil = a.clock.id, saturate(a.clock.boot(), l.Length.Duration()), 0
-		l.Stored = l.Until
 		batch = append(batch, put(leaseKey, l))
 	}
 	if err := a.journal.Append(batch...); err != nil {

@@ -85,39 +85,12 @@ func alike(p, q *trimtab.Plan) bool {
 	return err == nil && bad == nil && bytes.Equal(a, b) // one with no number in it is invalid
 }
 
-// renews reports whether a plan does nothing but renew the lease, and the journal says that
-// it holds for two thirds of its length still: a host that dies then has as much to come back
-// in. It fills in what the journal says.
-func (f *fence) renews(p *trimtab.Plan, next *lease) bool {
-	l := &f.lease
-	if len(p.Actions)+len(p.Envelopes)+len(p.Lendable) > 0 || p.Epoch != f.position.Epoch || l.Boot != next.Boot ||
-		l.Length != next.Length || l.BorrowUntil != 0 || next.BorrowUntil != 0 {
-		return false
-	}
-	next.Stored = l.Stored
-	return l.Stored-f.clock.boot() > 2*l.Length.Duration()/3
-}
-
 // take accepts a step and its lease.
 func (f *fence) take(at position, until lease) {
 	if at.Epoch != f.position.Epoch || at.Sequence != f.position.Sequence {
 		clear(f.outcomes)
 	}
 	f.position, f.lease, f.expired, f.returned = at, until, false, false
-}
-
-// catchUp writes the lease and the position in force, where the journal says less and less than
-// so much is left by it: no watchdog is to take the lease for over, since no plan came that
-// would have been written.
-func (f *fence) catchUp(left time.Duration) {
-	l := f.lease
-	if l.Stored >= l.Until || l.Boot != f.clock.id || l.Stored-f.clock.boot() > left {
-		return
-	}
-	l.Stored = l.Until
-	if f.store("write how long the lease holds", put(positionKey, f.position), put(leaseKey, l)) == nil {
-		f.lease = l
-	}
 }
 
 // keep renews the lease of a pause when half of it is gone, and that of what is borrowed
@@ -133,7 +106,6 @@ func (f *fence) keep() {
 	}
 	l := f.lease
 	l.Boot, l.Until, l.BorrowUntil = f.clock.id, saturate(now, length), 0
-	l.Stored = l.Until
 	_ = f.store("renew the lease of a pause", put(leaseKey, l))
 	f.lease = l // in force even when it could not be stored: a pause holds
 }

@@ -245,9 +245,7 @@ func clamp(v trimtab.Amount, lower, upper float64) trimtab.Amount {
 }
 
 // commit makes durable, in one go: the plan's position, its lease, and for
-// each move the baseline and what is about to be written. Of a plan that does
-// nothing but renew the lease nothing is written while enough of the one in the
-// journal is left.
+// each move the baseline and what is about to be written.
 func (x *executor) commit(p *trimtab.Plan, moves []*move, received time.Duration) error {
 	at := position{p.Epoch, p.Sequence, p.Step}
 	length := x.config.Limits.lease(p)
@@ -259,11 +257,6 @@ func (x *executor) commit(p *trimtab.Plan, moves []*move, received time.Duration
 		age := max(0, x.clock.wall().Sub(p.Time))
 		until.BorrowUntil = max(1, saturate(x.clock.boot(), p.BorrowLease.Duration()-age))
 	}
-	if x.fence.renews(p, &until) {
-		x.fence.take(at, until)
-		return nil
-	}
-	until.Stored = until.Until
 	batch := []hostfs.Entry{put(positionKey, at), put(leaseKey, until)}
 	entries := make([]*entry, len(moves))
 	for i, m := range moves {

@@ -200,9 +200,6 @@ func (a *Actuator) end(ctx context.Context, keeps func(trimtab.KnobID) bool, abo
 	})
 	err := a.baselines.restoreToTheEnd(ctx, ending)
 	left := a.knobs.holds()
-	if left {
-		a.fence.catchUp(a.fence.lease.Length.Duration())
-	}
 	err = errors.Join(err, a.host.close(!left), a.knobs.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
 	for _, h := range a.knobs.all {
 		err = errors.Join(err, h.Knob.Close())

@@ -24,7 +24,7 @@ const (
 )
 
 // position is the highest plan that was accepted. It is durable before the
-// first effect of that plan; one that only renews the lease has none.
+// first effect of that plan.
 type position struct {
 	Epoch    uint64 `json:"epoch"`
 	Sequence uint64 `json:"sequence"`
@@ -59,8 +59,6 @@ type lease struct {
 	// BorrowUntil is until when what knobs have above their baselines holds; 0: until Until.
 	BorrowUntil time.Duration   `json:"borrow_until_ns,omitempty"`
 	Length      trimtab.Seconds `json:"length_s"`
-	// Stored is Until as the journal has it, which may be earlier.
-	Stored time.Duration `json:"-"`
 }
 
 // left returns how long the lease holds at the given boot time, at least 0.

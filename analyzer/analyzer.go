@@ -93,12 +93,12 @@ func (a *Analyzer) sketch(now time.Time, s *trimtab.Sketch) {
 		a.counts.misdated++
 	case s.Requests <= 0:
 		// No request is no measurement, not a load of zero.
-		w.arrival.take(s)
+		w.samples.arrival.take(s)
 		a.counts.empty++
 	default:
-		w.arrival.take(s)
-		w.arrival.foretell(s, w.SLO.Latency, a.config.Partitions)
-		w.takeSketch(s, &a.counts)
+		w.samples.arrival.take(s)
+		w.samples.arrival.foretell(s, w.spec.SLO.Latency, a.config.Partitions)
+		w.intervals.takeSketch(s, &a.counts)
 	}
 }
 
@@ -112,7 +112,7 @@ func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 	switch {
 	case w == nil:
 		a.counts.unknown++
-	case w.elsewhere(s.Host):
+	case w.spec.elsewhere(s.Host):
 		a.counts.misplaced++
 	case !a.believed(now, s.Time):
 		a.counts.misdated++
@@ -124,7 +124,7 @@ func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 // counter keeps a sample of a performance counter, or a remark, for those who ask.
 func (a *Analyzer) counter(now time.Time, s *trimtab.Sample) {
 	w := a.find(s.Workload)
-	if w == nil || w.elsewhere(s.Host) || !a.believed(now, s.Time) {
+	if w == nil || w.spec.elsewhere(s.Host) || !a.believed(now, s.Time) {
 		return
 	}
 	if s.Quantity == trimtab.Remarks {
@@ -147,7 +147,7 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 		mine := own[t.Workload]
 		if len(mine) == 0 {
 			w := a.find(t.Workload)
-			if w != nil && w.elsewhere(h.Host) {
+			if w != nil && w.spec.elsewhere(h.Host) {
 				a.counts.misplaced++
 				continue
 			}
@@ -169,7 +169,7 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 	about = slices.Compact(about)
 	part := *h
 	about = slices.DeleteFunc(about, func(w *workload) bool {
-		part.Targets = own[w.Name]
+		part.Targets = own[w.spec.Name]
 		return !w.takeHolding(&part, &a.room, &a.counts)
 	})
 	if a.about[h.Key()] = about; len(about) == 0 {
@@ -222,7 +222,7 @@ func (a *Analyzer) forget(now time.Time) {
 	maps.DeleteFunc(a.told, func(key string, _ time.Time) bool { return len(a.about[key]) == 0 })
 }
 
-func byName(x, y *workload) int { return strings.Compare(x.Name, y.Name) }
+func byName(x, y *workload) int { return strings.Compare(x.spec.Name, y.spec.Name) }
 
 // believed reports whether an event's time is not in our future.
 func (a *Analyzer) believed(now, t time.Time) bool { return !t.After(now.Add(a.config.Skew)) }
@@ -241,15 +241,15 @@ func (a *Analyzer) tick(now time.Time) []trimtab.Value {
 	}
 	a.counts.estimates += uint64(len(out))
 	for _, w := range a.workloads {
-		if w.news != nil {
-			out, w.news = append(out, w.news), nil
+		if w.tail.news != nil {
+			out, w.tail.news = append(out, w.tail.news), nil
 		}
 	}
 	return out
 }
 
 func (a *Analyzer) search(name string) (int, bool) {
-	return slices.BinarySearchFunc(a.workloads, name, func(w *workload, name string) int { return strings.Compare(w.Name, name) })
+	return slices.BinarySearchFunc(a.workloads, name, func(w *workload, name string) int { return strings.Compare(w.spec.Name, name) })
 }
 
 func (a *Analyzer) find(name string) *workload {

@@ -61,11 +61,11 @@ const (
 func newApplication(c *Config, all []*workload) (*application, error) {
 	p := &application{config: c}
 	for _, w := range all {
-		if w.Name == c.Entry {
+		if w.spec.Name == c.Entry {
 			p.entry = w
 			w.app = p
 		}
-		if w.Resource != "" && w.Max > 0 {
+		if w.spec.Resource != "" && w.spec.Max > 0 {
 			p.members = append(p.members, w)
 			w.app, w.member = p, len(p.members)
 		}
@@ -84,20 +84,10 @@ func (p *application) begin() (err error) {
 // target is the performance asked for: 1 where latency by spans counts, as the
 // SLO's latency over that which the SLO's fraction of requests kept.
 func (p *application) target() float64 {
-	if p.entry.PerformanceFrom == FromSpans {
+	if p.entry.spec.PerformanceFrom == FromSpans {
 		return 1
 	}
-	return p.entry.Target
-}
-
-// ratio is the SLO's latency over that of its fraction of the requests: 1 where
-// the SLO is just met, and more where there is room.
-func (w *workload) ratio(s *report.Spans) (float64, bool) {
-	q, ok := s.Latency.Quantile(w.SLO.Fraction)
-	if !ok || !(q > 0) {
-		return 0, false
-	}
-	return w.SLO.Latency.Seconds() / q, true
+	return p.entry.spec.Target
 }
 
 // take learns from a closed interval of one of the workloads: what its spans
@@ -116,8 +106,8 @@ func (p *application) take(w *workload, r *report.Report, s *report.Spans, c *co
 		return
 	}
 	p.fresh = true
-	if w.news != nil {
-		p.news = w.news
+	if w.tail.news != nil {
+		p.news = w.tail.news
 	}
 	if r.Load != nil {
 		p.rate = *r.Load
@@ -158,10 +148,10 @@ func (p *application) learn(r *report.Report) (aside string) {
 // any of them changed; ok is false when one of them is not known.
 func (p *application) where(from, to time.Time, load float64) (x []float64, transient, ok bool) {
 	for _, w := range p.members {
-		f := w.during(from, to, p.config.Settle)
+		f := w.held.during(from, to, p.config.Settle)
 		a := f.Mean
 		if f.Amount.Unlimited {
-			a = w.most()
+			a = w.held.most()
 		} else if !f.Transient {
 			a = f.Amount.Value
 		}
@@ -177,20 +167,12 @@ func (p *application) where(from, to time.Time, load float64) (x []float64, tran
 // hold returns why nobody may be lowered: the one signal is missing.
 func (p *application) hold(now time.Time) *trimtab.Held {
 	w := p.entry
-	r := &w.last
-	loadAt, perfAt := r.LoadAt, r.PerfAt
-	if r.Load == nil {
-		loadAt = time.Time{}
-	}
-	if r.Performance == nil {
-		perfAt = time.Time{}
-	}
-	why := w.lacks(now, "load", w.LoadFrom, loadAt, trimtab.Load)
+	why := w.lacks(now, trimtab.Load)
 	if why == nil {
-		why = w.lacks(now, "performance", w.PerformanceFrom, perfAt, trimtab.Performance)
+		why = w.lacks(now, trimtab.Performance)
 	}
 	if why != nil {
-		why.Text = w.Name + ": " + why.Text
+		why.Text = w.spec.Name + ": " + why.Text
 	}
 	return why
 }
@@ -227,20 +209,20 @@ func (p *application) tick(now time.Time) []trimtab.Value {
 // estimate says all but the curve of one member: the performance and the load
 // are those of the entry.
 func (p *application) estimate(now time.Time, w *workload, hold *trimtab.Held) *trimtab.Estimate {
-	e := &trimtab.Estimate{Workload: w.Name, Time: now, Hold: hold, Performance: p.entry.last.Performance, Allocation: w.last.Allocation,
+	e := &trimtab.Estimate{Workload: w.spec.Name, Time: now, Hold: hold, Performance: p.entry.last.Performance, Allocation: w.last.Allocation,
 		Latency: w.last.Latency, Reports: p.vector.Reports(), Model: p.vector.Name(), Exemplars: w.last.Slowest}
 	if p.parts[w.member-1].curve.Reports() > 0 {
 		e.Model += " with sojourn/1"
 	}
 	e.Inputs = p.entry.inputs(now)
 	for i := range e.Inputs {
-		e.Inputs[i].Name = p.entry.Name + " " + e.Inputs[i].Name
+		e.Inputs[i].Name = p.entry.spec.Name + " " + e.Inputs[i].Name
 	}
 	if p.aside != "" {
 		e.Inputs = append(e.Inputs, trimtab.Input{Name: "report", Age: age(now, p.entry.last.At), Missing: "not learnt from: " + p.aside})
 	}
 	a := trimtab.Input{Name: "allocation", Source: "actuator"}
-	if f := w.during(now.Add(-1), now, 0); f.Known && !f.Amount.Unlimited {
+	if f := w.held.during(now.Add(-1), now, 0); f.Known && !f.Amount.Unlimited {
 		v := f.Amount.Value
 		e.Allocation = &v
 		a.Value, a.Age = v, age(now, w.held.Latest())
@@ -260,7 +242,7 @@ func (p *application) estimate(now time.Time, w *workload, hold *trimtab.Held) *
 func (p *application) section(i int, x []float64, load float64) *trimtab.Curve {
 	w := p.members[i]
 	c := &trimtab.Curve{Load: load, Level: p.config.Level}
-	grid, here := grid(w, math.Exp(x[i])*load)
+	grid, here := grid(w.spec.Min, w.held.most(), math.Exp(x[i])*load)
 	at := make([]float64, len(grid))
 	for j, a := range grid {
 		at[j] = math.Log(a / load)
@@ -294,11 +276,10 @@ func raised(b trimtab.Band, least float64) trimtab.Band {
 	return b
 }
 
-// grid is from w's least to its most, the same share apart, with what it has,
+// grid is from least to most, the same share apart, with what there is now,
 // which is at here.
-func grid(w *workload, now float64) (out []float64, here int) {
-	most := w.most()
-	low := math.Max(w.Min, most/1000)
+func grid(least, most, now float64) (out []float64, here int) {
+	low := math.Max(least, most/1000)
 	ratio := math.Log(most / low)
 	out = make([]float64, gridKnots, gridKnots+1)
 	for i := range out {

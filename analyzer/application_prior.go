@@ -27,7 +27,7 @@ func (p *application) visits(i int) float64 {
 // tail is how many standard deviations the latency that the SLO counts is above
 // its mean: between that of one exponential time and that of very many.
 func (p *application) tail() float64 {
-	q := p.entry.SLO.Fraction
+	q := p.entry.spec.SLO.Fraction
 	if !(q > 0 && q < 1) {
 		q = 0.99
 	}

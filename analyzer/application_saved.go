@@ -23,7 +23,7 @@ type savedApplication struct {
 func (p *application) names() []string {
 	out := make([]string, len(p.members))
 	for i, w := range p.members {
-		out[i] = w.Name
+		out[i] = w.spec.Name
 	}
 	return out
 }

@@ -234,6 +234,44 @@ func (w *Workload) validate() error {
 	return nil
 }
 
+// elsewhere reports whether the configuration gives the workload to another host
+// than this one; "" is none.
+func (w *Workload) elsewhere(host string) bool {
+	return w.Host != "" && host != "" && w.Host != host
+}
+
+// bySpans reports whether spans tell load or performance.
+func (w *Workload) bySpans() bool { return w.LoadFrom == FromSpans || w.PerformanceFrom == FromSpans }
+
+// measured reports whether there should be a performance.
+func (w *Workload) measured() bool { return w.PerformanceFrom == FromPrometheus || w.SLO.Latency > 0 }
+
+// knowsEnough reports whether a declared demand is all that there is to go by,
+// so that no input can be missing.
+func (w *Workload) knowsEnough() bool {
+	return !w.measured() && w.Fallback.Demand != nil && w.Fallback.Profile == nil && !w.Fallback.Proxy
+}
+
+// enough is the performance that a resource is not short for: all requests of
+// a share, a quarter over any other target. At the target itself no bound
+// would ever prove it.
+func (w *Workload) enough(r *report.Report) float64 {
+	if r.Requests > 0 && w.Target <= 1 {
+		return 1
+	}
+	return 1.25 * w.Target
+}
+
+// ratio is the SLO's latency over that of its fraction of the requests: 1 where
+// the SLO is just met, and more where there is room.
+func (w *Workload) ratio(s *report.Spans) (float64, bool) {
+	q, ok := s.Latency.Quantile(w.SLO.Fraction)
+	if !ok || !(q > 0) {
+		return 0, false
+	}
+	return w.SLO.Latency.Seconds() / q, true
+}
+
 // history returns an empty one of a resource.
 func (c *Config) history(resource string) report.History {
 	return report.NewHistory(resource, time.Duration(c.StaleAfter)*c.Round)

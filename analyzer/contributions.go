@@ -8,23 +8,34 @@ import (
 	"github.com/trimtab/trimtab/analyzer/report"
 )
 
-// beginLive forgets what is known of the contributions to the tail.
-func (w *workload) beginLive() {
-	w.live, w.news = nil, nil
-	if w.SLO.Latency > 0 {
-		w.live = contribution.NewLive(contribution.Objective{
-			Workload: w.Name, SLO: w.SLO.Latency.Seconds(), Quantile: w.SLO.Fraction, MaxLoad: w.MaxLoad, Servpods: w.Servpods})
+// tail is what each component of a workload adds to the tail of its latency.
+type tail struct {
+	config *Config
+	spec   *Workload
+	live   *contribution.Live // nil: no latency SLO
+	// news is what live said of the latest report, until it is told.
+	news   *trimtab.Contributions
+	beside beside // see [Analyzer]
+}
+
+// begin forgets what is known.
+func (l *tail) begin() {
+	l.live, l.news = nil, nil
+	if slo := l.spec.SLO; slo.Latency > 0 {
+		l.live = contribution.NewLive(contribution.Objective{
+			Workload: l.spec.Name, SLO: slo.Latency.Seconds(), Quantile: slo.Fraction, MaxLoad: l.spec.MaxLoad, Servpods: l.spec.Servpods})
 	}
 }
 
-// contribute takes what the spans of an interval told.
-func (w *workload) contribute(end time.Time, s *report.Spans) {
-	if w.live == nil {
+// take enters what the spans of an interval told.
+func (l *tail) take(end time.Time, s *report.Spans) {
+	if l.live == nil {
 		return
 	}
-	w.live.Take(contribution.Interval{From: end.Add(-w.config.Report), To: end, Requests: s.Requests, Latency: &s.Latency, Servpods: s.Servpods, Calls: s.Calls,
-		Beside: w.beside.ran(s.Servpods, end.Add(-w.config.Report))})
-	w.news = w.live.Report(end)
+	from := end.Add(-l.config.Report)
+	l.live.Take(contribution.Interval{From: from, To: end, Requests: s.Requests, Latency: &s.Latency, Servpods: s.Servpods, Calls: s.Calls,
+		Beside: l.beside.ran(s.Servpods, from)})
+	l.news = l.live.Report(end)
 }
 
 // beside is until when best-effort jobs ran on each host, as far as is known.

@@ -53,6 +53,12 @@ func (c *counters) forget(before time.Time) {
 	maps.DeleteFunc(c.newest, func(_ counterKey, s *trimtab.Sample) bool { return s.Time.Before(before) })
 }
 
+// of are the inputs of the last rounds.
+func (c *counters) of(now time.Time, round time.Duration) []trimtab.Input {
+	c.forget(now.Add(-max(time.Minute, 3*round)))
+	return c.inputs(now)
+}
+
 // inputs are one value of each quantity: of several instances the sum of what adds up,
 // which is missing where one is, and of ratios the highest, which is that of the instance
 // that is worst off.

@@ -7,7 +7,6 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/declared"
-	"github.com/trimtab/trimtab/analyzer/report"
 )
 
 // The fallbacks, in the order in which they are tried.
@@ -45,9 +44,6 @@ type standIn struct {
 	curve *trimtab.Curve
 }
 
-// measured reports whether there should be a performance.
-func (w *workload) measured() bool { return w.PerformanceFrom == FromPrometheus || w.SLO.Latency > 0 }
-
 // standIn returns the first fallback that can answer, when the performance is
 // missing for longer than it takes to be stale.
 func (w *workload) standIn(now time.Time, hold *trimtab.Held) standIn {
@@ -59,46 +55,32 @@ func (w *workload) standIn(now time.Time, hold *trimtab.Held) standIn {
 
 // declaredFor is standIn of what an operator declared.
 func (w *workload) declaredFor(now time.Time) standIn {
-	if !w.Fallback.Declared() || !(w.Max > 0) || w.measured() && !w.stale(now, w.sawPerformance) {
+	if !w.spec.Fallback.Declared() || !(w.spec.Max > 0) || w.spec.measured() && !w.samples.stale(now, w.samples.sawPerformance) {
 		return standIn{}
 	}
 	l := w.forecastLoad()
-	if l != nil && l.Upper > 0 && !w.stale(now, w.sawLoad) {
-		if w.proxy != nil && w.fresh(trimtab.Proxy, now) != nil {
-			if c := learn.CurveOf(w.proxy, l.Upper, w.Min, w.most(), w.config.Level); c != nil {
+	if l != nil && l.Upper > 0 && !w.samples.stale(now, w.samples.sawLoad) {
+		if w.curves.proxy != nil && w.samples.fresh(trimtab.Proxy, now) != nil {
+			if c := learn.CurveOf(w.curves.proxy, l.Upper, w.spec.Min, w.held.most(), w.config.Level); c != nil {
 				return standIn{ByProxy, c}
 			}
 		}
-		if p := w.Fallback.Profile; p != nil {
-			if c := p.Curve(l.Upper, w.Min, w.most(), w.config.Level); c != nil {
+		if p := w.spec.Fallback.Profile; p != nil {
+			if c := p.Curve(l.Upper, w.spec.Min, w.held.most(), w.config.Level); c != nil {
 				return standIn{ByProfile, c}
 			}
 		}
 	}
-	if d := w.Fallback.Demand; d != nil {
+	if d := w.spec.Fallback.Demand; d != nil {
 		load := 0.0
 		if l != nil {
 			load = l.Upper
 		}
-		if c := d.Curve(load, w.Min, w.most(), w.config.Level); c != nil {
+		if c := d.Curve(load, w.spec.Min, w.held.most(), w.config.Level); c != nil {
 			return standIn{ByDemand, c}
 		}
 	}
 	return standIn{}
-}
-
-// knowsEnough reports whether a declared demand is all that there is to go by,
-// so that no input can be missing.
-func (w *workload) knowsEnough() bool {
-	return !w.measured() && w.Fallback.Demand != nil && w.Fallback.Profile == nil && !w.Fallback.Proxy
-}
-
-// stale reports whether what was last seen at t is too old to go by.
-func (w *workload) stale(now, t time.Time) bool {
-	if t.Before(w.since) {
-		t = w.since
-	}
-	return now.Sub(t) > w.staleAfter(trimtab.Performance)
 }
 
 // stand puts the fallback's curve into e.
@@ -109,29 +91,16 @@ func (w *workload) stand(e *trimtab.Estimate, in standIn) {
 	}
 	switch in.name {
 	case ByProxy:
-		e.Model, e.Reports = in.name+" "+w.proxy.Name(), w.proxy.Reports()
+		e.Model, e.Reports = in.name+" "+w.curves.proxy.Name(), w.curves.proxy.Reports()
 	case ByDemand:
-		e.Inputs = append(e.Inputs, trimtab.Input{Name: in.name, Value: w.Fallback.Demand.Amount, Source: "configuration"})
+		e.Inputs = append(e.Inputs, trimtab.Input{Name: in.name, Value: w.spec.Fallback.Demand.Amount, Source: "configuration"})
 	}
-	if w.measured() && e.Hold == nil {
+	if w.spec.measured() && e.Hold == nil {
 		e.Hold = &trimtab.Held{Code: trimtab.HeldAbsent, Text: "no performance", Input: "performance"}
 	}
 	if e.Hold != nil {
 		hold := *e.Hold
 		hold.Text += fmt.Sprintf("; the declared %s stands in, to raise it if need be", in.name)
 		e.Hold = &hold
-	}
-}
-
-// teachProxy gives the proxy's value to the learner that stands in. What is
-// set aside for the curve is set aside here, too.
-func (w *workload) teachProxy(r *report.Report, s *trimtab.Sample, c *counts) {
-	if w.proxy == nil || s == nil || r.Load == nil || *r.Load <= 0 || r.Allocation == nil || *r.Allocation <= 0 || r.Aside == "transient" {
-		return
-	}
-	err := w.proxy.Observe(learn.Observation{Time: r.At, Allocation: *r.Allocation, Load: *r.Load,
-		Performance: s.Value, Requests: s.Requests, Sigma: s.Sigma})
-	if err != nil {
-		c.refused++
 	}
 }

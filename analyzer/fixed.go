@@ -73,23 +73,22 @@ func (f *fixed) share(from, to time.Time) float64 {
 }
 
 // mix sets r aside where the quota was fixed in a part of it.
-func (w *workload) mix(r *report.Report) {
-	r.Fixed = w.fixed.share(r.At.Add(-max(w.config.Report, r.Window)), r.At)
+func (f *fixed) mix(r *report.Report, interval time.Duration) {
+	r.Fixed = f.share(r.At.Add(-max(interval, r.Window)), r.At)
 	if r.Aside == "" && r.Fixed > mostFixed && r.Fixed < 1 {
 		r.Aside = "transient"
 	}
 }
 
-// teachFixed gives a report of a fixed quota to its curve, and reports whether that is all
+// teach gives a report of a fixed quota to its curve, and reports whether that is all
 // that it teaches.
-func (w *workload) teachFixed(r *report.Report, o learn.Observation) (only bool) {
-	f := &w.fixed
+func (f *fixed) teach(r *report.Report, o learn.Observation, learner func() learn.Learner) (only bool) {
 	if r.Fixed < 1 {
 		f.rested = o.Allocation
 		return false
 	}
 	if f.learner == nil {
-		f.learner = w.Learner()
+		f.learner = learner()
 	}
 	if f.learner.Observe(o) != nil {
 		return false // the other learner tells why
@@ -97,14 +96,13 @@ func (w *workload) teachFixed(r *report.Report, o learn.Observation) (only bool)
 	return f.rested > 0 && !report.Far(trimtab.Units(f.rested), trimtab.Units(o.Allocation))
 }
 
-// atFixed is what the workload would do at its allocation with a fixed quota; nil: not
+// at is what the workload would do at its allocation with a fixed quota; nil: not
 // known, or its quota is fixed anyway.
-func (w *workload) atFixed() *trimtab.Band {
-	r := &w.last
-	if w.fixed.learner == nil || r.Allocation == nil || r.Load == nil || r.Fixed == 1 {
+func (f *fixed) at(r *report.Report, headroom float64) *trimtab.Band {
+	if f.learner == nil || r.Allocation == nil || r.Load == nil || r.Fixed == 1 {
 		return nil
 	}
-	b := w.fixed.learner.Predict(*r.Allocation, *r.Load+w.headroom())
+	b := f.learner.Predict(*r.Allocation, *r.Load+headroom)
 	return &b
 }
 
@@ -116,11 +114,11 @@ func (f *fixed) save() ([]byte, error) {
 	return f.learner.Snapshot()
 }
 
-// loadFixed takes over what save returned.
-func (w *workload) loadFixed(state []byte) error {
+// load takes over what save returned.
+func (f *fixed) load(state []byte, learner func() learn.Learner) error {
 	if len(state) == 0 {
 		return nil
 	}
-	w.fixed.learner = w.Learner()
-	return w.fixed.learner.Restore(state)
+	f.learner = learner()
+	return f.learner.Restore(state)
 }

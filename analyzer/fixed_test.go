@@ -44,9 +44,9 @@ func TestALookAtAFixedQuotaLeavesTheCurveWithLoansAlone(t *testing.T) {
 	l := begun(t)
 	l.play(30, 2, false, 990)
 	w := l.a.workloads[0]
-	before, reports := w.learner.Predict(2, 1000), w.learner.Reports()
+	before, reports := w.curves.learner.Predict(2, 1000), w.curves.learner.Reports()
 	l.play(10, 2, true, 500)
-	if after := w.learner.Predict(2, 1000); after != before || w.learner.Reports() != reports {
+	if after := w.curves.learner.Predict(2, 1000); after != before || w.curves.learner.Reports() != reports {
 		t.Errorf("the curve with loans went from %v to %v", before, after)
 	}
 	e := l.play(5, 2, false, 990)
@@ -61,11 +61,11 @@ func TestALookAtAFixedQuotaLeavesTheCurveWithLoansAlone(t *testing.T) {
 func TestATrialTeachesBothCurves(t *testing.T) {
 	l := begun(t)
 	l.play(30, 2, false, 990)
-	reports := l.a.workloads[0].learner.Reports()
+	reports := l.a.workloads[0].curves.learner.Reports()
 	l.play(10, 1.5, true, 900)
 	w := l.a.workloads[0]
-	if w.learner.Reports() <= reports || w.fixed.learner == nil || w.fixed.learner.Reports() == 0 {
-		t.Errorf("the curve with loans has %d reports, and had %d", w.learner.Reports(), reports)
+	if w.curves.learner.Reports() <= reports || w.curves.fixed.learner == nil || w.curves.fixed.learner.Reports() == 0 {
+		t.Errorf("the curve with loans has %d reports, and had %d", w.curves.learner.Reports(), reports)
 	}
 }
 
@@ -93,12 +93,12 @@ func TestTheCurveOfAFixedQuotaOutlivesARestart(t *testing.T) {
 	l := begun(t)
 	l.play(10, 2, false, 990)
 	l.play(10, 2, true, 500)
-	want := l.a.workloads[0].fixed.learner.Predict(2, 1000)
+	want := l.a.workloads[0].curves.fixed.learner.Predict(2, 1000)
 	again := versioned(t)
 	if err := again.Restore("shop", l.a.Snapshot()["shop"]); err != nil {
 		t.Fatal(err)
 	}
-	if got := again.workloads[0].fixed.learner.Predict(2, 1000); got != want {
+	if got := again.workloads[0].curves.fixed.learner.Predict(2, 1000); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -20,14 +20,13 @@ type grant struct {
 	granted, stalled float64
 }
 
-// takeGrants takes what a holding says of a workload. Differences of totals give the mean of the
+// take enters what a holding says of a workload. Differences of totals give the mean of the
 // time between, whatever was lost in it; totals that fell are of another life.
-func (w *workload) takeGrants(h *trimtab.Holding) {
-	g := &w.grants
+func (g *grants) take(h *trimtab.Holding, workload string, interval time.Duration, to *counters) {
 	for i := range h.Targets {
 		t := &h.Targets[i]
 		f := t.Fast
-		if t.Workload != w.Name || f == nil || f.Off != "" {
+		if t.Workload != workload || f == nil || f.Off != "" {
 			continue
 		}
 		k := counterKey{trimtab.Granted, h.Host, t.Instance}
@@ -36,7 +35,7 @@ func (w *workload) takeGrants(h *trimtab.Holding) {
 		switch {
 		case !known && len(g.last) >= maxCounters:
 			continue
-		case known && elapsed > 0 && elapsed < w.config.Report && f.Granted >= old.granted:
+		case known && elapsed > 0 && elapsed < interval && f.Granted >= old.granted:
 			continue // too short a time to say anything
 		case known && elapsed <= 0:
 			continue
@@ -48,7 +47,7 @@ func (w *workload) takeGrants(h *trimtab.Holding) {
 			continue
 		}
 		for q, v := range map[trimtab.Quantity]float64{trimtab.Granted: f.Granted - old.granted, trimtab.Stalled: f.Stalled - old.stalled} {
-			w.counters.take(&trimtab.Sample{Workload: w.Name, Quantity: q, Host: h.Host, Instance: t.Instance, Time: h.Time,
+			to.take(&trimtab.Sample{Workload: workload, Quantity: q, Host: h.Host, Instance: t.Instance, Time: h.Time,
 				Value: v / elapsed.Seconds(), Source: "fast loop"})
 		}
 	}

@@ -8,14 +8,15 @@ import (
 )
 
 func TestWhatAFastLoopGrantedIsTheMeanOfItsTotals(t *testing.T) {
-	w := &workload{Workload: Workload{Name: "shop"}, config: &Config{Report: time.Second}}
+	var g grants
+	var c counters
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	tell := func(after time.Duration, granted, stalled float64) map[string]float64 {
 		at = at.Add(after)
-		w.takeGrants(&trimtab.Holding{Host: "h", Time: at, Targets: []trimtab.KnobState{{
-			KnobID: trimtab.KnobID{Workload: "shop", Host: "h", Resource: "cpu"}, Fast: &trimtab.Fast{Granted: granted, Stalled: stalled}}}})
+		g.take(&trimtab.Holding{Host: "h", Time: at, Targets: []trimtab.KnobState{{
+			KnobID: trimtab.KnobID{Workload: "shop", Host: "h", Resource: "cpu"}, Fast: &trimtab.Fast{Granted: granted, Stalled: stalled}}}}, "shop", time.Second, &c)
 		out := map[string]float64{}
-		for _, in := range w.counters.inputs(at) {
+		for _, in := range c.inputs(at) {
 			out[in.Name] = in.Value
 		}
 		return out

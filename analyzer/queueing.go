@@ -80,18 +80,17 @@ func newQueueing(w *Workload) queueing {
 // must answer within the latency also when few requests come. By the model 1 to 1.2
 // of them fit into the latency where 5% of the requests wait longer, at the
 // utilisations at which a service is planned for.
-func (w *workload) headroom() float64 {
-	if w.queueing.model == nil || w.queueing.latency <= 0 {
+func (q *queueing) headroom() float64 {
+	if q.model == nil || q.latency <= 0 {
 		return 0
 	}
-	return 1 / w.queueing.latency
+	return 1 / q.latency
 }
 
 // full reports whether the workload used nearly all that it had in some part of
 // the time from from to to: what is answered then, and what waits from then on,
 // tells of a queue and not of the allocation.
-func (w *workload) full(from, to time.Time) bool {
-	q := &w.queueing
+func (q *queueing) full(from, to time.Time, held *allocation) bool {
 	if q.model == nil {
 		return false
 	}
@@ -99,7 +98,7 @@ func (w *workload) full(from, to time.Time) bool {
 	part := to.Sub(from) / parts
 	for k := range time.Duration(parts) {
 		begin, end := from.Add(k*part), from.Add((k+1)*part)
-		f := w.during(begin, end, 0)
+		f := held.during(begin, end, 0)
 		if cores, ok := q.use(begin, end); ok && f.Known && !f.Amount.Unlimited && cores >= 0.9*f.Mean && (!f.Shared || q.contended(begin, end) > 0) {
 			return true
 		}
@@ -237,8 +236,7 @@ func (q *queueing) rate(intervals int, wait float64, interval time.Duration) (lo
 // comes as a rate over a longer window, seen: it is what the service is doing
 // now. While its quota stops the service, its use tells only the least that is
 // asked of it: the load is then no less than it was before.
-func (w *workload) useLoad(at time.Time, seen float64) float64 {
-	q := &w.queueing
+func (q *queueing) useLoad(at time.Time, seen float64, held *allocation) float64 {
 	cost, ok := q.cost()
 	c := &q.lately
 	c.runs = c.runs[:0]
@@ -248,7 +246,7 @@ func (w *workload) useLoad(at time.Time, seen float64) float64 {
 	load, stopped := seen, 0
 	for _, u := range q.used[max(len(q.used)-recalled, 0):] {
 		now := u.cores / cost
-		if !w.stopped(u) {
+		if !q.stopped(u, held) {
 			stopped = 0
 		} else if now, stopped = math.Max(now, load), stopped+1; stopped > 2 {
 			load, c.runs = now, c.runs[:0]
@@ -264,8 +262,7 @@ func (w *workload) useLoad(at time.Time, seen float64) float64 {
 // for the time since then, while spans are still on their way, the use over the
 // cost of a request. While its quota stops the service, the load is no less than it
 // was.
-func (w *workload) sinceReport(r *report.Report) float64 {
-	q := &w.queueing
+func (q *queueing) sinceReport(r *report.Report, held *allocation) float64 {
 	q.lately.runs = append(q.lately.runs[:0], q.course.runs...)
 	cost, ok := q.cost()
 	if !ok || !(*r.Load > 0) || len(q.lately.runs) == 0 {
@@ -281,7 +278,7 @@ func (w *workload) sinceReport(r *report.Report) float64 {
 			continue
 		}
 		load := u.cores / cost
-		if w.stopped(u) {
+		if q.stopped(u, held) {
 			load = math.Max(load, *r.Load)
 		}
 		q.lately.see(load, d, 1)
@@ -290,11 +287,11 @@ func (w *workload) sinceReport(r *report.Report) float64 {
 }
 
 // stopped reports whether the quota stopped the workload in a window.
-func (w *workload) stopped(u used) bool {
+func (q *queueing) stopped(u used, held *allocation) bool {
 	if u.throttled < 0.5 {
 		return false
 	}
-	f := w.during(u.from, u.to, 0)
+	f := held.during(u.from, u.to, 0)
 	return f.Known && !f.Amount.Unlimited && u.cores >= 0.9*f.Mean
 }
 
@@ -302,9 +299,8 @@ func (w *workload) stopped(u used) bool {
 // further from what was just measured than half the noise of that, and goes with a
 // rise or a fall to the middle of the coming round. Its bound keeps its ratio to the
 // mean.
-func (w *workload) follow(l *trimtab.LoadForecast) {
-	q := &w.queueing
-	if q.model == nil || w.last.Now == nil || !(l.Mean > 0) {
+func (q *queueing) follow(l *trimtab.LoadForecast, last *report.Report, c *Config) {
+	if q.model == nil || last.Now == nil || !(l.Mean > 0) {
 		return
 	}
 	noise := 0.5 / math.Sqrt(math.Max(math.Min(enough, 5*l.Now), 1))
@@ -314,11 +310,11 @@ func (w *workload) follow(l *trimtab.LoadForecast) {
 	}
 	l.Mean, l.Upper = mean, math.Max(mean*l.Upper/l.Mean, l.Now)
 	now := q.lately.load()
-	if w.last.LoadFrom != FromSpans || !(now > 0) {
+	if last.LoadFrom != FromSpans || !(now > 0) {
 		return // the slope of what is told by the use is mostly noise
 	}
 	// To the middle of the round; a load is told an interval or two late.
-	ahead := (float64(w.config.horizon())/2 + 2) * w.config.Report.Seconds()
+	ahead := (float64(c.horizon())/2 + 2) * c.Report.Seconds()
 	goes := math.Max(1-furthest, math.Min(q.lately.in(ahead)/now, 1+furthest))
 	l.Mean, l.Upper = l.Mean*goes, l.Upper*goes
 }
@@ -331,22 +327,22 @@ const furthest = 0.4
 // last: the next report would come too late.
 func (w *workload) pressed(now time.Time) bool {
 	r := &w.last
-	if w.LoadFrom == FromSpans && w.arrival.wait() <= w.config.Report ||
+	if w.spec.LoadFrom == FromSpans && w.samples.arrival.wait() <= w.config.Report ||
 		w.queueing.model == nil || r.Now == nil || r.Load == nil || now.Sub(w.told) < w.config.Report {
 		return false
 	}
 	q := &w.queueing
 	load := 0.0
-	if w.LoadFrom == FromSpans {
-		load = w.sinceReport(r)
+	if w.spec.LoadFrom == FromSpans {
+		load = q.sinceReport(r, &w.held)
 	} else {
-		load = w.useLoad(now, *r.Load)
+		load = q.useLoad(now, *r.Load, &w.held)
 	}
-	if n := len(q.used); math.Abs(load-*r.Now) <= news**r.Now && (n == 0 || !w.stopped(q.used[n-1])) {
+	if n := len(q.used); math.Abs(load-*r.Now) <= news**r.Now && (n == 0 || !q.stopped(q.used[n-1], &w.held)) {
 		return false
 	}
 	w.told, r.Now = now, &load
-	if f := w.during(now.Add(-w.config.Report), now, 0); f.Known && !f.Amount.Unlimited && f.Mean > 0 {
+	if f := w.held.during(now.Add(-w.config.Report), now, 0); f.Known && !f.Amount.Unlimited && f.Mean > 0 {
 		r.Allocation = &f.Mean
 	}
 	return true
@@ -363,18 +359,18 @@ func (w *workload) inform(e *trimtab.Estimate) {
 		return
 	}
 	e.Cost = &cost
-	if w.last.Load != nil && w.LoadFrom == FromSpans {
+	if w.last.Load != nil && w.spec.LoadFrom == FromSpans {
 		backlog := q.waiting * cost
 		e.Backlog = &backlog
 	} else {
-		for k := len(q.used) - 1; k >= 0 && e.Stopped < maxStopped && w.stopped(q.used[k]); k-- {
+		for k := len(q.used) - 1; k >= 0 && e.Stopped < maxStopped && q.stopped(q.used[k], &w.held); k-- {
 			e.Stopped += trimtab.SecondsOf(q.used[k].to.Sub(q.used[k].from))
 		}
 	}
 	if e.Load != nil && e.Load.Upper > 0 {
-		e.Curve = q.model.Inform(e.Curve, e.Load.Upper, cost, w.config.Level, w.Min, w.upTo(e.Load))
+		e.Curve = q.model.Inform(e.Curve, e.Load.Upper, cost, w.config.Level, w.spec.Min, w.upTo(e.Load))
 		if e.Curve != nil {
-			e.Curve.Headroom = w.headroom()
+			e.Curve.Headroom = q.headroom()
 		}
 	}
 }
@@ -382,9 +378,9 @@ func (w *workload) inform(e *trimtab.Estimate) {
 // maxStopped is the longest stop that is counted.
 const maxStopped = 30
 
-// teachModel gives a report that taught the curve to the model too.
-func (w *workload) teachModel(o *learn.Observation) {
-	cost, ok := w.queueing.cost()
+// teach gives a report that taught the curve to the model too.
+func (q *queueing) teach(o learn.Observation) {
+	cost, ok := q.cost()
 	if !ok || o.Performance > 1 {
 		return
 	}
@@ -393,5 +389,5 @@ func (w *workload) teachModel(o *learn.Observation) {
 		requests = 1
 	}
 	// Out of range numbers were refused by the learner.
-	_ = w.queueing.model.Observe(o.Allocation, o.Load, cost, o.Performance, requests)
+	_ = q.model.Observe(o.Allocation, o.Load, cost, o.Performance, requests)
 }

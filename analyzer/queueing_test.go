@@ -275,7 +275,7 @@ func TestWhileItIsStoppedTheLoadIsNoLessThanItsUseTells(t *testing.T) {
 }
 
 func TestACurveCoversTheMaximumAlsoAtTheMeanOfAWideForecast(t *testing.T) {
-	w := &workload{Workload: Workload{Max: 4}, config: &Config{}}
+	w := newWorkload(&Config{}, nil, Workload{Max: 4})
 	for _, l := range []trimtab.LoadForecast{{Now: 10, Mean: 10, Upper: 60}, {Now: 5, Mean: 20, Upper: 20}, {Upper: 60}} {
 		if most := w.upTo(&l); !(most*l.Mean >= 4*l.Upper*(1-1e-9) || l.Mean == 0 && most > 0 && !math.IsInf(most, 0)) {
 			t.Errorf("%+v: up to %v", l, most)
@@ -284,7 +284,7 @@ func TestACurveCoversTheMaximumAlsoAtTheMeanOfAWideForecast(t *testing.T) {
 }
 
 func TestACurveIsReadAsFinelyInAReportWithoutRequestsAsInAnyOther(t *testing.T) {
-	w := &workload{Workload: Workload{Max: 4}, config: &Config{}}
+	w := newWorkload(&Config{}, nil, Workload{Max: 4})
 	busy, idle := w.upTo(&trimtab.LoadForecast{Now: 20, Mean: 20, Upper: 40}), w.upTo(&trimtab.LoadForecast{Mean: 20, Upper: 40})
 	if busy != idle {
 		t.Errorf("up to %v, and %v while no request comes: the knots would lie further apart", busy, idle)
@@ -378,7 +378,7 @@ func TestTheSlopeOfSpansSaysNothingOfALoadFromElsewhere(t *testing.T) {
 		now := 20.0
 		w.last.Now, w.last.LoadFrom = &now, from
 		l := trimtab.LoadForecast{Now: now, Mean: now, Upper: now}
-		w.follow(&l)
+		w.queueing.follow(&l, &w.last, w.config)
 		if rises := l.Mean > now; rises != goesOn {
 			t.Errorf("load from %s: %v is expected after %v", from, l.Mean, now)
 		}

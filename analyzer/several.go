@@ -32,17 +32,6 @@ type axis struct {
 	allocation *float64
 }
 
-// beginAxes makes the learners of the further resources anew.
-func (w *workload) beginAxes() {
-	w.axes = nil
-	if w.learner == nil {
-		return
-	}
-	for _, a := range w.Others {
-		w.axes = append(w.axes, &axis{Axis: a, learner: w.Learner(), held: w.config.history(a.Resource)})
-	}
-}
-
 const (
 	// A resource is idle when so little of it is used: of the allocation as
 	// measured, and with the margin that a floor holds.
@@ -61,26 +50,6 @@ func (a *axis) idle(loads report.Loads) bool {
 // most is the largest allocation of it that the workload can have.
 func (a *axis) most(loads report.Loads) float64 { return max(a.Max, a.held.Most(loads)) }
 
-// idleFirst is idle of the first resource, by the samples of its use.
-func (w *workload) idleFirst(r *report.Report) bool {
-	used := w.recentSample(trimtab.Usage, r.At)
-	if used == nil || r.Allocation == nil || used.Value > idleUsage**r.Allocation {
-		return false
-	}
-	t := w.recentSample(trimtab.Throttled, r.At)
-	return t == nil || t.Value <= idleThrottled
-}
-
-// recentSample returns the latest sample of q unless it is older than two
-// reports or two seconds.
-func (w *workload) recentSample(q trimtab.Quantity, at time.Time) *trimtab.Sample {
-	s := w.samples[q]
-	if s == nil || at.Sub(s.Time) > max(2*w.config.Report, 2*time.Second) {
-		return nil
-	}
-	return s
-}
-
 // scaled maps an allocation to (0, 1]: learners resolve ratios, and bytes are
 // far from where cores are.
 func (a *axis) scaled(allocation float64) float64 { return allocation / a.Max }
@@ -93,31 +62,30 @@ func (a *axis) load(load float64) float64 {
 	return load
 }
 
-// reportFurther finds what was in force of each further resource. A change of
+// report finds what was in force of each further resource. A change of
 // any of them sets the report aside for all: what it did to the performance
 // cannot be told apart.
-func (w *workload) reportFurther(r *report.Report, end time.Time) {
-	for _, a := range w.axes {
+func (k *curves) report(r *report.Report, end time.Time, loads report.Loads) {
+	for _, a := range k.axes {
 		a.allocation = nil
-		f := a.held.During(end.Add(-w.config.Report), end, w.config.Settle, w.loads)
+		f := a.held.During(end.Add(-k.config.Report), end, k.config.Settle, loads)
 		switch {
 		case !f.Known:
 		case f.Amount.Unlimited:
-			v := a.most(w.loads)
+			v := a.most(loads)
 			a.allocation = &v
 		default:
 			v := f.Amount.Value
 			a.allocation = &v
 		}
 		if f.Known && f.Transient && r.Aside == "" {
-			w.disturbed++
-			if w.disturbed <= patience {
+			if k.disturbed++; k.disturbed <= patience {
 				r.Aside = "transient"
 			}
 			return
 		}
 	}
-	w.disturbed = 0
+	k.disturbed = 0
 }
 
 // view is one resource with what is known of it, for attribution.
@@ -131,12 +99,12 @@ type view struct {
 }
 
 // views returns the resources whose allocation is known, the first one first.
-func (w *workload) views(r *report.Report) []view {
-	out := []view{{w.learner, *r.Allocation, w.most(), *r.Load, w.idleFirst(r)}}
-	for _, a := range w.axes {
+func (k *curves) views(r *report.Report, held *allocation, spare bool) []view {
+	out := []view{{k.learner, *r.Allocation, held.most(), *r.Load, spare}}
+	for _, a := range k.axes {
 		v := view{learner: a.learner}
 		if a.allocation != nil && *a.allocation > 0 {
-			v = view{a.learner, a.scaled(*a.allocation), a.scaled(a.most(w.loads)), a.load(*r.Load), a.idle(w.loads)}
+			v = view{a.learner, a.scaled(*a.allocation), a.scaled(a.most(held.loads)), a.load(*r.Load), a.idle(held.loads)}
 		}
 		out = append(out, v)
 	}
@@ -171,16 +139,6 @@ func excused(views []view, i int, p float64) bool {
 	return false
 }
 
-// enough is the performance that a resource is not short for: all requests of
-// a share, a quarter over any other target. At the target itself no bound
-// would ever prove it.
-func (w *workload) enough(r *report.Report) float64 {
-	if r.Requests > 0 && w.Target <= 1 {
-		return 1
-	}
-	return 1.25 * w.Target
-}
-
 // says returns what a report of performance p says of resource i: p itself, or
 // enough where the target is missed by another's fault and i is measured to be
 // idle: more of it would not help. ok is false when it says nothing.
@@ -197,16 +155,16 @@ func says(views []view, i int, p, target, enough float64) (performance float64, 
 
 // teachFurther gives r to the learners of the further resources that it says
 // something about, and returns what it says about the first.
-func (w *workload) teachFurther(r *report.Report, c *counts) (performance float64, ok bool) {
-	if len(w.axes) == 0 {
+func (k *curves) teachFurther(r *report.Report, held *allocation, spare bool, c *counts) (performance float64, ok bool) {
+	if len(k.axes) == 0 {
 		return *r.Performance, true
 	}
-	views := w.views(r)
-	enough := w.enough(r)
-	performance, ok = says(views, 0, *r.Performance, w.Target, enough)
+	views := k.views(r, held, spare)
+	target, enough := k.spec.Target, k.spec.enough(r)
+	performance, ok = says(views, 0, *r.Performance, target, enough)
 	told := make([]learn.Observation, len(views))
 	for i, v := range views {
-		if p, ok := says(views, i, *r.Performance, w.Target, enough); ok {
+		if p, ok := says(views, i, *r.Performance, target, enough); ok {
 			told[i] = learn.Observation{Time: r.At, Allocation: v.at, Load: v.load, Performance: p, Requests: r.Fresh, Sigma: r.Sigma}
 		} else if v.at > 0 && i > 0 {
 			c.excused++
@@ -221,9 +179,9 @@ func (w *workload) teachFurther(r *report.Report, c *counts) (performance float6
 	return performance, ok
 }
 
-// estimateFurther adds the curves and allocations of further resources.
-func (w *workload) estimateFurther(e *trimtab.Estimate) {
-	for _, a := range w.axes {
+// estimate adds the curves and allocations of further resources.
+func (k *curves) estimate(e *trimtab.Estimate, loads report.Loads) {
+	for _, a := range k.axes {
 		if a.allocation != nil {
 			if e.Allocations == nil {
 				e.Allocations = map[string]float64{}
@@ -233,7 +191,7 @@ func (w *workload) estimateFurther(e *trimtab.Estimate) {
 		if e.Load == nil || e.Load.Upper <= 0 {
 			continue
 		}
-		c := learn.CurveOf(a.learner, a.load(e.Load.Upper), a.scaled(a.Min), a.scaled(a.most(w.loads)), w.config.Level)
+		c := learn.CurveOf(a.learner, a.load(e.Load.Upper), a.scaled(a.Min), a.scaled(a.most(loads)), k.config.Level)
 		if c == nil {
 			continue
 		}
@@ -254,36 +212,6 @@ type savedAxis struct {
 	Curve   []byte `json:"curve"`
 	// Max is what the allocations are parts of.
 	Max float64 `json:"max"`
-}
-
-func (w *workload) saveFurther() (map[string]savedAxis, error) {
-	var out map[string]savedAxis
-	for _, a := range w.axes {
-		b, err := a.learner.Snapshot()
-		if err != nil {
-			return nil, err
-		}
-		if out == nil {
-			out = map[string]savedAxis{}
-		}
-		out[a.Resource] = savedAxis{a.learner.Name(), b, a.Max}
-	}
-	return out, nil
-}
-
-// loadFurther takes back what was learnt by the same learner over the same
-// range.
-func (w *workload) loadFurther(saved map[string]savedAxis) error {
-	for _, a := range w.axes {
-		s, ok := saved[a.Resource]
-		if !ok || s.Learner != a.learner.Name() || s.Max != a.Max {
-			continue
-		}
-		if err := a.learner.Restore(s.Curve); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (a *Axis) validate(workload string) error {

@@ -29,7 +29,7 @@ func TestAShareTeachesOnlyWhatTheWorkloadReallyHad(t *testing.T) {
 		"it used more than its maximum while nothing waited": {0.2, 5, 0, 5, "", 0},
 		"all was in use, and it works off a backlog":         {0.2, 0.5, 0.9, 0.5, "shared", 30},
 	} {
-		w := &workload{Workload: Workload{Name: "shop", Max: 4}, config: &Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, samples: map[trimtab.Quantity]*trimtab.Sample{}}
+		w := newWorkload(&Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, nil, Workload{Name: "shop", Max: 4})
 		w.queueing.model = queue.New(0.2)
 		for k := range 10 {
 			at := end.Add(time.Duration(k-9) * time.Second)
@@ -51,7 +51,7 @@ func TestAShareTeachesOnlyWhatTheWorkloadReallyHad(t *testing.T) {
 }
 
 func TestAShareWithoutMeasuredUseTeachesNothing(t *testing.T) {
-	w := &workload{Workload: Workload{Name: "shop", Max: 4}, config: &Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, samples: map[trimtab.Quantity]*trimtab.Sample{}}
+	w := newWorkload(&Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, nil, Workload{Name: "shop", Max: 4})
 	var r report.Report
 	now := time.Unix(1_700_000_000, 0).UTC()
 	w.reportShare(&r, report.InForce{Known: true, Shared: true, Amount: trimtab.Units(1)}, now, now.Add(time.Second))
@@ -63,7 +63,7 @@ func TestAShareWithoutMeasuredUseTeachesNothing(t *testing.T) {
 // A group above lets 1 of its 4 cores through: no more is reached by what nobody waits for.
 func TestAShareBelowALimitAboveIsNoMoreThanThatLimit(t *testing.T) {
 	end := time.Unix(1_700_000_000, 0).UTC()
-	w := &workload{Workload: Workload{Name: "shop", Max: 4}, config: &Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, samples: map[trimtab.Quantity]*trimtab.Sample{}}
+	w := newWorkload(&Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, nil, Workload{Name: "shop", Max: 4})
 	w.queueing.model = queue.New(0.2)
 	for k := range 10 {
 		w.queueing.take(&trimtab.Sample{Workload: "shop", Quantity: trimtab.Usage, Value: 0.3, Time: end.Add(time.Duration(k-9) * time.Second), Window: 1})
@@ -91,7 +91,7 @@ func TestARequestTeachesItselfWhereItIsLateAndTheMaximumWhereItIsInTime(t *testi
 	for _, c := range []struct {
 		performance, use, want float64 // use < 0: not measured
 	}{{0.95, 0.3, 4}, {0.5, 0.3, 2}, {0.5, 2.6, 2.6}, {0.95, -1, 4}, {0.5, -1, 2}} {
-		w := &workload{Workload: Workload{Name: "shop", Max: 4, Target: 0.9}, config: &Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, samples: map[trimtab.Quantity]*trimtab.Sample{}}
+		w := newWorkload(&Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, nil, Workload{Name: "shop", Max: 4, Target: 0.9})
 		w.queueing.model = queue.New(0.2)
 		for k := range 10 {
 			if c.use >= 0 {

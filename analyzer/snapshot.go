@@ -93,8 +93,8 @@ func (a *Analyzer) Snapshot() map[string][]byte {
 func (a *Analyzer) States() []string {
 	out := make([]string, 0, len(a.workloads))
 	for _, w := range a.workloads {
-		if w.begun {
-			out = append(out, w.Name)
+		if w.intervals.begun {
+			out = append(out, w.spec.Name)
 		}
 	}
 	return out
@@ -103,7 +103,7 @@ func (a *Analyzer) States() []string {
 // State returns the state of one workload.
 func (a *Analyzer) State(name string) ([]byte, bool) {
 	w := a.find(name)
-	if w == nil || !w.begun {
+	if w == nil || !w.intervals.begun {
 		return nil, false
 	}
 	b, err := w.save()
@@ -111,39 +111,20 @@ func (a *Analyzer) State(name string) ([]byte, bool) {
 }
 
 func (w *workload) save() ([]byte, error) {
-	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report), Recent: w.recent, Versions: w.versions.known, Queue: w.queueing.save(), Loads: w.join.Save(), Observed: w.observed}
-	if w.live != nil {
-		s.Contributions = w.live.State()
+	s := saved{Workload: w.spec.Name, Closed: w.intervals.closed, ReportNS: int64(w.config.Report), Recent: w.expected.recent, Queue: w.queueing.save(), Loads: w.samples.join.Save(), Observed: w.observed}
+	if live := w.tail.live; live != nil {
+		s.Contributions = live.State()
 	}
-	var err error
-	if w.learner != nil {
-		s.Learner = w.learner.Name()
-		if s.Curve, err = w.learner.Snapshot(); err != nil {
-			return nil, fmt.Errorf("save %s: %w", w.Name, err)
-		}
-		if s.Fixed, err = w.fixed.save(); err != nil {
-			return nil, fmt.Errorf("save fixed quota of %s: %w", w.Name, err)
-		}
+	err := w.curves.save(&s)
+	if w.app != nil && w.app.entry == w && err == nil {
+		s.Application, err = w.app.save()
 	}
-	if w.proxy != nil {
-		s.Learner = w.proxy.Name()
-		if s.Proxy, err = w.proxy.Snapshot(); err != nil {
-			return nil, fmt.Errorf("save proxy of %s: %w", w.Name, err)
-		}
+	if f := w.expected.forecaster; f != nil && err == nil {
+		s.Forecaster = f.Name()
+		s.Load, err = f.Snapshot()
 	}
-	if s.Others, err = w.saveFurther(); err != nil {
-		return nil, fmt.Errorf("save %s: %w", w.Name, err)
-	}
-	if w.app != nil && w.app.entry == w {
-		if s.Application, err = w.app.save(); err != nil {
-			return nil, fmt.Errorf("save application of %s: %w", w.Name, err)
-		}
-	}
-	if w.forecaster != nil {
-		s.Forecaster = w.forecaster.Name()
-		if s.Load, err = w.forecaster.Snapshot(); err != nil {
-			return nil, fmt.Errorf("save %s: %w", w.Name, err)
-		}
+	if err != nil {
+		return nil, fmt.Errorf("save %s: %w", w.spec.Name, err)
 	}
 	return num.Seal(snapshotKind, s)
 }
@@ -174,22 +155,7 @@ func (a *Analyzer) Restore(name string, state []byte) error {
 
 // load takes s over; after an error w must begin anew.
 func (w *workload) load(s *saved) error {
-	w.versions.restore(s.Versions)
-	if w.learner != nil && s.Learner == w.learner.Name() {
-		if err := w.learner.Restore(s.Curve); err != nil {
-			return err
-		}
-		w.changes = w.learner.Changes()
-		if err := w.loadFixed(s.Fixed); err != nil {
-			return err
-		}
-	}
-	if w.proxy != nil && s.Learner == w.proxy.Name() && len(s.Proxy) > 0 {
-		if err := w.proxy.Restore(s.Proxy); err != nil {
-			return err
-		}
-	}
-	if err := w.loadFurther(s.Others); err != nil {
+	if err := w.curves.load(s); err != nil {
 		return err
 	}
 	if w.app != nil && w.app.entry == w {
@@ -197,15 +163,15 @@ func (w *workload) load(s *saved) error {
 			return err
 		}
 	}
-	if w.live != nil {
-		if err := w.live.Restore(s.Contributions); err != nil {
+	if live := w.tail.live; live != nil {
+		if err := live.Restore(s.Contributions); err != nil {
 			return err
 		}
 	}
 	if err := w.queueing.load(s.Queue); err != nil {
 		return err
 	}
-	if err := w.join.Restore(s.Loads); err != nil {
+	if err := w.samples.join.Restore(s.Loads); err != nil {
 		return err
 	}
 	if w.observed != nil && s.Observed != nil {
@@ -217,14 +183,14 @@ func (w *workload) load(s *saved) error {
 	if s.ReportNS != int64(w.config.Report) {
 		return nil
 	}
-	if w.forecaster != nil && s.Forecaster == w.forecaster.Name() {
-		if err := w.forecaster.Restore(s.Load); err != nil {
+	if f := w.expected.forecaster; f != nil && s.Forecaster == f.Name() {
+		if err := f.Restore(s.Load); err != nil {
 			return err
 		}
 	}
 	if len(s.Recent) > maxJoined {
 		return trimtab.Invalidf("%d recent rates", len(s.Recent))
 	}
-	w.closed, w.begun, w.recent = s.Closed, true, s.Recent
+	w.intervals.closed, w.intervals.begun, w.expected.recent = s.Closed, true, s.Recent
 	return nil
 }

@@ -56,37 +56,41 @@ const (
 	ByIdleness   = "no load"
 )
 
+// mayWait is for how many seconds of each second all requests that come may wait together.
+func (w *workload) mayWait() float64 {
+	if w.last.Load == nil {
+		return 0
+	}
+	return *w.last.Load * w.spec.SLO.Latency.Seconds()
+}
+
 // waits reports whether work waited in a window, whatever the workload has.
-func (w *workload) waits(u *used) bool {
-	return u.throttled >= stoppedNearly || w.kept(u) ||
+func (u *used) waits(may float64) bool {
+	return u.throttled >= stoppedNearly || u.kept(may) ||
 		u.queued >= fewQueued && (u.throttled >= stoppedOften || u.waited > 0 && u.waited >= u.cores)
 }
 
 // kept reports whether threads waited for a CPU in a window for much longer than they ran, and for
 // longer than all requests that come may take.
-func (w *workload) kept(u *used) bool {
-	requests := 0.0
-	if l := w.last.Load; l != nil {
-		requests = *l
-	}
-	return u.waited > 0 && u.waited >= waitsLonger*u.cores && u.waited >= requests*w.SLO.Latency.Seconds()
+func (u *used) kept(may float64) bool {
+	return u.waited > 0 && u.waited >= waitsLonger*u.cores && u.waited >= may
 }
 
 // starving reports whether the workload used all that it has in a window, and waited; had is what
 // it had.
-func (w *workload) starving(u *used) (had float64, yes bool) {
-	if !w.waits(u) {
+func (u *used) starving(may float64, held *allocation) (had float64, yes bool) {
+	if !u.waits(may) {
 		return 0, false
 	}
-	f := w.during(u.from, u.to, 0)
+	f := held.during(u.from, u.to, 0)
 	return f.Mean, f.Known && !f.Amount.Unlimited && u.cores >= 0.9*f.Mean
 }
 
 // untold reports whether a window in which nothing tells of a wait lacks some of what is usually
 // told, by its bits: the workload may have used all that it had.
-func (w *workload) untold(u *used, usually uint8) bool {
-	f := w.during(u.from, u.to, 0)
-	return !f.Known || !f.Amount.Unlimited && u.cores >= 0.9*f.Mean && u.known&usually != usually && !w.waits(u)
+func (u *used) untold(usually uint8, may float64, held *allocation) bool {
+	f := held.during(u.from, u.to, 0)
+	return !f.Known || !f.Amount.Unlimited && u.cores >= 0.9*f.Mean && u.known&usually != usually && !u.waits(may)
 }
 
 // calm reports whether a quota surely stopped the workload in next to no period of a window.
@@ -95,9 +99,9 @@ func (u *used) calm() bool { return u.known&knowsStops != 0 && u.throttled < sto
 // starved is for how long the workload has been starved, up to the newest sample, and what it
 // had in that; 0: it is not.
 func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
-	all := w.queueing.used
+	all, may := w.queueing.used, w.mayWait()
 	n := len(all)
-	if n == 0 || now.Sub(all[n-1].to) > w.staleAfter(trimtab.Usage) {
+	if n == 0 || now.Sub(all[n-1].to) > w.samples.staleAfter(trimtab.Usage) {
 		return 0, 0
 	}
 	// row is how long it starved without a break, in the order from the newest window back.
@@ -109,18 +113,18 @@ func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
 	for k := n - 1; k >= 0; k-- {
 		u := &all[k]
 		length := u.to.Sub(u.from)
-		if amount, yes := w.starving(u); yes {
+		if amount, yes := u.starving(may, &w.held); yes {
 			long, row, rest, untold, had = long+length, row+length, 0, 0, math.Max(had, amount)
 			begun = begun || row >= starvedLeast
 			continue
 		}
-		if w.untold(u, usually) {
+		if u.untold(usually, may, &w.held) {
 			if untold += length; untold > maxUntold {
 				break
 			}
 			continue
 		}
-		if rest, row = rest+length, 0; rest >= starvedLeast || u.calm() && !w.waits(u) {
+		if rest, row = rest+length, 0; rest >= starvedLeast || u.calm() && !u.waits(may) {
 			break
 		}
 	}
@@ -132,12 +136,8 @@ func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
 
 // idle reports whether a source outside the workload measures no load of it, and it uses no CPU.
 func (w *workload) idle(now time.Time) bool {
-	s, m := w.samples[trimtab.Load], w.missing[trimtab.Load]
-	if w.LoadFrom != FromPrometheus || s == nil || s.Value != 0 || now.Sub(s.Time) > w.staleAfter(trimtab.Load) || m != nil && m.Time.After(s.Time) {
-		return false
-	}
 	n := len(w.queueing.used)
-	if n == 0 || now.Sub(w.queueing.used[n-1].to) > w.staleAfter(trimtab.Usage) {
+	if !w.samples.idle(now) || n == 0 || now.Sub(w.queueing.used[n-1].to) > w.samples.staleAfter(trimtab.Usage) {
 		return false
 	}
 	to := w.queueing.used[n-1].to
@@ -148,7 +148,7 @@ func (w *workload) idle(now time.Time) bool {
 // inferred stands in for what is missing where the kernel tells enough: a workload that starves
 // may be raised, and one that is idle needs its least.
 func (w *workload) inferred(now time.Time, hold *trimtab.Held) standIn {
-	if w.learner == nil || !(w.Max > 0) {
+	if w.curves.learner == nil || !(w.spec.Max > 0) {
 		return standIn{}
 	}
 	name, amount := "", 0.0
@@ -157,12 +157,12 @@ func (w *workload) inferred(now time.Time, hold *trimtab.Held) standIn {
 			name, amount = ByStarvation, had*(1+math.Min(hungry*long.Seconds(), mostHungry))
 		}
 	} else if w.last.Performance == nil && w.idle(now) {
-		name, amount = ByIdleness, math.Max(w.Min, idleCores)
+		name, amount = ByIdleness, math.Max(w.spec.Min, idleCores)
 	}
 	if name == "" {
 		return standIn{}
 	}
-	d := declared.Demand{Amount: math.Min(amount, w.most()), Target: w.Target}
+	d := declared.Demand{Amount: math.Min(amount, w.held.most()), Target: w.spec.Target}
 	load := 0.0
 	if l := w.forecastLoad(); l != nil && name == ByStarvation {
 		load = l.Upper
@@ -170,7 +170,7 @@ func (w *workload) inferred(now time.Time, hold *trimtab.Held) standIn {
 	if d.Validate() != nil {
 		return standIn{}
 	}
-	if c := d.Curve(load, w.Min, w.most(), w.config.Level); c != nil {
+	if c := d.Curve(load, w.spec.Min, w.held.most(), w.config.Level); c != nil {
 		return standIn{name, c}
 	}
 	return standIn{}
@@ -188,7 +188,7 @@ func (w *workload) starves(e *trimtab.Estimate, now time.Time) {
 		return
 	}
 	e.Allocation = &had
-	if now.Sub(w.last.PerfAt) > w.lateAfter(trimtab.Performance) {
+	if now.Sub(w.last.PerfAt) > w.samples.lateAfter(trimtab.Performance) {
 		e.Performance, e.Requests, e.Latency = nil, 0, nil
 	}
 	hold := *e.Hold
@@ -205,15 +205,15 @@ func (w *workload) noteWaits(e *trimtab.Estimate) {
 	if e.Starved > 0 || len(e.Notes) >= trimtab.MaxNotes {
 		return
 	}
-	all := w.queueing.used
+	all, may := w.queueing.used, w.mayWait()
 	var long time.Duration
-	for k := len(all) - 1; k >= 0 && long < starvedLeast && (all[k].known&knowsStops == 0 || all[k].calm()) && w.kept(&all[k]); k-- {
+	for k := len(all) - 1; k >= 0 && long < starvedLeast && (all[k].known&knowsStops == 0 || all[k].calm()) && all[k].kept(may); k-- {
 		long += all[k].to.Sub(all[k].from)
 	}
 	if long >= starvedLeast {
 		u := &all[len(all)-1]
 		of := ""
-		if f := w.during(u.from, u.to, 0); f.Known && !f.Amount.Unlimited {
+		if f := w.held.during(u.from, u.to, 0); f.Known && !f.Amount.Unlimited {
 			of = fmt.Sprintf("of its %.3g ", f.Mean)
 		}
 		e.Notes = append(e.Notes, fmt.Sprintf("it gets %.3g %scores: its threads wait for a CPU, and trimtab sees no quota that stops it", u.cores, of))

@@ -19,14 +19,13 @@ type recovery struct {
 // unknown, a performance must rise to be taken for rising.
 const upward, upwardShare = 1.645, 0.05
 
-// recover sets r aside while it shows a recovery, at most patience reports in
+// take sets r aside while it shows a recovery, at most patience reports in
 // a row: being short is what must be learnt, not the way out of it.
-func (w *workload) recover(r *report.Report) {
-	v, before := &w.recovery, &w.last
+func (v *recovery) take(r, before *report.Report, target float64, c *Config) {
 	if before.At.IsZero() || r.Aside != "" && r.Aside != "transient" {
 		return
 	}
-	if r.At.Sub(before.At) > w.config.Round+w.config.Report {
+	if r.At.Sub(before.At) > c.Round+c.Report {
 		if v.warm++; v.warm <= patience {
 			r.Aside = "transient"
 		}
@@ -38,7 +37,7 @@ func (w *workload) recover(r *report.Report) {
 		v.left = 0
 		return
 	}
-	if *r.Allocation > (1+report.Small)**before.Allocation && *before.Performance < w.Target {
+	if *r.Allocation > (1+report.Small)**before.Allocation && *before.Performance < target {
 		v.left = patience
 		return
 	}

@@ -11,7 +11,7 @@ import (
 // requests.
 func shown(w *workload, at int, allocation, load, performance float64) string {
 	r := report.Report{At: time.Unix(int64(at), 0), Allocation: &allocation, Load: &load, Performance: &performance, Requests: 100}
-	w.recover(&r)
+	w.recovery.take(&r, &w.last, w.spec.Target, w.config)
 	w.last = r
 	return r.Aside
 }
@@ -97,16 +97,16 @@ func TestRequestsOfOverlappingWindowsTeachOnce(t *testing.T) {
 	total := 0.0
 	for i := range 13 { // 400 requests in 20 s, every 5 s
 		r := report.Report{Requests: 400, Window: 20 * time.Second, PerfAt: time.Unix(int64(5*i), 0)}
-		total += w.freshOf(&r)
-		w.taught = r.PerfAt
+		total += w.curves.freshOf(&r)
+		w.curves.taught = r.PerfAt
 	}
 	if total != 400+12*100 {
 		t.Errorf("taught %v requests, of 1600", total)
 	}
-	if n := w.freshOf(&report.Report{Requests: 400, Window: 20 * time.Second, PerfAt: w.taught}); n > 1 || n <= 0 {
+	if n := w.curves.freshOf(&report.Report{Requests: 400, Window: 20 * time.Second, PerfAt: w.curves.taught}); n > 1 || n <= 0 {
 		t.Errorf("the same report again teaches %v requests", n)
 	}
-	if n := w.freshOf(&report.Report{Requests: 400, PerfAt: w.taught}); n != 400 {
+	if n := w.curves.freshOf(&report.Report{Requests: 400, PerfAt: w.curves.taught}); n != 400 {
 		t.Errorf("a report of its own requests teaches %v", n)
 	}
 }

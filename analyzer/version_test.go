@@ -30,7 +30,7 @@ func released(t *testing.T, a *Analyzer, from int, versions ...string) []float64
 		a.Step(end.Add(10*time.Millisecond), s)
 		for _, v := range a.Step(end.Add(900*time.Millisecond), nil) {
 			if e, ok := v.(*trimtab.Estimate); ok && e.Curve != nil {
-				b := a.workloads[0].learner.Predict(2, 1000)
+				b := a.workloads[0].curves.learner.Predict(2, 1000)
 				widths = append(widths, b.Upper-b.Lower)
 			}
 		}
@@ -72,8 +72,8 @@ func TestANewVersionStartsFromTheOldCurveWithAWiderBand(t *testing.T) {
 
 func TestALearnerInAWrapperLearnsAsItDoesWithout(t *testing.T) {
 	bare, wrapped := versioned(t), versioned(t)
-	l := wrapped.workloads[0].learner
-	wrapped.workloads[0].learner = struct{ learn.Learner }{l}
+	l := wrapped.workloads[0].curves.learner
+	wrapped.workloads[0].curves.learner = struct{ learn.Learner }{l}
 	for _, a := range []*Analyzer{bare, wrapped} {
 		released(t, a, 0, repeated("1.0", 60)...)
 		released(t, a, 60, repeated("1.1", 10)...)
@@ -103,7 +103,7 @@ func TestASiteThatNumbersEveryStartStillLearns(t *testing.T) {
 	if n := a.counts.versions; n < 1 || n > 3 {
 		t.Errorf("%d versions believed", n)
 	}
-	if n := len(a.workloads[0].versions.known); n > maxKnown {
+	if n := len(a.workloads[0].curves.versions.known); n > maxKnown {
 		t.Errorf("%d versions remembered", n)
 	}
 }

@@ -18,19 +18,25 @@ import (
 // maxBatchBody bounds a job that is submitted: what the bus takes.
 const maxBatchBody = 4 << 20
 
-func (h *handler) routeBatch(mux *http.ServeMux) {
+// batch serves what is known of speculative jobs, and takes requests on them.
+type batch struct {
+	view    *view.Model
+	request func(context.Context, *trimtab.JobRequest) error // see Options.Request
+}
+
+func (h batch) route(mux *http.ServeMux) {
 	const at = "/api/v1/batch"
 	mux.HandleFunc("GET "+at, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, h.view.Batch(time.Now())) })
-	mux.HandleFunc("GET "+at+"/{job}", h.batchJob)
-	mux.HandleFunc("GET "+at+"/{job}/{task}", h.batchTask)
-	mux.HandleFunc("POST "+at, h.batchRequest)
+	mux.HandleFunc("GET "+at+"/{job}", h.job)
+	mux.HandleFunc("GET "+at+"/{job}/{task}", h.task)
+	mux.HandleFunc("POST "+at, h.change)
 }
 
 func noBatchJob(name string) error {
 	return fmt.Errorf("find job %.100q: no job manager told of one of that name", name)
 }
 
-func (h *handler) batchJob(w http.ResponseWriter, r *http.Request) {
+func (h batch) job(w http.ResponseWriter, r *http.Request) {
 	j, ok := h.view.BatchJob(r.PathValue("job"))
 	if !ok {
 		problem(w, http.StatusNotFound, noBatchJob(r.PathValue("job")))
@@ -39,8 +45,8 @@ func (h *handler) batchJob(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, j)
 }
 
-// batchTask answers how one task stands, with the last lines of its newest attempt.
-func (h *handler) batchTask(w http.ResponseWriter, r *http.Request) {
+// task answers how one task stands, with the last lines of its newest attempt.
+func (h batch) task(w http.ResponseWriter, r *http.Request) {
 	t, err := h.taskOf(r.PathValue("job"), r.PathValue("task"))
 	if err != nil {
 		problem(w, http.StatusNotFound, err)
@@ -49,7 +55,7 @@ func (h *handler) batchTask(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, t)
 }
 
-func (h *handler) taskOf(job, task string) (*view.TaskState, error) {
+func (h batch) taskOf(job, task string) (*view.TaskState, error) {
 	j, ok := h.view.BatchJob(job)
 	if !ok {
 		return nil, noBatchJob(job)
@@ -64,9 +70,9 @@ func (h *handler) taskOf(job, task string) (*view.TaskState, error) {
 	return nil, fmt.Errorf("find task %.100q: job %s has none of that name", task, job)
 }
 
-// batchRequest gives a request to the job manager: it answers when that is stored on the
+// change gives a request to the job manager: it answers when that is stored on the
 // bus.
-func (h *handler) batchRequest(w http.ResponseWriter, r *http.Request) {
+func (h batch) change(w http.ResponseWriter, r *http.Request) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		problem(w, http.StatusUnsupportedMediaType, errors.New("read request on jobs: Content-Type must be application/json"))
 		return
@@ -99,13 +105,13 @@ func (h *handler) batchRequest(w http.ResponseWriter, r *http.Request) {
 		problem(w, code, err)
 		return
 	}
-	if h.options.Request == nil {
+	if h.request == nil {
 		problem(w, http.StatusNotImplemented, errors.New("this process gives no requests to the bus"))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), commandWithin)
 	defer cancel()
-	if err := h.options.Request(ctx, q); err != nil {
+	if err := h.request(ctx, q); err != nil {
 		problem(w, http.StatusServiceUnavailable, fmt.Errorf("%s job %s: %w", q.Verb, q.Job.Name, err))
 		return
 	}
@@ -115,7 +121,7 @@ func (h *handler) batchRequest(w http.ResponseWriter, r *http.Request) {
 }
 
 // refuses says what the job manager would, as far as it is known here: it answers nobody.
-func (h *handler) refuses(q *trimtab.JobRequest) (int, error) {
+func (h batch) refuses(q *trimtab.JobRequest) (int, error) {
 	j, ok := h.view.BatchJob(q.Job.Name)
 	switch {
 	case q.Verb == trimtab.SubmitJob:

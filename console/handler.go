@@ -131,7 +131,7 @@ func (h *handler) routeAPI(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+api+"colocation", h.colocations)
 	mux.HandleFunc("GET "+api+"colocation/{name}", h.colocation)
 	h.routeJobs(mux)
-	h.routeBatch(mux)
+	batch{h.view, h.options.Request}.route(mux)
 }
 
 // compressed gzips what is worth it for those who accept it, at the level that
@@ -168,7 +168,7 @@ func (h *handler) guarded(next http.Handler) http.Handler {
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("Referrer-Policy", "no-referrer")
 		head.Set("Cache-Control", "no-store")
-		if h.options.Mount[r.URL.Path] == nil && !h.hostAllowed(r.Host) {
+		if h.options.Mount[r.URL.Path] == nil && !h.options.allows(r.Host) {
 			problem(w, http.StatusForbidden, errors.New("trimtab: Host is not allowed; name it with --web.allowed-host"))
 			return
 		}
@@ -180,7 +180,8 @@ func (h *handler) guarded(next http.Handler) http.Handler {
 	})
 }
 
-func (h *handler) hostAllowed(host string) bool {
+// allows reports whether a request may name this host.
+func (o *Options) allows(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -188,7 +189,7 @@ func (h *handler) hostAllowed(host string) bool {
 	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
 		return true
 	}
-	return strings.EqualFold(host, "localhost") || slices.Contains(h.options.Hosts, host) || slices.Contains(h.options.Hosts, "*")
+	return strings.EqualFold(host, "localhost") || slices.Contains(o.Hosts, host) || slices.Contains(o.Hosts, "*")
 }
 
 // foreign tells what a page elsewhere asks for: anything that changes

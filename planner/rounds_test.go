@@ -25,7 +25,7 @@ import (
 //
 //	pool [objective=NAME,…] [capacity=8] [shared [reserves]] [mode=recommend] [each=CORES]
 //	    begins anew with a pool of three workloads, on hosts that have so much each; a line for each:
-//	    NAME has=CORES|nolimit [min=CORES] [host=h1]
+//	    NAME has=CORES|nolimit [min=CORES] [host=h1] [mode=recommend]
 //	    Of several objectives all must lead to the same plans, or each is printed.
 //	rounds [n=1] [every=11s]
 //	    plays rounds, with what is known of each workload; a line for each:
@@ -113,7 +113,7 @@ func newPools(t *testing.T, d *datadriven.TestData) (all []*scripted) {
 			p.host[name] = valueOf(args, "host", "h1")[0]
 			for i := range cfg.Workloads {
 				if w := &cfg.Workloads[i]; w.Name == name {
-					w.Min = number(t, args, "min", w.Min)
+					w.Min, w.Mode = number(t, args, "min", w.Min), trimtab.Mode(valueOf(args, "mode", string(w.Mode))[0])
 				}
 			}
 		})

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"math"
+	"slices"
 
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/entitlement"
@@ -27,6 +28,10 @@ func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 	if !fresh {
 		return true
 	}
+	if slices.ContainsFunc(asked, func(s *allocation.Allocation) bool { return s.Solved }) {
+		r.entitle(asked) // turns and hosts are for those that are written, and were decided
+		return true
+	}
 	hosts, units, scale := hosting(r), r.left(asked), 1.0
 	all := hosts.berths(asked)
 	switch {
@@ -38,6 +43,20 @@ func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 	}
 	r.takeTurns("", units, scale, asked, r.entitlements())
 	return true
+}
+
+// entitle advises allocations beside those whose shares were decided: each has its entitlement.
+func (r aiming) entitle(asked []*allocation.Allocation) {
+	entitled := r.entitlements()
+	for _, s := range asked {
+		switch {
+		case s.Solved:
+		case allocation.Reserves(s):
+			s.AsSet("it is not written; the kernel shares")
+		default:
+			s.Rest(entitled[s.Name], "it is not written; the kernel shares")
+		}
+	}
 }
 
 // unweighed says why allocations cannot be planned by weight; "": they can.
@@ -81,7 +100,7 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*alloca
 		round.Policy = p.cfg.Policy
 	}
 	for _, s := range asked {
-		round.Members = append(round.Members, s.Member(r.now, entitled[s.Name]/scale))
+		round.Members = append(round.Members, s.Member(r.now, p.cfg.StaleAfter, entitled[s.Name]/scale))
 	}
 	state, what, turns := overload.Decide(p.overload[host], round)
 	if p.overload[host] = state; state == (overload.State{}) {

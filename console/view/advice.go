@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 // Advice is a row of decisions that say the same: the newest, since when, and how many
@@ -29,7 +30,7 @@ func (v *Model) Advices(workload, before string, limit int, now time.Time) (out 
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := v.workloads[workload]
+	s := v.workloads.all[workload]
 	if s == nil {
 		return nil, "", 0, nil
 	}
@@ -41,7 +42,7 @@ func (v *Model) Advices(workload, before string, limit int, now time.Time) (out 
 		switch {
 		case same != nil && same.says(shown):
 			same.First, same.Since, same.Count = d.Plan, d.Time, same.Count+1
-		case (len(out) >= limit || read >= maxGrouped) && !d.sameStep(last):
+		case (len(out) >= limit || read >= maxGrouped) && d.position() != last.position():
 			return out, last.Cursor(), s.stored(), nil
 		default:
 			out = append(out, Advice{shown, d.Plan, d.Time, 1})
@@ -78,7 +79,7 @@ func (a *Advice) Held() string {
 }
 
 // Cursor names the decision for [Model.Decisions]: those before it are older.
-func (d *Decision) Cursor() string { return cursor(d.Epoch, d.Sequence, d.Step) }
+func (d *Decision) Cursor() string { return d.position().String() }
 
 // After is the cursor of which the decision is the first that stands before it.
-func (d *Decision) After() string { return cursor(d.Epoch, d.Sequence, d.Step+1) }
+func (d *Decision) After() string { return newest.At(d.Epoch, d.Sequence, d.Step+1).String() }

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -20,65 +19,6 @@ const (
 	// patience is how far ahead a clock may be.
 	patience = time.Minute
 )
-
-// makeRoom lets a workload that was only discovered go where a configured one
-// needs its place.
-func (v *Model) makeRoom(name string) {
-	if v.workloads[name] != nil || len(v.workloads) < maxWorkloads {
-		return
-	}
-	for other, s := range v.workloads {
-		if !s.declared {
-			delete(v.workloads, other)
-			return
-		}
-	}
-}
-
-// outlasts tells that nothing that belongs behind the newest plan came for more
-// than the three rounds that a lease lasts, and that p, which belongs before
-// it, is younger: a made-up epoch must not be believed for ever.
-func (v *Model) outlasts(p *trimtab.Plan) bool {
-	return time.Since(v.planHeard) > 3*v.config.Round+patience && !ahead(p.Time) && (p.Time.After(v.plan.Time) || ahead(v.plan.Time))
-}
-
-// refute forgets what plans that belong behind p said.
-func (v *Model) refute(p *trimtab.Plan) {
-	for _, q := range []**trimtab.Plan{&v.plan, &v.acting, &v.fair, &v.applied} {
-		if *q != nil && cmp.Or(cmp.Compare((*q).Epoch, p.Epoch), cmp.Compare((*q).Sequence, p.Sequence)) > 0 {
-			*q = nil
-		}
-	}
-	b := &v.book
-	from := position{epoch: p.Epoch, sequence: p.Sequence}
-	all := map[*state]bool{}
-	for _, s := range b.order {
-		all[s] = true
-	}
-	left := map[*state]int{} // how many of its decisions stay
-	for s := range all {
-		v.fetch(s, from)
-		for _, d := range s.cut(from) {
-			b.cost -= d.cost()
-			b.tally.dropped(d)
-		}
-		for len(s.decisions) == 0 && len(s.chunks) > 0 {
-			v.unshelve(s) // the newest are in memory
-		}
-		left[s] = s.stored()
-	}
-	kept := b.order[:0]
-	for _, s := range b.order {
-		n := left[s]
-		if n > 0 {
-			kept = append(kept, s)
-			n--
-		}
-		left[s] = n
-	}
-	clear(b.order[len(kept):])
-	b.order = kept
-}
 
 // room is how many resources, or inputs, are kept of a workload.
 func (s *state) room() int {

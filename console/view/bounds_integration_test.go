@@ -36,7 +36,7 @@ func TestAPeerThatInventsWithoutEndCostsTheViewBoundedMemory(t *testing.T) {
 	if grown := int64(heap()) - int64(before); grown > 256<<20 {
 		t.Errorf("%d MiB", grown>>20)
 	}
-	if n := len(v.workloads["shop"].resources()); n > trimtab.MaxResources {
+	if n := len(v.workloads.all["shop"].resources()); n > trimtab.MaxResources {
 		t.Errorf("%d resources of one workload", n)
 	}
 	runtime.KeepAlive(v)
@@ -55,17 +55,17 @@ func TestHostsThatInventKnobsWithoutEndCostBoundedMemory(t *testing.T) {
 		}
 		v.Observe(h)
 	}
-	if grown := int64(heap()) - int64(before); grown > 2*maxHostBytes || v.hostBytes > maxHostBytes {
-		t.Errorf("%d MiB, counted %d", grown>>20, v.hostBytes>>20)
+	if grown := int64(heap()) - int64(before); grown > 2*maxHostBytes || v.fleet.bytes > maxHostBytes {
+		t.Errorf("%d MiB, counted %d", grown>>20, v.fleet.bytes>>20)
 	}
 	if d, ok := v.Host("h39", "", 1, 0, noon); !ok || d.Knobs == 0 {
 		t.Error("the newest word was not kept")
 	}
-	for _, h := range slices.Collect(maps.Values(v.hosts)) {
-		v.dropHost(h)
+	for _, h := range slices.Collect(maps.Values(v.fleet.hosts)) {
+		v.fleet.drop(h, &v.workloads)
 	}
-	if v.hostBytes != 0 || v.workloads["w"].problems != 0 || len(v.workloads["w"].hosts) != 0 {
-		t.Errorf("%d bytes, %d problems of no host", v.hostBytes, v.workloads["w"].problems)
+	if v.fleet.bytes != 0 || v.workloads.all["w"].problems != 0 || len(v.workloads.all["w"].hosts) != 0 {
+		t.Errorf("%d bytes, %d problems of no host", v.fleet.bytes, v.workloads.all["w"].problems)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestOldDecisionsCostLittleMemory(t *testing.T) {
 		v.Observe(p)
 		v.Observe(answer(p, trimtab.Written))
 	}
-	s := v.workloads["shop"]
+	s := v.workloads.all["shop"]
 	if s.stored() != maxDecisions || len(v.book.order) != maxDecisions {
 		t.Errorf("%d are kept, %d in order", s.stored(), len(v.book.order))
 	}
@@ -115,7 +115,7 @@ func TestOldDecisionsCostLittleMemory(t *testing.T) {
 	if len(all) != maxDecisions || all[len(all)-1].Sequence != 1001 {
 		t.Errorf("%d can be read, the oldest is %s", len(all), all[len(all)-1].Plan)
 	}
-	v.forget(noon.Add(time.Duration(maxDecisions) * time.Second))
+	v.book.forget(noon.Add(time.Duration(maxDecisions) * time.Second))
 	if s.stored() != 1000 || v.book.shelf.bytes > 2*segmentBytes {
 		t.Errorf("%d are kept, %d bytes on the shelf", s.stored(), v.book.shelf.bytes)
 	}
@@ -126,7 +126,7 @@ func TestDecisionsOfAllWorkloadsTogetherAreBoundedAndTheOldestGoFirst(t *testing
 	for n := range maxDecisions + 50 {
 		v.Observe(at(n, []string{"even", "odd"}[n%2]))
 	}
-	even, odd := v.workloads["even"].decisions, v.workloads["odd"].decisions
+	even, odd := v.workloads.all["even"].decisions, v.workloads.all["odd"].decisions
 	if len(even)+len(odd) != maxDecisions || len(v.book.order) != maxDecisions {
 		t.Fatalf("%d and %d are kept", len(even), len(odd))
 	}
@@ -138,7 +138,7 @@ func TestDecisionsOfAllWorkloadsTogetherAreBoundedAndTheOldestGoFirst(t *testing
 func TestThePastOfManyWorkloadsTogetherIsBounded(t *testing.T) {
 	v := New(Config{Round: time.Second})
 	points := func() (n int) {
-		for _, s := range v.workloads {
+		for _, s := range v.workloads.all {
 			for _, l := range s.series.levels {
 				n += len(l)
 			}

@@ -70,10 +70,10 @@ type budgetAt struct {
 }
 
 // budget is the error budget of all that is known of a workload.
-func (v *Model) budget(s *state, now time.Time) *Budget {
+func (s *state) budget(round time.Duration, now time.Time) *Budget {
 	if b := s.budgetNow; b != nil && now.Sub(b.at) >= 0 && now.Sub(b.at) < budgetEvery {
 		return b.Budget
 	}
-	s.budgetNow = &budgetAt{s.budgetOver(s.spans(now.Add(-maxAge), v.config.Round), now), now}
+	s.budgetNow = &budgetAt{s.budgetOver(s.spans(now.Add(-maxAge), round), now), now}
 	return s.budgetNow.Budget
 }

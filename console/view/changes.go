@@ -13,10 +13,10 @@ func (v *Model) Changes(version uint64, now time.Time) (Change, uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	c := Change{Workloads: []string{}, Time: now}
-	if v.plan != nil {
-		c.Plan = v.plan.ID()
+	if v.plans.newest != nil {
+		c.Plan = v.plans.newest.ID()
 	}
-	for name, s := range v.workloads {
+	for name, s := range v.workloads.all {
 		if s.version <= version {
 			continue
 		}
@@ -27,7 +27,7 @@ func (v *Model) Changes(version uint64, now time.Time) (Change, uint64) {
 		c.Workloads = append(c.Workloads, name)
 	}
 	slices.Sort(c.Workloads)
-	return c, v.version
+	return c, v.workloads.version
 }
 
 // Touch tells all who wait that something beside the view changed, such as whether a
@@ -35,7 +35,7 @@ func (v *Model) Changes(version uint64, now time.Time) (Change, uint64) {
 func (v *Model) Touch() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.version++
+	v.workloads.version++
 	v.tell()
 }
 

@@ -181,10 +181,10 @@ type HostColocation struct {
 	*Colocation
 }
 
-// jobHosts returns who was heard of lately, by name.
-func (v *Model) jobHosts(now time.Time) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(v.jobs.hosts)) {
-		if now.Sub(v.jobs.hosts[name].heard) <= jobsGone {
+// heard returns who was heard of lately, by name.
+func (b *jobBook) heard(now time.Time) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(b.hosts)) {
+		if now.Sub(b.hosts[name].heard) <= jobsGone {
 			names = append(names, name)
 		}
 	}
@@ -196,7 +196,7 @@ func (v *Model) Colocations(now time.Time, f JobFilter) FleetJobs {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	out := FleetJobs{Time: now, Hosts: []HostJobs{}}
-	for _, name := range v.jobHosts(now) {
+	for _, name := range v.jobs.heard(now) {
 		h := v.jobs.hosts[name]
 		if !f.fits(h.said) {
 			continue
@@ -236,5 +236,5 @@ func (v *Model) Colocation(host string, now time.Time) (out HostColocation, ok b
 func (v *Model) HasColocations(now time.Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return len(v.jobHosts(now)) > 0
+	return len(v.jobs.heard(now)) > 0
 }

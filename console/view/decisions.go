@@ -1,7 +1,6 @@
 package view
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 // The bounds of what is kept of the past, over all workloads.
@@ -47,11 +47,27 @@ type book struct {
 	shelf      shelf
 }
 
+// decisionLog has the decisions on one workload.
+type decisionLog struct {
+	// decisions are in the order of their plans; those before them are in
+	// chunks on the shelf, shelved of them.
+	decisions []*Decision
+	chunks    []chunk
+	shelved   int
+	// newestOn has the newest decision on each resource.
+	newestOn map[string]*Decision
+}
+
+// spread is over how much a bound goes: so many workloads, each with a plan a round.
+type spread struct {
+	round     time.Duration
+	workloads int
+}
+
 // place names one step of one plan on one host.
 type place struct {
-	epoch, sequence uint64
-	step            int
-	host            string
+	newest.Position
+	host string
 }
 
 // words gives equal strings one memory: decisions repeat them by the ten
@@ -105,8 +121,7 @@ func (b *book) causeOf(c trimtab.Cause) *trimtab.Cause {
 }
 
 // decide notes one decision of a plan, over all instances of a workload.
-func (v *Model) decide(s *state, p *trimtab.Plan, a trimtab.Action, moves []Move) {
-	b := &v.book
+func (b *book) decide(s *state, p *trimtab.Plan, a trimtab.Action, moves []Move, of spread) {
 	d := &Decision{Plan: b.words.one(p.ID()), Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: p.Time, Cause: b.causeOf(p.Cause), Action: b.words.slim(a), Moves: b.words.slimMoves(moves)}
 	d.Effect = &Effect{Performance: TooEarly}
 	if in := input(a.Why.Inputs, "performance"); in != nil {
@@ -114,10 +129,10 @@ func (v *Model) decide(s *state, p *trimtab.Plan, a trimtab.Action, moves []Move
 		before := in.Value
 		d.Effect.Before, d.Effect.BeforeTime = &before, at
 		// After a restart these are the only reports there are of the time before.
-		s.tellEffects(at, before, v.config.Round)
+		s.tellEffects(at, before, of.round)
 	}
 	for _, host := range d.hosts() {
-		if o := b.early[place{p.Epoch, p.Sequence, p.Step, host}]; o != nil {
+		if o := b.early[place{d.position(), host}]; o != nil {
 			for i := range o.Results {
 				d.answer(&o.Results[i], o.Took)
 			}
@@ -125,11 +140,11 @@ func (v *Model) decide(s *state, p *trimtab.Plan, a trimtab.Action, moves []Move
 	}
 	b.tally.decided(d)
 	s.decisions = append(s.decisions, d)
-	s.noteNewest(d)
+	s.noteNewest(d, s.room())
 	b.order = append(b.order, s)
 	b.cost += d.cost()
-	v.shelve(s, len(v.workloads))
-	v.forget(sooner(p.Time, time.Now()).Add(-maxAge))
+	b.shelve(s, of)
+	b.forget(sooner(p.Time, time.Now()).Add(-maxAge))
 }
 
 // input returns the named one, or nil when it is not there or missing.
@@ -144,14 +159,13 @@ func input(all []trimtab.Input, name string) *trimtab.Input {
 
 // forget drops the oldest decisions: those beyond the bound, and those from
 // before the given time.
-func (v *Model) forget(before time.Time) {
-	b := &v.book
+func (b *book) forget(before time.Time) {
 	for len(b.order) > 0 {
 		s := b.order[0]
 		if len(b.order) <= maxDecisions && b.cost <= maxDecisionBytes && b.shelf.bytes <= maxShelfBytes && !s.oldest().Before(before) {
 			return
 		}
-		v.dropOldest(s)
+		b.dropOldest(s)
 		b.order[0] = nil
 		b.order = b.order[1:]
 	}
@@ -159,20 +173,21 @@ func (v *Model) forget(before time.Time) {
 
 // settle gives a decision its result. The outcome waits when its plan has not
 // come.
-func (v *Model) settle(o *trimtab.Outcome) {
-	if v.plan == nil || cmp.Or(cmp.Compare(v.plan.Epoch, o.Epoch), cmp.Compare(v.plan.Sequence, o.Sequence), cmp.Compare(v.plan.Step, o.Step)) < 0 {
-		v.book.wait(o)
+func (b *book) settle(o *trimtab.Outcome, last *trimtab.Plan, all *workloads) {
+	at := newest.At(o.Epoch, o.Sequence, o.Step)
+	if last == nil || newest.At(last.Epoch, last.Sequence, last.Step).Compare(at) < 0 {
+		b.wait(o)
 	}
 	for i := range o.Results {
 		r := &o.Results[i]
-		s := v.workloads[r.Workload]
+		s := all.all[r.Workload]
 		if s == nil {
 			continue
 		}
-		v.fetch(s, position{o.Epoch, o.Sequence, o.Step})
-		for at := s.find(o.Epoch, o.Sequence, o.Step); at < len(s.decisions); at++ {
-			d := s.decisions[at]
-			if d.Epoch != o.Epoch || d.Sequence != o.Sequence || d.Step != o.Step {
+		b.fetch(s, at)
+		for i := s.find(at); i < len(s.decisions); i++ {
+			d := s.decisions[i]
+			if d.position() != at {
 				break
 			}
 			// A copy: readers may still hold the decision without a result.
@@ -181,9 +196,9 @@ func (v *Model) settle(o *trimtab.Outcome) {
 			if !done.answer(r, o.Took) {
 				continue
 			}
-			v.book.tally.answered(d, &done)
-			s.replace(at, &done)
-			s.version = v.version
+			b.tally.answered(d, &done)
+			s.replace(i, &done)
+			s.version = all.version
 			break
 		}
 	}
@@ -193,7 +208,7 @@ func (b *book) wait(o *trimtab.Outcome) {
 	if len(o.Results) == 0 {
 		return
 	}
-	at := place{o.Epoch, o.Sequence, o.Step, o.Host}
+	at := place{newest.At(o.Epoch, o.Sequence, o.Step), o.Host}
 	if b.early == nil {
 		b.early = map[place]*trimtab.Outcome{}
 	}
@@ -221,7 +236,7 @@ func (b *book) dropEarly() {
 func (b *book) passed(p *trimtab.Plan) {
 	for len(b.earlyOrder) > 0 {
 		at := b.earlyOrder[0]
-		if cmp.Or(cmp.Compare(at.epoch, p.Epoch), cmp.Compare(at.sequence, p.Sequence)) >= 0 {
+		if at.Compare(newest.PositionOf(p)) >= 0 {
 			return
 		}
 		b.dropEarly()
@@ -230,16 +245,15 @@ func (b *book) passed(p *trimtab.Plan) {
 
 // find returns the place of the first decision of a step, or where it would
 // stand.
-func (s *state) find(epoch, sequence uint64, step int) int {
+func (s *decisionLog) find(p newest.Position) int {
 	return sort.Search(len(s.decisions), func(i int) bool {
-		d := s.decisions[i]
-		return cmp.Or(cmp.Compare(d.Epoch, epoch), cmp.Compare(d.Sequence, sequence), cmp.Compare(d.Step, step)) >= 0
+		return s.decisions[i].position().Compare(p) >= 0
 	})
 }
 
 // tellEffects takes a report's performance as what came of the decisions that
 // are at least one round older than it and have none yet.
-func (s *state) tellEffects(at time.Time, performance float64, round time.Duration) {
+func (s *decisionLog) tellEffects(at time.Time, performance float64, round time.Duration) {
 	round = max(round, time.Second)
 	for i, d := range slices.Backward(s.decisions) {
 		age := at.Sub(d.Time)
@@ -300,7 +314,7 @@ func (v *Model) Decisions(workload, before string, limit int, now time.Time) (ou
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := v.workloads[workload]
+	s := v.workloads.all[workload]
 	if s == nil {
 		return out, false, nil
 	}
@@ -309,8 +323,8 @@ func (v *Model) Decisions(workload, before string, limit int, now time.Time) (ou
 	for d := range s.before(from) {
 		if n := len(out.Decisions); n >= limit {
 			// A step has one decision per resource: they stay on one page.
-			if last := out.Decisions[n-1]; !d.sameStep(last) {
-				out.Next = cursor(last.Epoch, last.Sequence, last.Step)
+			if last := out.Decisions[n-1]; d.position() != last.position() {
+				out.Next = last.Cursor()
 				break
 			}
 		}
@@ -319,21 +333,13 @@ func (v *Model) Decisions(workload, before string, limit int, now time.Time) (ou
 	return out, true, nil
 }
 
-func (d *Decision) sameStep(o *Decision) bool {
-	return d.Epoch == o.Epoch && d.Sequence == o.Sequence && d.Step == o.Step
-}
-
 // readCursor reads what names a decision; without a text it is behind all of them.
-func readCursor(text string) (p position, err error) {
+func readCursor(text string) (p newest.Position, err error) {
 	if text == "" {
-		return position{epoch: math.MaxUint64}, nil
+		return newest.Position{Epoch: math.MaxUint64}, nil
 	}
-	if n, err := fmt.Sscanf(text, "%d-%d-%d", &p.epoch, &p.sequence, &p.step); n != 3 || err != nil || cursor(p.epoch, p.sequence, p.step) != text {
+	if n, err := fmt.Sscanf(text, "%d-%d-%d", &p.Epoch, &p.Sequence, &p.Step); n != 3 || err != nil || p.String() != text {
 		return p, trimtab.Invalidf("read before %.40q: want the next of an earlier answer, as in 3-17-1", text)
 	}
 	return p, nil
-}
-
-func cursor(epoch, sequence uint64, step int) string {
-	return fmt.Sprintf("%d-%d-%d", epoch, sequence, step)
 }

@@ -26,7 +26,7 @@ func TestDecisionsOlderThanTheBusKeepsThemAreForgotten(t *testing.T) {
 	v.Observe(at(0, "shop"))
 	v.Observe(at(1, "shop"))
 	v.Observe(at(int(maxAge/time.Second)+1, "shop"))
-	if d := v.workloads["shop"].decisions; len(d) != 2 || d[0].Sequence != 2 {
+	if d := v.workloads.all["shop"].decisions; len(d) != 2 || d[0].Sequence != 2 {
 		t.Errorf("%d are kept, the oldest is %s", len(d), d[0].Plan)
 	}
 }
@@ -60,7 +60,7 @@ func TestWhateverTheOrderPlansAndOutcomesComeInEveryDecisionHasItsResult(t *test
 			*from = (*from)[1:]
 		}
 		for _, w := range []string{"a", "b"} {
-			for _, d := range v.workloads[w].decisions {
+			for _, d := range v.workloads.all[w].decisions {
 				if d.Result == nil || d.Result.Workload != w || d.Result.Status != trimtab.Written {
 					t.Fatalf("%s of %s: %+v", d.Plan, w, d.Result)
 				}

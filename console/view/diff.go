@@ -31,7 +31,7 @@ func (v *Model) Differences() []Difference {
 	defer v.mu.Unlock()
 	now := time.Now()
 	out := []Difference{}
-	for _, s := range v.workloads {
+	for _, s := range v.workloads.all {
 		if len(s.newestOn) == 0 {
 			continue
 		}

@@ -17,14 +17,15 @@ func (v *Model) Explain(workload string, history int, now time.Time) (e Explanat
 func (v *Model) ExplainWith(workload string, history, observations int, now time.Time) (e Explanation, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := v.workloads[workload]
+	s := v.workloads.all[workload]
 	if s == nil {
 		return e, false
 	}
-	row := v.row(s, now)
+	m := v.at(now)
+	row := m.row(s)
 	e = Explanation{Workload: workload, Mode: s.Mode, Class: s.Class, Code: row.Code, State: row.State, Kind: row.Kind, Since: row.Since, Notes: row.Notes, Binding: trimtab.Binding{Kind: trimtab.BindingNone},
 		Inputs: []trimtab.Input{}, Bounds: []float64{}, Alternatives: []trimtab.Alternative{},
-		Resource: v.config.Resource, SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share,
+		Resource: m.resource, SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share,
 		Allocation: row.Allocation, Pending: row.Pending, Knob: row.Knob, Host: row.Host, Reports: row.Reports,
 		Observations: s.observations(min(max(observations, 0), MaxObservations))}
 	if row.Code == Discovered {
@@ -35,17 +36,17 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 		e.Model, e.Curve, e.Forecast = s.estimate.Model, s.estimate.Curve, s.estimate.Load
 		e.LoadAge, e.LoadStale = row.LoadAge, row.LoadStale
 	}
-	if c := s.contributions; c != nil && now.Sub(c.Time) < max(contributionsLast, 3*v.config.Round) {
+	if c := s.contributions; c != nil && now.Sub(c.Time) < max(contributionsLast, 3*m.round) {
 		e.Contributions = c
 	}
 	e.Signals = v.batch.signalsOf(workload, now)
-	e.Budget, e.Alarms = v.budget(s, now), slices.Clone(s.alarmed())
+	e.Budget, e.Alarms = s.budget(m.round, now), slices.Clone(s.alarmed())
 	e.Instances, e.Hosts, e.Total = row.Instances, row.Hosts, row.Total
-	d := s.main(v.config.Resource, now)
+	d := m.main(s)
 	if d.instances == 1 {
 		e.Least, e.Most = &d.knob.Min, &d.knob.Max
 	}
-	if e.Knobs, e.Omitted = v.instances(s, now); len(e.Knobs) <= len(s.resources()) {
+	if e.Knobs, e.Omitted = s.instances(now); len(e.Knobs) <= len(s.resources()) {
 		e.Knobs = nil // those of the only one
 	}
 	if d.instances > 0 {
@@ -56,25 +57,25 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 			e.Barred = o.knob.Barred
 		}
 	}
-	if e.Fast = v.fast(s); e.Fast != nil && s.estimate != nil {
+	if e.Fast = s.fast(); e.Fast != nil && s.estimate != nil {
 		e.Fast.Fixed = s.estimate.Fixed
 	}
 	if row.Allocation != nil {
 		e.Baseline = &d.baseline
 	}
-	v.decision(&e, s, &row, now)
+	m.decision(&e, s, &row)
 	if history > 0 {
-		e.History = v.earlier(s, row.Decision, history, now)
+		e.History = m.earlier(s, row.Decision, history)
 	}
 	return e, true
 }
 
 // decision fills in the newest decision, or why there is none.
-func (v *Model) decision(e *Explanation, s *state, row *Row, now time.Time) {
-	held, isHeld := v.heldNow(s)
+func (m *moment) decision(e *Explanation, s *state, row *Row) {
+	held, isHeld := m.plans.heldNow(s)
 	switch {
 	case row.Decision != nil:
-		e.fill(row.Decision.shown(now, v.config.Round))
+		e.fill(row.Decision.shown(m.now, m.round))
 	case !s.declared:
 		e.Decision = "none: found in the spans, not in the configuration; add it under workloads to plan for it"
 	case s.Mode == trimtab.Off:
@@ -83,46 +84,46 @@ func (v *Model) decision(e *Explanation, s *state, row *Row, now time.Time) {
 		e.Decision = "hold: " + held.Text
 	case row.Code != codeOK && row.Code != codeMisses:
 		e.Decision = "hold: " + row.State
-	case s.stayIn == v.round && s.stayWhy != "":
-		e.Decision = "not moved: " + s.stayWhy
+	case s.kept.stayIn == m.plans.round && s.kept.stayWhy != "":
+		e.Decision = "not moved: " + s.kept.stayWhy
 	default:
 		e.Decision = "hold: nothing better was found"
 	}
-	if row.Decision != nil && !isHeld && s.stayIn == v.round && s.stayAt.After(row.Decision.Time) {
+	if row.Decision != nil && !isHeld && s.kept.stayIn == m.plans.round && s.kept.stayAt.After(row.Decision.Time) {
 		e.Kept = true
-		e.Decision = "not moved in the newest round: " + s.stayWhy + " (last change: " + e.Decision + ")"
+		e.Decision = "not moved in the newest round: " + s.kept.stayWhy + " (last change: " + e.Decision + ")"
 		if s.estimate != nil {
-			e.Inputs = s.inputs(now)
+			e.Inputs = s.inputs(m.now)
 		}
 	}
-	if !e.NextCheck.IsZero() && e.NextCheck.Before(now) {
-		e.NextCheck = v.roundAt.Add(v.config.Round)
+	if !e.NextCheck.IsZero() && e.NextCheck.Before(m.now) {
+		e.NextCheck = m.plans.roundAt.Add(m.round)
 	}
 	why := ""
 	switch { // held since that decision: by a plan, or by an estimate that no plan knows yet
 	case row.Decision == nil:
-	case isHeld && s.heldAt.After(row.Decision.Time):
+	case isHeld && s.kept.heldAt.After(row.Decision.Time):
 		why = held.Text
-	case !isHeld && row.Code == codeHeld && !s.holdSince.Before(row.Decision.Time):
+	case !isHeld && row.Code == codeHeld && !s.since.hold.Before(row.Decision.Time):
 		why = s.estimate.Hold.Text
 	}
 	if why != "" {
 		e.Kept = true
 		e.Decision = "hold: " + why + " (before that: " + e.Decision + ")"
 		if s.estimate != nil {
-			e.Inputs = s.inputs(now)
+			e.Inputs = s.inputs(m.now)
 		}
 	}
 }
 
 // earlier are the decisions but the latest, newest first.
-func (v *Model) earlier(s *state, latest *Decision, most int, now time.Time) (out []*Decision) {
+func (m *moment) earlier(s *state, latest *Decision, most int) (out []*Decision) {
 	for d := range s.backward() {
 		if len(out) == most {
 			break
 		}
 		if d != latest {
-			out = append(out, d.shown(now, v.config.Round))
+			out = append(out, d.shown(m.now, m.round))
 		}
 	}
 	return out

@@ -24,10 +24,10 @@ type FastView struct {
 }
 
 // fast sums what hosts say of a workload's quotas; nil: nobody moves them.
-func (v *Model) fast(s *state) *FastView {
+func (s *state) fast() *FastView {
 	out := &FastView{Fast: trimtab.Fast{From: map[string]float64{}}}
 	seconds := 0.0
-	for _, h := range v.hosts {
+	for _, h := range s.hosts {
 		for _, k := range h.of(s.Name) {
 			f := k.Fast
 			if f == nil {

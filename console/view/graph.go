@@ -86,8 +86,8 @@ func (v *Model) CallGraph(c *trimtab.Contributions, now time.Time) *CallGraph {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return graphOf(c, func(component string) string {
-		if s := v.workloads[component]; s != nil {
-			r := v.row(s, now)
+		if s := v.workloads.all[component]; s != nil {
+			r := v.at(now).row(s)
 			return r.shortage(v.config.Resource)
 		}
 		return ""

@@ -298,7 +298,7 @@ type History struct {
 func (v *Model) History(workload string, since, now time.Time) (out History, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := v.workloads[workload]
+	s := v.workloads.all[workload]
 	if s == nil {
 		return out, false
 	}

@@ -41,7 +41,7 @@ func TestHistoryIsBoundedInOrderAndReachesBackToTheFirstReport(t *testing.T) {
 	if len(recent.Time) != 60 || recent.Every != 0 {
 		t.Errorf("the last minute has %d points, every %v s", len(recent.Time), recent.Every)
 	}
-	if kept := len(v.workloads["shop"].series.seen); kept != MaxObservations {
+	if kept := len(v.workloads.all["shop"].series.seen); kept != MaxObservations {
 		t.Errorf("%d observations", kept)
 	}
 }

@@ -46,6 +46,12 @@ type host struct {
 	trend    trend
 }
 
+// fleet has the hosts.
+type fleet struct {
+	hosts map[hostKey]*host
+	bytes int // that their knobs take, about
+}
+
 // silent reports whether the host is overdue at now.
 func (h *host) silent(now time.Time) bool { return now.Sub(h.heard) > silentAfter }
 
@@ -68,13 +74,13 @@ func (h *host) of(workload string) []trimtab.KnobState {
 	return h.knobs[from : from+n : from+n]
 }
 
-// hear notes what a host says of itself.
-func (v *Model) hear(said *trimtab.Holding) {
-	key := hostKey{cmp.Or(said.Pool, v.config.Pool), said.Host}
-	h := v.hosts[key]
+// hear notes what a host says of itself. pool and resource are those of the view.
+func (f *fleet) hear(said *trimtab.Holding, pool, resource string, all *workloads) {
+	key := hostKey{cmp.Or(said.Pool, pool), said.Host}
+	h := f.hosts[key]
 	if h == nil {
 		h = &host{hostKey: key}
-		v.hosts[key] = h
+		f.hosts[key] = h
 	}
 	now := time.Now()
 	h.time, h.heard, h.leaseLeft, h.paused, h.capacity, h.divided = said.Time, now, said.LeaseLeft, said.Paused, said.Capacity, said.Divided
@@ -88,25 +94,25 @@ func (v *Model) hear(said *trimtab.Holding) {
 	if now.Sub(said.Time) > skew {
 		h.heard = said.Time
 	}
-	if knobs := v.taken(said); !slices.EqualFunc(h.knobs, knobs, sameKnob) {
-		v.replaceKnobs(h, knobs)
+	if knobs := taken(said, all); !slices.EqualFunc(h.knobs, knobs, sameKnob) {
+		f.replaceKnobs(h, knobs, all)
 	}
 	if now.Unix()/60 != h.trend.minute {
-		h.trend.note(now, h.given(v.config.Resource))
+		h.trend.note(now, h.given(resource))
 	}
-	for len(v.hosts) > maxHosts || v.hostBytes > maxHostBytes && len(v.hosts) > 1 {
-		v.forgetHost(h)
+	for len(f.hosts) > maxHosts || f.bytes > maxHostBytes && len(f.hosts) > 1 {
+		f.forgetBut(h, all)
 	}
 }
 
 // taken are the knobs of a holding as they are kept, in order: alone, since the
 // message may be long.
-func (v *Model) taken(said *trimtab.Holding) []trimtab.KnobState {
+func taken(said *trimtab.Holding, all *workloads) []trimtab.KnobState {
 	out := make([]trimtab.KnobState, 0, len(said.Targets))
 	cost := 0
 	for i := range said.Targets {
 		k := said.Targets[i]
-		if s := v.workloads[k.Workload]; s != nil {
+		if s := all.all[k.Workload]; s != nil {
 			k.Workload = s.Name // one memory
 		}
 		k.Pool, k.Host = said.Pool, said.Host
@@ -140,16 +146,16 @@ func sameKnob(a, b trimtab.KnobState) bool {
 }
 
 // replaceKnobs gives h other knobs, and tells the workloads that this concerns.
-func (v *Model) replaceKnobs(h *host, knobs []trimtab.KnobState) {
+func (f *fleet) replaceKnobs(h *host, knobs []trimtab.KnobState, all *workloads) {
 	before, after := h.knobs, knobs
 	h.knobs = knobs
-	v.hostBytes -= h.cost
+	f.bytes -= h.cost
 	h.cost = 0
 	for i := range knobs {
 		h.cost += knobCost(&knobs[i])
 	}
 	h.problems = problems(knobs)
-	v.hostBytes += h.cost
+	f.bytes += h.cost
 	h.since = begun(h.since, h.problems > 0, h.time)
 	for len(before) > 0 || len(after) > 0 {
 		name := first(before, after)
@@ -157,7 +163,7 @@ func (v *Model) replaceKnobs(h *host, knobs []trimtab.KnobState) {
 		was, before = cutWorkload(before, name)
 		is, after = cutWorkload(after, name)
 		if !slices.EqualFunc(was, is, sameKnob) {
-			v.moveIn(name, h, was, is)
+			all.moveIn(name, h, was, is)
 		}
 	}
 }
@@ -190,11 +196,11 @@ func problems(knobs []trimtab.KnobState) (n int) {
 }
 
 // moveIn notes that a host's knobs of a workload changed.
-func (v *Model) moveIn(name string, h *host, was, is []trimtab.KnobState) {
-	if v.workloads[name] == nil && len(is) == 0 {
+func (w *workloads) moveIn(name string, h *host, was, is []trimtab.KnobState) {
+	if w.all[name] == nil && len(is) == 0 {
 		return
 	}
-	s := v.state(name)
+	s := w.state(name)
 	if s == nil {
 		return
 	}
@@ -208,17 +214,17 @@ func (v *Model) moveIn(name string, h *host, was, is []trimtab.KnobState) {
 		s.hosts = slices.Delete(s.hosts, at, at+1)
 	}
 	s.problems += problems(is) - problems(was)
-	s.knobSince = begun(s.knobSince, s.problems > 0, h.time)
+	s.since.knob = begun(s.since.knob, s.problems > 0, h.time)
 }
 
 // settleIn finds the hosts of a workload that there was no room for when they
 // told of it.
-func (v *Model) settleIn(s *state) {
-	for _, h := range v.hosts {
+func (f *fleet) settleIn(s *state) {
+	for _, h := range f.hosts {
 		if its := h.of(s.Name); len(its) > 0 {
 			s.hosts = append(s.hosts, h)
 			s.problems += problems(its)
-			s.knobSince = begun(s.knobSince, s.problems > 0, h.time)
+			s.since.knob = begun(s.since.knob, s.problems > 0, h.time)
 		}
 	}
 	slices.SortFunc(s.hosts, (*host).compare)
@@ -228,18 +234,18 @@ func (h *host) compare(o *host) int {
 	return cmp.Or(strings.Compare(h.name, o.name), strings.Compare(h.pool, o.pool))
 }
 
-// forgetHost lets the host go that was not heard of for longest, but not keep.
-func (v *Model) forgetHost(keep *host) {
+// forgetBut lets the host go that was not heard of for longest, but not keep.
+func (f *fleet) forgetBut(keep *host, all *workloads) {
 	var oldest *host
-	for _, h := range v.hosts {
+	for _, h := range f.hosts {
 		if h != keep && (oldest == nil || h.heard.Before(oldest.heard)) {
 			oldest = h
 		}
 	}
-	v.dropHost(oldest)
+	f.drop(oldest, all)
 }
 
-func (v *Model) dropHost(h *host) {
-	v.replaceKnobs(h, nil)
-	delete(v.hosts, h.hostKey)
+func (f *fleet) drop(h *host, all *workloads) {
+	f.replaceKnobs(h, nil, all)
+	delete(f.hosts, h.hostKey)
 }

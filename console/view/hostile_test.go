@@ -37,8 +37,8 @@ func TestAWorkloadThatIsConfiguredLaterIsShownHoweverManyWereInvented(t *testing
 		v.Observe(&trimtab.Estimate{Workload: fmt.Sprint("invented ", i), Time: noon})
 	}
 	v.Configure(Config{Pool: "cpu", Resource: "cpu", Workloads: []Workload{{Name: "late", Mode: trimtab.Act}}})
-	if _, ok := v.Explain("late", 0, noon); !ok || len(v.workloads) > maxWorkloads {
-		t.Errorf("%v, %d workloads", ok, len(v.workloads))
+	if _, ok := v.Explain("late", 0, noon); !ok || len(v.workloads.all) > maxWorkloads {
+		t.Errorf("%v, %d workloads", ok, len(v.workloads.all))
 	}
 }
 
@@ -108,7 +108,7 @@ func TestAnInventedEpochIsBelievedOnlyUntilTheTrueOneOutlastsIt(t *testing.T) {
 				t.Errorf("%s: %d decisions of %d, the newest %s", name, d.Total, len(v.book.order), d.Decisions[0].Plan)
 			}
 			cost := 0
-			for _, d := range v.workloads["shop"].decisions {
+			for _, d := range v.workloads.all["shop"].decisions {
 				cost += d.cost()
 			}
 			if cost != v.book.cost {

@@ -27,9 +27,9 @@ func (v *Model) Hosts(now time.Time, f Filter) Hosts {
 	defer v.mu.Unlock()
 	out := Hosts{Pool: v.config.Pool, Resource: v.config.Resource, Time: now, Counts: map[string]int{}}
 	words := wordsOf(f.Query)
-	rows := make([]Host, 0, len(v.hosts))
-	for _, h := range v.hosts {
-		if r := v.hostRow(h, now); h.fits(words, &r) {
+	rows := make([]Host, 0, len(v.fleet.hosts))
+	for _, h := range v.fleet.hosts {
+		if r := h.row(&v.workloads, v.config.Resource, now); h.fits(words, &r) {
 			rows = append(rows, r)
 			out.Counts[r.Kind]++
 		}
@@ -47,7 +47,7 @@ func (v *Model) Host(name, pool string, limit, offset int, now time.Time) (out H
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var found *host
-	for _, h := range v.hosts {
+	for _, h := range v.fleet.hosts {
 		if h.name == name && (pool == "" || h.pool == pool) && (found == nil || h.pool < found.pool) {
 			found = h
 		}
@@ -59,11 +59,12 @@ func (v *Model) Host(name, pool string, limit, offset int, now time.Time) (out H
 	slices.SortStableFunc(knobs, func(a, b trimtab.KnobState) int {
 		return cmp.Or(strings.Compare(a.Workload, b.Workload), byInstance(a, b))
 	})
-	out = HostDetail{Host: v.hostRow(found, now), Time: now, Listed: []Knob{}}
+	out = HostDetail{Host: found.row(&v.workloads, v.config.Resource, now), Time: now, Listed: []Knob{}}
 	out.Offset = min(max(offset, 0), len(knobs))
 	for i := out.Offset; i < len(knobs) && len(out.Listed) < min(max(limit, 1), MaxKnobs); i++ {
-		k := found.knob(&knobs[i], v.binds(&knobs[i], now), now)
-		k.Bound = v.bound(k.Workload, k.Resource, found.name)
+		s := v.workloads.all[knobs[i].Workload]
+		k := found.knob(&knobs[i], s.binds(&knobs[i], now), now)
+		k.Bound = s.bound(k.Resource, found.name)
 		out.Listed = append(out.Listed, k)
 	}
 	return out, true
@@ -75,8 +76,7 @@ func byInstance(a, b trimtab.KnobState) int {
 }
 
 // binds reports whether a knob is the one of several that has the least.
-func (v *Model) binds(k *trimtab.KnobState, now time.Time) bool {
-	s := v.workloads[k.Workload]
+func (s *state) binds(k *trimtab.KnobState, now time.Time) bool {
 	if s == nil {
 		return false
 	}
@@ -116,12 +116,12 @@ func (h *host) fits(words []string, r *Host) bool {
 	return true
 }
 
-// hostRow is the host at now.
-func (v *Model) hostRow(h *host, now time.Time) Host {
+// row is the host at now.
+func (h *host) row(all *workloads, resource string, now time.Time) Host {
 	r := Host{Name: h.name, Pool: h.pool, Age: trimtab.SecondsOf(max(0, now.Sub(h.heard))), LeaseLeft: h.lease(now),
-		Paused: h.paused, Rooms: h.rooms(v.config.Resource), Knobs: len(h.knobs), Problems: h.problems, Unmet: h.unmet}
+		Paused: h.paused, Rooms: h.rooms(resource), Knobs: len(h.knobs), Problems: h.problems, Unmet: h.unmet}
 	r.Workloads, r.Instances = h.population()
-	r.Binds, r.Trend = v.boundOn(h), h.trend.points()
+	r.Binds, r.Trend = h.boundOn(all), h.trend.points()
 	r.Kind, r.Code, r.State = "ok", codeOK, codeOK
 	over := overfull(r.Rooms)
 	switch {
@@ -147,8 +147,7 @@ func (v *Model) hostRow(h *host, now time.Time) Host {
 
 // bound reports whether a host keeps a workload from more of a resource, by the
 // newest decision on it.
-func (v *Model) bound(workload, resource, host string) bool {
-	s := v.workloads[workload]
+func (s *state) bound(resource, host string) bool {
 	if s == nil {
 		return false
 	}
@@ -157,10 +156,10 @@ func (v *Model) bound(workload, resource, host string) bool {
 }
 
 // boundOn counts the workloads that a host keeps from more.
-func (v *Model) boundOn(h *host) (n int) {
+func (h *host) boundOn(all *workloads) (n int) {
 	last := ""
 	for i := range h.knobs { // which are in order of workload
-		if k := &h.knobs[i]; (n == 0 || k.Workload != last) && v.bound(k.Workload, k.Resource, h.name) {
+		if k := &h.knobs[i]; (n == 0 || k.Workload != last) && all.all[k.Workload].bound(k.Resource, h.name) {
 			n, last = n+1, k.Workload
 		}
 	}

@@ -178,8 +178,8 @@ func TestInstancesThatComeAndGoLeaveNothingBehind(t *testing.T) {
 				continue
 			}
 			want := round9(least * float64(instances))
-			if !ok || e.Allocation == nil || e.Allocation.Value != want || e.Instances != instances || e.Hosts != hosts || v.workloads[name].problems != bad {
-				t.Fatalf("%s: %v of %d instances on %d hosts, %d bad, want %v, %d, %d, %d", name, e.Allocation, e.Instances, e.Hosts, v.workloads[name].problems, want, instances, hosts, bad)
+			if !ok || e.Allocation == nil || e.Allocation.Value != want || e.Instances != instances || e.Hosts != hosts || v.workloads.all[name].problems != bad {
+				t.Fatalf("%s: %v of %d instances on %d hosts, %d bad, want %v, %d, %d, %d", name, e.Allocation, e.Instances, e.Hosts, v.workloads.all[name].problems, want, instances, hosts, bad)
 			}
 			if instances > 1 && math.Abs(e.Total.Value-total) > 1e-9 {
 				t.Fatalf("%s: %v in all, want %v", name, e.Total, total)
@@ -250,8 +250,8 @@ func TestTwoPoolsOnOneHostDoNotEraseEachOther(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	v.Configure(Config{Pool: "web", Resource: "cpu"})
-	if e, _ := v.Explain("shop", 0, noon); e.Instances != 1 || len(v.hosts) != 1 {
-		t.Errorf("%d instances in the pool that is left, %d hosts", e.Instances, len(v.hosts))
+	if e, _ := v.Explain("shop", 0, noon); e.Instances != 1 || len(v.fleet.hosts) != 1 {
+		t.Errorf("%d instances in the pool that is left, %d hosts", e.Instances, len(v.fleet.hosts))
 	}
 }
 
@@ -475,8 +475,8 @@ func TestAdviceOnSeveralInstancesIsForEachOfThem(t *testing.T) {
 	}
 }
 
-// fleet is a view of so many hosts with 20 knobs each, two of every workload.
-func fleet(hosts int) *Model {
+// fleetOf is a view of so many hosts with 20 knobs each, two of every workload.
+func fleetOf(hosts int) *Model {
 	c := Config{Pool: "cpu", Resource: "cpu", Capacity: 8 * float64(hosts), Objective: "njc", Round: 10 * time.Second}
 	const each = 20
 	name := func(n int) string { return fmt.Sprintf("team-%d/service-%05d", n%20, n) }
@@ -497,7 +497,7 @@ func fleet(hosts int) *Model {
 
 func TestAThousandHostsOfTwentyKnobsTakeLittleMemory(t *testing.T) {
 	before := heap()
-	v := fleet(1000)
+	v := fleetOf(1000)
 	if grown := int64(heap()) - int64(before); grown > 32<<20 {
 		t.Errorf("%d MiB for 20,000 knobs and 10,000 workloads", grown>>20)
 	}

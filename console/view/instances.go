@@ -244,7 +244,7 @@ func (s *state) main(resource string, now time.Time) held {
 
 // instances lists the knobs of a workload, in order of host, instance and
 // resource, as many as are shown.
-func (v *Model) instances(s *state, now time.Time) (out []Knob, omitted int) {
+func (s *state) instances(now time.Time) (out []Knob, omitted int) {
 	least, told := map[trimtab.KnobID]bool{}, loads{}
 	if s.estimate != nil {
 		told.told = s.estimate.Shares
@@ -263,7 +263,7 @@ func (v *Model) instances(s *state, now time.Time) (out []Knob, omitted int) {
 				continue
 			}
 			k := h.knob(&its[i], least[its[i].KnobID], now)
-			k.Bound = v.bound(s.Name, k.Resource, h.name)
+			k.Bound = s.bound(k.Resource, h.name)
 			if f, ok := told.find(&its[i]); ok {
 				k.Share = &f
 			}

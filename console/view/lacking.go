@@ -18,17 +18,18 @@ func (v *Model) Lacking(p *Pipeline) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p.Inputs = []MissingInput{}
-	if v.plan != nil {
-		age := trimtab.SecondsOf(max(0, p.Time.Sub(v.plan.Time)))
-		p.Plan, p.PlanAge = v.plan.ID(), &age
+	if newest := v.plans.newest; newest != nil {
+		age := trimtab.SecondsOf(max(0, p.Time.Sub(newest.Time)))
+		p.Plan, p.PlanAge = newest.ID(), &age
 	}
-	for name, s := range v.workloads {
-		for _, m := range s.lacks {
-			p.Inputs = append(p.Inputs, m)
+	m := v.at(p.Time)
+	for name, s := range v.workloads.all {
+		for _, in := range s.lacks {
+			p.Inputs = append(p.Inputs, in)
 		}
-		if m := v.silent(s, p.Time); m != nil {
-			m.Workload = name
-			p.Inputs = append(p.Inputs, *m)
+		if in := m.silent(s, v.began); in != nil {
+			in.Workload = name
+			p.Inputs = append(p.Inputs, *in)
 		}
 	}
 	slices.SortFunc(p.Inputs, func(a, b MissingInput) int {
@@ -39,21 +40,21 @@ func (v *Model) Lacking(p *Pipeline) {
 
 // silent tells of a workload that the analyzer says nothing of, or whose
 // estimate holds it for a reason that no single input shows; nil: neither.
-func (v *Model) silent(s *state, now time.Time) *MissingInput {
+func (m *moment) silent(s *state, began time.Time) *MissingInput {
 	if !s.declared {
 		return nil
 	}
 	e := s.estimate
 	switch {
 	case e == nil:
-		return &MissingInput{Input: "estimate", Reason: "none yet", Since: v.began}
-	case v.silentSince(e, now):
+		return &MissingInput{Input: "estimate", Reason: "none yet", Since: began}
+	case m.silentSince(e):
 		return &MissingInput{Input: "estimate", Reason: "nothing from the analyzer", Since: e.Time}
 	case e.Hold != nil && len(s.lacks) == 0:
-		return &MissingInput{Input: cmp.Or(e.Hold.Input, "estimate"), Source: e.Hold.Source, Reason: e.Hold.Text, Since: s.holdSince}
+		return &MissingInput{Input: cmp.Or(e.Hold.Input, "estimate"), Source: e.Hold.Source, Reason: e.Hold.Text, Since: s.since.hold}
 	}
-	if d := s.main(v.config.Resource, now); d.problem() != "" && s.lacks["allocation"].Reason == "" {
-		return &MissingInput{Input: "allocation", Source: d.where(), Reason: d.problem(), Since: s.knobSince}
+	if d := m.main(s); d.problem() != "" && s.lacks["allocation"].Reason == "" {
+		return &MissingInput{Input: "allocation", Source: d.where(), Reason: d.problem(), Since: s.since.knob}
 	}
 	return nil
 }

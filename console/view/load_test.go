@@ -39,7 +39,7 @@ func TestALoadThatIsOldIsSaidToBeStaleWithItsAge(t *testing.T) {
 	if !unanswered.LoadStale || *unanswered.LoadAge != 7200 {
 		t.Errorf("missing: %v, %v", unanswered.LoadStale, *unanswered.LoadAge)
 	}
-	if load := v.workloads["gone"].report(&trimtab.Estimate{Time: noon, Hold: &trimtab.Held{Input: "load"}, Load: &trimtab.LoadForecast{Now: 1}}).v[colLoad]; !math.IsNaN(float64(load)) {
+	if load := v.workloads.all["gone"].report(&trimtab.Estimate{Time: noon, Hold: &trimtab.Held{Input: "load"}, Load: &trimtab.LoadForecast{Now: 1}}).v[colLoad]; !math.IsNaN(float64(load)) {
 		t.Errorf("the history has a load of %v at a time without one", load)
 	}
 }

@@ -24,7 +24,7 @@ func (v *Model) Planned() *Planned {
 			continue
 		}
 		out.Applicable = true
-		if why := v.barred(a.KnobID); why != "" {
+		if why := v.fleet.barred(a.KnobID, v.config.Pool); why != "" {
 			if out.Barred == nil {
 				out.Barred = map[string]string{}
 			}
@@ -32,13 +32,13 @@ func (v *Model) Planned() *Planned {
 		}
 	}
 	out.Applicable = out.Applicable && len(out.Barred) == 0
-	out.Exceeds = v.exceeds(p, time.Now())
+	out.Exceeds = v.fleet.exceeds(p, &v.config, time.Now())
 	return out
 }
 
-// barred is why a plan of a knob could not be applied; "": it could.
-func (v *Model) barred(id trimtab.KnobID) string {
-	h := v.hosts[hostKey{cmp.Or(id.Pool, v.config.Pool), id.Host}]
+// barred is why a plan of a knob, of a pool where it names none, could not be applied; "": it could.
+func (f *fleet) barred(id trimtab.KnobID, pool string) string {
+	h := f.hosts[hostKey{cmp.Or(id.Pool, pool), id.Host}]
 	if h == nil {
 		return ""
 	}
@@ -57,12 +57,12 @@ func (v *Model) barred(id trimtab.KnobID) string {
 func (v *Model) Newest(now time.Time) (estimates []*trimtab.Estimate, holdings []*trimtab.Holding) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, s := range v.workloads {
+	for _, s := range v.workloads.all {
 		if s.declared && s.estimate != nil {
 			estimates = append(estimates, s.estimate)
 		}
 	}
-	for _, h := range v.hosts {
+	for _, h := range v.fleet.hosts {
 		if !h.gone(now) {
 			holdings = append(holdings, &trimtab.Holding{Pool: h.pool, Host: h.name, Time: h.time, LeaseLeft: h.lease(now), Paused: h.paused,
 				Capacity: h.capacity, Divided: h.divided, Targets: slices.Clone(h.knobs)})

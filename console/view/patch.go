@@ -18,7 +18,7 @@ import (
 func (v *Model) Patch(workload string) (p Patch, advised, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := v.workloads[workload]
+	s := v.workloads.all[workload]
 	if s == nil {
 		return p, false, false
 	}

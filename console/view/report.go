@@ -26,7 +26,7 @@ const maxIncidents = 100
 // kept as means over several reports.
 func (v *Model) Report(since, now time.Time) Report {
 	v.mu.Lock()
-	names := sortedKeys(v.workloads)
+	names := sortedKeys(v.workloads.all)
 	r := Report{Pool: v.config.Pool, Resource: v.config.Resource, Objective: v.config.Objective, To: now, Workloads: []WorthOf{}, Incidents: []Incident{}, Missing: []string{}}
 	v.mu.Unlock()
 	if oldest := now.Add(-maxAge); since.Before(oldest) {
@@ -44,8 +44,8 @@ func (v *Model) Report(since, now time.Time) Report {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	r.Moves, r.Verdicts = v.book.tally.since(since)
-	if v.plan != nil {
-		r.Exceeds = v.exceeds(v.plan, now)
+	if p := v.plans.newest; p != nil {
+		r.Exceeds = v.fleet.exceeds(p, &v.config, now)
 	}
 	return r
 }
@@ -54,14 +54,14 @@ func (v *Model) Report(since, now time.Time) Report {
 func (v *Model) reportOn(r *Report, name string, gaps *lack) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := v.workloads[name]
+	s := v.workloads.all[name]
 	if s == nil || !s.declared || s.Mode == trimtab.Off {
 		return
 	}
 	w := WorthOf{Workload: name, Mode: s.Mode, SLO: s.SLO, Decisions: s.decidedSince(r.From)}
 	spans := s.spans(r.From, v.config.Round)
-	w.Worth = v.worth(s, spans, r.To, gaps)
-	w.HeldBy, w.Advised = v.besides(s, spans, r.To)
+	w.Worth = s.worth(spans, v.config.Resource, r.To, gaps)
+	w.HeldBy, w.Advised = s.besides(spans, v.config.Resource, r.To)
 	w.Budget = s.budgetOver(spans, r.To)
 	r.Total.add(&w.Worth)
 	r.Workloads = append(r.Workloads, w)
@@ -97,12 +97,12 @@ func (s *state) spans(since time.Time, round time.Duration) []stretch {
 }
 
 // worth adds up what a workload got, and would have got.
-func (v *Model) worth(s *state, spans []stretch, now time.Time, gaps *lack) (w Worth) {
+func (s *state) worth(spans []stretch, resource string, now time.Time, gaps *lack) (w Worth) {
 	var curve *trimtab.Curve
 	if s.estimate != nil {
 		curve = s.estimate.Curve
 	}
-	base := s.main(v.config.Resource, now)
+	base := s.main(resource, now)
 	switch {
 	case curve == nil || len(curve.Knots) == 0:
 		curve = nil
@@ -195,7 +195,7 @@ func sumBands(a, b trimtab.Band) trimtab.Band {
 }
 
 // decidedSince counts the decisions since a time, without reading any.
-func (s *state) decidedSince(t time.Time) (n int) {
+func (s *decisionLog) decidedSince(t time.Time) (n int) {
 	for i := range s.chunks {
 		c := s.chunks[i].seconds
 		n += len(c) - sort.Search(len(c), func(i int) bool { return int64(c[i]) >= t.Unix() })

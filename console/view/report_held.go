@@ -90,8 +90,8 @@ func (a *advisable) need(c *trimtab.Curve, load, slo float64) float64 {
 
 // besides compares what a workload that others turn was given with what would have been
 // advised on the same load; nil: nobody else turns it.
-func (v *Model) besides(s *state, spans []stretch, now time.Time) (by []string, out *Advised) {
-	base := s.main(v.config.Resource, now)
+func (s *state) besides(spans []stretch, resource string, now time.Time) (by []string, out *Advised) {
+	base := s.main(resource, now)
 	a, ok := s.advisable(&base, now)
 	if !ok || len(a.by) == 0 || s.estimate == nil || s.estimate.Curve == nil || len(s.estimate.Curve.Knots) == 0 || !(s.Target > 0) {
 		return a.by, nil

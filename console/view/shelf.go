@@ -1,7 +1,6 @@
 package view
 
 import (
-	"cmp"
 	"encoding/json"
 	"iter"
 	"math"
@@ -10,6 +9,9 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/s2"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 // A decision takes 1.2 KiB of memory, and 10^5 of them are kept: those that
@@ -57,20 +59,11 @@ type chunk struct {
 	seconds []uint32
 	all     int
 	// last is where the newest one stands among plans.
-	last position
+	last newest.Position
 }
 
-// position orders decisions by their plans.
-type position struct {
-	epoch, sequence uint64
-	step            int
-}
-
-func (p position) compare(q position) int {
-	return cmp.Or(cmp.Compare(p.epoch, q.epoch), cmp.Compare(p.sequence, q.sequence), cmp.Compare(p.step, q.step))
-}
-
-func (d *Decision) position() position { return position{d.Epoch, d.Sequence, d.Step} }
+// position is where the decision stands among all.
+func (d *Decision) position() newest.Position { return newest.At(d.Epoch, d.Sequence, d.Step) }
 
 // retryShelf is how long nothing is put on the shelf after the disk refused.
 const retryShelf = 10 * time.Second
@@ -157,18 +150,18 @@ func (c *chunk) take() []*Decision {
 }
 
 // stored is how many decisions on the workload are kept.
-func (s *state) stored() int { return s.shelved + len(s.decisions) }
+func (s *decisionLog) stored() int { return s.shelved + len(s.decisions) }
 
 // shelve puts the older decisions of a workload, one of n, on the shelf when
 // there are many in memory. What a report or an outcome may still change stays,
 // unless there are very many.
-func (v *Model) shelve(s *state, n int) {
-	most := min(max(freshDecisions/max(n, 1), leastFresh), mostFresh)
-	if len(s.decisions) <= most || !v.book.shelf.takes() {
+func (b *book) shelve(s *state, of spread) {
+	most := min(max(freshDecisions/max(of.workloads, 1), leastFresh), mostFresh)
+	if len(s.decisions) <= most || !b.shelf.takes() {
 		return
 	}
 	newest := s.decisions[len(s.decisions)-1]
-	settled := newest.Time.Add(-effectRounds * max(v.config.Round, time.Second))
+	settled := newest.Time.Add(-effectRounds * max(of.round, time.Second))
 	k := 0
 	for k < len(s.decisions)-most/2 {
 		d := s.decisions[k]
@@ -180,7 +173,6 @@ func (v *Model) shelve(s *state, n int) {
 	if k < most/4+1 {
 		return
 	}
-	b := &v.book
 	c, ok := b.shelf.put(s.decisions[:k])
 	if !ok {
 		return
@@ -196,15 +188,15 @@ func (d *Decision) sameRound(o *Decision) bool { return d.Epoch == o.Epoch && d.
 
 // fetch takes decisions from the shelf back to memory until the ones from p on
 // are there.
-func (v *Model) fetch(s *state, p position) {
-	for n := len(s.chunks); n > 0 && s.chunks[n-1].last.compare(p) >= 0; n-- {
-		v.unshelve(s)
+func (b *book) fetch(s *state, p newest.Position) {
+	for n := len(s.chunks); n > 0 && s.chunks[n-1].last.Compare(p) >= 0; n-- {
+		b.unshelve(s)
 	}
 }
 
 // unshelve takes the newest chunk back to memory.
-func (v *Model) unshelve(s *state) {
-	b, n := &v.book, len(s.chunks)
+func (b *book) unshelve(s *state) {
+	n := len(s.chunks)
 	c := &s.chunks[n-1]
 	all := c.take()
 	for _, d := range all {
@@ -232,8 +224,40 @@ func (b *book) lose(s *state, n int) {
 	})
 }
 
+// refute forgets the decisions of plans that belong behind p.
+func (b *book) refute(p *trimtab.Plan) {
+	from := newest.PositionOf(p)
+	all := map[*state]bool{}
+	for _, s := range b.order {
+		all[s] = true
+	}
+	left := map[*state]int{} // how many of its decisions stay
+	for s := range all {
+		b.fetch(s, from)
+		for _, d := range s.cut(from, s.room()) {
+			b.cost -= d.cost()
+			b.tally.dropped(d)
+		}
+		for len(s.decisions) == 0 && len(s.chunks) > 0 {
+			b.unshelve(s) // the newest are in memory
+		}
+		left[s] = s.stored()
+	}
+	kept := b.order[:0]
+	for _, s := range b.order {
+		n := left[s]
+		if n > 0 {
+			kept = append(kept, s)
+			n--
+		}
+		left[s] = n
+	}
+	clear(b.order[len(kept):])
+	b.order = kept
+}
+
 // oldest is the time of the first decision.
-func (s *state) oldest() time.Time {
+func (s *decisionLog) oldest() time.Time {
 	if len(s.chunks) > 0 {
 		return time.Unix(int64(s.chunks[0].seconds[0]), 0)
 	}
@@ -241,8 +265,7 @@ func (s *state) oldest() time.Time {
 }
 
 // dropOldest forgets the first decision.
-func (v *Model) dropOldest(s *state) {
-	b := &v.book
+func (b *book) dropOldest(s *state) {
 	if len(s.chunks) == 0 {
 		b.cost -= s.decisions[0].cost()
 		s.decisions[0] = nil
@@ -259,7 +282,7 @@ func (v *Model) dropOldest(s *state) {
 
 // backward yields all decisions that are kept, the newest first. What is on the
 // shelf is read when it is its turn.
-func (s *state) backward() iter.Seq[*Decision] {
+func (s *decisionLog) backward() iter.Seq[*Decision] {
 	return func(yield func(*Decision) bool) {
 		for _, d := range slices.Backward(s.decisions) {
 			if !yield(d) {
@@ -278,16 +301,17 @@ func (s *state) backward() iter.Seq[*Decision] {
 
 // replace puts another version of a decision in its place: readers may still
 // hold the old one.
-func (s *state) replace(i int, d *Decision) {
+func (s *decisionLog) replace(i int, d *Decision) {
 	if old := s.decisions[i]; s.newestOn[old.Action.Resource] == old {
 		s.newestOn[old.Action.Resource] = d
 	}
 	s.decisions[i] = d
 }
 
-// cut drops the decisions of plans from p on, which v fetched before.
-func (s *state) cut(p position) (dropped []*Decision) {
-	n := s.find(p.epoch, p.sequence, p.step)
+// cut drops the decisions of plans from p on, which were fetched before. room is how many
+// resources are kept.
+func (s *decisionLog) cut(p newest.Position, room int) (dropped []*Decision) {
+	n := s.find(p)
 	dropped = s.decisions[n:]
 	s.decisions = slices.Clone(s.decisions[:n])
 	clear(s.newestOn)
@@ -296,8 +320,8 @@ func (s *state) cut(p position) (dropped []*Decision) {
 		if looked++; looked > lookBack {
 			break
 		}
-		if s.newestOn[d.Action.Resource] == nil && len(s.newestOn) < s.room() {
-			s.noteNewest(d)
+		if s.newestOn[d.Action.Resource] == nil && len(s.newestOn) < room {
+			s.noteNewest(d, room)
 		}
 	}
 	return dropped
@@ -309,17 +333,17 @@ const lookBack = 1000
 
 // noteNewest notes the newest decision on its resource. Of many resources, the
 // one whose newest is oldest goes.
-func (s *state) noteNewest(d *Decision) {
+func (s *decisionLog) noteNewest(d *Decision, room int) {
 	if s.newestOn == nil {
 		s.newestOn = map[string]*Decision{}
 	}
 	s.newestOn[d.Action.Resource] = d
-	if len(s.newestOn) <= s.room() {
+	if len(s.newestOn) <= room {
 		return
 	}
 	oldest := d
 	for _, other := range s.newestOn {
-		if c := other.position().compare(oldest.position()); c < 0 || c == 0 && other != d && (oldest == d || other.Action.Resource < oldest.Action.Resource) {
+		if c := other.position().Compare(oldest.position()); c < 0 || c == 0 && other != d && (oldest == d || other.Action.Resource < oldest.Action.Resource) {
 			oldest = other
 		}
 	}
@@ -328,20 +352,20 @@ func (s *state) noteNewest(d *Decision) {
 
 // before yields the decisions that stand before p, the newest first, and reads
 // nothing from the shelf that does not.
-func (s *state) before(p position) iter.Seq[*Decision] {
+func (s *decisionLog) before(p newest.Position) iter.Seq[*Decision] {
 	return func(yield func(*Decision) bool) {
-		for i := s.find(p.epoch, p.sequence, p.step) - 1; i >= 0; i-- {
+		for i := s.find(p) - 1; i >= 0; i-- {
 			if !yield(s.decisions[i]) {
 				return
 			}
 		}
 		first := len(s.chunks) // from here on all stand behind p
-		for first > 1 && s.chunks[first-2].last.compare(p) >= 0 {
+		for first > 1 && s.chunks[first-2].last.Compare(p) >= 0 {
 			first--
 		}
 		for i := first - 1; i >= 0; i-- {
 			for _, d := range slices.Backward(s.chunks[i].take()) {
-				if d.position().compare(p) < 0 && !yield(d) {
+				if d.position().Compare(p) < 0 && !yield(d) {
 					return
 				}
 			}

@@ -50,7 +50,7 @@ func TestNobodySeesWhereADecisionIsKept(t *testing.T) {
 		view := New(c)
 		for i := range rapid.SampledFrom([]int{0, 100, 1100}).Draw(t, "others") {
 			for _, v := range []*Model{plain, view} {
-				v.state(fmt.Sprint("other", i)) // which leave each less memory
+				v.workloads.state(fmt.Sprint("other", i)) // which leave each less memory
 			}
 		}
 		var late []*trimtab.Outcome
@@ -80,8 +80,10 @@ func TestNobodySeesWhereADecisionIsKept(t *testing.T) {
 			if rapid.IntRange(0, 9).Draw(t, "refuted") == 0 {
 				p := at(second, "a")
 				p.Sequence = uint64(rapid.IntRange(1, sequence).Draw(t, "from"))
-				plain.refute(p)
-				view.refute(p)
+				for _, v := range []*Model{plain, view} {
+					v.plans.refute(p)
+					v.book.refute(p)
+				}
 				sequence = int(p.Sequence)
 			}
 		}
@@ -100,7 +102,7 @@ func TestNobodySeesWhereADecisionIsKept(t *testing.T) {
 			if other, _, _ := plain.Patch(w); asJSON(t, patch) != asJSON(t, other) {
 				t.Fatalf("patch: %+v, without a shelf: %+v", patch, other)
 			}
-			if s := view.workloads[w]; s != nil {
+			if s := view.workloads.all[w]; s != nil {
 				shelved += s.shelved
 			}
 		}
@@ -136,7 +138,7 @@ func TestDecisionsThatCannotBeReadBackAreLeftOut(t *testing.T) {
 		v.Observe(p)
 		v.Observe(answer(p, trimtab.Written))
 	}
-	s := v.workloads["shop"]
+	s := v.workloads.all["shop"]
 	if err := v.book.shelf.current.file.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func (v *Model) Trends(rows []Row, now time.Time) map[string]Trend {
 	defer v.mu.Unlock()
 	out := map[string]Trend{}
 	for i := range rows {
-		s := v.workloads[rows[i].Name]
+		s := v.workloads.all[rows[i].Name]
 		if s == nil {
 			continue
 		}

@@ -35,11 +35,19 @@ func (v *Model) Status(now time.Time) Status { return v.Page(now, Filter{Limit: 
 func (v *Model) Page(now time.Time, f Filter) Status {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := v.summary(now)
+	s, m := Status{Pool: v.config.Pool, Resource: v.config.Resource, Objective: v.config.Objective, Capacity: v.config.Capacity,
+		Time: now, Counts: map[string]int{}, Unmet: unmetOn(&v.fleet, &v.jobs, now)}, v.at(now)
+	v.fleet.fill(&s, now)
+	if p := v.plans.newest; p != nil {
+		s.Plan, s.Cause, s.Value, s.Exceeds = p.ID(), p.Cause, p.Value, v.fleet.exceeds(p, &v.config, now)
+		if p.Capacity > 0 {
+			s.Capacity = min(s.Capacity, p.Capacity)
+		}
+	}
 	keeps := parseQuery(f.Query)
-	rows := make([]Row, 0, len(v.workloads))
-	for _, w := range v.workloads {
-		if r := v.row(w, now); keeps(&r) {
+	rows := make([]Row, 0, len(v.workloads.all))
+	for _, w := range v.workloads.all {
+		if r := m.row(w); keeps(&r) {
 			rows = append(rows, r)
 			s.Counts[r.Kind]++
 		}
@@ -49,25 +57,17 @@ func (v *Model) Page(now time.Time, f Filter) Status {
 	s.Offset = min(max(f.Offset, 0), len(rows))
 	s.Workloads = rows[s.Offset:min(len(rows), s.Offset+min(max(f.Limit, 1), MaxRows))]
 	for i := range s.Workloads {
-		s.Workloads[i].Budget = v.budget(v.workloads[s.Workloads[i].Name], now)
+		s.Workloads[i].Budget = v.workloads.all[s.Workloads[i].Name].budget(m.round, now)
 		if d := s.Workloads[i].Decision; d != nil {
-			s.Workloads[i].Decision = d.shown(now, v.config.Round).brief()
+			s.Workloads[i].Decision = d.shown(now, m.round).brief()
 		}
 	}
 	return s
 }
 
-// summary is the status without workloads.
-func (v *Model) summary(now time.Time) Status {
-	s := Status{Pool: v.config.Pool, Resource: v.config.Resource, Objective: v.config.Objective,
-		Capacity: v.config.Capacity, Time: now, Counts: map[string]int{}}
-	if v.plan != nil {
-		s.Plan, s.Cause, s.Value = v.plan.ID(), v.plan.Cause, v.plan.Value
-		if v.plan.Capacity > 0 {
-			s.Capacity = min(s.Capacity, v.plan.Capacity)
-		}
-	}
-	for _, h := range v.hosts {
+// fill adds what the hosts have to a status.
+func (f *fleet) fill(s *Status, now time.Time) {
+	for _, h := range f.hosts {
 		s.Paused = s.Paused || h.paused
 		s.LeaseLeft = max(s.LeaseLeft, h.lease(now))
 		if h.gone(now) {
@@ -75,7 +75,7 @@ func (v *Model) summary(now time.Time) Status {
 		}
 		s.Hosts++
 		for i := range h.knobs {
-			if k := &h.knobs[i]; k.Resource == v.config.Resource || k.Resource == "" || v.config.Resource == "" {
+			if k := &h.knobs[i]; k.Resource == s.Resource || k.Resource == "" || s.Resource == "" {
 				if a := k.InForce(); a.Unlimited {
 					s.Unlimited++
 				} else {
@@ -84,12 +84,7 @@ func (v *Model) summary(now time.Time) Status {
 			}
 		}
 	}
-	s.Unmet = v.unmet(now)
-	if v.plan != nil {
-		s.Exceeds = v.exceeds(v.plan, now)
-	}
 	s.Allocated.Value = round9(s.Allocated.Value)
-	return s
 }
 
 // maxQuery bounds the text of a filter, in bytes.
@@ -178,6 +173,21 @@ const (
 	Discovered = "discovered"
 )
 
+// moment is how the pool's workloads are read at one time.
+type moment struct {
+	now      time.Time
+	round    time.Duration
+	resource string // of the pool
+	plans    *plans
+}
+
+func (v *Model) at(now time.Time) *moment {
+	return &moment{now, v.config.Round, v.config.Resource, &v.plans}
+}
+
+// main is what the workload has of the pool's resource, or else of any that there is.
+func (m *moment) main(s *state) held { return s.main(m.resource, m.now) }
+
 // situation is how a workload is.
 type situation struct {
 	code string
@@ -205,29 +215,29 @@ func (s *situation) text() string {
 }
 
 // row is the workload at now.
-func (v *Model) row(s *state, now time.Time) Row {
+func (m *moment) row(s *state) Row {
 	r := Row{Name: s.Name, Mode: s.Mode, Class: s.Class, SLO: s.SLO, Share: s.Share}
-	is := v.stateAt(s, now)
+	is := m.stateAt(s)
 	r.Code, r.State, r.Since, r.Kind = is.code, is.text(), is.since, stateClass(is.code)
 	if s.Target > 0 {
 		r.SLOTarget = &s.Target
 	}
 	if e := s.estimate; e != nil {
 		r.Performance, r.Latency, r.Observed, r.Reports = e.Performance, e.Latency, e.Observed, e.Reports
-		age := trimtab.SecondsOf(now.Sub(e.Time))
+		age := trimtab.SecondsOf(m.now.Sub(e.Time))
 		r.Age = &age
 		if e.Load != nil {
 			r.Load, r.LoadUpper = &e.Load.Now, &e.Load.Upper
-			r.LoadAge, r.LoadStale = v.loadAge(s, now)
+			r.LoadAge, r.LoadStale = m.loadAge(s)
 		}
 		if s.Utility != nil && e.Performance != nil {
 			u := s.Utility(*e.Performance)
 			r.Utility = &u
 		}
 	}
-	r.has(s, s.main(v.config.Resource, now), now)
-	r.Notes = v.notes(s, now)
-	if d := s.latest(v.config.Resource); d != nil {
+	r.has(s, m.main(s), m.now)
+	r.Notes = m.notes(s)
+	if d := s.latest(m.resource); d != nil {
 		r.Decision, r.Target, r.Demand = d, d.Action.Why.Target, d.Action.Why.Demand
 	}
 	return r
@@ -265,13 +275,13 @@ func (r *Row) has(s *state, d held, now time.Time) {
 }
 
 // notes say what else bears on what the workload has.
-func (v *Model) notes(s *state, now time.Time) (all []string) {
-	if a, ok := v.alarms[s.Name]; ok && s.Mode != trimtab.Off && a.Until.After(now) {
+func (m *moment) notes(s *state) (all []string) {
+	if a, ok := m.plans.alarms[s.Name]; ok && s.Mode != trimtab.Off && a.Until.After(m.now) {
 		more := ""
 		if a.More > 0 {
 			more = fmt.Sprintf(" and %d more", a.More)
 		}
-		all = append(all, fmt.Sprintf("alert %s%s keeps it from being lowered, since %s, until %s unless it is repeated", brief(a.Name), more, clockOf(a.Since, now), clockOf(a.Until, now)))
+		all = append(all, fmt.Sprintf("alert %s%s keeps it from being lowered, since %s, until %s unless it is repeated", brief(a.Name), more, clockOf(a.Since, m.now), clockOf(a.Until, m.now)))
 	}
 	if s.estimate != nil {
 		all = append(all, s.estimate.Notes...)
@@ -314,7 +324,7 @@ const (
 
 // latest is the newest decision on a resource: that of the pool, or whatever
 // there is when the pool's does not occur in the newest plan that did.
-func (s *state) latest(resource string) *Decision {
+func (s *decisionLog) latest(resource string) *Decision {
 	n := len(s.decisions)
 	if n == 0 {
 		return nil
@@ -332,33 +342,33 @@ func (s *state) latest(resource string) *Decision {
 }
 
 // stateAt says how the workload is; what needs a person comes first.
-func (v *Model) stateAt(s *state, now time.Time) situation {
+func (m *moment) stateAt(s *state) situation {
 	e := s.estimate
-	held, isHeld := v.heldNow(s)
-	has := s.main(v.config.Resource, now)
+	held, isHeld := m.plans.heldNow(s)
+	has := m.main(s)
 	knob := has.problem()
 	planned := s.declared && s.Mode != trimtab.Off
 	switch {
 	case s.declared && knob != "":
-		return situation{codeKnob, knob, s.knobSince}
+		return situation{codeKnob, knob, s.since.knob}
 	case !s.declared && e != nil:
 		return situation{code: Discovered}
 	case e == nil && planned && isHeld && held.Code != trimtab.HeldNoEstimate:
-		return situation{codeHeld, held.Text, s.heldSince}
+		return situation{codeHeld, held.Text, s.kept.heldSince}
 	case e == nil:
-		return situation{codeWaiting, "", s.heldSince}
-	case v.silentSince(e, now):
-		return situation{codeStale, "nothing for " + Age(trimtab.SecondsOf(now.Sub(e.Time))), e.Time}
+		return situation{codeWaiting, "", s.kept.heldSince}
+	case m.silentSince(e):
+		return situation{codeStale, "nothing for " + Age(trimtab.SecondsOf(m.now.Sub(e.Time))), e.Time}
 	case planned && e.Starved > 0 && !s.missesIt(e):
-		return situation{codeStarved, starvedText(e), now.Add(-e.Starved.Duration())}
+		return situation{codeStarved, starvedText(e), m.now.Add(-e.Starved.Duration())}
 	case e.Hold != nil && s.declared:
 		return situation{codeHeld, e.Hold.Text, s.lackSince()}
 	case planned && s.missesIt(e):
-		return situation{codeMisses, "", s.missSince}
+		return situation{codeMisses, "", s.since.miss}
 	case planned && e.Curve == nil:
 		return situation{code: codeLearning}
 	case planned && isHeld:
-		return situation{codeHeld, held.Text, s.heldSince}
+		return situation{codeHeld, held.Text, s.kept.heldSince}
 	case !planned:
 		return situation{code: codeOff}
 	case s.Doubt != "":
@@ -386,8 +396,8 @@ func starvedText(e *trimtab.Estimate) string {
 
 // silentSince reports whether the analyzer said nothing of a workload for so long that its
 // estimate no longer counts.
-func (v *Model) silentSince(e *trimtab.Estimate, now time.Time) bool {
-	return v.config.Round > 0 && now.Sub(e.Time) > Patience(v.config.Round)
+func (m *moment) silentSince(e *trimtab.Estimate) bool {
+	return m.round > 0 && m.now.Sub(e.Time) > Patience(m.round)
 }
 
 // Patience is the age up to which an estimate counts while no newer one comes.
@@ -395,9 +405,9 @@ func Patience(round time.Duration) time.Duration { return 3*round + 5*time.Secon
 
 // loadAge is how long ago the load of an estimate was measured last, and whether nothing
 // newer came in time.
-func (v *Model) loadAge(s *state, now time.Time) (age *trimtab.Seconds, stale bool) {
+func (m *moment) loadAge(s *state) (age *trimtab.Seconds, stale bool) {
 	e := s.estimate
-	stale = v.silentSince(e, now) || e.LoadMissing()
+	stale = m.silentSince(e) || e.LoadMissing()
 	at, known := s.seen["load"]
 	if !known && !stale {
 		return nil, false
@@ -405,14 +415,14 @@ func (v *Model) loadAge(s *state, now time.Time) (age *trimtab.Seconds, stale bo
 	if !known {
 		at = e.Time
 	}
-	old := trimtab.SecondsOf(max(0, now.Sub(at)))
+	old := trimtab.SecondsOf(max(0, m.now.Sub(at)))
 	return &old, stale
 }
 
 // lackSince is when an estimate's hold began: when the first of the inputs
 // that it lacks was last there, if there is one.
 func (s *state) lackSince() time.Time {
-	since := s.holdSince
+	since := s.since.hold
 	for _, m := range s.lacks {
 		if m.Since.Before(since) {
 			since = m.Since

@@ -98,12 +98,8 @@ func mostFirst(of map[string]int) []Counted {
 const maxAlarms = 100
 
 // alarm notes a round that an alert on a workload started.
-func (v *Model) alarm(p *trimtab.Plan) {
+func (s *state) alarm(p *trimtab.Plan) {
 	if p.Cause.Kind != trimtab.CauseAlert || p.Step != 1 {
-		return
-	}
-	s := v.workloads[p.Cause.Workload]
-	if s == nil {
 		return
 	}
 	all := s.alarmed()

@@ -28,11 +28,11 @@ func (u UnmetOn) Text() string {
 func (v *Model) Unmet(now time.Time) []UnmetOn {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.unmet(now)
+	return unmetOn(&v.fleet, &v.jobs, now)
 }
 
-func (v *Model) unmet(now time.Time) (all []UnmetOn) {
-	for _, h := range v.hosts {
+func unmetOn(f *fleet, jobs *jobBook, now time.Time) (all []UnmetOn) {
+	for _, h := range f.hosts {
 		if h.gone(now) {
 			continue
 		}
@@ -40,8 +40,8 @@ func (v *Model) unmet(now time.Time) (all []UnmetOn) {
 			all = append(all, UnmetOn{h.name, u})
 		}
 	}
-	for _, name := range v.jobHosts(now) {
-		for _, u := range v.jobs.hosts[name].said.Unmet {
+	for _, name := range jobs.heard(now) {
+		for _, u := range jobs.hosts[name].said.Unmet {
 			all = append(all, UnmetOn{name, u})
 		}
 	}
@@ -62,9 +62,9 @@ func takenUnmet(said []trimtab.Unmet) (all []trimtab.Unmet) {
 // exceeds says that the pool does not hold all that a plan recommends of its first
 // resource, together with what all others have; "": it does. A knob without a limit counts
 // as one at its maximum, and of each the larger of what is set and in force.
-func (v *Model) exceeds(p *trimtab.Plan, now time.Time) string {
+func (f *fleet) exceeds(p *trimtab.Plan, c *Config, now time.Time) string {
 	advised := map[trimtab.KnobID]trimtab.Amount{}
-	resource := cmp.Or(p.Resource, v.config.Resource)
+	resource := cmp.Or(p.Resource, c.Resource)
 	for i := range p.Actions {
 		a := &p.Actions[i]
 		if a.Mode == trimtab.Recommend && (a.Resource == resource || resource == "") {
@@ -78,8 +78,8 @@ func (v *Model) exceeds(p *trimtab.Plan, now time.Time) string {
 		return ""
 	}
 	sum, raises := 0.0, false
-	for _, h := range v.hosts {
-		if h.gone(now) || h.pool != cmp.Or(p.Pool, v.config.Pool) {
+	for _, h := range f.hosts {
+		if h.gone(now) || h.pool != cmp.Or(p.Pool, c.Pool) {
 			continue
 		}
 		for i := range h.knobs {

@@ -1,7 +1,6 @@
 package keda
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 // Workload is one that advice may be asked for.
@@ -22,13 +22,6 @@ type Workload struct {
 	Namespace string
 	// Replicas tells that its number of pods is planned for.
 	Replicas bool
-}
-
-// term is the place of a plan among others.
-type term struct{ epoch, sequence uint64 }
-
-func (t term) compare(o term) int {
-	return cmp.Or(cmp.Compare(t.epoch, o.epoch), cmp.Compare(t.sequence, o.sequence))
 }
 
 // pods is what a workload has.
@@ -47,7 +40,7 @@ type advice struct {
 	// workloads are those that are declared.
 	workloads map[string]Workload
 	// newest is the plan that wanted and held are of; until is when its advice is stale.
-	newest term
+	newest newest.Position
 	until  time.Time
 	wanted map[string]float64
 	held   map[string]string
@@ -80,8 +73,8 @@ func (a *advice) plan(p *trimtab.Plan) {
 	if p.Pool != a.config.Pool || p.Cause.AnswersApply() {
 		return // the latter says what one command found, and nothing of other workloads
 	}
-	now, at := a.now(), term{p.Epoch, p.Sequence}
-	switch order := at.compare(a.newest); {
+	now, at := a.now(), newest.PositionOf(p)
+	switch order := at.Compare(a.newest); {
 	case order < 0 && now.Before(a.until):
 		return // of a leader that lost its term, or late
 	case order != 0:

@@ -3,7 +3,6 @@ package otlp
 import (
 	"context"
 	"errors"
-	"maps"
 	"sync"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 // forgotten is how long the figures of a workload are pushed after the last
@@ -24,8 +24,7 @@ type figures struct {
 
 	mu        sync.Mutex
 	workloads map[string]*figure
-	// on are the workloads of each host's last word, by its key.
-	on map[string][]string
+	held      newest.Allocations
 
 	gauges  []metric.Float64ObservableGauge
 	actions metric.Int64Counter
@@ -37,15 +36,11 @@ type figure struct {
 	seen time.Time
 	// values are in the order of gauges.
 	values [6]*float64
-	held   map[place]float64
 }
 
-// place is where a workload has something of a resource.
-type place struct{ host, resource string }
-
-// maxHeld bounds the places of one workload, maxHosts the hosts of which it is
-// known what they hold.
-const maxHeld, maxHosts = 2 * trimtab.MaxResources, 10_000
+// maxHeld bounds the places of one workload that are pushed, maxHosts and maxKnobs those of
+// which it is known what they hold.
+const maxHeld, maxHosts, maxKnobs = 2 * trimtab.MaxResources, 10_000, 200_000
 
 // The places of the values; the allocation comes from held.
 const (
@@ -58,7 +53,7 @@ const (
 )
 
 func newFigures(m metric.Meter, utility func(string, float64) (float64, bool)) (*figures, error) {
-	f := &figures{utility: utility, workloads: map[string]*figure{}, on: map[string][]string{}}
+	f := &figures{utility: utility, workloads: map[string]*figure{}, held: newest.Allocations{MaxHosts: maxHosts, MaxKnobs: maxKnobs}}
 	var errs []error
 	var all []metric.Observable
 	for _, g := range []struct{ name, unit, about string }{
@@ -91,7 +86,7 @@ func (f *figures) of(name string, now time.Time) *figure {
 		if len(f.workloads) >= maxWorkloads {
 			return nil
 		}
-		w = &figure{held: map[place]float64{}}
+		w = &figure{}
 		f.workloads[name] = w
 	}
 	w.seen = now
@@ -108,7 +103,7 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 			w.estimate(v, f.utility)
 		}
 	case *trimtab.Holding:
-		f.hear(now, v)
+		f.held.Hear(v, now, func(k *trimtab.KnobState) bool { return f.of(k.Workload, now) != nil })
 	case *trimtab.Plan:
 		for i := range v.Actions {
 			if w := f.of(v.Actions[i].Workload, now); w != nil && v.First(v.Actions[i].Resource) {
@@ -123,35 +118,15 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 	}
 }
 
-// hear takes what a host holds: of each workload the sum over its instances there.
-// Where one has no limit, or cannot be read, the sum is missing.
-func (f *figures) hear(now time.Time, h *trimtab.Holding) {
-	key := h.Key()
-	if _, known := f.on[key]; !known && len(f.on) >= maxHosts {
-		return
-	}
-	for _, name := range f.on[key] {
-		if w := f.workloads[name]; w != nil {
-			maps.DeleteFunc(w.held, func(at place, _ float64) bool { return at.host == h.Host })
+// allocations are what a workload has in each place, of which it is known.
+func (f *figures) allocations(name string) map[newest.Place]float64 {
+	out := map[newest.Place]float64{}
+	for at, g := range f.held.Of(name) {
+		if !g.Unknown && len(out) < maxHeld {
+			out[at] = g.Amount
 		}
 	}
-	f.on[key] = nil
-	missing := map[trimtab.KnobID]bool{}
-	for i := range h.Targets {
-		t := &h.Targets[i]
-		w, at := f.of(t.Workload, now), place{h.Host, t.Resource}
-		if w == nil {
-			continue
-		}
-		f.on[key] = append(f.on[key], t.Workload)
-		whole := trimtab.KnobID{Workload: t.Workload, Resource: t.Resource}
-		if a := t.InForce(); a.Unlimited || t.Problem != "" {
-			missing[whole] = true
-			delete(w.held, at)
-		} else if _, known := w.held[at]; !missing[whole] && (known || len(w.held) < maxHeld) {
-			w.held[at] += a.Value
-		}
-	}
+	return out
 }
 
 func (w *figure) estimate(v *trimtab.Estimate, u func(string, float64) (float64, bool)) {
@@ -167,7 +142,7 @@ func (w *figure) estimate(v *trimtab.Estimate, u func(string, float64) (float64,
 	}
 }
 
-// expire forgets workloads that nobody has told of for long.
+// expire forgets workloads and hosts that nobody has told of for long.
 func (f *figures) expire(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,6 +151,7 @@ func (f *figures) expire(now time.Time) {
 			delete(f.workloads, name)
 		}
 	}
+	f.held.Forget(now.Add(-forgotten))
 }
 
 // read is called by the SDK at every push.
@@ -189,9 +165,9 @@ func (f *figures) read(_ context.Context, o metric.Observer) error {
 				o.ObserveFloat64(f.gauges[i], *v, metric.WithAttributes(workload))
 			}
 		}
-		for at, v := range w.held {
+		for at, v := range f.allocations(name) {
 			o.ObserveFloat64(f.gauges[allocation], v, metric.WithAttributes(workload,
-				attribute.String("host.name", at.host), attribute.String("trimtab.resource", at.resource)))
+				attribute.String("host.name", at.Host), attribute.String("trimtab.resource", at.Resource)))
 		}
 	}
 	return nil

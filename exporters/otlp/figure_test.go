@@ -6,30 +6,43 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 func TestWhatInstancesHaveIsSummedOverEachHost(t *testing.T) {
-	f := &figures{workloads: map[string]*figure{}, on: map[string][]string{}}
+	f := &figures{workloads: map[string]*figure{}, held: newest.Allocations{MaxHosts: maxHosts, MaxKnobs: maxKnobs}}
 	on := func(host, instance string, now trimtab.Amount) trimtab.KnobState {
 		return trimtab.KnobState{KnobID: trimtab.KnobID{Pool: "p", Host: host, Workload: "w", Instance: instance, Resource: "cpu"}, Now: now}
 	}
 	hear := func(host string, knobs ...trimtab.KnobState) {
-		f.hear(time.Unix(1, 0), &trimtab.Holding{Pool: "p", Host: host, Targets: knobs})
+		f.observe(time.Unix(1, 0), &trimtab.Holding{Pool: "p", Host: host, Targets: knobs})
 	}
-	want := func(what string, held map[place]float64) {
+	want := func(what string, held map[newest.Place]float64) {
 		t.Helper()
-		if got := f.workloads["w"].held; !maps.Equal(got, held) {
+		if got := f.allocations("w"); !maps.Equal(got, held) {
 			t.Errorf("%s: %v, want %v", what, got, held)
 		}
 	}
-	a, b := place{"a", "cpu"}, place{"b", "cpu"}
+	a, b := newest.Place{Host: "a", Resource: "cpu"}, newest.Place{Host: "b", Resource: "cpu"}
 	for range 2 { // once more is no news
 		hear("a", on("a", "1", trimtab.Units(1)), on("a", "2", trimtab.Units(2)))
 		hear("b", on("b", "", trimtab.Units(4)))
-		want("on two hosts", map[place]float64{a: 3, b: 4})
+		want("on two hosts", map[newest.Place]float64{a: 3, b: 4})
 	}
 	hear("a", on("a", "1", trimtab.Units(1)), on("a", "2", trimtab.Unlimited()), on("a", "3", trimtab.Units(1)))
-	want("one without a limit", map[place]float64{b: 4})
+	want("one without a limit", map[newest.Place]float64{b: 4})
 	hear("b")
-	want("one gone", map[place]float64{})
+	want("one gone", map[newest.Place]float64{})
+}
+
+func TestAHostThatIsGoneHoldsNothingWhileItsWorkloadsGoOn(t *testing.T) {
+	f := &figures{workloads: map[string]*figure{}, held: newest.Allocations{MaxHosts: maxHosts, MaxKnobs: maxKnobs}}
+	began := time.Unix(1, 0)
+	f.observe(began, &trimtab.Holding{Pool: "p", Host: "gone", Targets: []trimtab.KnobState{
+		{KnobID: trimtab.KnobID{Pool: "p", Host: "gone", Workload: "w", Resource: "cpu"}, Now: trimtab.Units(1)}}})
+	later := began.Add(forgotten + time.Second)
+	f.observe(later, &trimtab.Estimate{Workload: "w", Time: later})
+	if f.expire(later); f.workloads["w"] == nil || len(f.allocations("w")) != 0 {
+		t.Errorf("%v after %v", f.allocations("w"), forgotten)
+	}
 }

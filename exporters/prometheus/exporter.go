@@ -32,6 +32,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 // maxWorkloads bounds the series: what is discovered beyond it is not exported.
@@ -55,6 +56,7 @@ type Exporter struct {
 	counted      map[string]bool
 	countedBytes int
 	hosts        map[hostKey]*host
+	held         newest.Allocations
 	jobHosts     map[string]*jobsHost
 	jobNews      map[string]jobsNews
 	room         room
@@ -81,8 +83,8 @@ type workload struct {
 	// audited tells that the newest audit listed it.
 	audited bool
 	// has is what it has on each host, shown the labels of the series of that.
-	has   map[place]given
-	shown map[place]bool
+	has   map[newest.Place]newest.Given
+	shown map[newest.Place]bool
 	stale bool // shown is not what has says
 	// measured is when the newest estimate was made whose figures have series; zero: they
 	// have none.
@@ -96,7 +98,7 @@ type workload struct {
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
 	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, tailNews: map[string]*trimtab.Contributions{}, counted: map[string]bool{},
-		hosts: map[hostKey]*host{}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
+		hosts: map[hostKey]*host{}, held: newest.Allocations{MaxHosts: maxHosts, MaxKnobs: maxKnobs}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
 	s.Before(e.catchUp)
 	return e
 }

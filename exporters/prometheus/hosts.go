@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 // maxHosts bounds the hosts that are exported, maxKnobs the knobs of all.
@@ -24,31 +25,12 @@ type hostKey struct{ pool, name string }
 // resource.
 func (k *hostKey) bytes() int { return 7 * (70 + len(k.pool) + len(k.name)) }
 
-// place is where a workload has something of a resource; no host: on all.
-type place struct{ host, resource string }
-
-// given is what a workload has in a place: the sum over its instances there.
-type given struct {
-	amount float64
-	// unknown tells that an instance has no limit, or cannot be read.
-	unknown   bool
-	instances int
-}
-
-func (g *given) add(o given) {
-	g.amount, g.unknown, g.instances = g.amount+o.amount, g.unknown || o.unknown, g.instances+o.instances
-}
-
 // host is what is exported of one.
 type host struct {
 	// news is its newest word, nil once it was taken; heard is when it came.
 	news  *trimtab.Holding
 	heard time.Time
-	// knobs counts those of its last word.
-	knobs int
-	// workloads are those that have something there, resources those that it was
-	// exported with.
-	workloads map[string][]place
+	// resources are those that it was exported with.
 	resources map[string]bool
 }
 
@@ -73,7 +55,7 @@ func (e *Exporter) settle() {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.pool, b.pool))
 	}) {
 		if h := e.hosts[key]; h.news != nil {
-			e.take(h, h.news)
+			e.take(h.news)
 			e.host(key, h, h.news)
 			h.news = nil
 		} else if time.Since(h.heard) > forgotten {
@@ -97,7 +79,7 @@ func (e *Exporter) settle() {
 // forget drops a host.
 func (e *Exporter) forget(key hostKey, h *host) {
 	gone := &trimtab.Holding{Pool: key.pool, Host: key.name}
-	e.take(h, gone)
+	e.take(gone)
 	e.host(key, h, gone)
 	for _, name := range []string{"trimtab_host_knobs", "trimtab_host_unusable_knobs", "trimtab_host_timestamp_seconds"} {
 		e.metrics.Forget(name, key.pool, key.name)
@@ -107,53 +89,19 @@ func (e *Exporter) forget(key hostKey, h *host) {
 }
 
 // take replaces what workloads have on a host.
-func (e *Exporter) take(h *host, said *trimtab.Holding) {
-	now := map[string]map[place]given{}
-	e.room.knobs -= h.knobs
-	h.knobs = 0
-	for i := range said.Targets {
-		k := &said.Targets[i]
-		if e.known(k.Workload) == nil || e.names.resource(k.Resource) != k.Resource || e.room.knobs >= maxKnobs {
-			continue
-		}
-		e.room.knobs++
-		h.knobs++
-		a := k.InForce()
-		at := place{said.Host, k.Resource}
-		if now[k.Workload] == nil {
-			now[k.Workload] = map[place]given{}
-		}
-		g := now[k.Workload][at]
-		g.add(given{a.Value, a.Unlimited || k.Problem != "", 1})
-		now[k.Workload][at] = g
-	}
-	for name, places := range h.workloads {
-		for _, at := range places {
-			if _, still := now[name][at]; !still {
-				w := e.workloads[name]
-				delete(w.has, at)
-				w.stale = true
-			}
-		}
-	}
-	h.workloads = make(map[string][]place, len(now))
-	for name, places := range now {
+func (e *Exporter) take(said *trimtab.Holding) {
+	changed := e.held.Hear(said, time.Now(), func(k *trimtab.KnobState) bool {
+		return e.known(k.Workload) != nil && e.names.resource(k.Resource) == k.Resource
+	})
+	for name := range changed {
 		w := e.workloads[name]
-		if w.has == nil {
-			w.has = map[place]given{}
-		}
-		for at, g := range places {
-			h.workloads[name] = append(h.workloads[name], at)
-			if old, known := w.has[at]; !known || old != g {
-				w.has[at], w.stale = g, true
-			}
-		}
+		w.has, w.stale = e.held.Of(name), true
 	}
 }
 
 // places are the series that say what a workload has: one for each host, or one
 // for each resource over all hosts.
-func (w *workload) places() map[place]given {
+func (w *workload) places() map[newest.Place]newest.Given {
 	all := w.sums()
 	if len(w.has) == len(all) || !w.inBrief && len(w.has) <= maxSpread {
 		return w.has
@@ -162,12 +110,12 @@ func (w *workload) places() map[place]given {
 }
 
 // sums are what a workload has over all hosts, by resource.
-func (w *workload) sums() map[place]given {
-	all := make(map[place]given, 1)
+func (w *workload) sums() map[newest.Place]newest.Given {
+	all := make(map[newest.Place]newest.Given, 1)
 	for at, g := range w.has {
-		at.host = ""
+		at.Host = ""
 		sum := all[at]
-		sum.add(g)
+		sum.Add(g)
 		all[at] = sum
 	}
 	return all
@@ -175,17 +123,17 @@ func (w *workload) sums() map[place]given {
 
 // allocate exports what a workload has.
 func (e *Exporter) allocate(name string, w *workload) {
-	shown := map[place]bool{}
+	shown := map[newest.Place]bool{}
 	for at, g := range w.places() {
-		if g.unknown || math.IsInf(g.amount, 0) {
+		if g.Unknown || math.IsInf(g.Amount, 0) {
 			continue
 		}
 		shown[at] = true
-		e.metrics.Gauge("trimtab_workload_allocation", name, at.host, at.resource).Set(digits(g.amount))
+		e.metrics.Gauge("trimtab_workload_allocation", name, at.Host, at.Resource).Set(digits(g.Amount))
 	}
 	for at := range w.shown {
 		if !shown[at] {
-			e.metrics.Forget("trimtab_workload_allocation", name, at.host, at.resource)
+			e.metrics.Forget("trimtab_workload_allocation", name, at.Host, at.Resource)
 		}
 	}
 	w.shown = shown
@@ -193,7 +141,7 @@ func (e *Exporter) allocate(name string, w *workload) {
 	if len(w.has) > 0 {
 		most := 0.0
 		for _, g := range w.sums() {
-			most = max(most, float64(g.instances))
+			most = max(most, float64(g.Instances))
 		}
 		instances = &most
 	}

@@ -56,7 +56,7 @@ func pairs(first, second []string) (out [][]string) {
 
 // room is how much is taken.
 type room struct {
-	bytes, curves, knobs int
+	bytes, curves int
 	// full are the workloads that are not in brief, in the order in which they came:
 	// the last is the first to go.
 	full []string
@@ -115,7 +115,7 @@ func (r *room) of(name string, w *workload) int {
 	}
 	n := all.bytes + all.series*len(name)
 	for at := range w.places() {
-		n += len("trimtab_workload_allocation{workload,host,resource}") + value + 12 + len(name) + len(at.host) + len(at.resource)
+		n += len("trimtab_workload_allocation{workload,host,resource}") + value + 12 + len(name) + len(at.Host) + len(at.Resource)
 	}
 	return n
 }

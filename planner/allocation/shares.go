@@ -52,12 +52,21 @@ func (s *Allocation) Returns() (more float64) {
 	return more
 }
 
-// Member is it as package overload sees it, by what it is entitled to.
-func (s *Allocation) Member(now time.Time, entitled float64) overload.Member {
+// Member is it as package overload sees it, by what it is entitled to. What the kernel counted
+// longer ago than stale is not known.
+func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64) overload.Member {
+	latest := func(q trimtab.Quantity) float64 {
+		for _, in := range s.Estimate.Inputs {
+			if in.Name == string(q) && in.Missing == "" && now.Sub(s.Estimate.Time)+in.Age.Duration() <= stale {
+				return in.Value
+			}
+		}
+		return -1
+	}
 	m := overload.Member{Workload: s.Claim(), Turn: s.Turn, Entitled: entitled, Guaranteed: s.State.Guarantee,
 		Cost: math.Inf(1), Missed: s.Missed, Unknown: s.Estimate.Cost == nil && s.Unserved(), Waiting: s.Waiting(),
-		Window: s.Estimate.Window.Duration(), Used: counted(s.Estimate, trimtab.Usage, now)}
-	stopped := counted(s.Estimate, trimtab.Throttled, now)
+		Window: s.Estimate.Window.Duration(), Used: latest(trimtab.Usage)}
+	stopped := latest(trimtab.Throttled)
 	if m.Stopped = stopped > 0.5; stopped < 0 {
 		m.Used = -1
 	}
@@ -69,17 +78,6 @@ func (s *Allocation) Member(now time.Time, entitled float64) overload.Member {
 		m.Need = s.NeedAt(-1)
 	}
 	return m
-}
-
-// counted is what the kernel counted of a workload in the last seconds; -1: it is not known.
-func counted(e *trimtab.Estimate, q trimtab.Quantity, now time.Time) float64 {
-	const latest = 10 * time.Second // reports may be 5 s apart
-	for _, in := range e.Inputs {
-		if in.Name == string(q) && in.Missing == "" && now.Sub(e.Time)+in.Age.Duration() <= latest {
-			return in.Value
-		}
-	}
-	return -1
 }
 
 // ReportOf is what an estimate tells of a workload in an overload. Its load is that of the

@@ -22,14 +22,6 @@ const (
 	perRow = 8
 )
 
-// The states of a tenant, two bits each.
-const (
-	isActive  = 0
-	isFrozen  = 1
-	isBlocked = 2 // in this pass: a resource that was put off demands it
-	isTaken   = 3 // in this pass: frozen just now
-)
-
 // candidate is a resource that may be the next to become full.
 type candidate struct {
 	column uint32
@@ -40,25 +32,19 @@ type candidate struct {
 
 // filler is the state of one solve.
 type filler struct {
-	*Matrix
+	m        *Matrix
+	states   states
 	calendar calendar
 	cells    []Cell
 	whole    map[uint32]float64 // long columns: F when summed up
-	level    []float64          // by row
-	state    []uint64
-	order    []uint32 // rows as they froze
-	why      []uint32 // parallel to order: column, or byLimit
 	gathered []uint32
 	drained  []uint32
 	keys     []uint64 // of a block of columns
 
 	heap    []candidate // more than front of them in one window
 	front   []candidate
-	put     []uint32 // blocked rows of this pass
 	due     []uint32 // limits of this window that were put off
-	taken   int      // of order, before this pass
-	frozen  int
-	limit   int // next of limited
+	limit   int      // next of limited
 	reached float64
 	stopped bool
 	threads int
@@ -81,12 +67,12 @@ const byLimit = math.MaxUint32
 
 func (f *filler) lay(m *Matrix, a Arena) {
 	s := m.size
-	f.Matrix, f.worth = m, worth
+	f.m, f.worth = m, worth
 	f.cells = take(&a.Cells, s.Resources)
 	f.whole = map[uint32]float64{}
-	f.level = take(&a.Numbers, s.Tenants)
-	f.state, f.keys = take(&a.Words, s.Tenants/32+1), take(&a.Words, siftBlock)
-	f.order, f.why = take(&a.Indices, s.Tenants), take(&a.Indices, s.Tenants)
+	f.states.level = take(&a.Numbers, s.Tenants)
+	f.states.bits, f.keys = take(&a.Words, s.Tenants/32+1), take(&a.Words, siftBlock)
+	f.states.order, f.states.why = take(&a.Indices, s.Tenants), take(&a.Indices, s.Tenants)
 	f.gathered = take(&a.Indices, s.Tenants+walkBudget)
 	f.drained = take(&a.Indices, s.Resources)
 }
@@ -94,7 +80,7 @@ func (f *filler) lay(m *Matrix, a Arena) {
 // fill raises the levels until every tenant is frozen, or stop returns true.
 func (f *filler) fill(run Runner, stop func() bool) {
 	f.start(run)
-	for f.frozen < f.added {
+	for f.states.frozen < f.m.added {
 		if f.calendar.later() && !f.renew() {
 			break
 		}
@@ -109,12 +95,12 @@ func (f *filler) fill(run Runner, stop func() bool) {
 // start sets the cells to their first sums and queues all resources.
 func (f *filler) start(run Runner) {
 	f.run, f.threads = run, run.Threads()
-	copy(f.cells, f.first)
+	copy(f.cells, f.m.first)
 	clear(f.whole)
-	clear(f.state)
-	f.frozen, f.limit, f.stopped, f.reached = 0, 0, false, 0
+	f.states.reset()
+	f.limit, f.stopped, f.reached = 0, false, 0
 	f.stats = Stats{}
-	f.heap, f.front, f.due, f.put = f.heap[:0], f.front[:0], f.due[:0], f.put[:0]
+	f.heap, f.front, f.due = f.heap[:0], f.front[:0], f.due[:0]
 	f.freezeEmpty()
 	least := uint64(never)
 	f.drained = f.drained[:0]
@@ -124,27 +110,19 @@ func (f *filler) start(run Runner) {
 			f.drained = append(f.drained, uint32(c))
 		}
 	}
-	if f.finite > 0 {
-		least = min(least, math.Float64bits(f.limits[f.limited[0]]))
+	if f.m.finite > 0 {
+		least = min(least, math.Float64bits(f.m.limits[f.m.limited[0]]))
 	}
 	f.calendar.reset(least)
 	f.stats.Looks += len(f.drained)
 	f.sift(f.drained, 0, 0)
 }
 
-// freeze notes that a row is frozen outside of a pass.
-func (f *filler) freeze(i uint32, level float64, why uint32) {
-	f.level[i] = level
-	f.state[i/32] |= isFrozen << (i % 32 * 2)
-	f.order[f.frozen], f.why[f.frozen] = i, why
-	f.frozen++
-}
-
 // freezeEmpty freezes the tenants that demand nothing.
 func (f *filler) freezeEmpty() {
-	for i := 0; f.frozen < f.empty; i++ {
-		if f.rows[i].length == 0 {
-			f.freeze(uint32(i), 0, byLimit)
+	for i := 0; f.states.frozen < f.m.empty; i++ {
+		if f.m.rows[i].length == 0 {
+			f.states.freeze(uint32(i), 0, byLimit)
 		}
 	}
 }
@@ -162,9 +140,9 @@ func (f *filler) renew() bool {
 			keys = append(keys, c)
 		}
 	}
-	for k := f.limit; k < f.finite; k++ {
-		if i := f.limited[k]; f.stateOf(i) == isActive {
-			least = min(least, math.Float64bits(f.limits[i]))
+	for k := f.limit; k < f.m.finite; k++ {
+		if i := f.m.limited[k]; f.states.of(i) == isActive {
+			least = min(least, math.Float64bits(f.m.limits[i]))
 			break
 		}
 	}
@@ -175,23 +153,21 @@ func (f *filler) renew() bool {
 	return least != never
 }
 
-func (f *filler) stateOf(i uint32) uint64 { return f.state[i/32] >> (i % 32 * 2) & 3 }
-
 // look returns the bits of T of a column, at least those of the level low that all have reached,
 // or never. From high on it is only a lower bound: the exact value is not needed before.
 func (f *filler) look(c uint32, low, high uint64) uint64 {
 	x := &f.cells[c]
-	if x.rate >= f.sure.rate && x.rate >= f.sure.perRoom*x.room && x.room >= littleRoom {
+	if x.rate >= f.m.sure.rate && x.rate >= f.m.sure.perRoom*x.room && x.room >= littleRoom {
 		return max(low, math.Float64bits(x.room/x.rate))
 	}
-	if x.rate < f.sure.alone {
+	if x.rate < f.m.sure.alone {
 		return never
 	}
 	return f.lookClosely(c, low, high)
 }
 
 func (f *filler) lookClosely(c uint32, low, high uint64) uint64 {
-	x, g, s := &f.cells[c], f.guards[c], &f.column[c]
+	x, g, s := &f.cells[c], f.m.guards[c], &f.m.column[c]
 	if x.rate < float64(g.alone) {
 		return never
 	}
@@ -210,7 +186,7 @@ func (f *filler) lookClosely(c uint32, low, high uint64) uint64 {
 	if lostRoom {
 		f.resumRoom(c)
 	}
-	if x.room < noise && x.room <= noise*f.first[c].room {
+	if x.room < noise && x.room <= noise*f.m.first[c].room {
 		return low
 	}
 	return max(low, math.Float64bits(x.room/x.rate))
@@ -335,9 +311,9 @@ func (f *filler) limitDue(high uint64) bool {
 	if len(f.due) > 0 {
 		return true
 	}
-	for ; f.limit < f.finite; f.limit++ {
-		if i := f.limited[f.limit]; f.stateOf(i) == isActive {
-			return math.Float64bits(f.limits[i]) < high
+	for ; f.limit < f.m.finite; f.limit++ {
+		if i := f.m.limited[f.limit]; f.states.of(i) == isActive {
+			return math.Float64bits(f.m.limits[i]) < high
 		}
 	}
 	return false
@@ -352,17 +328,17 @@ func (f *filler) halt() {
 
 // levelOf returns the level of a row.
 func (f *filler) levelOf(i uint32) float64 {
-	if f.stopped && f.stateOf(i) == isActive {
+	if f.stopped && f.states.of(i) == isActive {
 		return f.reached
 	}
-	return f.level[i]
+	return f.states.level[i]
 }
 
 // finish freezes the tenants that halt left active, for callers that need the whole order.
 func (f *filler) finish() {
-	for i := uint32(0); f.frozen < f.added; i++ {
-		if f.stateOf(i) == isActive {
-			f.freeze(i, f.reached, byStop)
+	for i := uint32(0); f.states.frozen < f.m.added; i++ {
+		if f.states.of(i) == isActive {
+			f.states.freeze(i, f.reached, byStop)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func (f *filler) pass(bound uint64) {
 	slices.SortFunc(f.front, byKey)
 	n := f.choose(bound)
 	f.gather(f.front[:n])
-	f.taken = f.frozen
+	f.states.taken = f.states.frozen
 	if n < len(f.front) {
 		bound = min(bound, f.front[n].key)
 	}
@@ -42,7 +42,7 @@ func (f *filler) pass(bound uint64) {
 	f.due = append(f.due, due...)
 	f.front = append(kept, f.front[n:]...)
 	f.scatter()
-	f.settle()
+	f.states.settle()
 	f.stats.Passes++
 }
 
@@ -51,7 +51,7 @@ func (f *filler) pass(bound uint64) {
 func (f *filler) choose(bound uint64) int {
 	walked := 0
 	for k, c := range f.front {
-		length := int(f.column[c.column].length)
+		length := int(f.m.column[c.column].length)
 		if c.key > bound || k > 0 && walked+length > walkBudget {
 			return k
 		}
@@ -76,7 +76,7 @@ func (f *filler) choose(bound uint64) int {
 
 // long says whether a column has to be summed up before it may count.
 func (f *filler) long(c uint32) bool {
-	if f.column[c].length <= fewColumns {
+	if f.m.column[c].length <= fewColumns {
 		return false
 	}
 	rate, ok := f.whole[c]
@@ -97,7 +97,7 @@ func (f *filler) gather(of []candidate) {
 	at := uint32(0)
 	for k := range of {
 		of[k].at = at
-		at += f.column[of[k].column].length
+		at += f.m.column[of[k].column].length
 	}
 	parts := f.threads
 	if parts == 1 || int(at) < f.worth {
@@ -122,11 +122,11 @@ func (f *filler) gatherSome(of []candidate) (touched uint32) {
 }
 
 func (f *filler) gatherOne(c *candidate) {
-	s := f.column[c.column]
+	s := f.m.column[c.column]
 	to := f.gathered[c.at : c.at+s.length]
 	n := 0
-	state := f.state
-	for _, i := range f.columns[s.start:s.end()] {
+	state := f.states.bits
+	for _, i := range f.m.columns[s.start:s.end()] {
 		to[n] = i
 		n += int((state[i/32]>>(i%32*2)&3 - 1) >> 63) // 1 if active; a branch would be guesswork
 	}
@@ -137,74 +137,45 @@ func (f *filler) gatherOne(c *candidate) {
 // frozen or blocked in this pass: then it blocks them all.
 func (f *filler) saturate(c candidate) bool {
 	rows := f.gathered[c.at : c.at+c.count]
-	if !f.free(rows) {
+	if !f.states.free(rows) {
 		for _, i := range rows {
-			if f.stateOf(i) == isActive {
-				f.state[i/32] |= isBlocked << (i % 32 * 2)
-				f.put = append(f.put, i)
+			if f.states.of(i) == isActive {
+				f.states.block(i)
 			}
 		}
 		return false
 	}
 	level := math.Float64frombits(c.key)
 	for _, i := range rows {
-		f.take(i, level, c.column)
+		f.states.take(i, level, c.column)
 	}
 	f.stats.Events++
 	return true
 }
 
-func (f *filler) free(rows []uint32) bool {
-	for _, i := range rows {
-		if f.stateOf(i) != isActive {
-			return false
-		}
-	}
-	return true
-}
-
-// take freezes a row in this pass.
-func (f *filler) take(i uint32, level float64, why uint32) {
-	f.state[i/32] |= isTaken << (i % 32 * 2)
-	f.level[i] = level
-	f.order[f.frozen], f.why[f.frozen] = i, why
-	f.frozen++
-}
-
 // limitsUpTo applies all limits up to key: postponed ones, then new ones. It returns the rest of
 // the postponed ones.
 func (f *filler) limitsUpTo(due []uint32, key uint64) []uint32 {
-	if f.finite == 0 {
+	if f.m.finite == 0 {
 		return due
 	}
-	for len(due) > 0 && math.Float64bits(f.limits[due[0]]) <= key {
+	for len(due) > 0 && math.Float64bits(f.m.limits[due[0]]) <= key {
 		f.takeLimit(due[0])
 		due = due[1:]
 	}
-	for f.limit < f.finite && math.Float64bits(f.limits[f.limited[f.limit]]) <= key {
-		f.takeLimit(f.limited[f.limit])
+	for f.limit < f.m.finite && math.Float64bits(f.m.limits[f.m.limited[f.limit]]) <= key {
+		f.takeLimit(f.m.limited[f.limit])
 		f.limit++
 	}
 	return due
 }
 
 func (f *filler) takeLimit(i uint32) {
-	switch f.stateOf(i) {
+	switch f.states.of(i) {
 	case isActive:
-		f.take(i, f.limits[i], byLimit)
+		f.states.take(i, f.m.limits[i], byLimit)
 		f.stats.Events++
 	case isBlocked:
 		f.due = append(f.due, i)
 	}
-}
-
-// settle makes the states of this pass those of the next.
-func (f *filler) settle() {
-	for _, i := range f.order[f.taken:f.frozen] {
-		f.state[i/32] &^= isBlocked << (i % 32 * 2)
-	}
-	for _, i := range f.put {
-		f.state[i/32] &^= isBlocked << (i % 32 * 2)
-	}
-	f.put = f.put[:0]
 }

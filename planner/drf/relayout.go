@@ -16,7 +16,7 @@ func (m *Matrix) Relayout(size Size, arena Arena) (*Matrix, error) {
 	if m.filler.stopped {
 		m.filler.finish()
 	}
-	order := m.filler.order[:m.filler.frozen]
+	order := m.filler.states.order[:m.filler.states.frozen]
 	if !m.sealed || len(order) != m.added {
 		return nil, fmt.Errorf("relayout: nothing was solved yet: %w", trimtab.ErrInvalid)
 	}

@@ -48,7 +48,7 @@ func (m *Matrix) Solve(o Options) (Result, error) {
 	f.fill(o.Run, o.Stop)
 	r := Result{Stopped: f.stopped, Reached: f.reached, Stats: f.stats, m: m}
 	if f.stopped {
-		r.Active = f.added - f.frozen
+		r.Active = m.added - f.states.frozen
 	}
 	return r, nil
 }
@@ -62,9 +62,9 @@ func (r Result) Bounds() []int {
 	m := r.m
 	out := make([]int, m.added)
 	m.filler.finish()
-	for k, i := range m.filler.order[:m.filler.frozen] {
+	for k, i := range m.filler.states.order[:m.filler.states.frozen] {
 		by := ByNothing
-		switch why := m.filler.why[k]; {
+		switch why := m.filler.states.why[k]; {
 		case why == byStop:
 			by = ByStop
 		case why != byLimit:

@@ -16,7 +16,7 @@ const (
 // thread owns a range of columns and goes through all rows in the same order, so that every cell
 // sees the same sequence of operations for any number of threads.
 func (f *filler) scatter() {
-	rows := f.order[f.taken:f.frozen]
+	rows := f.states.order[f.states.taken:f.states.frozen]
 	if f.threads == 1 || perRow*len(rows) < f.worth {
 		f.touched += f.scatterAll(rows)
 		return
@@ -33,8 +33,8 @@ func (f *filler) share(rows []uint32) {
 	for p := 1; p < f.threads; p++ {
 		sum := 0
 		for _, i := range sample {
-			s := f.rows[i]
-			sum += int(f.entries[int(s.start)+int(s.length)*p/f.threads].column)
+			s := f.m.rows[i]
+			sum += int(f.m.entries[int(s.start)+int(s.length)*p/f.threads].column)
 		}
 		f.split = append(f.split, uint32(sum/len(sample)))
 	}
@@ -49,7 +49,7 @@ type batch struct {
 
 func (f *filler) scatterAll(rows []uint32) (touched uint32) {
 	var b batch
-	cells, entries := f.cells, f.entries
+	cells, entries := f.cells, f.m.entries
 	for len(rows) > 0 {
 		n := min(len(rows), ahead)
 		touched += f.touch(rows[:n], &b, 0, 1)
@@ -71,7 +71,7 @@ func (f *filler) scatterAll(rows []uint32) (touched uint32) {
 // columns, in loops so short that the processor has as many loads in flight as it can. It returns
 // a sum without meaning; without it the compiler would drop the loads.
 func (f *filler) touch(rows []uint32, b *batch, part, parts uint32) (touched uint32) {
-	spans, levels, entries := f.rows, f.level, f.entries
+	spans, levels, entries := f.m.rows, f.states.level, f.m.entries
 	for k, i := range rows {
 		b.spans[k%ahead] = spans[i]
 		b.levels[k%ahead] = levels[i]
@@ -93,7 +93,7 @@ func (f *filler) scatterOwn(rows []uint32, part int) (touched uint32) {
 	if part > 0 {
 		from = f.split[part-1]
 	}
-	cells, entries := f.cells, f.entries
+	cells, entries := f.cells, f.m.entries
 	for len(rows) > 0 {
 		n := min(len(rows), ahead)
 		touched += f.touch(rows[:n], &b, uint32(part), uint32(f.threads))
@@ -138,7 +138,7 @@ func find(row []Entry, column uint32, guess int) int {
 func (f *filler) touchColumns(of []candidate) (n int, touched uint32) {
 	n = min(len(of), ahead)
 	for _, c := range of[:n] {
-		touched += f.columns[f.column[c.column].start]
+		touched += f.m.columns[f.m.column[c.column].start]
 	}
 	return n, touched
 }
@@ -157,10 +157,10 @@ func (f *filler) touchCells(of []uint32) (n int, touched uint32) {
 // along (Neumaier).
 func (f *filler) resumRate(c uint32) {
 	var rate sum
-	s := f.column[c]
-	for _, i := range f.columns[s.start:s.end()] {
-		if f.stateOf(i)&isFrozen == 0 {
-			rate.add(f.rateOf(i, c))
+	s := f.m.column[c]
+	for _, i := range f.m.columns[s.start:s.end()] {
+		if f.states.of(i)&isFrozen == 0 {
+			rate.add(f.m.rateOf(i, c))
 		}
 	}
 	f.cells[c].rate = rate.value()
@@ -169,13 +169,13 @@ func (f *filler) resumRate(c uint32) {
 // resumRoom does the same with U, over the frozen.
 func (f *filler) resumRoom(c uint32) {
 	var used sum
-	s := f.column[c]
-	for _, i := range f.columns[s.start:s.end()] {
-		if f.stateOf(i)&isFrozen != 0 {
-			used.add(f.rateOf(i, c) * f.level[i])
+	s := f.m.column[c]
+	for _, i := range f.m.columns[s.start:s.end()] {
+		if f.states.of(i)&isFrozen != 0 {
+			used.add(f.m.rateOf(i, c) * f.states.level[i])
 		}
 	}
-	used.add(-f.first[c].room)
+	used.add(-f.m.first[c].room)
 	f.cells[c].room = -used.value()
 }
 

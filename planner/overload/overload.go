@@ -29,6 +29,9 @@ const (
 	// used is the part of the pool that its members may use and leave enough idle for all: where no
 	// limit stops them, they wait for a CPU.
 	used = 0.95
+	// half is the part of the pool that they use at least where who is stopped is stopped at the limit
+	// of all: a workload may have a limit of its own that has nothing to do with the others.
+	half = 0.6
 	// Dwell is how long a choice stands at least while the overload lasts: as long as it takes
 	// to work off a backlog.
 	Dwell = time.Minute
@@ -204,14 +207,15 @@ func (d *decision) overloaded() bool {
 
 // fill notes since when the limit of all is used up, or one is stopped at its own.
 func (d *decision) fill() {
-	full, sum := false, 0.0
+	capped, stopped, sum := false, false, 0.0
 	d.counted = true
 	for i := range d.Members {
 		m := &d.Members[i]
 		d.counted = d.counted && m.Used >= 0
-		full, sum = full || m.Stopped, sum+m.Used
+		capped, stopped, sum = capped || m.Stopped && m.Turn.Capped, stopped || m.Stopped, sum+m.Used
 	}
-	full = full || sum > used*float64(d.Units)*d.Unit
+	pool := float64(d.Units) * d.Unit
+	full := capped || stopped && sum > half*pool || sum > used*pool
 	switch s := &d.state; {
 	case full && d.counted:
 		if s.FullAt = d.Now; s.FullSince.IsZero() {

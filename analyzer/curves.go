@@ -1,0 +1,240 @@
+package analyzer
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/report"
+)
+
+// curves are what is learnt of the performance of a workload over its resources.
+type curves struct {
+	config  *Config
+	spec    *Workload
+	learner learn.Learner // nil: no curve
+	proxy   learn.Learner // of Fallback.Proxy; nil: none
+	fixed   fixed
+	axes    []*axis // further resources
+	changes int     // learner changes already counted
+	// versions are what the curve was learnt from.
+	versions versions
+	// taught is when the performance was that last taught the curve.
+	taught time.Time
+	// disturbed counts reports set aside in a row for changes of further resources.
+	disturbed int
+}
+
+// begin makes the learners anew.
+func (k *curves) begin() {
+	if k.spec.Learner != nil && k.spec.Max > 0 && k.spec.measured() {
+		k.learner = k.spec.Learner()
+	}
+	k.axes, k.fixed = nil, fixed{}
+	if k.learner != nil {
+		for _, a := range k.spec.Others {
+			k.axes = append(k.axes, &axis{Axis: a, learner: k.spec.Learner(), held: k.config.history(a.Resource)})
+		}
+	}
+	if k.spec.Learner != nil && k.spec.Max > 0 && k.spec.Fallback.Proxy {
+		k.proxy = k.spec.Learner()
+	}
+}
+
+// leastFresh keeps a report whose requests were all known before a share of
+// requests; it counts for next to nothing.
+const leastFresh = 1e-3
+
+// freshOf returns how many of the requests of r no report taught before. Reports
+// of a window W that are Δ apart share all but
+//
+//	n = N · min(1, Δ / W)
+//
+// of their N requests. A learner that was told N each time would take W/Δ times
+// as many for proven as there were.
+func (k *curves) freshOf(r *report.Report) float64 {
+	if r.Window <= 0 || k.taught.IsZero() || r.Requests == 0 {
+		return r.Requests
+	}
+	return max(leastFresh, r.Requests*min(1, r.PerfAt.Sub(k.taught).Seconds()/r.Window.Seconds()))
+}
+
+// teach gives r to the learner, or notes why not. The first resource may have some to spare.
+func (k *curves) teach(r *report.Report, held *allocation, q *queueing, spare bool, c *counts) {
+	if k.learner == nil {
+		return
+	}
+	switch {
+	case r.Performance == nil:
+		r.Aside = "no_performance"
+	case r.Load == nil || *r.Load <= 0:
+		r.Aside = "no_load"
+	case r.Allocation == nil || *r.Allocation <= 0:
+		r.Aside = "no_allocation"
+	}
+	if r.Aside == "" {
+		r.Aside = k.learn(r, held, q, spare, c)
+	}
+	if r.Aside != "" {
+		c.aside(r.Aside)
+		return
+	}
+	c.learned++
+	if n := k.learner.Changes(); n > k.changes {
+		c.changes += uint64(n - k.changes)
+		k.changes = n
+	}
+}
+
+// learn gives a report that lacks nothing to the learners, or says why not.
+func (k *curves) learn(r *report.Report, held *allocation, q *queueing, spare bool, c *counts) (aside string) {
+	performance, ok := k.teachFurther(r, held, spare, c)
+	if !ok {
+		return "other_short"
+	}
+	o := learn.Observation{Time: r.At, Allocation: *r.Allocation, Load: *r.Load + q.headroom(),
+		Performance: performance, Requests: r.Fresh, Sigma: r.Sigma}
+	if k.fixed.teach(r, o, k.spec.Learner) {
+		return "fixed_quota"
+	}
+	if k.learner.Observe(o) != nil {
+		return "refused"
+	}
+	k.taught = r.PerfAt
+	o.Load = *r.Load
+	q.teach(o)
+	return ""
+}
+
+// teachProxy gives the proxy's value to the learner that stands in. What is
+// set aside for the curve is set aside here, too.
+func (k *curves) teachProxy(r *report.Report, s *trimtab.Sample, c *counts) {
+	if k.proxy == nil || s == nil || r.Load == nil || *r.Load <= 0 || r.Allocation == nil || *r.Allocation <= 0 || r.Aside == "transient" {
+		return
+	}
+	err := k.proxy.Observe(learn.Observation{Time: r.At, Allocation: *r.Allocation, Load: *r.Load,
+		Performance: s.Value, Requests: s.Requests, Sigma: s.Sigma})
+	if err != nil {
+		c.refused++
+	}
+}
+
+// revise keeps the curves as guesses when a report tells of another version:
+// what a release did to them is not known yet. It reports whether one does.
+func (k *curves) revise(v *interval, end time.Time) bool {
+	var running []string
+	for _, s := range v.sketches {
+		running = append(running, s.Versions...)
+	}
+	slices.Sort(running)
+	if !k.versions.take(end, slices.Compact(running), calm*k.config.Round) {
+		return false
+	}
+	learners := []learn.Learner{k.learner, k.proxy, k.fixed.learner}
+	for i := range k.axes {
+		learners = append(learners, k.axes[i].learner)
+	}
+	for _, l := range learners {
+		if l != nil {
+			l.Revise()
+		}
+	}
+	return true
+}
+
+const (
+	// maxKnown bounds the versions of one workload that are remembered.
+	maxKnown = 64
+	// calm is how many rounds must lie between two new versions that are
+	// believed: a site that numbers every start must not keep a curve from
+	// being learnt.
+	calm = 10
+)
+
+// versions remembers what a workload's curve was learnt from.
+type versions struct {
+	known   []string // the oldest first
+	revised time.Time
+}
+
+// take notes what runs at now, and reports whether a version is new. The first
+// ones that are ever seen are what the curve is of, and so are not new.
+func (v *versions) take(now time.Time, running []string, gap time.Duration) bool {
+	first, fresh := len(v.known) == 0, false
+	for _, name := range running[:min(len(running), maxKnown)] {
+		if slices.Contains(v.known, name) {
+			continue
+		}
+		if len(v.known) >= maxKnown {
+			v.known = slices.Delete(v.known, 0, 1)
+		}
+		v.known = append(v.known, name)
+		fresh = true
+	}
+	if first || !fresh || !v.revised.IsZero() && now.Sub(v.revised) < gap {
+		return false
+	}
+	v.revised = now
+	return true
+}
+
+// restore takes over what a snapshot says, as far as it makes sense.
+func (v *versions) restore(known []string) {
+	if len(known) <= maxKnown {
+		v.known = slices.Clone(known)
+	}
+}
+
+// save enters what was learnt into s.
+func (k *curves) save(s *saved) (err error) {
+	s.Versions = k.versions.known
+	if k.learner != nil {
+		s.Learner = k.learner.Name()
+		if s.Curve, err = k.learner.Snapshot(); err == nil {
+			s.Fixed, err = k.fixed.save()
+		}
+	}
+	if k.proxy != nil && err == nil {
+		s.Learner = k.proxy.Name()
+		s.Proxy, err = k.proxy.Snapshot()
+	}
+	if len(k.axes) > 0 {
+		s.Others = map[string]savedAxis{}
+	}
+	for _, a := range k.axes {
+		b, failed := a.learner.Snapshot()
+		err = errors.Join(err, failed)
+		s.Others[a.Resource] = savedAxis{a.learner.Name(), b, a.Max}
+	}
+	return err
+}
+
+// load takes over what save entered, as far as it was learnt by the same learners over the same
+// ranges.
+func (k *curves) load(s *saved) error {
+	k.versions.restore(s.Versions)
+	if k.learner != nil && s.Learner == k.learner.Name() {
+		if err := k.learner.Restore(s.Curve); err != nil {
+			return err
+		}
+		k.changes = k.learner.Changes()
+		if err := k.fixed.load(s.Fixed, k.spec.Learner); err != nil {
+			return err
+		}
+	}
+	if k.proxy != nil && s.Learner == k.proxy.Name() && len(s.Proxy) > 0 {
+		if err := k.proxy.Restore(s.Proxy); err != nil {
+			return err
+		}
+	}
+	for _, a := range k.axes {
+		if x, ok := s.Others[a.Resource]; ok && x.Learner == a.learner.Name() && x.Max == a.Max {
+			if err := a.learner.Restore(x.Curve); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package view
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// workloads are those that were told of, or are configured.
+type workloads struct {
+	all map[string]*state
+	// version counts the changes of the view. Each workload has that of its own last one.
+	version uint64
+}
+
+// state is all that is known of one workload.
+type state struct {
+	Workload
+	declared bool
+	version  uint64 // of the view, at the last change
+	estimate *trimtab.Estimate
+	// contributions are the newest; nil: none.
+	contributions *trimtab.Contributions
+	// hosts are those that have knobs of it, in order of name.
+	hosts []*host
+	// problems counts its knobs that cannot be used, wherever they are.
+	problems int
+	decisionLog
+	series series
+	// alarms are the newest rounds that an alert on it started, oldest first; nil: none.
+	alarms *[]Mark
+	// budgetNow is the error budget as it was last added up; nil: not yet.
+	budgetNow *budgetAt
+	kept      kept
+	// lacks are the inputs that are missing.
+	lacks map[string]MissingInput
+	seen  map[string]time.Time // inputs, when last there
+	since since
+}
+
+// since is when the estimate's hold, the missing of the SLO and the knob's problem
+// began; zero: not now.
+type since struct{ hold, miss, knob time.Time }
+
+// state returns the workload's state, making it, or nil when there are too many.
+func (w *workloads) state(name string) *state {
+	s := w.all[name]
+	if s == nil && len(w.all) < maxWorkloads {
+		s = &state{Workload: Workload{Name: name, Mode: trimtab.Off}}
+		w.all[name] = s
+	}
+	if s != nil {
+		s.version = w.version
+	}
+	return s
+}
+
+// makeRoom lets a workload that was only discovered go where a configured one
+// needs its place.
+func (w *workloads) makeRoom(name string) {
+	if w.all[name] != nil || len(w.all) < maxWorkloads {
+		return
+	}
+	for other, s := range w.all {
+		if !s.declared {
+			delete(w.all, other)
+			return
+		}
+	}
+}
+
+// observe takes an estimate; n is how many workloads there are.
+func (s *state) observe(e *trimtab.Estimate, round time.Duration, n int) {
+	if s.estimate != nil && e.Time.Before(s.estimate.Time) && !ahead(s.estimate.Time) {
+		return
+	}
+	e = s.shown(e)
+	s.estimate = e
+	s.since.hold = begun(s.since.hold, e.Hold != nil, e.Time)
+	s.since.miss = begun(s.since.miss, s.Target > 0 && e.Performance != nil && *e.Performance < s.Target, e.Time)
+	s.lack(e)
+	p := s.report(e)
+	s.series.add(p, n)
+	s.series.observe(p, n)
+	if e.Performance != nil {
+		s.tellEffects(e.Time, *e.Performance, round)
+	}
+}
+
+// begun returns since when something is: now when it was not before, zero
+// when it is not.
+func begun(since time.Time, is bool, now time.Time) time.Time {
+	switch {
+	case !is:
+		return time.Time{}
+	case since.IsZero():
+		return now
+	}
+	return since
+}
+
+// notLearnt is the input that says that a report was there and not learnt from.
+const notLearnt = "report"
+
+// lack notes which inputs are missing, since the last time they were there.
+func (s *state) lack(e *trimtab.Estimate) {
+	before := s.lacks
+	s.lacks = nil
+	for i := range e.Inputs {
+		in := &e.Inputs[i]
+		if in.Name == notLearnt {
+			continue // it is there
+		}
+		if in.Missing == "" {
+			if s.seen == nil {
+				s.seen = map[string]time.Time{}
+			}
+			if len(s.seen) < s.room() {
+				s.seen[in.Name] = earlier(e.Time, in.Age)
+			}
+			continue
+		}
+		m := MissingInput{Workload: s.Name, Input: in.Name, Source: in.Source, Reason: in.Missing, Since: e.Time}
+		if old, ok := before[in.Name]; ok {
+			m.Since = old.Since
+		} else if at, ok := s.seen[in.Name]; ok {
+			m.Since = at
+		}
+		if s.lacks == nil {
+			s.lacks = map[string]MissingInput{}
+		}
+		s.lacks[in.Name] = m
+	}
+}

@@ -1,0 +1,118 @@
+package newest
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Place is where a workload has something of a resource. Without a host it is on all.
+type Place struct{ Host, Resource string }
+
+// Given is what a workload has in a place: the sum over its instances there.
+type Given struct {
+	Amount float64
+	// Unknown tells that an instance has no limit, or cannot be read.
+	Unknown   bool
+	Instances int
+}
+
+// Add adds what other instances have.
+func (g *Given) Add(o Given) {
+	g.Amount, g.Unknown, g.Instances = g.Amount+o.Amount, g.Unknown || o.Unknown, g.Instances+o.Instances
+}
+
+// Allocations are what workloads have in each place by the newest word of every host. The
+// zero value keeps nothing: its bounds are to be set.
+type Allocations struct {
+	// MaxHosts bounds the hosts, MaxKnobs the knobs of all of them: what is beyond is
+	// not counted.
+	MaxHosts, MaxKnobs int
+	knobs              int
+	of                 map[string]map[Place]Given
+	on                 map[string]*word
+}
+
+// word is what a host said last.
+type word struct {
+	heard  time.Time
+	host   trimtab.Holding // its name alone
+	knobs  int
+	places map[string][]Place // by workload
+}
+
+// Of returns what a workload has, in each place. It is not to be changed, and changes
+// with the next word.
+func (a *Allocations) Of(workload string) map[Place]Given { return a.of[workload] }
+
+// Knobs returns how many are counted.
+func (a *Allocations) Knobs() int { return a.knobs }
+
+// Hear replaces what the knobs of a host have, as far as admits wants them counted, and
+// returns the workloads that have something else there than before.
+func (a *Allocations) Hear(h *trimtab.Holding, now time.Time, admits func(*trimtab.KnobState) bool) (changed map[string]bool) {
+	key := h.Key()
+	was := a.on[key]
+	if was == nil {
+		if len(a.on) >= a.MaxHosts {
+			return nil
+		}
+		was = &word{}
+	}
+	if a.on == nil {
+		a.of, a.on = map[string]map[Place]Given{}, map[string]*word{}
+	}
+	a.knobs -= was.knobs
+	is, sums := &word{heard: now, host: trimtab.Holding{Pool: h.Pool, Host: h.Host}, places: map[string][]Place{}}, map[string]map[Place]Given{}
+	for i := range h.Targets {
+		k := &h.Targets[i]
+		if !admits(k) || a.knobs >= a.MaxKnobs {
+			continue
+		}
+		a.knobs++
+		is.knobs++
+		at, amount := Place{h.Host, k.Resource}, k.InForce()
+		if sums[k.Workload] == nil {
+			sums[k.Workload] = map[Place]Given{}
+		}
+		g := sums[k.Workload][at]
+		g.Add(Given{amount.Value, amount.Unlimited || k.Problem != "", 1})
+		sums[k.Workload][at] = g
+	}
+	changed = map[string]bool{}
+	for name, places := range was.places {
+		for _, at := range places {
+			if _, still := sums[name][at]; !still {
+				delete(a.of[name], at)
+				changed[name] = true
+			}
+		}
+		if len(a.of[name]) == 0 {
+			delete(a.of, name)
+		}
+	}
+	for name, places := range sums {
+		if a.of[name] == nil {
+			a.of[name] = map[Place]Given{}
+		}
+		for at, g := range places {
+			is.places[name] = append(is.places[name], at)
+			if old, known := a.of[name][at]; !known || old != g {
+				a.of[name][at], changed[name] = g, true
+			}
+		}
+	}
+	if a.on[key] = is; is.knobs == 0 {
+		delete(a.on, key)
+	}
+	return changed
+}
+
+// Forget drops the hosts that said nothing since a time.
+func (a *Allocations) Forget(since time.Time) {
+	for _, w := range a.on {
+		if w.heard.Before(since) {
+			a.Hear(&w.host, since, nil)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+// Package newest keeps the newest of what the stages tell each other, for the console and
+// for the exporters.
+//
+// [Position] orders the plans of a pool, and their steps. [Allocations] sums, by the last
+// word of each host, what its knobs have in force:
+//
+//	given(workload, host, resource) = Σ min(set or in effect, limit above)  over its instances there
+//
+// The package is pure: messages are its only input, and the time at which they came is an
+// argument. It judges nothing: an amount without a limit, or of a knob that cannot be read,
+// is unknown, and so is a sum with it.
+package newest
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Position is where a step of a plan stands among those of its pool.
+type Position struct {
+	Epoch, Sequence uint64
+	Step            int
+}
+
+// At returns the position of a step.
+func At(epoch, sequence uint64, step int) Position { return Position{epoch, sequence, step} }
+
+// PositionOf returns where a plan stands, before all of its steps.
+func PositionOf(p *trimtab.Plan) Position { return Position{p.Epoch, p.Sequence, 0} }
+
+// Compare orders positions: by the term of the leader, then in the order of its plans.
+func (p Position) Compare(q Position) int {
+	return cmp.Or(cmp.Compare(p.Epoch, q.Epoch), cmp.Compare(p.Sequence, q.Sequence), cmp.Compare(p.Step, q.Step))
+}
+
+// String writes it as term, number and step: "3-17-1".
+func (p Position) String() string { return fmt.Sprintf("%d-%d-%d", p.Epoch, p.Sequence, p.Step) }
