@@ -158,13 +158,13 @@ func (x *executor) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 			moves = append(moves, m)
 		}
 	}
-	return x.limit(x.turns(p, whole(moves)))
+	return x.limit(x.turns(p, allOrNone(moves)))
 }
 
-// whole returns the moves, or none of them, each with the reason, when one is
+// allOrNone returns the moves, or none of them, each with the reason, when one is
 // of a recommending knob that may not be written: what a person applies is not
 // done by halves.
-func whole(moves []*move) []*move {
+func allOrNone(moves []*move) []*move {
 	i := slices.IndexFunc(moves, func(m *move) bool { return m.held.barred != "" })
 	if i < 0 {
 		return moves
@@ -303,46 +303,48 @@ func saturate(a, b time.Duration) time.Duration {
 	return 1<<63 - 1
 }
 
-// move makes the one write and reads back.
+// move carries out one action. A knob that the fast loop has inside its envelope stays there.
 func (x *executor) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	r, h := m.result, m.held
-	if x.fence.left() == 0 {
-		// This process was stopped in between, and the plan is history.
-		refuse(r, "stale: the lease ran out before the write")
-		return
+	why, stays := x.overtaken(m), x.lending.stays(m)
+	if why == "" && !stays && h.now.Less(m.goal) {
+		why = x.lacksRoom(ctx, p, m)
 	}
-	if e := h.entry; e != nil && !m.shrinks() && e.borrows(m.goal) && x.fence.leftBorrowed() == 0 {
-		refuse(r, "stale: what was to be borrowed for this is to be given back by now")
-		return
-	}
-	if why := x.overtaken(m); why != "" {
+	switch {
+	case why != "":
 		refuse(r, why)
-		return
-	}
-	if x.lending.stays(m) {
+	case !stays:
+		x.write(ctx, p, m)
+	default:
 		x.lending.enter(m)
 		r.Found, r.Known, r.Status = m.goal, true, h.status(trimtab.Written)
 		if same(r.Before, m.goal) {
 			r.Status = trimtab.Equal
 		}
-		return
 	}
-	if h.now.Less(m.goal) {
-		capacity := min(p.CapacityOf(h.Resource), x.host.room(h.Resource))
-		sum := x.knobs.sumWith(h, m.goal)
-		if sum > capacity+slack && x.lending.callIn(h) {
-			sum = x.knobs.sumWith(h, m.goal)
-		}
-		if sum > capacity+slack {
-			refuse(r, fmt.Sprintf("the sum would be %.4g over a capacity of %.4g of %s: what was to be freed is not", sum, capacity, h.Resource))
-			return
-		}
-		if why := x.host.ask(ctx, h, m.goal); why != "" {
-			x.metrics.Counter("trimtab_actuator_host_refusals_total").Inc()
-			refuse(r, why)
-			return
-		}
+}
+
+// lacksRoom says why what the pool may have here does not suffice for a rise, or "".
+func (x *executor) lacksRoom(ctx context.Context, p *trimtab.Plan, m *move) string {
+	h := m.held
+	capacity := min(p.CapacityOf(h.Resource), x.host.room(h.Resource))
+	sum := x.knobs.sumWith(h, m.goal)
+	if sum > capacity+slack && x.lending.callIn(h) {
+		sum = x.knobs.sumWith(h, m.goal)
 	}
+	if sum > capacity+slack {
+		return fmt.Sprintf("the sum would be %.4g over a capacity of %.4g of %s: what was to be freed is not", sum, capacity, h.Resource)
+	}
+	why := x.host.ask(ctx, h, m.goal)
+	if why != "" {
+		x.metrics.Counter("trimtab_actuator_host_refusals_total").Inc()
+	}
+	return why
+}
+
+// write makes the one write and reads back.
+func (x *executor) write(ctx context.Context, p *trimtab.Plan, m *move) {
+	r, h := m.result, m.held
 	started := x.clock.boot()
 	recaps := m.recaps()
 	err := x.above.write(ctx, m)
@@ -370,10 +372,14 @@ func (x *executor) move(ctx context.Context, p *trimtab.Plan, m *move) {
 		"before", r.Before.String(), "set", m.goal.String(), "status", string(r.Status), "reason", r.Reason)
 }
 
-// overtaken says what happened to the knob since the action was judged, or "".
+// overtaken says what happened to the lease or the knob since the action was judged, or "".
 func (x *executor) overtaken(m *move) string {
 	h := m.held
 	switch {
+	case x.fence.left() == 0: // this process was stopped in between
+		return "stale: the lease ran out before the write"
+	case h.entry != nil && !m.shrinks() && h.entry.borrows(m.goal) && x.fence.leftBorrowed() == 0:
+		return "stale: what was to be borrowed for this is to be given back by now"
 	case h.finder != nil && x.knobs.find(h.KnobID) != h:
 		return "gone: the instance ended while the plan was carried out"
 	case !same(h.now, m.had) && !(h.moves() && h.entry.free(h.now)):
