@@ -10,9 +10,9 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// floored holds a knob to Floor of [actuator.Traits]: it is the least value that may be
-// set, it covers what is in use, and nothing is turned down below it. To turn up is
-// always allowed, also to less than the floor. The knob of a restore promises the same.
+// floored tests a knob for [actuator.Floored]: Floor is the least value that may be set, it
+// covers what is in use, and nothing is lowered below it. A rise is always allowed, also to less
+// than the floor. The knob of a restore does the same.
 func floored(t testing.TB, f Fixture) {
 	k := f.Knob
 	inUse := 0.0
@@ -42,7 +42,7 @@ func floored(t testing.TB, f Fixture) {
 	unknown(t, f, func(ctx context.Context) error { _, err := k.Traits().Floor(ctx); return err })
 }
 
-// keepsTheFloor turns a knob down, first too far and then as far as it may be.
+// keepsTheFloor lowers a knob, first too far and then as far as it may.
 func keepsTheFloor(t testing.TB, k actuator.Knob, most, inUse float64) {
 	t.Helper()
 	high := k.Nearest(trimtab.Units(most))
@@ -75,7 +75,7 @@ func keepsTheFloor(t testing.TB, k actuator.Knob, most, inUse float64) {
 	}
 }
 
-// followsUse lets use rise above what is set, and fall again.
+// followsUse raises the use above the set value, and lets it fall again.
 func followsUse(t testing.TB, k actuator.Knob, f Fixture) {
 	t.Helper()
 	low := floorOf(t, k)
@@ -97,9 +97,9 @@ func followsUse(t testing.TB, k actuator.Knob, f Fixture) {
 	write(t, k, low)
 }
 
-// delayed holds a knob to Effective of [actuator.Traits]: Read returns what was asked for last
-// from the write on, Effective what is in force, which is what was before or what was
-// asked for since. The knob of a restore says the same.
+// delayed tests a knob for [actuator.Delayed]: from the write on Read returns the last set value,
+// and Effective what is in force, which is the former value or one set since. The knob of a
+// restore does the same.
 func delayed(t testing.TB, f Fixture) {
 	k := f.Knob
 	if f.TakeEffect == nil {

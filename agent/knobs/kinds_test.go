@@ -78,7 +78,6 @@ func (d dial) Resource() string                   { return d.resource }
 func (d dial) Probe(ctx context.Context) error    { _, err := d.Read(ctx); return err }
 func (d dial) MayWrite(ctx context.Context) error { return d.Probe(ctx) }
 func (d dial) Undo() []byte                       { return []byte("dial " + d.resource + " " + d.path) }
-func (d dial) Traits() actuator.Traits            { return actuator.Traits{} }
 func (d dial) Close() error                       { return nil }
 
 func (d dial) Nearest(a trimtab.Amount) trimtab.Amount { return a }
@@ -224,3 +223,5 @@ func TestTheTableOfKindsIsPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func (d dial) Traits() actuator.Traits { return actuator.Traits{} }
