@@ -8,16 +8,15 @@ const MaxAudited = 64
 // demand d under an allocation a is u(a) = min(1, min_r a_r / d_r), the part of
 // its demand that it can use; all figures are in that unit, in [0, 1].
 type Fairness struct {
-	// Envy is the greatest gain that a workload would see in another's
-	// allocation, scaled to its own entitlement; Envious counts who sees any.
+	// Envy is the greatest gain that a workload would have with another's allocation, scaled to
+	// its own entitlement; Envious counts the workloads with such a gain.
 	Envy    float64 `json:"envy"`
 	Envious int     `json:"envious"`
-	// Shortfall is the most that a workload is worse off than with its
-	// entitlement's part of every resource; Short counts those who are.
+	// Shortfall is the most that a workload is worse off than with its entitlement's share of
+	// every resource; Short counts the workloads that are.
 	Shortfall float64 `json:"shortfall"`
 	Short     int     `json:"short"`
-	// Slack is the most that a workload could gain from what nobody has; 0 is
-	// Pareto efficient.
+	// Slack is the most that a workload could gain from free capacity; 0 is Pareto efficient.
 	Slack float64 `json:"slack"`
 	// Least is the lowest satisfaction.
 	Least float64 `json:"least"`
@@ -30,8 +29,8 @@ type Audit struct {
 	Target *Fairness `json:"target,omitempty"`
 	// Resources are in the pool's order.
 	Resources []AuditedResource `json:"resources"`
-	// Workloads say who has what of Now, in order of name: the worst of them
-	// where there are more than MaxAudited, Omitted being the number left out.
+	// Workloads are the allocations of Now, in order of name: the worst ones if there are more
+	// than MaxAudited, Omitted being the number left out.
 	Workloads []AuditedWorkload `json:"workloads,omitempty"`
 	Omitted   int               `json:"omitted,omitempty"`
 }
@@ -52,17 +51,17 @@ type AuditedWorkload struct {
 	Workload string `json:"workload"`
 	// Entitlement is its part of the pool by weight, in (0, 1].
 	Entitlement float64 `json:"entitlement"`
-	// Share is its dominant share, the greatest part of any resource's capacity
-	// that it has, and Dominant that resource.
+	// Share is its dominant share, the greatest share of any resource's capacity that it has, and
+	// Dominant that resource.
 	Share    float64 `json:"share"`
 	Dominant string  `json:"dominant"`
-	// Satisfaction is the part of its demand that it can use; nil while the
-	// demand is unknown, and then no other figure of it is known either.
+	// Satisfaction is the part of its demand that it can use; nil while the demand is unknown,
+	// when its other figures are unknown too.
 	Satisfaction *float64 `json:"satisfaction,omitempty"`
 	// Binding is the resource that keeps it from more; "" when it is satisfied.
 	Binding string `json:"binding,omitempty"`
-	// Shortfall, Envy and Slack are as in Fairness, of this one; Envies is whose
-	// allocation it would rather have.
+	// Shortfall, Envy and Slack are as in Fairness, for this workload; Envies is the workload
+	// whose allocation it would prefer.
 	Shortfall float64 `json:"shortfall,omitempty"`
 	Envy      float64 `json:"envy,omitempty"`
 	Envies    string  `json:"envies,omitempty"`

@@ -18,8 +18,8 @@ const (
 	// CauseLoan: the fast loop of a host asks for one, since Workload has borrowed for
 	// long or cannot; Ref says which.
 	CauseLoan CauseKind = "loan"
-	// CauseCommand: By asked for a round. CausePause and CauseResume are the
-	// commands of those names; CausePaused a round while paused.
+	// CauseCommand: By asked for a round. CausePause and CauseResume are the commands of those
+	// names; CausePaused is a round while paused.
 	CauseCommand CauseKind = "command"
 	CausePause   CauseKind = "pause"
 	CauseResume  CauseKind = "resume"
@@ -93,8 +93,8 @@ const (
 	BindingLeftOver BindingKind = "left over"
 	// BindingUnknown: its curve is not known.
 	BindingUnknown BindingKind = "unknown curve"
-	// BindingNeed: it gets what it needs and a part of the rest; BindingIdle:
-	// everybody has that already; BindingReturned: what was lent is given back.
+	// BindingNeed: it gets what it needs and a part of the rest; BindingIdle: all workloads have
+	// that already; BindingReturned: what was lent is taken back.
 	BindingNeed     BindingKind = "need"
 	BindingIdle     BindingKind = "idle"
 	BindingReturned BindingKind = "returned"
@@ -131,10 +131,10 @@ func (b Binding) String() string {
 // HeldCode is a kind of reason why a workload keeps what it has.
 type HeldCode string
 
-// Why an estimate holds its workload, and a plan with it.
+// Why the estimate, and so the plan, keeps a workload's allocation.
 const (
-	// HeldMissing: an input's source says that it has no value; HeldAbsent: the
-	// latest report lacks it; HeldStale, HeldLate: it is too old, or on its way to be.
+	// HeldMissing: an input's source reports that it has no value; HeldAbsent: the latest report
+	// lacks it; HeldStale, HeldLate: it is too old, or about to be.
 	HeldMissing HeldCode = "missing"
 	HeldAbsent  HeldCode = "absent"
 	HeldStale   HeldCode = "stale"
@@ -150,14 +150,13 @@ const (
 	// HeldPaused, HeldReleased: a person asked for it.
 	HeldPaused   HeldCode = "paused"
 	HeldReleased HeldCode = "released"
-	// HeldNoEstimate: there is none; HeldNothingLearnt: it has no curve;
-	// HeldOld: the estimate is old, or from the future.
+	// HeldNoEstimate: there is none; HeldNothingLearnt: it has no curve; HeldOld: the estimate is
+	// old, or from the future.
 	HeldNoEstimate    HeldCode = "no estimate"
 	HeldNothingLearnt HeldCode = "nothing learnt"
 	HeldOld           HeldCode = "old estimate"
-	// HeldNoKnob: no host has its knob; HeldSilent: its host was not heard of;
-	// HeldKnob: its knob cannot be used; HeldTwins: two agents say that they are
-	// its host.
+	// HeldNoKnob: no host has its knob; HeldSilent: its host does not report; HeldKnob: its knob
+	// cannot be used; HeldTwins: two agents claim to be its host.
 	HeldNoKnob HeldCode = "no knob"
 	HeldSilent HeldCode = "silent host"
 	HeldKnob   HeldCode = "knob"
@@ -172,9 +171,9 @@ const (
 
 // Why a workload that was planned for is not moved.
 const (
-	// StayIdle: everybody has what it needs; StayThere: it has what the objective
-	// gives it; StayBound: a constraint keeps it from there.
-	// StayTurn: its host makes more urgent changes first.
+	// StayIdle: all workloads have what they need; StayThere: it has what the objective gives it;
+	// StayBound: a constraint keeps it from that. StayTurn: its host makes more urgent changes
+	// first.
 	StayIdle  HeldCode = "idle"
 	StayThere HeldCode = "there"
 	StayBound HeldCode = "bound"

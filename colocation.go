@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// The bounds of what one [Colocation] lists.
+// The bounds of the lists in one [Colocation].
 const (
 	MaxHostDecisions = 100
 	MaxJobs          = 2000
 	MaxServicesHere  = 512
 )
 
-// JobsPool names the pool of the best-effort jobs beside a pool.
+// JobsPool returns the name of the pool of best-effort jobs beside a pool.
 func JobsPool(pool string) string { return pool + "/best-effort" }
 
-// Colocation says how best-effort jobs stand beside the services of one host, and what
-// its agent decided on them last. It is for people and programs that look on: nobody
-// carries out anything that it says.
+// Colocation is the state of the best-effort jobs on one host, and its agent's last decisions on
+// them. It is for people and programs that watch: nothing in it is carried out.
 type Colocation struct {
 	Host   string    `json:"host"`
 	Pool   string    `json:"pool"`
@@ -39,12 +38,11 @@ type Colocation struct {
 	// Running and Suspended count all jobs.
 	Running   int `json:"running"`
 	Suspended int `json:"suspended"`
-	// Capacity is what the jobs may have together now, Used what they have, by
-	// resource.
+	// Capacity is what the jobs may have together now, Used what they have, by resource.
 	Capacity map[string]float64 `json:"capacity,omitempty"`
 	Used     map[string]float64 `json:"used,omitempty"`
-	// Power is what the processor packages draw and may draw, Link what services send
-	// over the host's links, of what those carry: absent where it is not measured.
+	// Power is the power that the processor packages draw and may draw, Link the traffic that
+	// services send over the host's links, and their bandwidth: absent if not measured.
 	Power *PowerHere `json:"power,omitempty"`
 	Link  *LinkHere  `json:"link,omitempty"`
 	// Missing are the resources that this host has no knob for, with the reason.
@@ -52,8 +50,8 @@ type Colocation struct {
 	// Counts are totals since the process began: decisions by verb.
 	Counts map[string]uint64 `json:"decisions_total,omitempty"`
 	Kills  uint64            `json:"kills_total"`
-	// Lost is the work that kills destroyed, and Given what jobs were given, in
-	// core-seconds; Reclaimed the cores that were taken back.
+	// Lost is the work that kills destroyed, and Given what jobs were given, in core-seconds;
+	// Reclaimed is the cores that were taken back.
 	Lost      float64 `json:"lost_core_s"`
 	Given     float64 `json:"given_core_s"`
 	Reclaimed float64 `json:"reclaimed_cores"`
@@ -87,21 +85,21 @@ type HostDecision struct {
 	Why string `json:"why"`
 	// Periods counts the periods in a row that decided the same, and changed nothing.
 	Periods int `json:"periods"`
-	// Changes are what it did to jobs. Of many the first travel, Omitted counts the
-	// others.
+	// Changes are the decision's changes to jobs. If there are many, only the first are sent;
+	// Omitted counts the others.
 	Changes []JobChange `json:"changes,omitempty"`
 	Omitted int         `json:"changes_omitted,omitempty"`
 }
 
-// JobChange is what one decision did to one job.
+// JobChange is one decision's change to one job.
 type JobChange struct {
 	Job string `json:"job"`
 	// Act is kill, suspend, cut, resume, grow or start.
 	Act string `json:"act"`
 	// To is what it has afterwards, by resource.
 	To map[string]float64 `json:"to,omitempty"`
-	// Result is what became of it: written, recommended, equal, refused or failed,
-	// with the reason; "": nothing is known.
+	// Result is the result of the change: written, recommended, equal, refused or failed, with
+	// the reason; "": unknown.
 	Result string `json:"result,omitempty"`
 }
 
@@ -120,8 +118,8 @@ type ServiceHere struct {
 	Load  *float64 `json:"load,omitempty"`
 	// Share is the part of its Servpod here in its contributions.
 	Share float64 `json:"contribution_share"`
-	// Clock is what its cores run at, LeastClock what they should at least, in MHz; 0:
-	// not known.
+	// Clock is the clock of its cores, LeastClock the least that they should run at, in MHz; 0:
+	// unknown.
 	Clock      float64 `json:"clock_mhz,omitempty"`
 	LeastClock float64 `json:"least_clock_mhz,omitempty"`
 	// LoadLimit and SlackLimit are in force here, with where they are from: history,
@@ -138,8 +136,8 @@ type Job struct {
 	// Registered tells that it registered itself.
 	Registered bool `json:"registered,omitempty"`
 	Mode       Mode `json:"mode"`
-	// State is running or suspended; one that waits for its turn is suspended. One that
-	// was killed and whose processes are still there "does not end".
+	// State is running or suspended; a job that waits for its turn is suspended. A job that was
+	// killed and whose processes still exist "does not end".
 	State string `json:"state"`
 	// Has is what it has now, by resource.
 	Has map[string]float64 `json:"has,omitempty"`
@@ -150,9 +148,9 @@ type Job struct {
 	// Predict is the kind of prediction; Predictable tells that its loss is known.
 	Predict     string `json:"predict,omitempty"`
 	Predictable bool   `json:"predictable"`
-	// Loss is what it would lose by a preemption, where that is predicted; Useless
-	// what would be done again; Attained what it was given so far; Lost what kills
-	// destroyed: all in core-seconds.
+	// Loss is what it would lose by a preemption, if predicted; Useless the work that would have
+	// to be repeated; Attained the work it was given so far; Lost the work that kills destroyed:
+	// all in core-seconds.
 	Loss     *float64 `json:"loss_core_s,omitempty"`
 	Useless  float64  `json:"useless_core_s"`
 	Attained float64  `json:"attained_core_s"`
@@ -161,8 +159,8 @@ type Job struct {
 	Heard *Seconds `json:"heard_s,omitempty"`
 	// Problem is why a knob of it cannot be used, or what is wrong with its reports.
 	Problem string `json:"problem,omitempty"`
-	// Unmet is what cannot be done to it, and what holds it instead; "": decisions are in
-	// force as their words say.
+	// Unmet is which decisions cannot be carried out on it, and what acts in their place; "":
+	// decisions are in force as written.
 	Unmet string `json:"unmet,omitempty"`
 }
 
@@ -173,10 +171,10 @@ func (j *Job) Named(name string) bool { return j.ID == name || j.Registered && j
 // Kind returns KindColocation.
 func (c *Colocation) Kind() Kind { return KindColocation }
 
-// Key returns pool/host, as that of a [Holding].
+// Key returns pool/host, as for a [Holding].
 func (c *Colocation) Key() string { return c.Pool + "/" + c.Host }
 
-// The bounds of what travels: one that has more says how much it left out.
+// The bounds of what is sent: if there is more, the message says how much was left out.
 const (
 	briefDecisions = 20
 	briefChanges   = 20
@@ -184,7 +182,7 @@ const (
 	briefText      = 300
 )
 
-// Brief is what travels of it: a few decisions, jobs and words of each.
+// Brief returns what is sent: a few decisions, jobs and words of each.
 func (c *Colocation) Brief() *Colocation {
 	out := *c
 	out.Problem, out.Missing = cut(c.Problem), nil

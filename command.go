@@ -2,8 +2,8 @@ package trimtab
 
 import "time"
 
-// Alert is news from an alerting system about one workload. It can ask for a
-// round; no value in it becomes an allocation.
+// Alert is a message of an alerting system about one workload. It can ask for a round; no value
+// in it becomes an allocation.
 type Alert struct {
 	Workload string `json:"workload"`
 	// Name, Group and Fingerprint identify it in the alerting system.
@@ -14,9 +14,9 @@ type Alert struct {
 	// Started is when it began to fire; Time is when it was received.
 	Started time.Time `json:"started,omitzero"`
 	Time    time.Time `json:"time"`
-	// Until is when one that fires is taken to be over unless it is heard of again: the end
-	// that its sender gave, or when a repetition is overdue by the sender's own habit; zero:
-	// neither is known.
+	// Until is when a firing alert counts as over unless it is repeated: the end that its sender
+	// gave, or when a repetition is overdue by the sender's usual interval; zero: neither is
+	// known.
 	Until   time.Time `json:"until,omitzero"`
 	Summary string    `json:"summary,omitempty"`
 }
@@ -27,7 +27,7 @@ func (a *Alert) Kind() Kind { return KindAlert }
 // Key returns the workload.
 func (a *Alert) Key() string { return a.Workload }
 
-// Asker says who asks.
+// Asker returns who asks.
 func (c *Command) Asker() string {
 	if c.By == "" {
 		return "somebody"
@@ -66,7 +66,7 @@ const (
 	Release Verb = "release"
 )
 
-// Command is a person's wish, for one pool.
+// Command is a person's request, for one pool.
 type Command struct {
 	Pool string    `json:"pool"`
 	Verb Verb      `json:"verb"`
@@ -85,7 +85,7 @@ func (c *Command) Kind() Kind { return KindCommand }
 // Key returns the pool.
 func (c *Command) Key() string { return c.Pool }
 
-// Validate checks that the verb has what it needs.
+// Validate checks that the fields that the verb needs are set.
 func (c *Command) Validate() error {
 	if err := named("command for pool", c.Pool); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (c *Command) Validate() error {
 	return Invalidf("command %.20q", c.Verb)
 }
 
-// Leader tells a planner step its term. It is handed over by the pipeline
-// that holds the leader's lock, and never travels.
+// Leader tells a planner step its term. The pipeline that holds the leader's lock passes it in;
+// it is never sent.
 type Leader struct {
 	Pool string `json:"pool"`
 	// Epoch is higher than that of every leader before; 0: not the leader,

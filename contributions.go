@@ -13,8 +13,8 @@ const (
 	MaxCalls       = MaxSketchCalls
 )
 
-// Contributions says how a latency-critical workload stands and what each
-// Servpod adds to its tail (Rhythm, TOCS'23, equations (2) to (6)).
+// Contributions is the state of a latency-critical workload's tail latency, and what each Servpod
+// adds to it (Rhythm, TOCS'23, equations (2) to (6)).
 type Contributions struct {
 	Workload string    `json:"workload"`
 	Time     time.Time `json:"time"`
@@ -27,24 +27,22 @@ type Contributions struct {
 	// SLO is the threshold of the SLO, and Quantile its fraction.
 	SLO      Seconds `json:"slo_s,omitempty"`
 	Quantile float64 `json:"quantile,omitempty"`
-	// Tail is the latency at Quantile, of too few requests for that the slowest one's;
-	// nil: not known.
+	// Tail is the latency at Quantile, or with too few requests the slowest one's; nil: unknown.
 	Tail     *float64 `json:"tail_s,omitempty"`
 	Requests float64  `json:"requests"`
-	// Levels is how many load levels have been seen. Contribution and what it
-	// is made of are 0 while there are fewer than two.
+	// Levels is how many load levels have been seen. Contribution and its factors are 0 while
+	// there are fewer than two.
 	Levels int `json:"levels"`
 	// Servpods are in order of component and host, at most MaxServpods.
 	Servpods []Servpod `json:"servpods,omitempty"`
-	// Growth compares the tail with that of the time before; nil: there is too
-	// little of either to tell.
+	// Growth compares the tail with the time before; nil: too few requests in either.
 	Growth *TailGrowth `json:"growth,omitempty"`
-	// Calls are which component called which in the newest seconds of traffic, in
-	// order of caller and callee, at most MaxCalls; none: not told.
+	// Calls are the calls between components in the newest seconds of traffic, in order of caller
+	// and callee, at most MaxCalls; none: unknown.
 	Calls []Call `json:"calls,omitempty"`
 }
 
-// Call is that one component calls another, or itself.
+// Call says that one component calls another, or itself.
 type Call struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -57,8 +55,8 @@ type Servpod struct {
 	Component string `json:"component"`
 	// Host is k8s.node.name or host.name of its spans; "": not told.
 	Host string `json:"host,omitempty"`
-	// Peer: it sends no spans, and is what the spans of its callers say they call. Nothing is
-	// known of where it runs, and it has no limits.
+	// Peer: it sends no spans, and is named by the spans of its callers. Its host is unknown, and
+	// it has no limits.
 	Peer bool `json:"peer,omitempty"`
 	// Sojourn is its mean time per request over all load levels, in seconds.
 	Sojourn float64 `json:"sojourn_s"`
@@ -68,8 +66,8 @@ type Servpod struct {
 	Correlation  float64 `json:"correlation"`
 	Variation    float64 `json:"variation"`
 	Contribution float64 `json:"contribution"`
-	// LoadLimit is a share of MaxLoad: above it no best-effort job runs beside
-	// the Servpod; nil: not known.
+	// LoadLimit is a share of MaxLoad: above it no best-effort job runs beside the Servpod; nil:
+	// unknown.
 	LoadLimit *float64 `json:"load_limit,omitempty"`
 	// SlackLimit is the slack below which best-effort jobs do not grow; nil: not
 	// known. The slack is (SLO - Tail) / SLO.
@@ -82,7 +80,7 @@ type Servpod struct {
 // ThresholdOrigin says where a threshold of a Servpod is from.
 type ThresholdOrigin = string
 
-// The origins. "" is that of a threshold that is not known.
+// The origins. "" is that of an unknown threshold.
 const (
 	FromHistory ThresholdOrigin = "history"
 	FromSearch  ThresholdOrigin = "search"
@@ -93,19 +91,18 @@ const (
 type TailGrowth struct {
 	// Changed: it did, by more than chance and load explain.
 	Changed bool `json:"changed"`
-	// Quantile is the one that tells it best, Before and After what it was, in
-	// seconds.
+	// Quantile is the one with the clearest growth, Before and After its values, in seconds.
 	Quantile float64 `json:"quantile"`
 	Before   float64 `json:"before_s"`
 	After    float64 `json:"after_s"`
 	// Since is when what is compared as After began.
 	Since time.Time `json:"since"`
-	// Parts are the components that it grew in, the largest part first, at most
-	// MaxGrowthParts; none without change.
+	// Parts are the components in which it grew, the largest first, at most MaxGrowthParts; none
+	// without change.
 	Parts []GrowthPart `json:"parts,omitempty"`
 }
 
-// GrowthPart is the part of one Servpod in the growth of the tail.
+// GrowthPart is one Servpod's part of the growth of the tail.
 type GrowthPart struct {
 	Component string `json:"component"`
 	Host      string `json:"host,omitempty"`
@@ -134,17 +131,17 @@ func (c *Contributions) Slack() (float64, bool) {
 	return 1 - *c.Tail/float64(c.SLO), true
 }
 
-// Budget is how long one component may hold up a request.
+// Budget is how long one component may delay a request.
 type Budget struct {
 	Component string
 	Time      Seconds
 }
 
-// Budgets divides what the SLO leaves beyond the mean sojourn times among the components,
-// in order of name: when none holds a request up for longer, as by its quota, their stalls
-// together keep it within the SLO. Peers take time, and get none. A component that adds more to the tail gets less, in
-// proportion to the step of Rhythm's algorithm 1, 1 - C_i/ΣC. Times are 0 where nothing is
-// left, and there are none without an SLO or Servpods.
+// Budgets divides what the SLO leaves beyond the mean sojourn times among the components, in
+// order of name: if none delays a request for longer, as by its quota, their stalls together stay
+// within the SLO. Peers take time, and get none. A component that adds more to the tail gets
+// less, in proportion to the step of Rhythm's algorithm 1, 1 - C_i/ΣC. Times are 0 if nothing is
+// left; there are none without an SLO or Servpods.
 func (c *Contributions) Budgets() []Budget {
 	if c.SLO <= 0 || len(c.Servpods) == 0 {
 		return nil

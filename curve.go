@@ -39,14 +39,14 @@ type Knot struct {
 // the planner never sees the learner that made it. Between knots it is
 // linear; outside them it is flat. Knots ascend strictly in allocation.
 type Curve struct {
-	// Load is the load, in requests per second, that the curve holds for:
-	// the upper bound for the coming round.
+	// Load is the load, in requests per second, for which the curve is valid: the upper bound for
+	// the coming round.
 	Load float64 `json:"load"`
 	// Level is the confidence of [Lower, Upper] at each point, in (0, 1).
 	Level float64 `json:"level"`
-	// Headroom is how many requests per second count besides the load: what the
-	// curve is of is the allocation per load + Headroom. 0 where the service
-	// scales in proportion to its load.
+	// Headroom is how many requests per second count in addition to the load: the curve's
+	// coordinate is the allocation per load + Headroom. 0 if the service scales in proportion to
+	// its load.
 	Headroom float64 `json:"headroom,omitempty"`
 	Knots    []Knot  `json:"knots"`
 }
@@ -143,7 +143,7 @@ func (c *Curve) Validate() error {
 	return nil
 }
 
-// wrong says what is wrong with a knot after one at the allocation before.
+// wrong returns what is wrong with a knot after one at the allocation before.
 func (k *Knot) wrong(before float64) error {
 	for _, v := range []float64{k.Allocation, k.Lower, k.Mean, k.Upper} {
 		if err := nonNegative("curve knot", v); err != nil {

@@ -2,19 +2,19 @@ package trimtab
 
 import "fmt"
 
-// Envelope is what a host may do with a knob by itself until the next plan, in the
-// resource's unit: never below Floor, never above Ceiling, and at Target where
-// nothing asks for anything else.
+// Envelope is what a host may do with a knob by itself until the next plan, in the resource's
+// unit: never below Floor, never above Ceiling, and at Target unless something asks for more or
+// less.
 //
-// Its zero values of Lend and Borrow keep the knob at Target, so that an envelope of
-// a planner that knows the first three fields alone moves nothing.
+// The zero values of Lend and Borrow keep the knob at Target, so that an envelope of a planner
+// that only knows the first three fields moves nothing.
 type Envelope struct {
 	// Floor <= Target <= Ceiling.
 	Floor   float64 `json:"floor"`
 	Target  float64 `json:"target"`
 	Ceiling float64 `json:"ceiling"`
-	// Budget is how long the workload may stand still in a period of 100 ms without
-	// harm to its SLO, in [0, 100 ms].
+	// Budget is how long the workload may stand still in a period of 100 ms without harm to its
+	// SLO, in [0, 100 ms].
 	Budget Seconds `json:"budget_s,omitempty"`
 	// Late is the share of the time that may be stalled beyond Budget, in [0, 1).
 	Late float64 `json:"late,omitempty"`
@@ -22,13 +22,12 @@ type Envelope struct {
 	Lend bool `json:"lend,omitempty"`
 	// Borrow allows more than Target while others of the host do not need it.
 	Borrow bool `json:"borrow,omitempty"`
-	// Burst is the most that the kernel may save of what was not used (CFS burst), as
-	// an amount per period like the knob itself; never more than what the knob is set
-	// to. 0: none.
+	// Burst is the most unused CPU time that the kernel may save (CFS burst), as an amount per
+	// period like the knob itself; never more than the knob's value. 0: none.
 	Burst float64 `json:"burst,omitempty"`
 }
 
-// Enveloped is the envelope of a knob that a plan leaves where it rests.
+// Enveloped is the envelope of a knob whose target a plan does not change.
 type Enveloped struct {
 	KnobID
 	// At is where it rests.

@@ -2,16 +2,14 @@ package trimtab
 
 import "time"
 
-// PlausibleEpoch reports whether a pool can have come to an epoch by now. A
-// leader's term lasts seconds, so no pool has had more than one leader per
-// millisecond since 2026:
+// PlausibleEpoch reports whether a pool can have reached an epoch by now. A leader's term lasts
+// seconds, so no pool has had more than one leader per millisecond since 2026:
 //
 //	epoch ≤ max(1 000 000, milliseconds since 2026-01-01 00:00 UTC)
 //
-// A higher one was made up. The bound grows faster than leaders follow each
-// other, so that there is always a plausible epoch above any that a forged plan
-// has used up: whoever forges plans or holdings can make the planner take a new
-// epoch, and can never leave it without one. Actuators and planners use the
+// A higher one was forged. The bound grows faster than leaders follow each other, so there is
+// always a plausible epoch above any in a forged message: forged plans or holdings can make the
+// planner take a new epoch, and can never leave it without one. Actuators and planners use the
 // same bound; their clocks may differ by as long as the planner can wait.
 func PlausibleEpoch(epoch uint64, now time.Time) bool {
 	const least = 1_000_000

@@ -10,7 +10,7 @@ import (
 // MaxResources bounds the resources of one pool.
 const MaxResources = 64
 
-// Input is one thing that a decision looked at, with its age.
+// Input is one value that a decision used, with its age.
 type Input struct {
 	Name string `json:"name"`
 	// Value is finite; it is 0 and means nothing when Missing is set.
@@ -23,11 +23,25 @@ type Input struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// LoadMissing reports whether nothing measured the load in time: then Load goes on from
-// what was measured before.
+// LoadMissing reports whether no recent measurement of the load exists: then Load continues from
+// older ones.
 func (e *Estimate) LoadMissing() bool {
 	return e.Hold != nil && e.Hold.Input == string(Load) ||
 		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == string(Load) && in.Missing != "" })
+}
+
+// InputsAt returns the inputs as old as they are at that time.
+func (e *Estimate) InputsAt(now time.Time) []Input { return aged(e.Inputs, now.Sub(e.Time)) }
+
+// CountersAt returns the counters as old as they are at that time.
+func (e *Estimate) CountersAt(now time.Time) []Input { return aged(e.Counters, now.Sub(e.Time)) }
+
+func aged(inputs []Input, later time.Duration) []Input {
+	in := append([]Input{}, inputs...)
+	for i := range in {
+		in[i].Age = max(0, in[i].Age+SecondsOf(later))
+	}
+	return in
 }
 
 // Waits says in a sentence what the kernel saw waiting last; "": nothing that it was asked for.
@@ -54,7 +68,7 @@ func (e *Estimate) Waits() string {
 	return ""
 }
 
-// LoadShare is the part of its workload's load that one instance serves.
+// LoadShare is the share of its workload's load that one instance serves.
 type LoadShare struct {
 	Host string `json:"host"`
 	// Instance is one of several copies on the host; "": there is one.
@@ -68,8 +82,7 @@ func (s LoadShare) Compare(t LoadShare) int {
 	return cmp.Or(cmp.Compare(s.Host, t.Host), cmp.Compare(s.Instance, t.Instance))
 }
 
-// LoadForecast is what is expected of the load in the coming round, in
-// requests per second.
+// LoadForecast is the forecast of the load in the coming round, in requests per second.
 type LoadForecast struct {
 	// Now is what was measured last, Mean what is expected of the round.
 	Now  float64 `json:"now"`
@@ -79,8 +92,8 @@ type LoadForecast struct {
 	Level float64 `json:"level"`
 	// Model names the forecaster; "abstain" when it is no better than naive.
 	Model string `json:"model"`
-	// Later bounds the highest load of the next Within, which is longer than a round, in
-	// the same way: what is asked for now may only serve then. 0: it was not asked for.
+	// Later bounds the highest load of the next Within, which is longer than a round, in the same
+	// way, for instances that need that long to start. 0: not asked for.
 	Later  float64 `json:"later,omitempty"`
 	Within Seconds `json:"within_s,omitempty"`
 }
@@ -91,11 +104,11 @@ type Estimate struct {
 	Time     time.Time `json:"time"`
 	// Curve is over the pool's first resource; nil while nothing was learnt.
 	Curve *Curve `json:"curve,omitempty"`
-	// Curves are over the further resources of the pool, by name, each as far as
-	// no other resource is short; empty where one is pooled.
+	// Curves are over the further resources of the pool, by name, each as if no other resource
+	// were short; empty if one is pooled.
 	Curves map[string]*Curve `json:"curves,omitempty"`
-	// Fixed is the performance that Allocation gives under the load of the latest report
-	// while the quota is fixed at it, where a fast loop moves it else; nil: not known.
+	// Fixed is the performance of Allocation under the load of the latest report if the quota is
+	// fixed at it, for a workload whose quota a fast loop moves; nil: unknown.
 	Fixed *Band `json:"fixed,omitempty"`
 	// Load is nil while no load was seen.
 	Load *LoadForecast `json:"load,omitempty"`
@@ -103,58 +116,57 @@ type Estimate struct {
 	Performance *float64 `json:"performance,omitempty"`
 	// Requests is how many requests Performance is the share of; 0: it is none.
 	Requests float64 `json:"requests,omitempty"`
-	// Window is how long before its time Performance covers, where reports overlap:
-	// requests are then in several of them. 0: each report is of its own requests.
+	// Window is how long before its time Performance covers, if reports overlap: requests are
+	// then in several of them. 0: each report has its own requests.
 	Window Seconds `json:"window_s,omitempty"`
-	// Newer are the requests after that report, as far as they have come: a report waits for
-	// all of its own. The second that missed most does not count: it may be a short burst.
-	// Nil: not known, or too few to tell.
+	// Newer are the requests since that report that have come so far: a report waits for all of
+	// its own. The second with the most misses does not count, since it may be a short burst.
+	// Nil: unknown, or too few.
 	Newer *Part `json:"newer,omitempty"`
-	// Latency holds the latest interval's latencies in seconds by name
-	// ("p50", "p95", "p99"); absent ones were not measured.
+	// Latency holds the latest interval's latencies in seconds by name ("p50", "p95", "p99");
+	// absent ones were not measured.
 	Latency map[string]Seconds `json:"latency_s,omitempty"`
 	// Observed is what was seen of a service that has no SLO; nil for others.
 	Observed *Observed `json:"observed,omitempty"`
 	// Backlog is the work that waits besides what arrives, in the unit of the
 	// first resource times seconds: so much must be worked off. Nil: not known.
 	Backlog *float64 `json:"backlog,omitempty"`
-	// Stopped is for how many seconds in a row, up to the newest sample, the limit
-	// has stopped the workload, where Backlog is not known.
+	// Stopped is for how many seconds in a row, up to the newest sample, the limit has throttled
+	// the workload, if Backlog is unknown.
 	Stopped Seconds `json:"stopped_s,omitempty"`
-	// Starved is for how many seconds, up to the newest sample, the workload used all that it
-	// had and waited: its limit, or that of the group above, stopped it in nearly all periods,
-	// its threads waited for a CPU, or connections to be accepted ([Estimate.Waits]). More is
-	// asked of it than it can do, whatever its spans tell. Performance and Load are then of
-	// those requests that were answered; 0: it was not, for long enough.
+	// Starved is for how many seconds, up to the newest sample, the workload used all that it had
+	// and waited: its limit, or that of the group above, throttled it in nearly all periods, its
+	// threads waited for a CPU, or connections to be accepted ([Estimate.Waits]). More is asked
+	// of it than it can do, whatever its spans show: Performance and Load then only cover
+	// requests that were answered. 0: it is not starved.
 	Starved Seconds `json:"starved_s,omitempty"`
 	// Cost is the work of one request, in the same unit; nil: not known.
 	Cost *float64 `json:"cost,omitempty"`
-	// Allocation is what the workload had in the latest report, of the first
-	// resource; nil: unknown. Allocations are those of further resources.
+	// Allocation is what the workload had in the latest report, of the first resource; nil:
+	// unknown. Allocations has the further resources.
 	Allocation  *float64           `json:"allocation,omitempty"`
 	Allocations map[string]float64 `json:"allocations,omitempty"`
-	// Shares are the parts of the load that each instance serves, in order of host
-	// and instance; empty: not known, and then all are taken to serve alike.
+	// Shares are the shares of the load that the instances serve, in order of host and instance;
+	// empty: unknown, and then they are assumed to be equal.
 	Shares []LoadShare `json:"shares,omitempty"`
 	// Reports is how many observations the model holds.
 	Reports int `json:"reports"`
 	// Model names learner, version and confidence: "bintree/1".
 	Model string `json:"model"`
-	// Hold is nil, or the reason why this workload must not be lowered: input is
-	// missing, stale or contradicts itself.
+	// Hold is nil, or the reason why this workload must not be lowered: input is missing, stale
+	// or contradictory.
 	Hold *Held `json:"hold,omitempty"`
-	// Fallback is empty, or what the operator declared and now makes the curve:
-	// "proxy", "profile", "demand". Beside a Hold it may raise the workload,
-	// never lower it.
+	// Fallback is empty, or the operator's declaration that now gives the curve: "proxy",
+	// "profile", "demand". Together with a Hold it may raise the workload, never lower it.
 	Fallback string  `json:"fallback,omitempty"`
 	Inputs   []Input `json:"inputs,omitempty"`
-	// Counters are the newest performance counters, and what stands in for them: over
-	// several instances the sum, or of ratios the highest. No estimate is made of them.
+	// Counters are the newest performance counters, and their substitutes: over several instances
+	// the sum, or for ratios the highest. No estimate is made of them.
 	Counters []Input `json:"counters,omitempty"`
 	// Exemplars are the slowest requests of the latest interval.
 	Exemplars []Exemplar `json:"exemplars,omitempty"`
-	// Notes say for people what the load and the performance are made of, where that is
-	// not what they expect: how late spans come, what does not count. At most MaxNotes.
+	// Notes explain load and performance to people when these are not what they expect: how late
+	// spans come, what does not count. At most MaxNotes.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -167,7 +179,7 @@ func (e *Estimate) Kind() Kind { return KindEstimate }
 // Key returns the workload.
 func (e *Estimate) Key() string { return e.Workload }
 
-// validateNotes bounds latencies and notes, and checks what has come since the report.
+// validateNotes bounds latencies and notes, and checks the requests since the report.
 func (e *Estimate) validateNotes() error {
 	switch {
 	case len(e.Latency) > MaxLatencies:
@@ -303,7 +315,7 @@ func (e *Estimate) validateShares() error {
 	return nil
 }
 
-// validateFurther checks what is known over further resources.
+// validateFurther checks the values of further resources.
 func (e *Estimate) validateFurther() error {
 	if len(e.Curves) > MaxResources || len(e.Allocations) > MaxResources {
 		return Invalidf("estimate of %s: %d curves, %d allocations, limit %d", e.Workload, len(e.Curves), len(e.Allocations), MaxResources)

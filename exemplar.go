@@ -9,8 +9,8 @@ import (
 // MaxExemplars bounds the exemplars of one sketch and of one estimate.
 const MaxExemplars = 4
 
-// Exemplar names one slow request, so that a decision can point to what
-// showed the need for it.
+// Exemplar names one slow request, so that a decision can refer to a request that showed the need
+// for it.
 type Exemplar struct {
 	// TraceID and SpanID are those of the request's entry span, in 32 and 16
 	// lower-case hexadecimal digits; neither is all zeros.

@@ -1,27 +1,26 @@
 package trimtab
 
 // Fast is what a host's fast loop does with one knob, inside the envelope of a plan.
-// KnobState.Now is then the target, where the knob rests: what the planner chose, what
-// curves are taught at, and what the next plan expects.
+// KnobState.Now is then the target: what the planner chose, at what curves are learnt, and what
+// the next plan expects.
 type Fast struct {
 	Envelope Envelope `json:"envelope"`
-	// Set is what the knob was last seen to be set to; Low and High bound what it was in
-	// about the last ten seconds.
+	// Set is the value last read; Low and High bound its values in about the last ten seconds.
 	Set  float64 `json:"set"`
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 	// Demand is the rate at which work came lately, in the resource's unit.
 	Demand float64 `json:"demand,omitempty"`
-	// Totals since this life of the agent began. Differences give the mean of any time,
-	// and a lost message costs nothing: Granted, Lent (below the target) and Borrowed
-	// (above it) in core-seconds, Stalled in seconds that the quota stopped it.
+	// Totals since this life of the agent began. Differences give the mean of any time, and a
+	// lost message costs nothing: Granted, Lent (below the target) and Borrowed (above it) in
+	// core-seconds, Stalled in seconds in which the quota throttled it.
 	Granted  float64 `json:"granted_core_s,omitempty"`
 	Lent     float64 `json:"lent_core_s,omitempty"`
 	Borrowed float64 `json:"borrowed_core_s,omitempty"`
 	Stalled  float64 `json:"stalled_s,omitempty"`
 	Writes   int     `json:"writes,omitempty"`
-	// From is how much of Borrowed came from which workload, in core-seconds; the rest
-	// was given to nobody.
+	// From is how much of Borrowed came from which workload, in core-seconds; the rest came from
+	// unallocated capacity.
 	From map[string]float64 `json:"from,omitempty"`
 	// Ask asks for a round; nil: nothing does.
 	Ask *FastAsk `json:"ask,omitempty"`

@@ -5,20 +5,19 @@ import "cmp"
 // KnobID is the name of a knob, the same in plans, outcomes, holdings, ledger
 // and journal: one resource of one instance of a workload on one host.
 type KnobID struct {
-	// Pool and Host are those of the outcome or holding that the name is in; all
-	// actions of a plan are of its pool.
+	// Pool and Host are those of the outcome or holding that contains the name; all actions of a
+	// plan are of its pool.
 	Pool     string `json:"pool,omitempty"`
 	Host     string `json:"host,omitempty"`
 	Workload string `json:"workload"`
-	// Instance is one of several copies of the workload on the host; "": there is
-	// one.
+	// Instance is one of several copies of the workload on the host; "": there is only one.
 	Instance string `json:"instance,omitempty"`
 	// Resource is the resource that the knob limits: "cpu" in cores, "workers" in
 	// processes, "memory" in bytes, or another that the pool names: see [ResourceOf].
 	Resource string `json:"resource"`
 }
 
-// Name is the knob for people, who know the host.
+// Name returns the knob's name for people who know the host.
 func (k *KnobID) Name() string {
 	if k.Instance != "" {
 		return k.Resource + " of " + k.Workload + "@" + k.Instance
@@ -32,7 +31,7 @@ func (k KnobID) Compare(l KnobID) int {
 		cmp.Compare(k.Host, l.Host), cmp.Compare(k.Instance, l.Instance))
 }
 
-// validate checks that the knob is named, and is of that pool and host.
+// validate checks that the knob has a name, and is of that pool and host.
 func (k *KnobID) validate(pool, host string) error {
 	if err := named("workload of a knob", k.Workload); err != nil {
 		return err

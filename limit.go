@@ -1,7 +1,7 @@
 package trimtab
 
-// The bounds of what one value may list and say. No stage comes near them;
-// they are what a peer that breaks its own rules can cost its readers.
+// The bounds of lists and texts in one value. No stage comes near them; they limit what a
+// misbehaving peer can cost its readers.
 const (
 	// MaxText bounds a text that tells a reason or names a place, in bytes.
 	MaxText = 32 << 10
@@ -9,8 +9,7 @@ const (
 	MaxInputs = 256
 	// MaxLatencies bounds the latencies of one estimate.
 	MaxLatencies = 64
-	// MaxShares bounds the instances of a workload whose part of the load an
-	// estimate names.
+	// MaxShares bounds the instances of a workload whose load share an estimate has.
 	MaxShares = 1000
 )
 

@@ -6,26 +6,25 @@ import (
 )
 
 const (
-	// maxLives bounds the lives that are remembered of a host, enoughReturns is how
-	// many returns within a lease are no chance: what one agent said last and late,
-	// when the next had begun, makes two.
+	// maxLives bounds the lives that are remembered of a host. enoughReturns is how many returns
+	// within a lease prove two agents: a late last message of one agent after the first of the
+	// next makes two.
 	maxLives      = 4
 	enoughReturns = 3
 )
 
-// Lives tells by [Holding.Life] whether two agents say that they are one host. The
-// zero value has heard of none.
+// Lives detects by [Holding.Life] whether two agents claim to be one host. The zero value has
+// seen none.
 type Lives struct {
-	// known are the lives that spoke last, the newest last; returns are when one of
-	// them spoke again after another had.
+	// known are the lives that reported last, the newest last; returns are when one of them
+	// reported again after another had.
 	known   []uint64
 	returns []time.Time
 }
 
-// Heard notes that a holding of a life arrived at now, and reports whether that is
-// one by which two agents were seen within so long. A life that another has followed
-// does not speak again, unless there are two of one name. A holding without a life
-// (0) says nothing.
+// Heard records that a holding of a life arrived at now, and reports whether it shows two agents
+// within that time. A life that another has followed does not report again, unless two agents
+// have one name. A holding without a life (0) shows nothing.
 func (l *Lives) Heard(life uint64, now time.Time, within time.Duration) bool {
 	n := len(l.known)
 	if life == 0 || n > 0 && l.known[n-1] == life {
@@ -43,7 +42,7 @@ func (l *Lives) Heard(life uint64, now time.Time, within time.Duration) bool {
 	return twins
 }
 
-// Twins reports whether two agents were seen within so long before now.
+// Twins reports whether two agents were seen within that time before now.
 func (l *Lives) Twins(now time.Time, within time.Duration) bool {
 	return len(l.returns) == enoughReturns && now.Sub(l.returns[0]) <= within
 }

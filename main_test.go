@@ -1,8 +1,6 @@
 package trimtab_test
 
 import (
-	"log"
-	"os"
 	"testing"
 
 	"github.com/trimtab/trimtab/internal/trial"
@@ -10,9 +8,4 @@ import (
 
 // The properties of this package take plans of thousands of actions apart, so a test run
 // has fewer of them.
-func TestMain(m *testing.M) {
-	if err := trial.Properties("40"); err != nil {
-		log.Fatal(err)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { trial.Main(m, 40) }

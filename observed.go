@@ -13,22 +13,22 @@ const (
 	ObservedConfidence = 0.95
 )
 
-// Observed is what all spans of a service without an SLO have shown since it was found.
-// An SLO can be drafted from it.
+// Observed is what all spans of a service without an SLO have shown since it was found. An SLO
+// can be drafted from it.
 type Observed struct {
 	// From is the beginning of the first interval with a request, To the end of the last.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Requests is how many requests were read. A sampled request counts once, however
-	// many it stands for.
+	// Requests is how many requests were read. A sampled request counts once, however many it
+	// represents.
 	Requests float64 `json:"requests"`
 	// Load is the mean number of requests per second between From and To, and LoadMost
 	// the highest of an interval; both are adjusted for sampling.
 	Load     float64 `json:"load"`
 	LoadMost float64 `json:"load_most"`
-	// P95 is the latency within which 95% of the requests ended, and P95Upper its upper
-	// 95% confidence bound, an order statistic: it holds whatever the distribution, for
-	// the loads seen. P95Upper is nil while there were too few requests.
+	// P95 is the latency within which 95% of the requests ended, and P95Upper its upper 95%
+	// confidence bound, an order statistic: it is valid for any distribution, for the loads seen.
+	// P95Upper is nil while there were too few requests.
 	P95      Seconds  `json:"p95_s"`
 	P95Upper *Seconds `json:"p95_upper_s,omitempty"`
 }

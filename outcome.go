@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Status is what became of one action.
+// Status is the result of one action.
 type Status string
 
 // The statuses.
@@ -24,7 +24,7 @@ const (
 	Failed Status = "failed"
 )
 
-// Result is what became of one action.
+// Result is the result of one action.
 type Result struct {
 	KnobID
 	Status Status `json:"status"`
@@ -55,11 +55,11 @@ type Outcome struct {
 	Took Seconds `json:"took_s"`
 }
 
-// Overtaken begins what a host says that refuses a plan because it accepted another one
-// of that place or a later one.
+// Overtaken begins the refusal of a plan by a host that has accepted another one of the same
+// number or a later one.
 const Overtaken = "stale: "
 
-// Overtaken reports whether the host had accepted another plan of this place, or a later one.
+// Overtaken reports whether the host had accepted another plan of this number, or a later one.
 func (o *Outcome) Overtaken() bool { return strings.HasPrefix(o.Refused, Overtaken) }
 
 // Kind returns KindOutcome.
@@ -105,8 +105,8 @@ type Holding struct {
 	// Pool is empty in what builds of version 1 wrote, which had one for all.
 	Pool string `json:"pool,omitempty"`
 	Host string `json:"host"`
-	// Life tells one life of the host's agent from another, so that two agents of
-	// one name are seen; 0: not told.
+	// Life identifies one run of the host's agent, so that two agents with one name are noticed;
+	// 0: unknown.
 	Life uint64    `json:"life,omitempty"`
 	Time time.Time `json:"time"`
 	// Epoch and Sequence are the highest that were accepted.
@@ -115,15 +115,15 @@ type Holding struct {
 	// LeaseLeft is how long the allocation still holds; 0: at baseline.
 	LeaseLeft Seconds `json:"lease_left_s"`
 	Paused    bool    `json:"paused,omitempty"`
-	// Capacity is what the pool may give out of this host, by resource: what the
-	// host has, less what is reserved. A resource that is missing was not
-	// measured, and the host does not bound it. Where other pools of the host claim
-	// some of it, it is what they leave, and never less than the pool has.
+	// Capacity is what the pool may give out of this host, by resource: what the host has, less
+	// what is reserved. A missing resource was not measured, and the host does not bound it. If
+	// other pools of the host claim some of it, it is what they leave, and never less than the
+	// pool has.
 	Capacity map[string]float64 `json:"capacity,omitempty"`
 	// Divided tells that they do: Capacity bounds even a pool with no other host.
 	Divided bool `json:"divided,omitempty"`
-	// Pace is how many changes of its knobs a second the host makes, where they are those of
-	// a server that takes no more; 0: no bound.
+	// Pace is how many changes of its knobs a second the host makes, if they belong to a server
+	// that accepts no more; 0: no bound.
 	Pace float64 `json:"pace,omitempty"`
 	// Unmet is what the configuration asks for and this host does not have in force.
 	Unmet []Unmet `json:"unmet,omitempty"`
@@ -136,8 +136,8 @@ type KnobState struct {
 	KnobID
 	// Knob names the kind and the place: "cgroup v2 shop.slice/checkout".
 	Knob string `json:"knob"`
-	// Unit is the systemd unit whose control group this is, as the host knows; "": it is
-	// none's, or no systemd manages the groups there.
+	// Unit is the systemd unit whose control group this is; "": it belongs to none, or no systemd
+	// manages the groups there.
 	Unit string `json:"unit,omitempty"`
 	Now  Amount `json:"now"`
 	// Effective is what is in force while that is not Now; nil: Now is.
@@ -146,37 +146,36 @@ type KnobState struct {
 	Since time.Time `json:"since"`
 	// Baseline is what will be restored.
 	Baseline Amount `json:"baseline"`
-	// Min and Max are the declared bounds; Min is raised to what is in use, but
-	// not over Now, where that must not be taken away.
+	// Min and Max are the declared bounds; Min is raised to what is in use, but not over Now, if
+	// that must not be taken away.
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
-	// Floor is what is in use, with a margin: no less may be set now. 0: not
-	// measured.
+	// Floor is what is in use, with a margin: no less may be set now. 0: not measured.
 	Floor float64 `json:"floor,omitempty"`
 	// Problem is empty, or why the knob cannot be used now; Now is then the
 	// last value known.
 	Problem string `json:"problem,omitempty"`
-	// Shared tells that the amount is a share by weight of what a group above has: the least
-	// that the target has at every instant, while it has what others leave idle, too.
+	// Shared: the amount is a share by weight of what a group above has: the least that the
+	// target has whenever it wants it; it may also use what others leave idle.
 	Shared bool `json:"shared,omitempty"`
 	// Capped tells that a shared amount is a limit, too: see [Action].
 	Capped bool `json:"capped,omitempty"`
-	// Reserves tells that a shared amount is room on its node, too, that nobody else is placed
-	// in, as a request of Kubernetes: it can be no limit, is as the site set it while the needs
-	// fit, and is worth a large step only.
+	// Reserves: a shared amount is also a reservation on its node, in which nothing else is
+	// placed, such as a request of Kubernetes. It cannot be a limit, stays as the site set it
+	// while the needs fit, and is only changed by large steps.
 	Reserves bool `json:"reserves,omitempty"`
 	// Fast is what the host's fast loop does with it; nil: nothing.
 	Fast *Fast `json:"fast,omitempty"`
-	// Barred is empty, or why a write would be refused: in a mode that does not write,
-	// or since something else turns the knob. It is read and planned for, as in mode
-	// recommend, and a plan of it is not applied.
+	// Barred is empty, or why a write would be refused: the mode does not write, or another
+	// program sets the knob. It is read and planned for, as in mode recommend, and a plan for it
+	// is not applied.
 	Barred string `json:"barred,omitempty"`
 	// Standing is that of its instance; nil: it is in no cluster, and nothing above bounds it.
 	Standing *Standing `json:"standing,omitempty"`
 }
 
-// InForce returns what the knob gives: Now, unless a write is pending, and no more than what
-// is above it lets through.
+// InForce returns the knob's effective value: Now, unless a write is pending, and no more than
+// the groups above it allow.
 func (k *KnobState) InForce() Amount { return k.Standing.Cap(inForce(k.Now, k.Effective)) }
 
 func inForce(set Amount, effective *Amount) Amount {
@@ -189,8 +188,8 @@ func inForce(set Amount, effective *Amount) Amount {
 // Kind returns KindHolding.
 func (h *Holding) Kind() Kind { return KindHolding }
 
-// Key returns pool/host: several pools of one host do not take each other's
-// place. Without a pool it is the host.
+// Key returns pool/host, so that several pools of one host do not replace each other's holdings.
+// Without a pool it is the host.
 func (h *Holding) Key() string {
 	if h.Pool == "" {
 		return h.Host

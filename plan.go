@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Mode says how far trimtab may go with one workload.
+// Mode is how far trimtab may go with one workload.
 type Mode string
 
 // The modes. The zero Mode is not valid; the default is Recommend.
@@ -36,16 +36,16 @@ type Action struct {
 	Expect Amount `json:"expect"`
 	// Set is the value to set; never a delta.
 	Set Amount `json:"set"`
-	// Envelope is what the host may move the knob within by itself until the next
-	// plan; nil: it stays at Set. A host whose fast loop is off does not follow it.
+	// Envelope is the range in which the host may move the knob by itself until the next plan;
+	// nil: it stays at Set. A host whose fast loop is off does not follow it.
 	Envelope *Envelope `json:"envelope,omitempty"`
-	// Capped tells that Set, a share by weight, is a limit, too: others are to have the rest
-	// though they cannot use it at every instant.
+	// Capped: Set, a share by weight, is also a limit, so that others have the rest although they
+	// cannot use it at every instant.
 	Capped bool   `json:"capped,omitempty"`
 	Mode   Mode   `json:"mode"`
 	Why    Reason `json:"why"`
-	// Of is what the workload has and is to have, where the knob is that of one of
-	// several instances; nil: it is the only one.
+	// Of is what the workload has and will have, if the knob is that of one of several instances;
+	// nil: it is the only one.
 	Of *Whole `json:"of,omitempty"`
 }
 
@@ -79,31 +79,31 @@ type Reason struct {
 	NextCheck time.Time `json:"next_check,omitzero"`
 }
 
-// Alternative is a choice that lost, with the objective it would have given.
+// Alternative is a rejected choice, with the objective it would have given.
 type Alternative struct {
 	Set       float64 `json:"set"`
 	Objective float64 `json:"objective"`
 	Why       string  `json:"why"`
 }
 
-// Plan is one step of one decision for one pool. A plan without actions
-// renews the lease of what is there.
+// Plan is one step of one decision for one pool. A plan without actions renews the lease of the
+// present values.
 //
-// A plan for several hosts travels in pieces for those that look on, and as a part
-// for each host: see [Plan.Split].
+// A plan for several hosts is sent in pieces to parts that watch, and as a part to each host: see
+// [Plan.Split].
 type Plan struct {
 	Pool string `json:"pool"`
-	// Host is the one that this part of a plan is for, with its actions alone;
-	// "": all of them.
+	// Host is the host that this part of a plan is for, with only its actions; "": the plan is
+	// for all.
 	Host string `json:"host,omitempty"`
 	// Piece counts the Pieces of a plan from 1; 0: this is none.
 	Piece  int `json:"piece,omitempty"`
 	Pieces int `json:"pieces,omitempty"`
 	// Hosts are those that have knobs of the pool. They do not travel.
 	Hosts []string `json:"-"`
-	// Epoch is the leader's term, from 1; Sequence counts its plans, from 1;
-	// Step counts the parts of a plan, from 1: shrinks come in step 1, grows
-	// in later steps, once outcomes confirmed what was freed.
+	// Epoch is the leader's term, from 1; Sequence counts its plans, from 1; Step counts the
+	// parts of a plan, from 1: shrinks come in step 1, grows in later steps, once outcomes
+	// confirmed what was freed.
 	Epoch    uint64 `json:"epoch"`
 	Sequence uint64 `json:"sequence"`
 	Step     int    `json:"step"`
@@ -113,32 +113,31 @@ type Plan struct {
 	Objective string    `json:"objective"`
 	// Value is what the objective is expected to reach with the target.
 	Value *float64 `json:"value,omitempty"`
-	// Gap is how far Value may stay below the optimum, as a share of a bound on
-	// it that was proven: 0 when Value is the optimum. Nil with Value.
+	// Gap is by how much Value may be below the optimum, as a share of a proven bound on it: 0
+	// when Value is the optimum. Nil with Value.
 	Gap *float64 `json:"gap,omitempty"`
-	// Capacity is what the pool shares, which is no more than its hosts have; the
-	// sum of what is set never exceeds it.
-	// Where several resources are pooled it is that of the first, and Capacities
-	// has all of them by name: see CapacityOf.
+	// Capacity is what the pool shares, which is no more than its hosts have; the sum of what is
+	// set never exceeds it. If several resources are pooled it is that of the first, and
+	// Capacities has all of them by name: see CapacityOf.
 	Capacity float64 `json:"capacity"`
 	// Resource names the first one; "" in plans of builds that had only one.
 	Resource   string             `json:"resource,omitempty"`
 	Capacities map[string]float64 `json:"capacities,omitempty"`
-	// Lendable says, per host, by how much the sum of what is set there may exceed the
-	// sum of targets, inside envelopes, in the unit of the first resource.
+	// Lendable says, for each host, by how much the sum of what is set there may exceed the sum
+	// of targets, inside envelopes, in the unit of the first resource.
 	Lendable map[string]float64 `json:"lendable,omitempty"`
 	// Envelopes are of knobs that stay where they rest: no actions, since nothing moves.
 	Envelopes []Enveloped `json:"envelopes,omitempty"`
-	// Lease is how long the allocation holds without another plan, BorrowLease how long
-	// what knobs have above their baselines does, counted from Time; 0: as long as Lease.
-	// It is shorter where other hosts lend what that is: their leases may end first.
+	// Lease is how long the allocation is valid without another plan, BorrowLease how long what
+	// knobs have above their baselines is, counted from Time; 0: as long as Lease. It is shorter
+	// if other hosts lend that: their leases may end first.
 	Lease       Seconds  `json:"lease_s"`
 	BorrowLease Seconds  `json:"borrow_lease_s,omitempty"`
 	Actions     []Action `json:"actions,omitempty"`
 	// Held says, per workload that was held, why.
 	Held map[string]Held `json:"held,omitempty"`
-	// Unmoved says, per workload that was planned for and keeps what it has, why:
-	// what it needs, what the guard said, what would move it.
+	// Unmoved says, for each workload that was planned for and keeps what it has, why: what it
+	// needs, the guard's reason, what would move it.
 	Unmoved map[string]Held `json:"unmoved,omitempty"`
 	// Alarms are the alerts that fire on workloads, each of which is not lowered meanwhile.
 	Alarms map[string]Alarm `json:"alarms,omitempty"`
@@ -146,8 +145,8 @@ type Plan struct {
 	Verdicts []Verdict `json:"verdicts,omitempty"`
 	// Cause is what started the round.
 	Cause Cause `json:"cause"`
-	// Applies names the recommended plan that a person asked to carry out; its
-	// actions may then act on targets whose mode is recommend.
+	// Applies names the recommended plan that a person asked to carry out; its actions may then
+	// act on targets whose mode is recommend.
 	Applies string `json:"applies,omitempty"`
 	// Cut tells that a deadline cut the solution short.
 	Cut bool `json:"cut,omitempty"`
@@ -155,22 +154,22 @@ type Plan struct {
 	Audit *Audit `json:"audit,omitempty"`
 }
 
-// Alarm is that alerts fire on a workload.
+// Alarm says that alerts fire on a workload.
 type Alarm struct {
 	// Name is that of the first, and More how many others fire.
 	Name string `json:"name"`
 	More int    `json:"more,omitempty"`
-	// Since is when the first began, and Until when the last is taken to be over unless
-	// it is heard of again.
+	// Since is when the first began, and Until when the last counts as over unless it is
+	// repeated.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 }
 
-// Judgement is what a verdict comes to.
+// Judgement is the result of a verdict.
 type Judgement string
 
-// The judgements: the performance after the move was inside the band that was
-// expected, above it, below it, or tells nothing of it.
+// The judgements: the performance after the move was inside the expected band, above it, below
+// it, or unknown.
 const (
 	AsExpected Judgement = "as expected"
 	Better     Judgement = "better"
@@ -178,7 +177,7 @@ const (
 	Unjudged   Judgement = "unknown"
 )
 
-// Verdict says what came of one executed move.
+// Verdict is the judgement of one executed move.
 type Verdict struct {
 	Workload string `json:"workload"`
 	// Plan is the ID of the plan that moved it.
@@ -189,8 +188,8 @@ type Verdict struct {
 	// From and To are what it had before and after, in the resource's unit.
 	From float64 `json:"from"`
 	To   float64 `json:"to"`
-	// Expected is the performance that was expected; Performance what was
-	// reported of so many Requests, nil: nothing.
+	// Expected is the expected performance; Performance the reported one, over so many Requests,
+	// nil: none.
 	Expected    Band     `json:"expected"`
 	Performance *float64 `json:"performance,omitempty"`
 	Requests    float64  `json:"requests"`
@@ -219,8 +218,8 @@ func (v *Verdict) validate() error {
 // allocation of estimates, are of.
 func (p *Plan) First(resource string) bool { return p.Resource == "" || p.Resource == resource }
 
-// CapacityOf returns what the pool shares of a resource: 0 where it pools
-// several and this is none of them.
+// CapacityOf returns what the pool shares of a resource: 0 if it pools several and this is none
+// of them.
 func (p *Plan) CapacityOf(resource string) float64 {
 	if len(p.Capacities) == 0 {
 		return p.Capacity
@@ -228,7 +227,7 @@ func (p *Plan) CapacityOf(resource string) float64 {
 	return p.Capacities[resource]
 }
 
-// Kind returns KindPlan; of a part for one host KindPart.
+// Kind returns KindPlan, or KindPart for a part for one host.
 func (p *Plan) Kind() Kind {
 	if p.Host != "" {
 		return KindPart
@@ -236,8 +235,8 @@ func (p *Plan) Kind() Kind {
 	return KindPlan
 }
 
-// Key returns the pool; of a part pool/host, so that no host reads what others
-// have to do; of a piece "pool/", which no host reads.
+// Key returns the pool; for a part pool/host, so that no host reads the parts of others; for a
+// piece "pool/", which no host reads.
 func (p *Plan) Key() string {
 	if p.Host == "" && p.Piece == 0 {
 		return p.Pool
@@ -270,7 +269,7 @@ func (p *Plan) Validate() error {
 	return nil
 }
 
-// validateIdentity checks what names the plan, and what it is a part of.
+// validateIdentity checks the names and numbers of the plan.
 func (p *Plan) validateIdentity() error {
 	if err := named("plan of pool", p.Pool); err != nil {
 		return err
@@ -377,8 +376,8 @@ func (p *Plan) validateAudit() error {
 	return nil
 }
 
-// validateActions checks each action, that no knob occurs twice, and that a
-// part for a host acts on no other.
+// validateActions checks each action, that no knob occurs twice, and that a part for a host acts
+// on no other.
 func (p *Plan) validateActions() error {
 	seen := make(map[KnobID]bool, len(p.Actions)+len(p.Envelopes))
 	for i := range p.Envelopes {

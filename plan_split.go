@@ -5,18 +5,17 @@ import (
 	"slices"
 )
 
-// pieceSize is how many entries a piece of a plan has: actions, envelopes, and
-// workloads that were held or not moved. maxPieces bounds the pieces of one plan.
+// pieceSize is how many entries a piece of a plan has: actions, envelopes, and workloads that
+// were held or not moved. maxPieces bounds the pieces of one plan.
 const pieceSize, maxPieces = 1000, 10_000
 
-// Split returns what travels of a plan. Where Hosts has several, the pieces are for
-// those that look on: each has some of the actions and of the reasons, and the first
-// has everything else. The parts are for the hosts: each has the actions of one, and
-// nothing about others; a host without actions gets one too, which renews the lease.
-// Else the plan is the only piece.
+// Split returns the messages of a plan. With several Hosts, the pieces are for parts that watch:
+// each has some of the actions and of the reasons, and the first has everything else. The parts
+// are for the hosts: each has the actions of one, and nothing about others; a host without
+// actions gets one too, which renews the lease. With one host the plan is the only piece.
 //
-// The plan of 10,000 workloads is 10 MB with its reasons. A thousand hosts would
-// each read all of it.
+// The plan of 10,000 workloads is 10 MB with its reasons, and a thousand hosts would each read
+// all of it.
 func (p *Plan) Split() (pieces, parts []Value) {
 	if len(p.Hosts) < 2 {
 		return []Value{p}, nil
@@ -24,7 +23,7 @@ func (p *Plan) Split() (pieces, parts []Value) {
 	return p.pieces(), p.parts()
 }
 
-// parts returns the plan of each host by itself.
+// parts returns the part of each host.
 func (p *Plan) parts() (parts []Value) {
 	of := make(map[string][]Action, len(p.Hosts))
 	for i := range p.Actions {
@@ -73,7 +72,7 @@ func share[T any](all []T, i, n int) []T {
 	return nil
 }
 
-// only has what is said of some workloads; nil: of none.
+// only returns the entries of some workloads; nil: none.
 func only[T any](of map[string]T, names []string) map[string]T {
 	if len(names) == 0 {
 		return nil
@@ -85,7 +84,7 @@ func only[T any](of map[string]T, names []string) map[string]T {
 	return out
 }
 
-// lendableOf is what a plan says of one host alone.
+// lendableOf returns a plan's entry for one host.
 func lendableOf(p *Plan, host string) map[string]float64 {
 	if v, ok := p.Lendable[host]; ok {
 		return map[string]float64{host: v}
@@ -93,8 +92,7 @@ func lendableOf(p *Plan, host string) map[string]float64 {
 	return nil
 }
 
-// Joiner puts plans together again that came in pieces, whatever the order, and
-// however often each comes. Its zero value is ready.
+// Joiner joins the pieces of plans, in any order and with repetitions. Its zero value is ready.
 type Joiner struct {
 	open []*joining // in the order in which they began
 	// done are the latest that were handed out: what comes again of them is no news.
@@ -108,18 +106,18 @@ type planStep struct {
 	step            int
 }
 
-// joining is one plan of which something came.
+// joining is one plan of which some pieces have come.
 type joining struct {
 	name   planStep
 	pieces map[int]*Plan
 }
 
-// maxJoining bounds the plans that are under way. A planner sends one after the
-// other: of an older one nothing more comes, since its sender ended.
+// maxJoining bounds the incomplete plans. A planner sends one after the other: the rest of an
+// older one will not come, since its sender ended.
 const maxJoining = 4
 
-// Take returns the plans that are whole with p, and those that are given up for
-// it, without what is missing. A part for a host is not for those that look on.
+// Take returns the plans that p completes, and the incomplete ones that are given up for it. It
+// ignores the parts for hosts.
 func (j *Joiner) Take(p *Plan) (done []*Plan) {
 	switch {
 	case p.Host != "":
@@ -147,7 +145,7 @@ func (j *Joiner) Take(p *Plan) (done []*Plan) {
 	return done
 }
 
-// drop ends one plan, and returns it where its first piece came.
+// drop ends one plan, and returns it if its first piece has come.
 func (j *Joiner) drop(i int) []*Plan {
 	o := j.open[i]
 	j.open = slices.Delete(j.open, i, i+1)
@@ -172,7 +170,7 @@ func (j *Joiner) drop(i int) []*Plan {
 	return []*Plan{&whole}
 }
 
-// merged adds what a piece says of workloads; all may be nil, and may be changed.
+// merged adds a piece's entries; all may be nil, and may be changed.
 func merged[T any](all, more map[string]T) map[string]T {
 	if all == nil && len(more) > 0 {
 		all = make(map[string]T, len(more))

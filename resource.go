@@ -26,7 +26,7 @@ const (
 	Alive    = "alive"
 )
 
-// Resource is what a resource is like: whoever asks it need not know its name.
+// Resource has the properties of a resource, so that code need not know its name.
 type Resource struct {
 	Name string
 	// Unit is the word behind an amount: "cores".
@@ -34,19 +34,19 @@ type Resource struct {
 	// Step is the least amount and difference that a knob can be set to; 0: not
 	// known. Where it is 1, people count in whole numbers.
 	Step float64
-	// Stock tells that it is needed to have things in, whatever the load: what is
-	// in use must not be taken away. Others are needed per request.
+	// Stock: it is needed to store things, at any load: what is in use must not be taken away.
+	// Other resources are needed per request.
 	Stock bool
 	// Bytes tells that people read it in binary units.
 	Bytes bool
 	// Rate tells that it is an amount per second.
 	Rate bool
-	// Switch tells that it is 1 or 0, and that nothing runs on 0: it is turned for
-	// best-effort jobs, and no pool shares it.
+	// Switch: it is 1 or 0, and nothing runs on 0: it is set for best-effort jobs, and no pool
+	// shares it.
 	Switch bool
 }
 
-// ResourceOf returns what is known of a resource by its name.
+// ResourceOf returns the properties of the resource with that name.
 func ResourceOf(name string) Resource {
 	switch name {
 	case CPU: // kernels round a quota below a millicore

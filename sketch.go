@@ -10,9 +10,8 @@ import (
 	"github.com/trimtab/trimtab/quantile"
 )
 
-// Sketch says what the spans of one workload showed in one interval. Partial
-// sketches of the same interval (one per partition) merge to the same sketch
-// in any order.
+// Sketch summarises the spans of one workload in one interval. Partial sketches of the same
+// interval (one per partition) merge to the same sketch in any order.
 type Sketch struct {
 	Workload  string `json:"workload"`
 	Partition int    `json:"partition"`
@@ -24,8 +23,7 @@ type Sketch struct {
 	Requests float64 `json:"requests"`
 	// Spans is the number of spans that were read for it, not adjusted.
 	Spans uint64 `json:"spans"`
-	// Sampled tells that some spans carried a sampling threshold, so that
-	// Requests is an estimate.
+	// Sampled: some spans carried a sampling threshold, so that Requests is an estimate.
 	Sampled bool `json:"sampled,omitempty"`
 	// Adjusted is how many of Requests come from spans that tell how many they stand for.
 	Adjusted float64 `json:"adjusted,omitempty"`
@@ -33,61 +31,59 @@ type Sketch struct {
 	Latency quantile.Histogram `json:"latency"`
 	// Threshold is the SLO latency that Under counts against; 0: none known.
 	Threshold Seconds `json:"threshold_s,omitempty"`
-	// Begun tells when the Requests began: Begun[k] of them k intervals of this
-	// length before the one that they ended in, the last entry those before that
-	// too. At most MaxBegun entries; empty: all began in it.
+	// Begun tells when the Requests began: Begun[k] of them k intervals of this length before the
+	// one that they ended in, the last entry those before that too. At most MaxBegun entries;
+	// empty: all began in it.
 	Begun []float64 `json:"begun,omitempty"`
-	// Unserved is how many of Requests no SERVER or CONSUMER span tells: spans without a
-	// parent, of components that were never seen to serve a request.
+	// Unserved is how many of Requests have no SERVER or CONSUMER span: spans without a parent,
+	// of components that were never seen to serve a request.
 	Unserved float64 `json:"unserved,omitempty"`
 	// Under is how many of Requests ended without error within Threshold.
 	Under float64 `json:"under"`
 	// Errors is how many of Requests ended with an error.
 	Errors float64 `json:"errors,omitempty"`
-	// Late is how many further requests ended in earlier intervals, which were closed when
-	// their spans came: no sketch counts them.
+	// Late is how many further requests ended in earlier intervals, which were closed when their
+	// spans came: no sketch counts them.
 	Late float64 `json:"late,omitempty"`
-	// Wait is how long after To it was made, when all that its senders still had to send of
-	// the interval had come.
+	// Wait is how long after To it was made, once its senders had sent all spans of the interval.
 	Wait Seconds `json:"wait_s,omitempty"`
-	// Missing is the share, [0, 1], of the spans lately seen that come from senders which
-	// take longer than was waited for: some of theirs are missing.
+	// Missing is the share, [0, 1], of recent spans that come from senders slower than the
+	// longest wait: some of theirs are missing.
 	Missing float64 `json:"missing,omitempty"`
 	// Newer are the requests that ended in the intervals after this one, in order, as far as
-	// their spans have come: a look ahead for who must hurry. Spans sent twice count twice
-	// here; later sketches count each once. At most MaxBegun; empty: none came, or Threshold
-	// is not known.
+	// their spans have come, for decisions that cannot wait. Spans sent twice count twice here;
+	// later sketches count each once. At most MaxBegun; empty: none came, or Threshold is
+	// unknown.
 	Newer []Part `json:"newer,omitempty"`
 	// Exemplars are the slowest requests over Threshold, or the slowest of all
 	// when no threshold is known; the slowest first.
 	Exemplars []Exemplar `json:"exemplars,omitempty"`
-	// Components holds, per component, the sojourn time: the part of a span
-	// in which no child of it ran, in seconds.
+	// Components holds, per component, the sojourn time: the part of a span in which no child of
+	// it ran, in seconds.
 	Components map[string]*Component `json:"components,omitempty"`
 	// Versions are the values of service.version that its components were seen
 	// with lately, each as "component version", sorted; at most MaxVersions.
 	Versions []string `json:"versions,omitempty"`
-	// Instances tells how many of Requests each instance served whose spans name
-	// it, in order of host and names, at most MaxShares: what is missing to
-	// Requests was served by nobody knows which.
+	// Instances says how many of Requests each instance served whose spans name it, in order of
+	// host and names, at most MaxShares: the rest of Requests was served by unknown instances.
 	Instances []InstanceLoad `json:"instances,omitempty"`
-	// Servpods tell of a workload with an SLO where the time of its requests went:
-	// in order of component and host, at most MaxSketchServpods. Calls, at most
-	// MaxSketchCalls, tell which of it was waiting.
+	// Servpods say, for a workload with an SLO, where the time of its requests went: in order of
+	// component and host, at most MaxSketchServpods. Calls, at most MaxSketchCalls, say which of
+	// it was waiting.
 	Servpods []ServpodSketch `json:"servpods,omitempty"`
 	Calls    []CallSketch    `json:"calls,omitempty"`
 	// Flagged counts spans that were set aside or mended, by kind of fault.
 	Flagged map[string]uint64 `json:"flagged,omitempty"`
 }
 
-// Part is how many requests have come of a time of which more are on their way, and how
-// many of them ended without error within the latency of the SLO.
+// Part is how many requests of an incomplete interval have come, and how many of them ended
+// without error within the latency of the SLO.
 type Part struct {
 	Requests float64 `json:"requests"`
 	Under    float64 `json:"under"`
 }
 
-// validate checks that both are counts, and that no more are under than there are.
+// validate checks that both are counts, with Under at most Requests.
 func (p *Part) validate() error {
 	if p == nil {
 		return nil
@@ -101,26 +97,25 @@ func (p *Part) validate() error {
 	return nil
 }
 
-// MaxBegun bounds how many intervals back a sketch tells when requests began, and how many
-// ahead it looks.
+// MaxBegun bounds over how many intervals before and after its own a sketch counts.
 const MaxBegun = 64
 
 // MaxVersions bounds the versions that a sketch names.
 const MaxVersions = 16
 
-// Component is what the spans of one component showed.
+// Component summarises the spans of one component.
 type Component struct {
 	Spans   float64            `json:"spans"`
 	Sojourn quantile.Histogram `json:"sojourn"`
 }
 
-// InstanceLoad is how many requests one instance served that goes by what its
-// spans say of it: not always what its agent calls it.
+// InstanceLoad is how many requests one instance served, by the names in its spans, which may
+// differ from the agent's name.
 type InstanceLoad struct {
 	// Host is where it ran: k8s.node.name or host.name; "": not told.
 	Host string `json:"host,omitempty"`
-	// Names are what it is called: service.instance.id, k8s.pod.name and
-	// container.id, as far as they are told, the ones that differ.
+	// Names are its names: those of service.instance.id, k8s.pod.name and container.id that
+	// exist, without repetitions.
 	Names []string `json:"names,omitempty"`
 	// Requests is > 0, adjusted for sampling.
 	Requests float64 `json:"requests"`
@@ -227,9 +222,9 @@ const (
 	Usage Quantity = "usage"
 	// Throttled is the share of periods in which a quota stopped it, [0, 1].
 	Throttled Quantity = "throttled"
-	// Waited is for how many seconds of each second its threads waited for a CPU, all together,
-	// and Queued how many connections waited to be accepted: both of what may wait alone, at
-	// the times of its Usage.
+	// Waited is for how many seconds of each second its threads waited for a CPU, added up over
+	// threads, and Queued how many connections waited to be accepted: both only of workloads that
+	// may wait, at the times of Usage.
 	Waited Quantity = "waited"
 	Queued Quantity = "queued"
 	// Proxy stands for Performance, in its unit, where that is missing.
@@ -238,13 +233,13 @@ const (
 	Latency Quantity = "latency"
 )
 
-// The quantities of monitors: of the hardware and the kernel below a workload. No estimate
-// is made of them; whoever decides by them, as a co-location controller, reads them.
+// The quantities of monitors: of the hardware and the kernel below a workload. No estimate is
+// made of them; controllers such as the co-location controller read them.
 const (
 	// LLCOccupancy is what it has in the last-level caches, in bytes.
 	LLCOccupancy Quantity = "llc_occupancy"
-	// MemBWTotal and MemBWLocal are its traffic with memory, all of it and with that of
-	// its own socket, in bytes per second.
+	// MemBWTotal and MemBWLocal are its memory traffic, in total and with the memory of its own
+	// socket, in bytes per second.
 	MemBWTotal Quantity = "membw_total"
 	MemBWLocal Quantity = "membw_local"
 	// PressureCPUSome and those after it are the shares of time, [0, 1], in which some,
@@ -269,16 +264,16 @@ const (
 	// RunDelay is the share of the time that its threads could have run in which they
 	// waited for a CPU, [0, 1].
 	RunDelay Quantity = "run_delay"
-	// Remarks is how many things of its group make weight and quota mean something else than
-	// they say; the sample's Note says which.
+	// Remarks counts properties of its group that make weight and quota act differently than
+	// their values say; the sample's Note lists them.
 	Remarks Quantity = "remarks"
-	// Granted is what a fast loop set on average, in cores, and Stalled the share of the
-	// time that the quota stopped the workload. The analyzer makes them of what holdings say.
+	// Granted is what a fast loop set on average, in cores, and Stalled the share of the time in
+	// which the quota throttled the workload. The analyzer computes them from holdings.
 	Granted Quantity = "granted"
 	Stalled Quantity = "stalled"
-	// Power is what a processor package of the host draws, in W, and PowerLimit what it
-	// may; Clock the frequency at which CPUs run, in MHz; Sent what an interface sends, in
-	// bytes per second, and Bandwidth what it can. The instance names the part of the host.
+	// Power is what a processor package of the host draws, in W, and PowerLimit what it may;
+	// Clock the frequency at which CPUs run, in MHz; Sent what an interface sends, in bytes per
+	// second, and Bandwidth what it can. The instance names the part of the host.
 	Power      Quantity = "power"
 	PowerLimit Quantity = "power_limit"
 	Clock      Quantity = "clock"
@@ -286,7 +281,7 @@ const (
 	Bandwidth  Quantity = "bandwidth"
 )
 
-// Monitored reports whether the quantity is one of those of monitors.
+// Monitored reports whether the quantity is a monitor's.
 func (q Quantity) Monitored() bool {
 	switch q {
 	case LLCOccupancy, MemBWTotal, MemBWLocal,
@@ -298,8 +293,7 @@ func (q Quantity) Monitored() bool {
 	return false
 }
 
-// Counted reports whether the quantity is one of performance counters, or of what stands
-// in for them.
+// Counted reports whether the quantity is a performance counter's, or a substitute.
 func (q Quantity) Counted() bool {
 	switch q {
 	case CPI, MPKI, RPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay:
@@ -322,8 +316,8 @@ func (q Quantity) AddsUp() bool {
 // workload of a configuration can have that name.
 const HostItself = ".host"
 
-// Sample is one measured value of one workload, or the news that there is
-// none: then Missing says why, and Value means nothing.
+// Sample is one measured value of one workload, or says that there is none: then Missing says
+// why, and Value is meaningless.
 type Sample struct {
 	Workload string `json:"workload"`
 	// Host and Instance name one running copy of the workload that the sample is

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The bounds of what a sketch tells of Servpods. What is beyond them is summed up
-// in the component "other", or not told as calls.
+// The bounds of Servpods in a sketch. Further ones are summed in the component "other", or left
+// out as calls.
 const (
 	MaxSketchServpods = 192
 	MaxSketchCalls    = 96
@@ -14,15 +14,15 @@ const (
 	MaxTailSums = 64
 )
 
-// ServpodSketch is what the requests of one workload spent in one component on
-// one host, also where that is a component of another workload which they called.
-// Sums are over requests that came through it, adjusted for sampling, in seconds.
+// ServpodSketch is what the requests of one workload spent in one component on one host, which
+// may belong to another workload that they called. Sums are over requests that came through it,
+// adjusted for sampling, in seconds.
 type ServpodSketch struct {
 	Component string `json:"component"`
 	// Host is k8s.node.name or host.name; "": not told.
 	Host string `json:"host,omitempty"`
-	// Peer: it sends no spans, and is what the spans of its callers say they call: a
-	// database, a broker, the service of somebody else.
+	// Peer: it sends no spans, and is named by the spans of its callers: a database, a broker, a
+	// service outside.
 	Peer bool `json:"peer,omitempty"`
 	// N is the number of requests; x below is the time of one of them in it, with
 	// the waiting of its callers for it, and y its whole latency.
@@ -34,8 +34,8 @@ type ServpodSketch struct {
 	Cross         float64 `json:"cross"`
 	// Wait is the part of Sum outside of its own spans: network, queues.
 	Wait float64 `json:"wait,omitempty"`
-	// Off is how many of N had it off their critical path, OffLatency their
-	// latency, and Slack by how much longer it could have taken in them.
+	// Off is how many of N had it off their critical path, OffLatency their latency, and Slack by
+	// how much longer it could have taken in them.
 	Off        float64 `json:"off,omitempty"`
 	OffLatency float64 `json:"off_latency,omitempty"`
 	Slack      float64 `json:"slack,omitempty"`
@@ -43,12 +43,12 @@ type ServpodSketch struct {
 	Tail []TailSum `json:"tail,omitempty"`
 }
 
-// TailSum is [k, n, own, wait]: n requests with a latency in (2^((k-1)/2), 2^(k/2)]
-// seconds spent so much on the critical path in a Servpod and waiting for it.
+// TailSum is [k, n, own, wait]: n requests with a latency in (2^((k-1)/2), 2^(k/2)] seconds spent
+// own seconds on the critical path in a Servpod, and wait seconds waiting for it.
 type TailSum [4]float64
 
-// CallSketch is what one component waited for another: the part of its spans of
-// calls outside of the callee's, on the critical path.
+// CallSketch is how long one component waited for another: the part of its spans of calls outside
+// of the callee's, on the critical path.
 type CallSketch struct {
 	Caller    string `json:"caller"`
 	Component string `json:"component"`

@@ -19,7 +19,7 @@ const (
 const (
 	// FlagError: the span's status is an error.
 	FlagError uint8 = 1 << iota
-	// FlagAdjusted: Adjusted was read from what a sampler noted, a tracestate or attributes;
+	// FlagAdjusted: Adjusted was read from a sampler's record, a tracestate or attributes;
 	// without it Adjusted is 1 and the true rate may be higher.
 	FlagAdjusted
 	// FlagFollowsFrom: its parent did not wait for it (FOLLOWS_FROM of OpenTracing).
@@ -35,8 +35,8 @@ type Span struct {
 	SpanID  [8]byte
 	// Parent is zero for the root of a trace.
 	Parent [8]byte
-	// Start and End are Unix nanoseconds. End < Start is kept as it came: the
-	// analyzer flags and counts it.
+	// Start and End are Unix nanoseconds. End < Start is kept as received: the analyzer flags and
+	// counts it.
 	Start, End int64
 	// Adjusted is how many spans this one stands for under sampling, >= 1.
 	Adjusted float32
@@ -44,8 +44,8 @@ type Span struct {
 	Resource uint16
 	Kind     SpanKind
 	Flags    uint8
-	// Peer numbers whom the span calls, from 1, among those that the frame names for its
-	// resource; 0: it does not tell.
+	// Peer numbers the peer that the span calls, from 1, among those that the frame names for its
+	// resource; 0: unknown.
 	Peer uint8
 }
 
@@ -58,16 +58,16 @@ func (s *Span) Serves() bool {
 // Calls reports whether the span is of a call, or of sending a message.
 func (s *Span) Calls() bool { return s.Kind == SpanClient || s.Kind == SpanProducer }
 
-// OwnAttribute marks, as an attribute of their resource, the spans that
-// trimtab writes about its own decisions. A site's collector may send them
-// back: they are no requests, and no service is discovered from them.
+// OwnAttribute marks, in the resource, the spans that trimtab writes about its own decisions. A
+// site's collector may send them back: they are no requests, and no service is discovered from
+// them.
 const OwnAttribute = "trimtab.own"
 
 // Attr is one resource attribute: service.name and the like.
 type Attr struct{ Key, Value string }
 
-// SpanFrame is a batch of spans of one partition, packed. Package codec packs,
-// checks and reads what it holds; one without Data is refused there.
+// SpanFrame is a packed batch of spans of one partition. Package codec packs, checks and reads
+// it, and refuses one without Data.
 type SpanFrame struct {
 	// Partition is chosen by trace id: all spans of a trace share it.
 	Partition int
@@ -81,8 +81,7 @@ func (f *SpanFrame) Kind() Kind { return KindSpans }
 // Key returns the partition in decimal.
 func (f *SpanFrame) Key() string { return strconv.Itoa(f.Partition) }
 
-// Validate checks the partition. What the frame holds is checked where it is
-// encoded and where it is read.
+// Validate checks the partition. The content is checked where it is encoded and where it is read.
 func (f *SpanFrame) Validate() error {
 	if f.Partition < 0 {
 		return Invalidf("span frame: partition %d", f.Partition)

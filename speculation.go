@@ -7,8 +7,8 @@ import (
 
 // The bounds of speculative work.
 const (
-	// MaxBatchTasks is how many tasks one job has, MaxAttemptsHere how many attempts one
-	// host tells of or is told of.
+	// MaxBatchTasks is how many tasks one job may have, MaxAttemptsHere how many attempts a
+	// host's reports and lists may contain.
 	MaxBatchTasks   = 10_000
 	MaxAttemptsHere = 1000
 	// MaxAttempt is the highest number of an attempt.
@@ -27,8 +27,8 @@ type AttemptID struct {
 // String prints "job/task#attempt".
 func (id AttemptID) String() string { return fmt.Sprintf("%s/%s#%d", id.Job, id.Task, id.Attempt) }
 
-// IsTaskName reports whether a job or task may be called so: 1 to 63 letters, digits,
-// dots, dashes and underscores, first a letter or digit. Names become parts of paths.
+// IsTaskName reports whether s may name a job or task: 1 to 63 letters, digits, dots, dashes and
+// underscores, first a letter or digit. Names become parts of paths.
 func IsTaskName(s string) bool {
 	for i, c := range []byte(s) {
 		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
@@ -55,14 +55,14 @@ func (id AttemptID) Validate() error {
 // TaskClass is the group of a host that a task runs in.
 type TaskClass string
 
-// The classes. Speculative tasks are oversubscribed: they have what regular ones leave.
+// The classes. Speculative tasks are oversubscribed: they get what regular ones leave.
 const (
 	OversubscribedTask TaskClass = "oversubscribed"
 	RegularTask        TaskClass = "regular"
 )
 
-// TaskSpec is what a user says of a task. As whom it runs, and which programs may run, is
-// each host's own choice.
+// TaskSpec is a user's description of a task. Each host decides as which user it runs, and which
+// programs may run.
 type TaskSpec struct {
 	// Command is the program, an absolute path or a name to be found in Env's PATH, and
 	// its arguments.
@@ -91,11 +91,11 @@ type BatchJob struct {
 	Name string `json:"name"`
 	// Priority: the higher one starts first.
 	Priority int `json:"priority,omitempty"`
-	// Retries is how many further attempts each task has after one that failed or timed
-	// out; attempts that a host refused, or that were lost with it, count apart.
+	// Retries is how many further attempts each task has after one that failed or timed out;
+	// attempts that a host refused, or that were lost with it, are counted separately.
 	Retries int `json:"retries"`
-	// QueueTimeout is how long a task waits in a host's queue before it is dispatched
-	// again; 0: the planner's.
+	// QueueTimeout is how long a task waits in a host's queue before it is dispatched again; 0:
+	// the planner's.
 	QueueTimeout Seconds     `json:"queue_timeout_s,omitempty"`
 	Tasks        []BatchTask `json:"tasks"`
 }
@@ -107,8 +107,8 @@ type JobVerb string
 const (
 	SubmitJob JobVerb = "submit"
 	CancelJob JobVerb = "cancel"
-	// GrantTask tells that the cluster's resource manager granted a task's regular
-	// resources on a host (ROSE, algorithm 5); RevokeGrant takes that back.
+	// GrantTask reports that the cluster's resource manager granted a task regular resources on a
+	// host (ROSE, algorithm 5); RevokeGrant withdraws that.
 	GrantTask   JobVerb = "grant"
 	RevokeGrant JobVerb = "revoke"
 )
@@ -138,12 +138,12 @@ type Placement struct {
 	Kill string `json:"kill,omitempty"`
 }
 
-// Placements is the whole list of attempts that one host is to have. What is not in it
-// is forgotten when it has ended, and killed when it has not.
+// Placements is the whole list of attempts that one host should have. An attempt that is not in
+// it is forgotten if it has ended, and killed if not.
 //
 // It renews the leases of those in it: until Lease after the host sent the report that it
-// answers, by the host's own clock. So both sides know, without a common clock, when an
-// attempt on a host that is not heard has ended.
+// answers, by the host's own clock. So both sides know, without a common clock, when an attempt
+// on a silent host has ended.
 type Placements struct {
 	Pool string `json:"pool"`
 	Host string `json:"host"`
@@ -151,8 +151,8 @@ type Placements struct {
 	Epoch    uint64    `json:"epoch"`
 	Sequence uint64    `json:"sequence"`
 	Time     time.Time `json:"time"`
-	// Life and Report are those of the newest report that the sender had: a list for
-	// another life is not carried out.
+	// Life and Report are those of the newest report that the sender had: a list for another life
+	// is not carried out.
 	Life   uint64      `json:"life"`
 	Report uint64      `json:"report"`
 	Lease  Seconds     `json:"lease_s"`
@@ -171,7 +171,7 @@ const (
 	AttemptEnded   AttemptState = "ended"
 )
 
-// Attempt is what a host tells of one.
+// Attempt is a host's report of one attempt.
 type Attempt struct {
 	AttemptID
 	State AttemptState `json:"state"`
@@ -198,27 +198,27 @@ func (a *Attempt) Succeeded() bool {
 	return a.State == AttemptEnded && a.Outcome == "exited" && a.Code == 0
 }
 
-// MaxSignals is of how many signals of services one host tells.
+// MaxSignals bounds the signals of services in one host's report.
 const MaxSignals = 64
 
-// ServiceSignal is how one signal of a service beside speculative tasks stands, as its
-// host judges it: the fit, how good it is, and how often it was wrong.
+// ServiceSignal is the state of one signal of a service beside speculative tasks, as its host
+// judges it: the fit, how good it is, and how often it was wrong.
 type ServiceSignal struct {
 	Workload string `json:"workload"`
 	Instance string `json:"instance,omitempty"`
-	// Signal is cpi or mpki, or what takes the place of the first where it is not counted:
-	// run-queue delay, cpu pressure, memory pressure, io pressure, throttled. Those are told as
-	// how many times as long work takes for what is waited.
+	// Signal is cpi or mpki, or the substitute of cpi if it is not counted: run-queue delay, cpu
+	// pressure, memory pressure, io pressure, throttled. The value of a substitute is the factor
+	// by which waiting makes work take longer.
 	Signal string  `json:"signal"`
 	Value  float64 `json:"value"`
-	// Model gave the boundary: gamma or chi-square where the fit holds, else phases;
-	// unknown: too little was seen without tasks. Typical and Boundary are 0 then.
+	// Model gave the boundary: gamma or chi-square if the fit holds, else phases; unknown: too
+	// little was seen without tasks. Typical and Boundary are 0 then.
 	Model    string  `json:"model"`
 	Typical  float64 `json:"typical"`
 	Boundary float64 `json:"boundary"`
 	Anomaly  bool    `json:"anomaly,omitempty"`
-	// Distance is that of the fitted distribution (Kolmogorov, Smirnov) from what was seen;
-	// nil: there is no fit yet. Windows is of how many.
+	// Distance is that of the fitted distribution (Kolmogorov, Smirnov) from the measurements;
+	// nil: there is no fit yet. Windows is the number of measurements.
 	Distance *float64 `json:"ks,omitempty"`
 	Windows  uint32   `json:"windows"`
 	// FalseAlarms of Judged windows without tasks were called anomalies.
@@ -234,12 +234,12 @@ func (s *ServiceSignal) FalseAlarmRate() (rate float64, known bool) {
 	return float64(s.FalseAlarms) / float64(s.Judged), true
 }
 
-// Machine is what a host says of itself to who places speculative tasks.
+// Machine is a host's report to the planner of speculative tasks.
 type Machine struct {
 	Host string    `json:"host"`
 	Pool string    `json:"pool"`
 	Time time.Time `json:"time"`
-	// Life is one life of the part that runs tasks: attempts of a former one have ended.
+	// Life identifies one run of the part that runs tasks: attempts of a former one have ended.
 	// Report counts the reports of a life from 1.
 	Life   uint64 `json:"life"`
 	Report uint64 `json:"report"`
@@ -256,15 +256,15 @@ type Machine struct {
 	// CPI and MPKI are means over the long-running applications; nil: not counted.
 	CPI  *float64 `json:"cpi,omitempty"`
 	MPKI *float64 `json:"mpki,omitempty"`
-	// Signals are those of the services here, those with an anomaly first. They are for
-	// people: nobody acts on them but the host itself.
+	// Signals are those of the services here, those with an anomaly first. They are for people:
+	// only the host itself acts on them.
 	Signals []ServiceSignal `json:"signals,omitempty"`
 	// Blocked is why no task is started; "": nothing is in the way.
 	Blocked  string    `json:"blocked,omitempty"`
 	Attempts []Attempt `json:"attempts"`
 }
 
-// JobState is how a job stands.
+// JobState is the state of a job.
 type JobState struct {
 	Pool      string    `json:"pool"`
 	Name      string    `json:"name"`
@@ -279,15 +279,15 @@ type JobState struct {
 	Running int `json:"running"`
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
-	// Tasks are in the order of the job. Of many those that did not end well come
-	// first and the rest is left out, Omitted counts it.
+	// Tasks are in the order of the job. If there are many, those that did not end well come
+	// first and the rest is left out; Omitted counts it.
 	Tasks   []TaskState `json:"tasks"`
 	Omitted int         `json:"tasks_omitted,omitempty"`
 	// Problem is why nothing of it starts; "": nothing is in the way.
 	Problem string `json:"problem,omitempty"`
 }
 
-// TaskState is how one task stands.
+// TaskState is the state of one task.
 type TaskState struct {
 	Name string `json:"name"`
 	// State is waiting, placed, running, frozen, done, failed or cancelled.

@@ -15,7 +15,7 @@ const (
 	StateForgotten = "forgotten"
 )
 
-// Over reports whether nothing more comes of a job or task in that state.
+// Over reports whether a state is final.
 func Over(state string) bool {
 	return state == StateDone || state == StateFailed || state == StateCancelled || state == StateForgotten
 }
@@ -92,8 +92,8 @@ func (t *TaskState) validate(what string) error {
 	return nil
 }
 
-// Brief is what travels of it: of many tasks those that did not end well, then the ones
-// that are not over, and last lines as far as there is room.
+// Brief returns what is sent: of many tasks those that did not end well, then unfinished ones,
+// and last lines as far as they fit.
 func (j *JobState) Brief() *JobState {
 	out := *j
 	out.Problem = cut(j.Problem)

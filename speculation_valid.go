@@ -13,8 +13,8 @@ const (
 	// of a task.
 	MaxPriority = 1_000_000
 	MaxRetries  = 100
-	// MaxTaskText bounds the words of one task, MaxListText those of all tasks of a job
-	// or of a host's list: as many bytes as they take in JSON.
+	// MaxTaskText bounds the text of one task, MaxListText that of all tasks of a job or of a
+	// host's list: in bytes as JSON.
 	MaxTaskText = 256 << 10
 	MaxListText = 3 << 20
 	// MaxListParts bounds the words of a job, or of a host's list, in number: a word of
@@ -36,7 +36,7 @@ const (
 // Kind returns KindMachine.
 func (m *Machine) Kind() Kind { return KindMachine }
 
-// Key returns pool/host, as that of a [Holding].
+// Key returns pool/host, as for a [Holding].
 func (m *Machine) Key() string { return m.Pool + "/" + m.Host }
 
 // Validate checks names, bounds, every number and every attempt.
@@ -119,8 +119,8 @@ func (m *Machine) validateAttempts(what string) error {
 	return nil
 }
 
-// Brief is what travels of it: last lines and words of attempts as far as there is room,
-// first of those that have ended.
+// Brief returns what is sent: last lines and texts of attempts as far as they fit, ended attempts
+// first.
 func (m *Machine) Brief() *Machine {
 	out := *m
 	out.Blocked, out.Attempts = cut(m.Blocked), make([]Attempt, len(m.Attempts))
@@ -137,7 +137,7 @@ func (m *Machine) Brief() *Machine {
 	return &out
 }
 
-// Brief is what travels of it.
+// Brief returns what is sent.
 func (a *Attempt) Brief() Attempt {
 	out := *a
 	out.Reason, out.Problem = cut(a.Reason), cut(a.Problem)
@@ -155,7 +155,7 @@ func (a *Attempt) Brief() Attempt {
 	return out
 }
 
-// fit leaves out its words where there is no room for them.
+// fit drops its texts if they do not fit.
 func (a *Attempt) fit(room *int) {
 	if n := a.textBytes(); n <= *room {
 		*room -= n
@@ -164,7 +164,7 @@ func (a *Attempt) fit(room *int) {
 	a.LastLines, a.Reason, a.Problem = nil, "", ""
 }
 
-// textBytes is what its words take.
+// textBytes returns the size of its texts.
 func (a *Attempt) textBytes() (n int) {
 	n = jsonBytes(a.Reason) + jsonBytes(a.Problem)
 	for _, l := range a.LastLines {
@@ -222,7 +222,7 @@ func (c TaskClass) validate() error {
 // Kind returns KindPlacements.
 func (p *Placements) Kind() Kind { return KindPlacements }
 
-// Key returns pool/host, as that of a [Holding].
+// Key returns pool/host, as for a [Holding].
 func (p *Placements) Key() string { return p.Pool + "/" + p.Host }
 
 // Validate checks names, order, lease and every task.
@@ -278,7 +278,7 @@ func (p *Placement) validate() error {
 	return nil
 }
 
-// listSize is what a list of tasks takes.
+// listSize is the size of a list of tasks.
 type listSize struct{ text, parts int }
 
 func (l *listSize) add(s *TaskSpec) {
@@ -293,8 +293,8 @@ func (l *listSize) validate(what string) error {
 	return nil
 }
 
-// Size returns what a task takes in a list: the bytes of its words and the number of its
-// parts, as [MaxListText] and [MaxListParts] count them.
+// Size returns a task's size in a list: the bytes of its texts and the number of its parts, as
+// [MaxListText] and [MaxListParts] count them.
 func (s *TaskSpec) Size() (text, parts int) {
 	const fixed = 200 // names and numbers
 	text, parts = fixed+jsonBytes(s.Dir)+jsonBytes(s.Progress), 6+len(s.Command)+(len(s.Env)+3)/4
@@ -307,7 +307,7 @@ func (s *TaskSpec) Size() (text, parts int) {
 	return text, parts
 }
 
-// jsonBytes is at least what s takes in JSON.
+// jsonBytes returns an upper bound of s's size in JSON.
 func jsonBytes(s string) (n int) {
 	for _, c := range []byte(s) {
 		switch {
@@ -363,8 +363,7 @@ func (s *TaskSpec) Validate() error {
 	return nil
 }
 
-// passable refuses an argument that cannot be passed to a program, or that JSON would
-// change on the way.
+// passable refuses an argument that cannot be passed to a program, or that JSON would change.
 func passable(word string) error {
 	switch {
 	case len(word) > maxArgument:
@@ -427,7 +426,7 @@ func (r *JobRequest) Kind() Kind { return KindJobRequest }
 // Key returns the pool.
 func (r *JobRequest) Key() string { return r.Pool }
 
-// Validate checks that the verb has what it needs.
+// Validate checks that the fields that the verb needs are set.
 func (r *JobRequest) Validate() error {
 	if err := named("request on jobs of pool", r.Pool); err != nil {
 		return err
@@ -471,8 +470,8 @@ func namedHere(what, pool, host string) error {
 	return named(what+" on host", host)
 }
 
-// Candidates is a message of those who choose machines for speculative tasks to those who
-// place them: versioned bits over the list of all machines, which is in a bucket.
+// Candidates is the message that selects hosts for speculative tasks: versioned bits over the
+// list of all machines, which is in a bucket.
 type Candidates struct {
 	Pool string `json:"pool"`
 	// Message is encoded by package planner/machines.
@@ -488,7 +487,7 @@ func (c *Candidates) Kind() Kind { return KindCandidates }
 // Key returns the pool.
 func (c *Candidates) Key() string { return c.Pool }
 
-// Validate checks name and size; who reads the message checks that.
+// Validate checks name and size; the reader of the message checks its content.
 func (c *Candidates) Validate() error {
 	if err := named("candidates of pool", c.Pool); err != nil {
 		return err

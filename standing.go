@@ -1,6 +1,6 @@
 package trimtab
 
-// Phase is how far an instance is in its life. The zero Phase serves.
+// Phase is the stage of an instance's life. The zero Phase serves.
 type Phase string
 
 // The phases of an instance that serves nothing: it starts, or is not ready; it ends.
@@ -9,32 +9,32 @@ const (
 	Ending  Phase = "ending"
 )
 
-// Standing is what is known of a knob's instance, where it is one of a cluster, and of what
-// bounds the knob from above.
+// Standing is the state of a knob's instance, if it belongs to a cluster, and what bounds the
+// knob from above.
 type Standing struct {
-	// Node is the one of the host's nodes that the instance runs on, and Has what that
-	// node gives to all instances together; 0: not known.
+	// Node is the host's node that the instance runs on, and Has what that node gives to all
+	// instances together; 0: unknown.
 	Node string  `json:"node,omitempty"`
 	Has  float64 `json:"has,omitempty"`
 	// Phase is "" while it serves.
 	Phase Phase `json:"phase,omitempty"`
-	// Rollout tells that another version of the workload is being rolled out: what is
-	// measured then is of neither.
+	// Rollout: another version of the workload is being rolled out, so that measurements belong
+	// to neither.
 	Rollout bool `json:"rollout,omitempty"`
-	// Most is the largest value that the cluster, or a group above, lets the knob have, by
-	// whom; 0: no bound. Caps tells that no more than Most is in force, whatever the knob
-	// is set to: a control group gets what those above it let through.
+	// Most is the largest value that the cluster, or a group above, allows, and By which one; 0:
+	// no bound. Caps: no more than Most is in force, whatever the knob is set to, since a control
+	// group gets at most what those above it allow.
 	Most float64 `json:"most,omitempty"`
 	By   string  `json:"by,omitempty"`
 	Caps bool    `json:"caps,omitempty"`
 	// Note is what else is to be known of what the knob is set to.
 	Note string `json:"note,omitempty"`
-	// Left is what a quota leaves to all instances together beside what they have, by
-	// whom; nil: there is none.
+	// Left is what a quota leaves for all instances together beside what they have, and LeftBy
+	// which quota; nil: there is none.
 	Left   *float64 `json:"left,omitempty"`
 	LeftBy string   `json:"left_by,omitempty"`
-	// Starts is what one more instance begins with, by resource, of a knob that is the
-	// number of instances.
+	// Starts is what one more instance begins with, by resource, for a knob that is the number of
+	// instances.
 	Starts map[string]float64 `json:"starts,omitempty"`
 }
 
@@ -69,7 +69,7 @@ func (s *Standing) validate(workload string) error {
 	return nil
 }
 
-// Cap returns how much of an amount that a knob is set to is in force below what is above.
+// Cap returns how much of a knob's value is in force below the limits above.
 func (s *Standing) Cap(a Amount) Amount {
 	if s != nil && s.Caps && s.Most > 0 && Units(s.Most).Less(a) {
 		return Units(s.Most)

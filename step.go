@@ -6,12 +6,11 @@ import "time"
 // it returns the same outputs, byte for byte. Production, simulator and replay
 // run the same steps.
 type Step interface {
-	// Step takes one value, or nil for a tick, at time now and returns what
-	// to publish, in order. The step must not keep or change in, except that
-	// values are immutable and may be kept; the bytes of a SpanFrame are only
-	// valid during the call. Input that makes no sense is counted by the step
-	// and otherwise ignored: a step never fails and never panics on a value
-	// that passed Validate. Now never decreases between calls of one step.
+	// Step takes one value, or nil for a tick, at time now and returns what to publish, in order.
+	// The step must not change in; it may keep it, since values are immutable, but the bytes of a
+	// SpanFrame are only valid during the call. It counts invalid input and otherwise ignores it:
+	// a step never fails and never panics on a value that passed Validate. Now never decreases
+	// between calls of one step.
 	Step(now time.Time, in Value) []Value
 }
 
@@ -19,17 +18,17 @@ type Step interface {
 type Snapshotter interface {
 	// Snapshot returns named states, each of which Restore reads back.
 	Snapshot() map[string][]byte
-	// Restore takes one state. An error means that it was not used; the step
-	// goes on as if it had not been there.
+	// Restore restores one state. An error means that it was not used; the step continues as if
+	// it had not been there.
 	Restore(name string, state []byte) error
 }
 
-// Parted is a Snapshotter whose states can be taken one by one, between calls of Step:
-// those of two thousand workloads take 100 MiB together, and half a second.
+// Parted is a Snapshotter whose states can be taken one by one, between calls of Step: those of
+// two thousand workloads take 100 MiB together, and half a second.
 type Parted interface {
 	Snapshotter
-	// States returns the names of what Snapshot would return; nil: they cannot be taken
-	// one by one.
+	// States returns the names of what Snapshot would return; nil: they cannot be taken one by
+	// one.
 	States() []string
 	// State returns one of them; false: there is none any more.
 	State(name string) ([]byte, bool)

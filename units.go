@@ -27,9 +27,9 @@ func (s Seconds) Duration() time.Duration {
 	return time.Duration(ns)
 }
 
-// Amount is how much of a resource a knob gives: cores for cpu, bytes for
-// memory, a count for replicas and tasks. Unlimited is a value of its own
-// (v1 quota -1, v2 "max"), not a large number. The zero Amount is 0.
+// Amount is how much of a resource a knob gives: cores for cpu, bytes for memory, a count for
+// replicas and tasks. Unlimited is a value of its own (v1 quota -1, v2 "max"), not a large
+// number. The zero Amount is 0.
 type Amount struct {
 	// Value is finite and >= 0; it is 0 when Unlimited.
 	Value float64
@@ -114,7 +114,7 @@ func nonNegative(name string, v float64) error {
 	return notNonNegative(name, v)
 }
 
-// notNonNegative stands by itself so that nonNegative is inlined: an estimate has 300 numbers.
+// notNonNegative is separate so that nonNegative is inlined: an estimate has 300 numbers.
 func notNonNegative(name string, v float64) error {
 	return Invalidf("%s %v: want a finite number >= 0", name, v)
 }

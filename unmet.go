@@ -19,10 +19,10 @@ const (
 	UnmetWeights = "weights"
 )
 
-// MaxUnmet bounds how many one host tells.
+// MaxUnmet bounds the entries of one host.
 const MaxUnmet = 20
 
-// validUnmet checks what a host tells of what is not in force.
+// validUnmet checks a host's list of what is not in force.
 func validUnmet(host string, all []Unmet) error {
 	if len(all) > MaxUnmet {
 		return Invalidf("host %s: %d things that are not in force, limit %d", host, len(all), MaxUnmet)

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Urgent returns the places of actions in the order in which they are needed, for whoever
-// cannot make all of them at once. A workload that has less than it needs for its SLO rises
-// first, the one that lacks most before the others; then the one that rises most, as a
-// ratio. What falls is in order of what it frees: as few falls as possible make as much
-// room. Rises and falls take turns, so that rises find room and the room is used.
+// Urgent returns the indices of actions in the order of their urgency, for an actuator that
+// cannot carry out all at once. A workload that has less than it needs for its SLO rises first,
+// the one that lacks most before the others; then the one that rises most, as a ratio. Falls are
+// in order of what they free, so that few falls free much. Rises and falls alternate, so that
+// rises find room and the room is used.
 func Urgent(actions []Action) []int {
 	lacks := map[[2]string]float64{}
 	for i := range actions {
@@ -46,7 +46,7 @@ func Urgent(actions []Action) []int {
 	return out
 }
 
-// has is what the workload has, all instances together.
+// has returns what the workload has, all instances together.
 func (a *Action) has() float64 {
 	switch {
 	case a.Of != nil:
@@ -57,7 +57,7 @@ func (a *Action) has() float64 {
 	return a.Expect.Value
 }
 
-// rise is by what ratio the knob rises.
+// rise returns by what ratio the knob rises.
 func (a *Action) rise() float64 {
 	if a.Set.Unlimited {
 		return math.Inf(1)
@@ -65,7 +65,7 @@ func (a *Action) rise() float64 {
 	return ratio(a.Expect.Value, a.Set.Value)
 }
 
-// frees is how much a fall frees.
+// frees returns how much a fall frees.
 func (a *Action) frees() float64 {
 	if a.Expect.Unlimited {
 		return math.Inf(1)
@@ -73,7 +73,7 @@ func (a *Action) frees() float64 {
 	return a.Expect.Value - a.Set.Value
 }
 
-// ratio is to over from, and +Inf from nothing.
+// ratio returns to over from, and +Inf from nothing.
 func ratio(from, to float64) float64 {
 	if !(from > 0) {
 		return math.Inf(1)

@@ -20,8 +20,8 @@ const (
 	KindContributions Kind = "contributions"
 	// KindColocation is telemetry too: nobody carries it out.
 	KindColocation Kind = "colocation"
-	// KindMachine and KindPlacements are the two halves of a dialogue that repeats itself:
-	// each list answers a report, so that one that is lost comes again with the next.
+	// KindMachine and KindPlacements are the two halves of a dialogue that repeats itself: each
+	// list answers a report, so that a lost one is replaced by the next.
 	KindMachine    Kind = "machine"
 	KindPlacements Kind = "placements"
 	KindCandidates Kind = "candidates"
@@ -37,19 +37,18 @@ const (
 type Value interface {
 	// Kind says which of the kinds this is.
 	Kind() Kind
-	// Key is the last part of the subject: the workload of a sample, sketch
-	// or estimate, the pool of a plan or command, pool and host of an outcome
-	// or holding, the partition of spans. Any text: the bus escapes it.
+	// Key is the last part of the subject: the workload of a sample, sketch or estimate, the pool
+	// of a plan or command, pool and host of an outcome or holding, the partition of spans. Any
+	// text: the bus escapes it.
 	Key() string
 	// Validate returns an error that is ErrInvalid when a stage must not act
 	// on the value. Publishers and receivers both call it.
 	Validate() error
 }
 
-// Origin identifies one publication: Sequence counts from 1 within an
-// Incarnation (one life of the process) of a Source. (Source, Incarnation,
-// Sequence) is unique, so a repeated delivery can be told from a new value,
-// and a gap in Sequence is a counted loss.
+// Origin identifies one publication: Sequence counts from 1 within an Incarnation (one run of the
+// process) of a Source. (Source, Incarnation, Sequence) is unique, so a repeated delivery can be
+// told from a new value, and a gap in Sequence is a counted loss.
 type Origin struct {
 	Source      string `json:"source"`
 	Incarnation uint64 `json:"incarnation"`
@@ -66,8 +65,8 @@ const (
 	// Answered: core NATS request; Publish returns when one consumer handled
 	// it, so nothing is lost unnoticed and the sender is slowed down.
 	Answered Delivery = "answered"
-	// Durable: JetStream, at least once, in order per subject. Of a subject on which
-	// a new value makes the older ones void, the newest alone.
+	// Durable: JetStream, at least once, in order per subject. If a new value makes older ones of
+	// its subject void, only the newest is kept.
 	Durable Delivery = "durable"
 	// Latest: JetStream, at least once, one message kept per subject; a new
 	// consumer first gets the last value of every key.

@@ -2,8 +2,8 @@ package trimtab
 
 import "time"
 
-// Change is what a person would change in a what-if question. The zero Change asks
-// how things are.
+// Change is what a person would change in a what-if question. The zero Change asks for the
+// present state.
 type Change struct {
 	// Capacity is that of the pool by resource, in the resource's unit.
 	Capacity map[string]float64 `json:"capacity,omitempty"`
@@ -17,8 +17,8 @@ type Change struct {
 // Empty reports whether nothing would change.
 func (c *Change) Empty() bool { return len(c.Capacity)+len(c.SLO)+len(c.Weight) == 0 }
 
-// WhatIf answers a what-if question: what the objective wants for each workload as
-// things are, and with the change.
+// WhatIf answers a what-if question: what the objective wants for each workload now, and with the
+// change.
 type WhatIf struct {
 	Time      time.Time `json:"time"`
 	Pool      string    `json:"pool"`
@@ -63,11 +63,10 @@ type WhatIfWorkload struct {
 	Effect   WhatIfEffect `json:"effect"`
 	// Share tells that performance is a share of requests, in [0, 1].
 	Share bool `json:"performance_is_share,omitempty"`
-	// Held is the reason why the planner leaves this workload out; empty unless Effect is
-	// Holds.
+	// Held is the reason why the planner leaves this workload out; empty unless Effect is Holds.
 	Held string `json:"held,omitempty"`
-	// Now is what it has; Before what the objective wants for it as things are, and
-	// After with the change.
+	// Now is what it has; Before what the objective wants for it without the change, and After
+	// with it.
 	Now    float64 `json:"now"`
 	Before Outlook `json:"before"`
 	After  Outlook `json:"after"`
@@ -76,7 +75,7 @@ type WhatIfWorkload struct {
 // Moved returns how much more it would have with the change.
 func (w *WhatIfWorkload) Moved() float64 { return w.After.Allocation - w.Before.Allocation }
 
-// Outlook is what a workload would have, and what its curve expects there.
+// Outlook is what a workload would have, and the performance that its curve predicts.
 type Outlook struct {
 	Allocation float64 `json:"allocation"`
 	SLO        float64 `json:"slo"`
@@ -90,7 +89,7 @@ type Outlook struct {
 	Binding Binding `json:"binding"`
 }
 
-// Prospect says how sure it is that an SLO is met.
+// Prospect is how sure it is that an SLO is met.
 type Prospect string
 
 // The prospects, from best to worst: the SLO is at or below the lower bound, the mean, the

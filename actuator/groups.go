@@ -7,6 +7,15 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
+// ProbeGroups is [Kind.Probe] of knobs that are at control groups: without a root they are
+// in the hierarchy with the cpu controller.
+func ProbeGroups(at Location) (_ Location, err error) {
+	if at.Root == "" {
+		at.Root, err = hostfs.CPUHierarchy()
+	}
+	return at, err
+}
+
 // FindGroups is [Kind.Find] of knobs that are at control groups. It lists those that
 // match: at most hostfs.MaxInstances, else none and an error that says how many there
 // are.

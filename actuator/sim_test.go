@@ -14,7 +14,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
-	simhost "github.com/trimtab/trimtab/sim/host"
+	"github.com/trimtab/trimtab/internal/hosttest"
 )
 
 // lateKnob is a knob on a file whose values take effect after a while.
@@ -77,7 +77,7 @@ type twins struct {
 	*rapid.T
 	real  *host
 	knobs []*lateKnob
-	sim   *simhost.Host
+	sim   *hosttest.Host
 	last  *trimtab.Plan
 }
 
@@ -90,15 +90,15 @@ func newTwins(t *testing.T, r *rapid.T) *twins {
 	w := &twins{T: r, real: newHost(t, values...)}
 	capacity := map[string]float64{"cpu": float64(rapid.IntRange(4, 24).Draw(r, "cores"))}
 	w.real.config.Shared, w.real.config.Measure = true, func() (map[string]float64, error) { return capacity, nil }
-	var knobs []simhost.Knob
+	var knobs []hosttest.Knob
 	for i := range values {
 		target := &w.real.config.Targets[i]
 		target.Mode = rapid.SampledFrom([]trimtab.Mode{trimtab.Act, trimtab.Act, trimtab.Act, trimtab.Recommend, trimtab.Off}).Draw(r, "mode")
 		k := &lateKnob{file: w.real.knobs[i], h: w.real, delay: time.Duration(rapid.IntRange(0, 1).Draw(r, "late")*rapid.IntRange(1, 20).Draw(r, "delay")) * time.Second}
 		target.Knob, w.knobs = k, append(w.knobs, k)
-		knobs = append(knobs, simhost.Knob{KnobID: target.KnobID, Min: target.Min, Max: target.Max, Mode: target.Mode, Now: values[i], Quantum: 0.01, Delay: k.delay})
+		knobs = append(knobs, hosttest.Knob{KnobID: target.KnobID, Min: target.Min, Max: target.Max, Mode: target.Mode, Now: values[i], Quantum: 0.01, Delay: k.delay})
 	}
-	w.sim = simhost.New("h", "p", capacity, knobs...)
+	w.sim = hosttest.New("h", "p", capacity, knobs...)
 	w.real.open()
 	return w
 }

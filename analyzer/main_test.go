@@ -1,17 +1,9 @@
 package analyzer
 
 import (
-	"log"
-	"os"
 	"testing"
 
 	"github.com/trimtab/trimtab/internal/trial"
 )
 
-// The properties of this package play whole lives, so a test run has fewer of them.
-func TestMain(m *testing.M) {
-	if err := trial.Properties("30"); err != nil {
-		log.Fatal(err)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { trial.Main(m, 30) }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +15,11 @@ type Batch struct {
 	// UP: use first; RP: responsiveness first, which leaves out the machines with the highest CPI and MPKI where they are counted. Left out: RP.
 	Mode string `yaml:"mode"`
 	// The most machines on which speculative tasks start at a time (L_max), 1 to 100000. Left out: 100.
-	Candidates int `yaml:"candidates"`
+	Candidates int `yaml:"candidates" want:"1 to 100000"`
 	// How many times as many pass by their load before the queue decides (d), 1 to 100. Left out: 2.
-	Widen float64 `yaml:"widen"`
+	Widen float64 `yaml:"widen" want:"1 to 100"`
 	// Share of the machines that are left out for the highest CPI or MPKI, and for tasks that failed on them, 0 to 0.5. Left out: 0.1.
-	Worst *float64 `yaml:"worst"`
+	Worst *float64 `yaml:"worst" want:"0 to 0.5" hint:"0.1 leaves out a tenth of the machines"`
 	// Loads over which a machine is no candidate, by name, as shares of what it has: cpu, memory, load, disk, network, pressure_cpu, pressure_memory, pressure_io. Left out: {cpu: 0.8, memory: 0.8}.
 	Thresholds map[string]float64 `yaml:"thresholds"`
 	// Weights of the loads by which machines are ranked. A machine that does not tell one of them is no candidate. Left out: {cpu: 1, memory: 1}.
@@ -28,11 +27,11 @@ type Batch struct {
 	// Order in which candidates get tasks: random or round-robin. Left out: random.
 	Dispatch string `yaml:"dispatch"`
 	// Progress from which a task that was granted regular resources elsewhere goes on where it runs, 0 to 1. Left out: 0.6.
-	Keep *float64 `yaml:"keep"`
+	Keep *float64 `yaml:"keep" want:"0 to 1" hint:"0.6 keeps tasks of which 60% are done"`
 	// How long a host runs on tasks after a report that was answered; a host that is silent for longer than that and a tenth is known to have ended them. 10s to 10m. Left out: 30s.
-	Lease time.Duration `yaml:"lease"`
+	Lease time.Duration `yaml:"lease" want:"10s to 10m"`
 	// How long a task waits in a host's queue before it is dispatched elsewhere, 1s to 24h. Left out: 1m.
-	QueueTimeout time.Duration `yaml:"queue_timeout"`
+	QueueTimeout time.Duration `yaml:"queue_timeout" want:"1s to 24h"`
 }
 
 // batchPolicies and batchLoads are what may be written.
@@ -69,9 +68,8 @@ func (b *Batch) fill() {
 	}
 }
 
-// batch checks the section.
-func (v *validator) batch() {
-	b := v.config.Batch
+// check looks at the section.
+func (b *Batch) check(v *validator) {
 	if b == nil {
 		return
 	}
@@ -83,35 +81,14 @@ func (v *validator) batch() {
 			v.fail("batch."+c.name, fmt.Sprintf("unknown %s %q", c.name, clip(c.value)), "write one of: "+strings.Join(c.of, ", "))
 		}
 	}
-	if v.has("batch.candidates") {
-		v.count("batch.candidates", b.Candidates, 1, 100_000)
-	}
-	if v.has("batch.widen") && !(b.Widen >= 1 && b.Widen <= 100) {
-		v.fail("batch.widen", fmt.Sprintf("widen is %v, want 1 to 100", b.Widen), "remove the key for the default")
-	}
-	if b.Worst != nil && !(*b.Worst >= 0 && *b.Worst <= 0.5) {
-		v.fail("batch.worst", fmt.Sprintf("worst is %v, want 0 to 0.5", *b.Worst), "0.1 leaves out a tenth of the machines")
-	}
-	if b.Keep != nil && !(*b.Keep >= 0 && *b.Keep <= 1) {
-		v.fail("batch.keep", fmt.Sprintf("keep is %v, want 0 to 1", *b.Keep), "0.6 keeps tasks of which 60% are done")
-	}
-	if v.has("batch.lease") {
-		v.between("batch.lease", b.Lease, 10*time.Second, 10*time.Minute)
-	}
-	if v.has("batch.queue_timeout") {
-		v.between("batch.queue_timeout", b.QueueTimeout, time.Second, 24*time.Hour)
-	}
-	v.batchAmounts("batch.thresholds", b.Thresholds)
-	v.batchAmounts("batch.weights", b.Weights)
-}
-
-func (v *validator) batchAmounts(at string, of map[string]float64) {
-	for name, x := range of {
-		switch {
-		case !slices.Contains(batchLoads(), name):
-			v.fail(at+"."+name, fmt.Sprintf("no machine tells a load %q", clip(name)), suggest(name, batchLoads()))
-		case !(x > 0 && x <= 100) || math.IsInf(x, 0):
-			v.fail(at+"."+name, fmt.Sprintf("%s is %v, want more than 0 and at most 100", clip(name), x), "remove the key to leave the load out")
+	for at, of := range map[string]map[string]float64{"batch.thresholds.": b.Thresholds, "batch.weights.": b.Weights} {
+		for name, x := range of {
+			switch {
+			case !slices.Contains(batchLoads(), name):
+				v.fail(at+name, fmt.Sprintf("no machine tells a load %q", clip(name)), suggest(name, batchLoads()))
+			case !(x > 0 && x <= 100):
+				v.fail(at+name, fmt.Sprintf("%s is %v, want more than 0 and at most 100", clip(name), x), "remove the key to leave the load out")
+			}
 		}
 	}
 }

@@ -156,9 +156,8 @@ func (w *Workload) fillJob(c *Colocate) {
 	}
 }
 
-// colocate checks the section.
-func (v *validator) colocate() {
-	c := v.config.Colocate
+// check looks at the section.
+func (c *Colocate) check(v *validator) {
 	if c == nil {
 		return
 	}
@@ -184,7 +183,7 @@ func (v *validator) colocate() {
 	}{{"capacity", &c.Capacity}, {"start", &c.Start}, {"step", &c.Step}} {
 		at := "colocate." + s.name
 		for _, of := range s.of.list() {
-			v.jobAmount(at+"."+of.name, of, capacity[of.name])
+			of.check(v, at+"."+of.name, capacity[of.name])
 		}
 	}
 	if v.has("colocate.capacity") && len(capacity) == 0 {
@@ -192,9 +191,9 @@ func (v *validator) colocate() {
 	}
 }
 
-// jobAmount checks one amount of what jobs get; most is the capacity, 0: none is
+// check looks at one amount of what jobs get; most is the capacity, 0: none is
 // declared.
-func (v *validator) jobAmount(at string, of given, most float64) {
+func (of given) check(v *validator, at string, most float64) {
 	if !v.has(at) {
 		return
 	}
@@ -209,8 +208,8 @@ func (v *validator) jobAmount(at string, of given, most float64) {
 	}
 }
 
-// job checks a best-effort job.
-func (v *validator) job(at string, w *Workload) {
+// checkJob checks a best-effort job.
+func (w *Workload) checkJob(v *validator, at string) {
 	k, where := &w.Knob, at+".knob"
 	switch {
 	case !k.Declared():
@@ -225,13 +224,13 @@ func (v *validator) job(at string, w *Workload) {
 		v.fail(where+".workers", "a cgroup knob has no workers", "write cpu: {min: …, max: …}")
 	}
 	if k.CPU != nil {
-		v.positives(where+".cpu", &k.CPU.Bounds)
-		v.order(where+".cpu", &k.CPU.Bounds, Share{Name: trimtab.CPU})
+		k.CPU.Bounds.checkPositives(v, where+".cpu")
+		k.CPU.Bounds.checkOrder(v, where+".cpu", Share{Name: trimtab.CPU})
 	}
 	if k.Memory != nil {
 		b := k.Memory.bounds()
-		v.positives(where+".memory", &b)
-		v.order(where+".memory", &b, Share{Name: trimtab.Memory})
+		b.checkPositives(v, where+".memory")
+		b.checkOrder(v, where+".memory", Share{Name: trimtab.Memory})
 	}
 	for name := range k.Resources {
 		v.fail(where+".resources."+name, "the further resources of a best-effort job have no bounds", "remove the key: colocate.capacity, start and step say what jobs get")
@@ -241,11 +240,11 @@ func (v *validator) job(at string, w *Workload) {
 			v.warn(at+"."+key, fmt.Sprintf("%s of best-effort job %q does not count", key, clip(w.Name)), "remove it: what a job is given is what latency-critical workloads leave")
 		}
 	}
-	v.progress(at, w)
+	w.checkProgress(v, at)
 }
 
-// progress checks how a job tells how far it is.
-func (v *validator) progress(at string, w *Workload) {
+// checkProgress checks how a job tells how far it is.
+func (w *Workload) checkProgress(v *validator, at string) {
 	if kind := w.Predict.Kind; kind != "" && !contains(Predictions(), kind) {
 		v.fail(at+".predict.kind", fmt.Sprintf("unknown kind of prediction %q", clip(kind)), suggest(kind, Predictions()))
 	}
@@ -263,8 +262,8 @@ func (v *validator) progress(at string, w *Workload) {
 	}
 }
 
-// notJob refuses what only best-effort jobs have.
-func (v *validator) notJob(at string, w *Workload) {
+// checkNoJob refuses what only best-effort jobs have.
+func (w *Workload) checkNoJob(v *validator, at string) {
 	for _, key := range []string{"progress", "predict"} {
 		if !v.has(at + "." + key) {
 			continue

@@ -35,13 +35,13 @@ func (v *validator) jobsApart() {
 				v.fail(at+".name", fmt.Sprintf("job %q may have the name of an instance of %q", clip(w.Name), clip(w.Name[:j])), "give one of them another name")
 			}
 		}
-		v.jobOfComponent(at, w)
+		w.checkJobOfComponent(v, at)
 	}
 }
 
-// jobOfComponent refuses a job in, or above, the control group of a component that is
+// checkJobOfComponent refuses a job in, or above, the control group of a component that is
 // watched.
-func (v *validator) jobOfComponent(at string, w *Workload) {
+func (w *Workload) checkJobOfComponent(v *validator, at string) {
 	for _, group := range v.config.componentGroups() {
 		if meet(strings.Split(plainGroup(w.Knob.Cgroup), "/"), strings.Split(plainGroup(group), "/")) {
 			v.fail(at+".knob.cgroup", fmt.Sprintf("cgroup %q is, or can be, that of the component in %q, or one above or below it", clip(w.Knob.Cgroup), clip(group)),

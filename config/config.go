@@ -22,7 +22,7 @@ type Config struct {
 	// Groups of workloads that share as one, from the root down: for njc, resource-fair and drf. A group that is not listed has weight 1.
 	Groups []Group `yaml:"groups"`
 	// Time between two decisions, 1s to 1h.
-	Round time.Duration `yaml:"round"`
+	Round time.Duration `yaml:"round" want:"1s to 1h"`
 	// How long an allocation holds without renewal; at least one round and 10s. Left out: three rounds, at least 1m.
 	Lease time.Duration `yaml:"lease"`
 	// How much one round may change.
@@ -74,17 +74,17 @@ type Pool struct {
 	// Name of the pool, used in subjects and metrics.
 	Name string `yaml:"name"`
 	// Capacity in cores, for knobs that turn a CPU quota.
-	CPU float64 `yaml:"cpu"`
+	CPU float64 `yaml:"cpu" want:"more than 0 and at most 1000000" hint:"write the amount in cores or workers"`
 	// Capacity in processes, for knobs that turn a number of workers.
-	Workers float64 `yaml:"workers"`
+	Workers float64 `yaml:"workers" want:"more than 0 and at most 1000000" hint:"write the amount in cores or workers"`
 	// Memory that is shared beside it, for knobs that turn a memory limit.
-	Memory Bytes `yaml:"memory"`
+	Memory Bytes `yaml:"memory" want:"1MiB to 1024TiB" hint:"write an amount with a unit, such as 16GiB"`
 	// Capacities of further resources by name, such as cores: 8. In the cgroups of knobs trimtab turns cores (physical ones, for the workload alone, with all their hardware threads) and weight (as cpu.weight, 100 by default, in both versions of cgroups), through resctrl llc: 11 (ways of the last-level cache) and membw: 100, and frequency and network; others are turned by actuators of yours that join on the bus. One of them alone, without cpu and workers, is shared by any objective; several by drf.
 	Resources map[string]float64 `yaml:"resources"`
 	// Smallest amount that is moved, in cores or workers. Left out: about a thousandth of the capacity, or one worker.
-	Unit float64 `yaml:"unit"`
+	Unit float64 `yaml:"unit" want:"more than 0 and at most 1000000" hint:"write the amount in cores or workers"`
 	// Largest change of one workload in one round, in cores or workers. Left out: a third of the capacity.
-	Step float64 `yaml:"step"`
+	Step float64 `yaml:"step" want:"more than 0 and at most 1000000" hint:"write the amount in cores or workers"`
 }
 
 // Resource returns "cpu" or "workers", or the one resource that is shared without them; "" when the pool has no capacity.
@@ -109,11 +109,11 @@ func (p *Pool) Capacity() float64 {
 // Planning has the parameters of the objectives.
 type Planning struct {
 	// What it costs to move the whole capacity once, in mean utility, 0 to 10. Higher: fewer moves for a little less utility. Used by social, nash and sum; by end-to-end as a share of the latency, 0.01 where it is left out.
-	MoveCost float64 `yaml:"move_cost"`
+	MoveCost float64 `yaml:"move_cost" want:"0 to 10" hint:"0.05 is the default, 0.01 for end-to-end; 0 moves for the least gain"`
 	// How far to trust the upper confidence bound of the performance, (0, 1]. Higher explores more. Left out: 0.95 for social and sum, falling to 0.6 between 240 and 720 reports (a value above 0.6 that is set here falls as well); 0.3 for egalitarian and min, falling to 0.1; 0.1 for nash; 0.15 for end-to-end. njc, resource-fair and drf have their own rule. See docs/objectives.md.
-	Optimism float64 `yaml:"optimism"`
+	Optimism float64 `yaml:"optimism" want:"more than 0 and at most 1"`
 	// Which load to plan for, (0, 1]: towards 0 the expected load of the round, at 1 the upper confidence bound of the forecast. Left out: 0.5 for social and sum, 0.4 for njc, 0.8 for egalitarian, nash and min, 1 for the others.
-	LoadWeight float64 `yaml:"load_weight"`
+	LoadWeight float64 `yaml:"load_weight" want:"more than 0 and at most 1"`
 	// For end-to-end: the workload whose requests all others serve. Only its slo and performance count. Spans of the other workloads make trimtab learn faster.
 	Entry string `yaml:"entry"`
 }
@@ -143,17 +143,17 @@ type Guard struct {
 	// Switches the guard off: only to reproduce a paper.
 	Off bool `yaml:"off"`
 	// Largest fall of one workload in one round, as a share of what it has, (0, 1]. A fall to what the workload is known to need, by what its requests cost, may be larger.
-	MaxFall float64 `yaml:"max_fall"`
+	MaxFall float64 `yaml:"max_fall" want:"more than 0 and at most 1"`
 	// Largest share of workloads lowered in one round, (0, 1]; at least one may be. Falls to what a workload is known to need do not count.
-	MaxLowered float64 `yaml:"max_lowered"`
+	MaxLowered float64 `yaml:"max_lowered" want:"more than 0 and at most 1"`
 	// Largest share of the capacity taken away in one round, (0, 1].
-	MaxMoved float64 `yaml:"max_moved"`
+	MaxMoved float64 `yaml:"max_moved" want:"more than 0 and at most 1"`
 	// trimtab makes no change smaller than this share of the allocation, [0, 1). While the pool is too small for all workloads, it is 0.005 at most.
-	DeadBand float64 `yaml:"dead_band"`
+	DeadBand float64 `yaml:"dead_band" want:"0 to below 1" hint:"0.1 ignores changes under 10%"`
 	// A workload changes direction (up, then down, or the reverse) at most once in this time, while its load stays within the forecast of its last move, and no workload newly misses its SLO or has clearly less than it needs; 0s: no limit.
-	ReversalWindow time.Duration `yaml:"reversal_window"`
+	ReversalWindow time.Duration `yaml:"reversal_window" want:"0s to 24h"`
 	// Rounds without usable input after which the declared default may raise a workload, 1 to 1000.
-	HoldRounds int `yaml:"hold_rounds"`
+	HoldRounds int `yaml:"hold_rounds" want:"1 to 1000"`
 }
 
 // Analyzer says how spans and samples are turned into curves.
@@ -161,17 +161,17 @@ type Analyzer struct {
 	// Interval of reports to the learner, 100ms to one round. Left out: the largest of 1s, a fifth of a round and 1ms for each workload, but at most 10s and at most one round.
 	ReportInterval time.Duration `yaml:"report_interval"`
 	// Partitions that traces are spread over, by trace id, 1 to 256.
-	Partitions int `yaml:"partitions"`
+	Partitions int `yaml:"partitions" want:"1 to 256"`
 	// Longest time to wait for spans that are still on their way, of a trace and of a report, 100ms to 10m. How long that is trimtab learns of each sender: OpenTelemetry's SDKs collect spans for 5s before they send them. Requests whose spans take longer than this count nowhere, and are told.
-	TraceTimeout time.Duration `yaml:"trace_timeout"`
+	TraceTimeout time.Duration `yaml:"trace_timeout" want:"100ms to 10m"`
 	// Spans kept in memory per partition while their traces are open.
-	MaxSpans int `yaml:"max_spans"`
+	MaxSpans int `yaml:"max_spans" want:"1000 to 100000000"`
 	// Spans kept of one trace.
-	MaxTraceSpans int `yaml:"max_trace_spans"`
+	MaxTraceSpans int `yaml:"max_trace_spans" want:"1 to 1000000"`
 	// Services that are found from spans without being configured.
-	MaxDiscovered int `yaml:"max_discovered"`
+	MaxDiscovered int `yaml:"max_discovered" want:"0 to 10000"`
 	// Confidence of the bounds that decisions are made on, (0, 1).
-	Confidence float64 `yaml:"confidence"`
+	Confidence float64 `yaml:"confidence" want:"more than 0 and less than 1" hint:"write 0.95 for 95%"`
 }
 
 // Actuator says where knobs are, and what no plan gets past on this host,
@@ -186,15 +186,15 @@ type Actuator struct {
 	// Longest time that a plan's allocation may hold on this host without renewal, at least lease; a longer lease is cut to it. Left out: lease and 10s.
 	MaxLease time.Duration `yaml:"max_lease"`
 	// How far ahead of this host's clock a plan may be dated, 1s to 1h.
-	ClockSkew time.Duration `yaml:"clock_skew"`
+	ClockSkew time.Duration `yaml:"clock_skew" want:"1s to 1h"`
 	// Largest share of its allocation that a workload may lose within fall_window, by all plans together, (0, 1]. It applies in addition to guard.max_fall; guard.off switches it off. A share by weight may lose more while the kernel counts that the limit of the group above is used up.
-	MaxFall float64 `yaml:"max_fall"`
+	MaxFall float64 `yaml:"max_fall" want:"more than 0 and at most 1"`
 	// Time that max_fall looks back, 100ms to 1h.
-	FallWindow time.Duration `yaml:"fall_window"`
+	FallWindow time.Duration `yaml:"fall_window" want:"100ms to 1h"`
 	// Largest share of this host's workloads that plans may lower within lowered_window, rounded to whole workloads, at least one, (0, 1]. guard.off switches it off.
-	MaxLowered float64 `yaml:"max_lowered"`
+	MaxLowered float64 `yaml:"max_lowered" want:"more than 0 and at most 1"`
 	// Time that max_lowered looks back, 100ms to 1h.
-	LoweredWindow time.Duration `yaml:"lowered_window"`
+	LoweredWindow time.Duration `yaml:"lowered_window" want:"100ms to 1h"`
 	// Directory of the locks that let only one process at a time set a knob, and of the claims of each pool on this host; all trimtab processes of this host need the same. Left out: /run/trimtab, or where that cannot be written trimtab in XDG_RUNTIME_DIR, or trimtab-UID in the directory for temporary files.
 	LockDir string `yaml:"lock_dir"`
 }
@@ -204,9 +204,9 @@ type Actuator struct {
 // under the quotas above it, and the memory under the limits above it.
 type Reserve struct {
 	// Cores that are left to others. Left out: none.
-	CPU float64 `yaml:"cpu"`
+	CPU float64 `yaml:"cpu" want:"0 to 1000000" hint:"write the cores that are left to others, or remove the key"`
 	// Memory that is left to others. Left out: none.
-	Memory Bytes `yaml:"memory"`
+	Memory Bytes `yaml:"memory" want:"0B to 1024TiB" hint:"write the memory that is left to others, such as 1GiB, or remove the key"`
 }
 
 // Of returns what is left to others of a resource, in its unit.
@@ -225,7 +225,7 @@ type Storage struct {
 	// Directory of the bus, the journal and the model snapshots; relative to the working directory.
 	Path string `yaml:"path"`
 	// Most that the bus may store.
-	Limit Bytes `yaml:"limit"`
+	Limit Bytes `yaml:"limit" want:"at least 16MiB" hint:"the bus needs room for plans and estimates: 1GiB is the default"`
 }
 
 // NATS is the message bus.
@@ -275,7 +275,7 @@ type OTLP struct {
 	// TLS of both.
 	TLS TLS `yaml:"tls"`
 	// Largest request that is read, before and after decompression.
-	MaxBody Bytes `yaml:"max_body"`
+	MaxBody Bytes `yaml:"max_body" want:"1KiB to 256MiB" hint:"8MiB is the default"`
 }
 
 // Jaeger is the receiver of api_v2 PostSpans.
@@ -289,7 +289,7 @@ type Sockets struct {
 	// What is traced. Needs Linux 6.3 and, for a collector that is not root, CAP_BPF and CAP_PERFMON; elsewhere a collector says why it does not, and goes on.
 	Components []SocketComponent `yaml:"components"`
 	// Time after the last byte of an answer at which it has ended, 1ms to 1m.
-	Settle time.Duration `yaml:"settle"`
+	Settle time.Duration `yaml:"settle" want:"1ms to 1m"`
 }
 
 // Measure says what an agent measures of its host, every 2 s. What the host cannot
@@ -318,7 +318,7 @@ type Alertmanager struct {
 	// File that holds the bearer token that Alertmanager must send, and nothing else; a changed file is in force at once. Where web.config_file asks for basic auth, it is the password. Left out: every request is refused.
 	TokenFile string `yaml:"token_file"`
 	// How long an alert keeps a workload from being lowered without being heard of again, 1m to 7d. It is over earlier at its endsAt, or once two repetitions are overdue by the repeat interval that its sender was seen to keep. Left out: 5h, since Alertmanager repeats what fires every 4h unless repeat_interval says otherwise.
-	MaxHold time.Duration `yaml:"max_hold"`
+	MaxHold time.Duration `yaml:"max_hold" want:"1m to 168h"`
 }
 
 // Prometheus is the server that answers PromQL.
@@ -326,7 +326,7 @@ type Prometheus struct {
 	// Base URL, such as http://prometheus:9090. No user or password in it.
 	URL string `yaml:"url"`
 	// Time between two queries of the same expression, 1s to 1h. Left out: 5s or one round, whichever is shorter, but at least one report interval.
-	Interval time.Duration `yaml:"interval"`
+	Interval time.Duration `yaml:"interval" want:"1s to 1h"`
 	// Time after which a query is given up, 10ms to interval. Left out: 10s, at most the interval.
 	Timeout time.Duration `yaml:"timeout"`
 	// TLS, authentication, headers: Prometheus's own form.
@@ -356,9 +356,9 @@ type ExportOTLP struct {
 	// TLS towards an https endpoint. Left out: the OTEL_ variables, else the system's authorities.
 	TLS TLS `yaml:"tls"`
 	// Time between two pushes of metrics, 1s to 1h. Left out: OTEL_METRIC_EXPORT_INTERVAL, else 60s.
-	Interval time.Duration `yaml:"interval"`
+	Interval time.Duration `yaml:"interval" want:"1s to 1h"`
 	// Time that one request may take, 10ms to 1m. Left out: OTEL_EXPORTER_OTLP_TIMEOUT, else 10s.
-	Timeout time.Duration `yaml:"timeout"`
+	Timeout time.Duration `yaml:"timeout" want:"10ms to 1m"`
 }
 
 // ExportKEDA says where KEDA is answered.
@@ -384,9 +384,9 @@ type Record struct {
 	// Directory of the segments; relative to the working directory. Left out: nothing is recorded.
 	Path string `yaml:"path"`
 	// Most that all segments may take on the disk, 1MiB to 1TiB; the oldest go first.
-	MaxBytes Bytes `yaml:"max_bytes"`
+	MaxBytes Bytes `yaml:"max_bytes" want:"1MiB to 1TiB" hint:"1GiB is the default"`
 	// Size at which a segment is closed and compressed, 64KiB to 1GiB, at most a quarter of max_bytes.
-	SegmentBytes Bytes `yaml:"segment_bytes"`
+	SegmentBytes Bytes `yaml:"segment_bytes" want:"64KiB to 1GiB" hint:"16MiB is the default"`
 	// Age at which a segment is closed and compressed, 10s to 24h.
-	SegmentAge time.Duration `yaml:"segment_age"`
+	SegmentAge time.Duration `yaml:"segment_age" want:"10s to 24h"`
 }

@@ -25,6 +25,8 @@ type decoder struct {
 	// zeros are numbers and times that the file says are 0, to tell them from what is left
 	// out.
 	zeros []zeroGiven
+	// bounded are the values whose fields declare a range.
+	bounded []bounded
 	// others tells that others wrote the file: it may have whatever YAML has.
 	others bool
 }
@@ -211,6 +213,7 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 			d.report(at, fmt.Sprintf("%s has no value, and its keys stand beside it", name), fmt.Sprintf("indent %s further than %s", strings.Join(outside[name], ", "), name))
 		case ok:
 			d.value(child, e.Value, f)
+			d.bound(child, name, v)
 		case rest.IsValid():
 			d.entry(child, name, e.Value, rest)
 		case owned(outside, name):

@@ -45,8 +45,8 @@ func (c *Config) shareSLO() {
 	}
 }
 
-// component reports whether w is planned for by the SLO of another workload.
-func (v *validator) component(w *Workload) bool {
+// isComponent reports whether w is planned for by the SLO of another workload.
+func (w *Workload) isComponent(v *validator) bool {
 	return v.config.Objective == EndToEnd && w.Name != v.config.Planning.Entry
 }
 
@@ -75,7 +75,7 @@ func (v *validator) application() {
 			continue
 		}
 		n++
-		if at := fmt.Sprintf("workloads[%d].slo", i); v.component(w) && v.has(at) {
+		if at := fmt.Sprintf("workloads[%d].slo", i); w.isComponent(v) && v.has(at) {
 			v.warn(at, fmt.Sprintf("the slo of %q does not count: objective end-to-end has that of %q", clip(w.Name), clip(c.Planning.Entry)), "remove it")
 		}
 	}

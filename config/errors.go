@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hint"
 )
 
 // Error is one mistake in a file.
@@ -72,7 +73,7 @@ func nearest(word string, candidates []string) string {
 		return ""
 	}
 	for _, c := range candidates {
-		d := edits(lower, strings.ToLower(c))
+		d := hint.Edits(lower, strings.ToLower(c))
 		if (c == "min" || c == "max") && strings.HasPrefix(lower, c) {
 			d = 1 // minimum, maxReplicas
 		}
@@ -90,31 +91,6 @@ func letters(word string) string {
 	b := []byte(strings.ToLower(word))
 	slices.Sort(b)
 	return string(b)
-}
-
-// edits is the number of insertions, deletions, replacements and swaps of
-// neighbours between a and b (optimal string alignment).
-func edits(a, b string) int {
-	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	var last []int
-	for i := 1; i <= len(a); i++ {
-		last, before, row = before, row, make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(before[j]+1, row[j-1]+1, before[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], last[j-2]+1)
-			}
-		}
-	}
-	return row[len(b)]
 }
 
 // suggest returns a hint for a word that should have been a candidate.

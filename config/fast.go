@@ -17,31 +17,22 @@ type Fast struct {
 	// Control group above those of all workloads of the pool on a host, and of nobody else, such as shop.slice. Plans set its quota to what the pool may give there, so that moves cannot give more: each write to a quota gives what it bounds a new period's time. Left out: there is none, and groups that are moved may use up to about a tenth more than their quotas.
 	Parent string `yaml:"parent"`
 	// Share of its target that a workload never lends, (0, 1].
-	Floor float64 `yaml:"floor"`
+	Floor float64 `yaml:"floor" want:"more than 0 and at most 1"`
 	// How many times its target a workload may borrow up to, 1 to 100; never more than knob.cpu.max.
-	Ceiling float64 `yaml:"ceiling"`
+	Ceiling float64 `yaml:"ceiling" want:"1 to 100" hint:"4 lets a workload borrow up to four times its target"`
 	// Longest time that a quota may stop a workload in a period of 100 ms before more is borrowed, 10ms to 95ms. Less is readier for steps of the load, and needs more cores: 50ms up to a tenth more than 70ms. Within it trimtab follows what was late.
-	Stall time.Duration `yaml:"stall"`
+	Stall time.Duration `yaml:"stall" want:"10ms to 95ms"`
 	// Share of its target that a workload may save of a period for later ones, where the kernel can (CFS burst, Linux 5.14), [0, 1]; 0: none.
-	Burst float64 `yaml:"burst"`
+	Burst float64 `yaml:"burst" want:"0 to 1" hint:"1 lets a workload save a period's worth of its target"`
 }
 
 // Acts reports whether hosts move quotas by themselves.
 func (f *Fast) Acts() bool { return f.Mode == trimtab.Act }
 
-// fast checks the section.
-func (v *validator) fast() {
-	f := &v.config.Fast
+// check looks at the section.
+func (f *Fast) check(v *validator) {
 	if modes := []string{string(trimtab.Off), string(trimtab.Recommend), string(trimtab.Act)}; !contains(modes, string(f.Mode)) {
 		v.fail("fast.mode", fmt.Sprintf("unknown mode %q", clip(string(f.Mode))), suggest(string(f.Mode), modes))
-	}
-	v.share("fast.floor", f.Floor)
-	if !(f.Ceiling >= 1 && f.Ceiling <= 100) {
-		v.fail("fast.ceiling", fmt.Sprintf("ceiling is %v, want 1 to 100", f.Ceiling), "4 lets a workload borrow up to four times its target")
-	}
-	v.between("fast.stall", f.Stall, 10*time.Millisecond, 95*time.Millisecond)
-	if !(f.Burst >= 0 && f.Burst <= 1) {
-		v.fail("fast.burst", fmt.Sprintf("burst is %v, want 0 to 1", f.Burst), "1 lets a workload save a period's worth of its target")
 	}
 	if p := f.Parent; p != "" && (path.IsAbs(p) || !filepath.IsLocal(p) || path.Clean(p) == "." || strings.Contains(p, "*")) {
 		v.fail("fast.parent", fmt.Sprintf("parent %q is no group below the root", clip(p)), "write a path relative to actuator.cgroup_root, such as shop.slice")

@@ -109,9 +109,9 @@ func (g *Guarantees) given() map[string]Share {
 	return out
 }
 
-// guarantees checks what is guaranteed of further resources at a place in the
+// check looks at what is guaranteed of further resources at a place in the
 // file, and adds it up by resource.
-func (v *validator) guarantees(at string, g *Guarantees, k *Knob, sums map[string]float64) {
+func (g *Guarantees) check(v *validator, at string, k *Knob, sums map[string]float64) {
 	all := g.given()
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		where, s := at+".guarantees."+key, all[key]
@@ -173,9 +173,8 @@ func (k *Knob) fillFurther(p *Pool) {
 	}
 }
 
-// furtherResources checks what is shared beside the first resource.
-func (v *validator) furtherResources() {
-	p := &v.config.Pool
+// checkFurther checks what is shared beside the first resource.
+func (p *Pool) checkFurther(v *validator) {
 	first := ""
 	for _, path := range []string{"pool.memory", "pool.resources"} {
 		if first == "" && v.has(path) {
@@ -187,9 +186,6 @@ func (v *validator) furtherResources() {
 	}
 	if p.Resource() == "" && !v.has("pool.cpu") && !v.has("pool.workers") {
 		v.fail(first, "the pool shares "+lastOf(first)+" and neither cpu nor workers", "add cpu: CORES: a pool of several resources needs cpu or workers among them")
-	}
-	if v.has("pool.memory") && (p.Memory < 1<<20 || p.Memory > 1<<50) {
-		v.fail("pool.memory", fmt.Sprintf("memory is %v, want 1MiB to 1024TiB", p.Memory), "write an amount with a unit, such as 16GiB")
 	}
 	if len(p.Resources) > trimtab.MaxResources-2 {
 		v.fail("pool.resources", fmt.Sprintf("%d resources, limit %d", len(p.Resources), trimtab.MaxResources-2), "share what is scarce")
@@ -217,9 +213,9 @@ func (v *validator) furtherResources() {
 	}
 }
 
-// furtherBounds checks a knob's bounds on what is shared beside the first
+// checkFurtherBounds checks a knob's bounds on what is shared beside the first
 // resource.
-func (v *validator) furtherBounds(where string, k *Knob) {
+func (k *Knob) checkFurtherBounds(v *validator, where string) {
 	p := &v.config.Pool
 	if k.Memory != nil {
 		at, b := where+".memory", k.Memory.bounds()
@@ -229,8 +225,8 @@ func (v *validator) furtherBounds(where string, k *Knob) {
 		case p.Memory == 0 && !v.has("pool.memory"):
 			v.fail(at, "the pool shares no memory", "add it to the pool, such as memory: 16GiB")
 		default:
-			v.positives(at, &b)
-			v.order(at, &b, Share{Name: trimtab.Memory, Capacity: float64(p.Memory)})
+			b.checkPositives(v, at)
+			b.checkOrder(v, at, Share{Name: trimtab.Memory, Capacity: float64(p.Memory)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.Resources)) {
@@ -247,14 +243,14 @@ func (v *validator) furtherBounds(where string, k *Knob) {
 			v.fail(at, fmt.Sprintf("the pool shares no %q", clip(name)), hint)
 			continue
 		}
-		v.positives(at, &b)
-		v.whole(at, name, &b)
-		v.order(at, &b, Share{Name: name, Capacity: p.Resources[name]})
+		b.checkPositives(v, at)
+		b.checkWhole(v, at, name)
+		b.checkOrder(v, at, Share{Name: name, Capacity: p.Resources[name]})
 	}
 }
 
-// whole checks that bounds on what people count are whole numbers.
-func (v *validator) whole(where, resource string, b *Bounds) {
+// checkWhole checks that bounds on what people count are whole numbers.
+func (b *Bounds) checkWhole(v *validator, where, resource string) {
 	r := trimtab.ResourceOf(resource)
 	for _, f := range []struct {
 		key   string
@@ -266,8 +262,8 @@ func (v *validator) whole(where, resource string, b *Bounds) {
 	}
 }
 
-// positives checks that what is given of bounds is more than 0.
-func (v *validator) positives(where string, b *Bounds) {
+// checkPositives checks that what is given of bounds is more than 0.
+func (b *Bounds) checkPositives(v *validator, where string) {
 	for key, value := range map[string]float64{"min": b.Min, "max": b.Max, "default": b.Default} {
 		if v.has(where+"."+key) && !(value > 0) {
 			v.fail(where+"."+key, fmt.Sprintf("%s is %v, want more than 0", key, value), "remove the key for its default")

@@ -168,9 +168,6 @@ func without(m yaml.MapSlice, file func(yaml.MapSlice) []byte) yaml.MapSlice {
 	return m
 }
 
-// Has reports whether a key of a section is given, such as pool and cpu.
-func (g *Given) Has(section, key string) bool { return at(at(g.sections, section), key) != nil }
-
 // Set gives a key of a section.
 func (g *Given) Set(section, key string, value any) {
 	item := yaml.MapItem{Key: key, Value: value}

@@ -8,9 +8,9 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// linked checks the interface of a knob, and that what cgroup and interface turn is
+// checkLinked checks the interface of a knob, and that what cgroup and interface turn is
 // bounded where they are, and only there.
-func (v *validator) linked(where string, k *Knob) {
+func (k *Knob) checkLinked(v *validator, where string) {
 	if _, ok := k.Resources[trimtab.Frequency]; ok && k.Cgroup == "" {
 		v.fail(where+".resources."+trimtab.Frequency, "a process knob has no frequency", "name a cgroup with a cpuset of its own, or remove frequency")
 	}
@@ -22,11 +22,11 @@ func (v *validator) linked(where string, k *Knob) {
 	case !bounded:
 		v.fail(where+".interface", "the interface has no bounds", "write resources: {network: {min: …, max: …}}, in bytes per second")
 	default:
-		v.iface(where+".interface", k)
+		k.checkIface(v, where+".interface")
 	}
 }
 
-func (v *validator) iface(where string, k *Knob) {
+func (k *Knob) checkIface(v *validator, where string) {
 	i := k.Interface
 	stars := strings.Count(i.Name, "*") + strings.Count(i.Namespace, "*")
 	switch plain := func(s string) bool { return !strings.ContainsAny(s, "/\x00 \n") && s != "." && s != ".." }; {
@@ -51,9 +51,9 @@ func knobWord(k *Knob) string {
 	return "cgroup"
 }
 
-// measured checks the names of interfaces that are read.
-func (v *validator) measured() {
-	all := v.config.Measure.Links
+// check looks at the names of interfaces that are read.
+func (m *Measure) check(v *validator) {
+	all := m.Links
 	if len(all) > maxLinks {
 		v.fail("measure.links", fmt.Sprintf("%d interfaces, limit %d", len(all), maxLinks), "name the interfaces that carry the host's traffic")
 	}

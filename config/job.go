@@ -81,7 +81,7 @@ func ParseJob(name string, data []byte) (*trimtab.BatchJob, error) {
 		for _, e := range d.errs {
 			v.broken[position{e.Line, e.Col}] = true
 		}
-		v.jobFile(&f)
+		f.check(v)
 	}
 	if len(d.errs) > 0 {
 		return nil, d.errs.ordered()
@@ -94,8 +94,8 @@ func ParseJob(name string, data []byte) (*trimtab.BatchJob, error) {
 	return job, nil
 }
 
-// jobFile checks each field where it stands.
-func (v *validator) jobFile(f *JobFile) {
+// check looks at each field where it stands.
+func (f *JobFile) check(v *validator) {
 	v.jobName("name", "job", f.Name)
 	if f.Priority < -trimtab.MaxPriority || f.Priority > trimtab.MaxPriority {
 		v.count("priority", f.Priority, -trimtab.MaxPriority, trimtab.MaxPriority)
@@ -112,7 +112,7 @@ func (v *validator) jobFile(f *JobFile) {
 	names, total := map[string]bool{}, 0
 	for i := range f.Tasks {
 		t, at := &f.Tasks[i], "tasks["+strconv.Itoa(i)+"]"
-		v.jobTask(at, t)
+		t.check(v, at)
 		for _, name := range t.names() {
 			if names[name] && name != "" {
 				v.fail(at+".name", fmt.Sprintf("there is another task %q", clip(name)), "give each task a name of its own")
@@ -144,7 +144,7 @@ func (v *validator) jobName(at, what, name string) {
 	}
 }
 
-func (v *validator) jobTask(at string, t *JobTask) {
+func (t *JobTask) check(v *validator, at string) {
 	v.jobName(at+".name", "task", t.Name)
 	if v.has(at + ".copies") {
 		v.count(at+".copies", t.Copies, 1, trimtab.MaxBatchTasks)

@@ -24,9 +24,9 @@ type Kubernetes struct {
 	// Namespace of trimtab's own in which the journal is kept, as the ConfigMap trimtab-journal-POOL: for a trimtab that the cluster may start on another node. Left out: in storage.path.
 	Journal string `yaml:"journal"`
 	// How long a knob that somebody else turned is left alone, 1m to 24h; then what was found is its baseline. A second time within an hour it is only recommended until `trimtab resume`.
-	ForeignHold time.Duration `yaml:"foreign_hold"`
+	ForeignHold time.Duration `yaml:"foreign_hold" want:"1m to 24h"`
 	// How long a node may defer a resize until it is taken back, 5s to 1h: until then it takes room from others.
-	DeferTimeout time.Duration `yaml:"defer_timeout"`
+	DeferTimeout time.Duration `yaml:"defer_timeout" want:"5s to 1h"`
 	// Where the number of pods goes when a lease ends or trimtab stops: up to what it was before (upwards), or down to it, too, as disruption budgets allow (baseline).
 	Restore string `yaml:"restore"`
 }
@@ -129,17 +129,14 @@ func dnsName(s string) bool {
 	return s != "" && len(s) <= 253 && outside < 0 && inner(rune(s[0])) && inner(rune(s[len(s)-1]))
 }
 
-// kubernetes checks the section.
-func (v *validator) kubernetes() {
-	k := &v.config.Kubernetes
+// check looks at the section.
+func (k *Kubernetes) check(v *validator) {
 	for i, name := range k.Namespaces {
 		v.dns(fmt.Sprintf("kubernetes.namespaces[%d]", i), name)
 	}
 	if k.Journal != "" {
 		v.dns("kubernetes.journal", k.Journal)
 	}
-	v.between("kubernetes.foreign_hold", k.ForeignHold, time.Minute, 24*time.Hour)
-	v.between("kubernetes.defer_timeout", k.DeferTimeout, 5*time.Second, time.Hour)
 	if ends := []string{"upwards", "baseline"}; !contains(ends, k.Restore) {
 		v.fail("kubernetes.restore", fmt.Sprintf("unknown restore %q", clip(k.Restore)), suggest(k.Restore, ends))
 	}
@@ -151,8 +148,8 @@ func (v *validator) dns(where, name string) {
 	}
 }
 
-// target checks the name of a workload of a cluster.
-func (v *validator) target(where string, t *KubernetesTarget) {
+// check looks at the name of a workload of a cluster.
+func (t *KubernetesTarget) check(v *validator, where string) {
 	if t == nil {
 		return
 	}
@@ -191,19 +188,19 @@ func (k *Knob) twoPlaces() string {
 	return ""
 }
 
-// clusterKnob checks what is special to a knob of a cluster.
-func (v *validator) clusterKnob(where string, k *Knob) {
+// checkClusterKnob checks what is special to a knob of a cluster.
+func (k *Knob) checkClusterKnob(v *validator, where string) {
 	if k.Kubernetes == nil {
-		v.replicas(where, k)
+		k.checkReplicas(v, where)
 		if _, ok := k.Resources[trimtab.Replicas]; ok {
 			v.fail(v.keyOf(where, trimtab.Replicas), "only a workload of Kubernetes has replicas", "write kubernetes: {namespace: …, deployment: …}, or workers for a process knob")
 		}
 		return
 	}
 	if v.has(where + ".kubernetes") { // not that of match.kubernetes
-		v.target(where+".kubernetes", k.Kubernetes)
+		k.Kubernetes.check(v, where+".kubernetes")
 	}
-	v.replicas(where, k)
+	k.checkReplicas(v, where)
 	for name := range k.Resources {
 		if name != trimtab.Replicas {
 			v.fail(v.keyOf(where, name), fmt.Sprintf("a kubernetes knob has no %s", clip(name)), "it turns cpu, memory and resources: {replicas: …}")

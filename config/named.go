@@ -36,8 +36,8 @@ func (v *validator) keyOf(where, resource string) string {
 	return where + ".resources." + resource
 }
 
-// namedBounds checks what is special to bounds with a key of their own.
-func (v *validator) namedBounds(where string, k *Knob) {
+// checkNamedBounds checks what is special to bounds with a key of their own.
+func (k *Knob) checkNamedBounds(v *validator, where string) {
 	all := k.named()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		switch at := where + "." + name; {

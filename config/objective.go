@@ -116,7 +116,6 @@ func (w *Workload) worth(program *vm.Program) (run func(float64) (float64, error
 // planning checks the objective's expression and parameters.
 func (v *validator) planning() {
 	c := v.config
-	p := &c.Planning
 	if text, _, own := c.Own(); own {
 		_, _, err := c.Worths()
 		var e *expressionError
@@ -126,17 +125,6 @@ func (v *validator) planning() {
 				column += len(c.Objective) - len(text) - 1 // behind "sum("
 			}
 			v.report(v.inside("objective", e.line, column), e.message, e.hint)
-		}
-	}
-	if !(p.MoveCost >= 0 && p.MoveCost <= 10) {
-		v.fail("planning.move_cost", fmt.Sprintf("move_cost is %v, want 0 to 10", p.MoveCost), "0.05 is the default, 0.01 for end-to-end; 0 moves for the least gain")
-	}
-	for _, f := range []struct {
-		path  string
-		value float64
-	}{{"planning.optimism", p.Optimism}, {"planning.load_weight", p.LoadWeight}} {
-		if v.has(f.path) {
-			v.share(f.path, f.value)
 		}
 	}
 }
@@ -166,9 +154,9 @@ func (v *validator) groups() {
 		}
 		if v.guarantee(at+".guarantee", g.Guarantee); !strings.Contains(g.Path, "/") {
 			sum += g.Guarantee
-			v.guarantees(at, &g.Guarantees, nil, further)
+			g.Guarantees.check(v, at, nil, further)
 		} else {
-			v.guarantees(at, &g.Guarantees, nil, map[string]float64{})
+			g.Guarantees.check(v, at, nil, map[string]float64{})
 		}
 	}
 	named := map[string]bool{}
@@ -182,9 +170,9 @@ func (v *validator) groups() {
 		}
 		if v.guarantee(at+".guarantee", w.Guarantee); w.Group == "" {
 			sum += w.Guarantee
-			v.guarantees(at, &w.Guarantees, &w.Knob, further)
+			w.Guarantees.check(v, at, &w.Knob, further)
 		} else {
-			v.guarantees(at, &w.Guarantees, &w.Knob, map[string]float64{})
+			w.Guarantees.check(v, at, &w.Knob, map[string]float64{})
 		}
 		if !c.sharesByGroup() && (w.Group != "" || w.Guarantee > 0) {
 			key := at + ".group"

@@ -36,7 +36,7 @@ func (k *Knob) only() string {
 
 // firstResource is what the knob turns of the pool's first resource, and what it may not
 // have beside it.
-func (v *validator) firstResource(k *Knob) (kind, resource, other string) {
+func (k *Knob) firstResource(v *validator) (kind, resource, other string) {
 	if k.Process != nil {
 		return "process", trimtab.Workers, trimtab.CPU
 	}

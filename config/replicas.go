@@ -87,8 +87,8 @@ func (r *Replicas) fill() {
 	}
 }
 
-// replicas checks the number of pods of a knob.
-func (v *validator) replicas(where string, k *Knob) {
+// checkReplicas checks the number of pods of a knob.
+func (k *Knob) checkReplicas(v *validator, where string) {
 	r, at := k.Replicas, where+".replicas"
 	switch {
 	case r == nil:
@@ -116,14 +116,14 @@ func (v *validator) replicas(where string, k *Knob) {
 	}
 	v.between(at+".startup", r.Startup, time.Second, time.Hour)
 	if b := r.Behavior; b != nil {
-		v.scaling(at+".behavior.scaleUp", b.ScaleUp)
-		v.scaling(at+".behavior.scaleDown", b.ScaleDown)
+		b.ScaleUp.check(v, at+".behavior.scaleUp")
+		b.ScaleDown.check(v, at+".behavior.scaleDown")
 	}
-	v.replicasFallback(at+".fallback", r.Fallback, r.Min)
+	r.Fallback.check(v, at+".fallback", r.Min)
 }
 
-// toZero checks what lets a number go to 0.
-func (v *validator) toZero(at string, r *Replicas, load string) {
+// checkZero checks what lets a number go to 0.
+func (r *Replicas) checkZero(v *validator, at string, load string) {
 	switch {
 	case r == nil:
 	case !r.AllowZero && v.has(at+".cooldown"):
@@ -136,8 +136,8 @@ func (v *validator) toZero(at string, r *Replicas, load string) {
 	}
 }
 
-// scaling checks the rules of one direction as the API server does.
-func (v *validator) scaling(at string, r *ScalingRules) {
+// check looks at the rules of one direction as the API server does.
+func (r *ScalingRules) check(v *validator, at string) {
 	if r == nil {
 		return
 	}
@@ -163,8 +163,8 @@ func (v *validator) scaling(at string, r *ScalingRules) {
 	}
 }
 
-// replicasFallback refuses the words that would lower a workload on missing input.
-func (v *validator) replicasFallback(at string, f *ReplicasFallback, least int) {
+// check refuses the words that would lower a workload on missing input.
+func (f *ReplicasFallback) check(v *validator, at string, least int) {
 	if f == nil {
 		return
 	}

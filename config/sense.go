@@ -17,13 +17,13 @@ import (
 // grows when things get worse would have the worst service look like the best. What it finds
 // is a warning with the right form; what it cannot tell it says nothing of.
 
-// senses warns of queries of a workload that measure something else than what is asked for.
-func (v *validator) senses(at string, w *Workload) {
+// checkSenses warns of queries of a workload that measure something else than what is asked for.
+func (w *Workload) checkSenses(v *validator, at string) {
 	if e, err := parsePromQL(w.Performance); err == nil && w.Performance != "" {
 		where := v.queryAt(at, "performance")
-		v.rising(where, w, e)
+		w.checkRising(v, where, e)
 		v.counters(where, "performance", e)
-		v.otherBucket(where, w, e)
+		w.checkOtherBucket(v, where, e)
 	}
 	if e, err := parsePromQL(w.Load); err == nil && w.Load != "" {
 		where := v.queryAt(at, "load")
@@ -43,8 +43,8 @@ func (v *validator) queryAt(at, key string) string {
 	return at
 }
 
-// rising warns of a performance that rises when things get worse.
-func (v *validator) rising(where string, w *Workload, e parser.Expr) {
+// checkRising warns of a performance that rises when things get worse.
+func (w *Workload) checkRising(v *validator, where string, e parser.Expr) {
 	doubt, what := doubtOf(e)
 	if doubt == "" {
 		return
@@ -96,8 +96,8 @@ func short1(query string) string {
 	return clipTo(strings.ReplaceAll(promql.OneLine(strings.ReplaceAll(query, placeholder, standIn)), standIn, placeholder), 200)
 }
 
-// otherBucket warns of a share within another latency than that of the SLO.
-func (v *validator) otherBucket(where string, w *Workload, e parser.Expr) {
+// checkOtherBucket warns of a share within another latency than that of the SLO.
+func (w *Workload) checkOtherBucket(v *validator, where string, e parser.Expr) {
 	within := withinOf(e)
 	if !w.SLO.Shares() || within == 0 || math.Abs(float64(within-w.SLO.Latency)) <= 1e-6*float64(w.SLO.Latency) {
 		return

@@ -29,7 +29,7 @@ type elsewhere struct {
 }
 
 // importSLO sets what a file or an object says of a workload.
-func (v *validator) importSLO(at, key string, w *Workload) {
+func (w *Workload) importSLO(v *validator, at, key string) {
 	where := at + ".slo"
 	from := elsewhere{key: key, source: w.SLO.File}
 	if key == "object" {
@@ -44,14 +44,14 @@ func (v *validator) importSLO(at, key string, w *Workload) {
 	var data []byte
 	var ok bool
 	if key == "object" {
-		data, ok = v.objectText(at, w)
+		data, ok = w.objectText(v, at)
 		from.list = "trimtab import slo --kubernetes=NAMESPACE"
 	} else {
-		data, ok = v.fileText(where, w)
+		data, ok = w.fileText(v, where)
 		from.list = "trimtab import slo " + clip(w.SLO.File)
 	}
 	if ok {
-		v.adopt(at, from, data, w)
+		w.adopt(v, at, from, data)
 	}
 }
 
@@ -63,7 +63,7 @@ func articled(key string) string {
 }
 
 // fileText reads slo.file.
-func (v *validator) fileText(where string, w *Workload) (data []byte, ok bool) {
+func (w *Workload) fileText(v *validator, where string) (data []byte, ok bool) {
 	if v.from.file == nil {
 		v.fail(where+".file", "slo.file can be read only where the configuration is a file", "write the configuration to a file")
 		return nil, false
@@ -77,7 +77,7 @@ func (v *validator) fileText(where string, w *Workload) (data []byte, ok bool) {
 }
 
 // objectText reads slo.object, where objects are read.
-func (v *validator) objectText(at string, w *Workload) (data []byte, ok bool) {
+func (w *Workload) objectText(v *validator, at string) (data []byte, ok bool) {
 	where := at + ".slo.object"
 	parts := objectParts(w.SLO.Object)
 	switch {
@@ -104,7 +104,7 @@ func (v *validator) objectText(at string, w *Workload) (data []byte, ok bool) {
 }
 
 // adopt sets what the text of an objective says of a workload.
-func (v *validator) adopt(at string, from elsewhere, data []byte, w *Workload) {
+func (w *Workload) adopt(v *validator, at string, from elsewhere, data []byte) {
 	where := at + ".slo." + from.key
 	files := []ObjectiveFile{{Name: from.source, Data: data}}
 	all, _, err := ReadObjectiveFiles(files, DefaultWindow)

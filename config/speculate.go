@@ -20,7 +20,7 @@ type Speculate struct {
 	// UP: use first, tasks are only admitted by the thresholds and ratios below; RP: responsiveness first, tasks of which it is proven that they disturb a service are frozen, and none starts beside a service of which no fresh signal is known. Left out: RP.
 	Mode string `yaml:"mode"`
 	// Cores beyond those that services have by their limits to which tasks are bound last, in mode RP. Left out: 1.
-	Slack int `yaml:"slack"`
+	Slack int `yaml:"slack" want:"0 to 10000"`
 	// Which part of what the host has speculative tasks may be promised together.
 	Ratio SpeculateRatio `yaml:"ratio"`
 	// Loads of the host under which a task starts, as shares of what it has. One that is set and cannot be measured starts nothing.
@@ -28,17 +28,17 @@ type Speculate struct {
 	// What tasks may have together to which the cluster's resource manager granted regular resources. Left out: they stay speculative.
 	Regular SpeculateRegular `yaml:"regular"`
 	// Tasks that may run at a time, 1 to 100. Left out: 64.
-	Tasks int `yaml:"tasks"`
+	Tasks int `yaml:"tasks" want:"1 to 100"`
 	// Tasks that may wait here; one more is refused and dispatched elsewhere. Left out: 100.
-	Queue int `yaml:"queue"`
+	Queue int `yaml:"queue" want:"1 to 1000"`
 	// What is kept of the output of a task, the first half and the last. Left out: 1MiB.
 	Output Bytes `yaml:"output"`
 	// Processes and threads that a task may have. Left out: 1024.
-	Processes int `yaml:"processes"`
+	Processes int `yaml:"processes" want:"1 to 1048576"`
 	// Longest time that any task may run. Left out: as long as it asks for.
-	Wall time.Duration `yaml:"wall"`
+	Wall time.Duration `yaml:"wall" want:"1s to 8760h"`
 	// Longest time that a task runs on without a word of the planner, 10s to 10m. Left out: 5m.
-	Lease time.Duration `yaml:"lease"`
+	Lease time.Duration `yaml:"lease" want:"10s to 10m"`
 }
 
 // The modes of speculative tasks.
@@ -99,7 +99,7 @@ func (t *SpeculateThresholds) list() []Threshold {
 // SpeculateRegular is what granted tasks may have together.
 type SpeculateRegular struct {
 	// CPU time, in cores.
-	CPU float64 `yaml:"cpu"`
+	CPU float64 `yaml:"cpu" want:"more than 0 and at most 1000000" hint:"write cores"`
 	// Memory.
 	Memory Bytes `yaml:"memory"`
 }
@@ -139,44 +139,27 @@ func setCount(n *int, v int) {
 	}
 }
 
-// speculate checks the section.
-func (v *validator) speculate() {
-	s := v.config.Speculate
+// check looks at the section.
+func (s *Speculate) check(v *validator) {
 	if s == nil {
 		return
 	}
-	v.speculateAccount(s)
-	v.programs(s)
+	s.checkAccount(v)
+	s.checkPrograms(v)
 	if modes := []string{Utilization, Responsiveness}; s.Mode != "" && !contains(modes, s.Mode) {
 		v.fail("speculate.mode", fmt.Sprintf("unknown mode %q", clip(s.Mode)), "write UP (use first) or RP (responsiveness of services first)")
 	}
-	if v.has("speculate.slack") {
-		v.count("speculate.slack", s.Slack, 0, 10_000)
-	} else {
+	if !v.has("speculate.slack") {
 		s.Slack = 1 // 0 can be asked for
-	}
-	for _, c := range []struct {
-		name        string
-		value, most int
-	}{{"tasks", s.Tasks, 100}, {"queue", s.Queue, 1000}, {"processes", s.Processes, 1 << 20}} {
-		if v.has("speculate." + c.name) {
-			v.count("speculate."+c.name, c.value, 1, c.most)
-		}
 	}
 	if v.has("speculate.output") && (s.Output < 4<<10 || s.Output > 1<<30) {
 		v.fail("speculate.output", fmt.Sprintf("output %s, want 4KiB to 1GiB", s.Output), "leave it out for 1MiB")
 	}
-	if v.has("speculate.wall") {
-		v.between("speculate.wall", s.Wall, time.Second, 365*24*time.Hour)
-	}
-	if v.has("speculate.lease") {
-		v.between("speculate.lease", s.Lease, 10*time.Second, 10*time.Minute)
-	}
-	v.speculateAmounts(s)
+	s.checkAmounts(v)
 }
 
-// speculateAccount refuses root, as far as names tell; the agent looks the account up.
-func (v *validator) speculateAccount(s *Speculate) {
+// checkAccount refuses root, as far as names tell; the agent looks the account up.
+func (s *Speculate) checkAccount(v *validator) {
 	const hint = "make an account that owns nothing, as with useradd --system --no-create-home batch, and write its name"
 	switch {
 	case s.User == "":
@@ -198,8 +181,8 @@ func (v *validator) speculateAccount(s *Speculate) {
 	}
 }
 
-// programs checks what may run.
-func (v *validator) programs(s *Speculate) {
+// checkPrograms checks what may run.
+func (s *Speculate) checkPrograms(v *validator) {
 	if len(s.Programs) == 0 {
 		at := "speculate"
 		if v.has("speculate.programs") {
@@ -223,8 +206,8 @@ func (v *validator) programs(s *Speculate) {
 	}
 }
 
-// speculateAmounts checks ratios, thresholds and grants.
-func (v *validator) speculateAmounts(s *Speculate) {
+// checkAmounts checks ratios, thresholds and grants.
+func (s *Speculate) checkAmounts(v *validator) {
 	for _, r := range []Threshold{{"cpu", s.Ratio.CPU}, {"memory", s.Ratio.Memory}} {
 		if at := "speculate.ratio." + r.Name; v.has(at) && !(r.Upper > 0 && r.Upper <= 100) {
 			v.fail(at, fmt.Sprintf("ratio of %s is %v, want more than 0 and at most 100", r.Name, r.Upper), "0.4 lets tasks be promised 40% of what the host has")
@@ -237,9 +220,6 @@ func (v *validator) speculateAmounts(s *Speculate) {
 		if at := "speculate.thresholds." + t.Name; v.has(at) && !(t.Upper > 0 && t.Upper <= 100) {
 			v.fail(at, fmt.Sprintf("threshold of %s is %v, want more than 0 and at most 100", t.Name, t.Upper), "0.8 starts tasks below 80% of what the host has")
 		}
-	}
-	if at := "speculate.regular.cpu"; v.has(at) && !(s.Regular.CPU > 0 && s.Regular.CPU <= 1e6) {
-		v.fail(at, fmt.Sprintf("cpu is %v, want more than 0 and at most 1000000", s.Regular.CPU), "write cores")
 	}
 	if v.has("speculate.regular") && (s.Regular.CPU == 0 || s.Regular.Memory == 0) {
 		v.fail("speculate.regular", "a grant is of CPU time and memory, and one of them is not given", "write regular: {cpu: 4, memory: 8GiB}")

@@ -59,23 +59,28 @@ func (v *validator) run() {
 	for _, e := range v.errs {
 		v.broken[position{e.Line, e.Col}] = true
 	}
-	v.pool()
+	v.declared()
+	v.config.Pool.check(v)
 	v.rhythm()
-	v.guard()
-	v.analyzer()
-	v.storage()
-	v.nats()
+	if v.config.Guard.Off {
+		v.warn("guard.off", "the guard is off", "only to reproduce a paper: remove the key")
+	}
+	if v.has("analyzer.report_interval") {
+		v.between("analyzer.report_interval", v.config.Analyzer.ReportInterval, 100*time.Millisecond, v.config.Round)
+	}
+	v.config.Storage.check(v)
+	v.config.NATS.check(v)
 	v.listeners()
-	v.sockets()
-	v.measured()
-	v.alertmanager()
-	v.prometheus()
-	v.exporters()
-	v.colocate()
-	v.fast()
-	v.speculate()
-	v.batch()
-	v.kubernetes()
+	v.config.Sockets.check(v)
+	v.config.Measure.check(v)
+	v.config.Alertmanager.check(v)
+	v.config.Prometheus.check(v)
+	v.config.Exporters.check(v)
+	v.config.Colocate.check(v)
+	v.config.Fast.check(v)
+	v.config.Speculate.check(v)
+	v.config.Batch.check(v)
+	v.config.Kubernetes.check(v)
 	v.workloads()
 	v.planning()
 	v.application()
@@ -86,22 +91,13 @@ func (v *validator) run() {
 	}
 }
 
-func (v *validator) pool() {
-	p := &v.config.Pool
+func (p *Pool) check(v *validator) {
 	v.name("pool.name", "pool name", p.Name)
-	for _, f := range []struct {
-		path  string
-		value float64
-	}{{"pool.cpu", p.CPU}, {"pool.workers", p.Workers}, {"pool.unit", p.Unit}, {"pool.step", p.Step}} {
-		if v.has(f.path) && !(f.value > 0 && f.value <= 1e6) {
-			v.fail(f.path, fmt.Sprintf("%s is %v, want more than 0 and at most 1000000", lastOf(f.path), f.value), "write the amount in cores or workers")
-		}
-	}
 	if v.has("pool.cpu") && v.has("pool.workers") {
 		v.fail("pool.workers", "the pool has both cpu and workers", "a pool shares one resource: remove one of them")
 		return
 	}
-	v.furtherResources()
+	v.config.Pool.checkFurther(v)
 	if r := trimtab.ResourceOf(p.Resource()); r.Step == 1 && (p.Capacity() != math.Trunc(p.Capacity()) || p.Unit != math.Trunc(p.Unit)) {
 		v.fail("pool."+r.Name, r.Unit+" are counted in whole numbers", fmt.Sprintf("write %s: 8 and leave unit out", r.Name))
 	}
@@ -123,7 +119,6 @@ func (v *validator) rhythm() {
 	if _, _, own := c.Own(); !own && !contains(objectives(), c.Objective) {
 		v.fail("objective", fmt.Sprintf("unknown objective %q", clip(c.Objective)), suggest(c.Objective, append(objectives(), "sum(u)", "min(u)")))
 	}
-	v.between("round", c.Round, time.Second, time.Hour)
 	if !v.has("lease") {
 		return
 	}
@@ -139,49 +134,14 @@ func (v *validator) rhythm() {
 	}
 }
 
-func (v *validator) guard() {
-	g := &v.config.Guard
-	v.share("guard.max_fall", g.MaxFall)
-	v.share("guard.max_lowered", g.MaxLowered)
-	v.share("guard.max_moved", g.MaxMoved)
-	if !(g.DeadBand >= 0 && g.DeadBand < 1) {
-		v.fail("guard.dead_band", fmt.Sprintf("dead_band is %v, want 0 to below 1", g.DeadBand), "0.1 ignores changes under 10%")
-	}
-	v.between("guard.reversal_window", g.ReversalWindow, 0, 24*time.Hour)
-	v.count("guard.hold_rounds", g.HoldRounds, 1, 1000)
-	if g.Off {
-		v.warn("guard.off", "the guard is off", "only to reproduce a paper: remove the key")
-	}
-}
-
-func (v *validator) analyzer() {
-	a := &v.config.Analyzer
-	if v.has("analyzer.report_interval") {
-		v.between("analyzer.report_interval", a.ReportInterval, 100*time.Millisecond, v.config.Round)
-	}
-	v.between("analyzer.trace_timeout", a.TraceTimeout, 100*time.Millisecond, 10*time.Minute)
-	v.count("analyzer.partitions", a.Partitions, 1, 256)
-	v.count("analyzer.max_spans", a.MaxSpans, 1000, 100_000_000)
-	v.count("analyzer.max_trace_spans", a.MaxTraceSpans, 1, 1_000_000)
-	v.count("analyzer.max_discovered", a.MaxDiscovered, 0, 10_000)
-	if !(a.Confidence > 0 && a.Confidence < 1) {
-		v.fail("analyzer.confidence", fmt.Sprintf("confidence is %v, want more than 0 and less than 1", a.Confidence), "write 0.95 for 95%")
-	}
-}
-
-func (v *validator) storage() {
-	s := &v.config.Storage
+func (s *Storage) check(v *validator) {
 	if s.Path == "" || strings.ContainsRune(s.Path, 0) {
 		v.fail("storage.path", "storage.path is empty", "write a directory, such as /var/lib/trimtab")
 	}
-	if s.Limit < 16<<20 {
-		v.fail("storage.limit", fmt.Sprintf("limit is %v, want at least 16MiB", s.Limit), "the bus needs room for plans and estimates: 1GiB is the default")
-	}
-	v.actuator()
+	v.config.Actuator.check(v)
 }
 
-func (v *validator) nats() {
-	n := &v.config.NATS
+func (n *NATS) check(v *validator) {
 	if n.URL != "" {
 		for one := range strings.SplitSeq(n.URL, ",") {
 			v.url("nats.url", strings.TrimSpace(one), []string{"nats", "tls", "ws", "wss"})
@@ -190,7 +150,7 @@ func (v *validator) nats() {
 			v.fail("nats.listen", "listen is for the embedded server, and url selects an external one", "remove listen or url")
 		}
 	} else {
-		v.needsURL(n)
+		n.checkNeedsURL(v)
 	}
 	if n.Leaf != "" {
 		for one := range strings.SplitSeq(n.Leaf, ",") {
@@ -211,14 +171,14 @@ func (v *validator) nats() {
 	if n.CredentialsFile != "" && (n.TokenFile != "" || n.Token != "") {
 		v.fail("nats.credentials_file", "both credentials_file and a token are given", "keep the one that the server asks for")
 	}
-	v.tls("nats.tls", &n.TLS, false)
+	n.TLS.check(v, "nats.tls", false)
 	if n.Replicas != 0 {
 		v.count("nats.replicas", n.Replicas, 1, 5)
 	}
 }
 
-// needsURL refuses what the embedded server, open to this host only, has not.
-func (v *validator) needsURL(n *NATS) {
+// checkNeedsURL refuses what the embedded server, open to this host only, has not.
+func (n *NATS) checkNeedsURL(v *validator) {
 	if v.lost("nats.url") {
 		return
 	}
@@ -259,15 +219,10 @@ func (v *validator) listeners() {
 			taken[l.address] = l.path
 		}
 	}
-	v.tls("otlp.tls", &c.OTLP.TLS, true)
-	if c.OTLP.MaxBody < 1<<10 || c.OTLP.MaxBody > 256<<20 {
-		v.fail("otlp.max_body", fmt.Sprintf("max_body is %v, want 1KiB to 256MiB", c.OTLP.MaxBody), "8MiB is the default")
-	}
+	c.OTLP.TLS.check(v, "otlp.tls", true)
 }
 
-func (v *validator) sockets() {
-	s := &v.config.Sockets
-	v.between("sockets.settle", s.Settle, time.Millisecond, time.Minute)
+func (s *Sockets) check(v *validator) {
 	seen := map[string]bool{}
 	for i, c := range s.Components {
 		at := fmt.Sprintf("sockets.components[%d]", i)
@@ -282,15 +237,13 @@ func (v *validator) sockets() {
 	}
 }
 
-func (v *validator) alertmanager() {
-	if v.has("alertmanager") && v.config.Alertmanager.TokenFile == "" && !v.lost("alertmanager", "alertmanager.token_file") {
+func (a *Alertmanager) check(v *validator) {
+	if v.has("alertmanager") && a.TokenFile == "" && !v.lost("alertmanager", "alertmanager.token_file") {
 		v.fail("alertmanager", "alertmanager has no token_file", "write token_file: alertmanager.token, or remove the section: no request is let in without a token")
 	}
-	v.between("alertmanager.max_hold", v.config.Alertmanager.MaxHold, time.Minute, 7*24*time.Hour)
 }
 
-func (v *validator) prometheus() {
-	p := &v.config.Prometheus
+func (p *Prometheus) check(v *validator) {
 	if strings.Contains(p.URL, "/api/v1") {
 		v.fail("prometheus.url", "url names a path of the API", "write where the server is: http://host:port")
 	} else if p.URL != "" {
@@ -298,40 +251,17 @@ func (v *validator) prometheus() {
 	} else if v.has("prometheus") && !v.lost("prometheus", "prometheus.url") {
 		v.fail("prometheus", "prometheus has no url", "write url: http://127.0.0.1:9090, or remove the section")
 	}
-	if v.has("prometheus.interval") {
-		v.between("prometheus.interval", p.Interval, time.Second, time.Hour)
-	}
 	if v.has("prometheus.timeout") {
 		longest := p.Interval
 		setDuration(&longest, time.Hour)
 		v.between("prometheus.timeout", p.Timeout, 10*time.Millisecond, longest)
 	}
 	if err := p.HTTP.Validate(); err != nil && v.has("prometheus") {
-		v.fail(v.section(err.Error()), firstLine(err.Error()), "keep one way to authenticate, one source for each secret, and no reserved header")
+		v.fail(httpSetting(v, err.Error()), firstLine(err.Error()), "keep one way to authenticate, one source for each secret, and no reserved header")
 	}
 	if p.HTTP.TLSConfig.InsecureSkipVerify {
 		v.warn("prometheus.tls_config.insecure_skip_verify", "the server's certificate is not checked", "name its authority with ca_file")
 	}
-	v.httpSecrets()
-}
-
-// section returns the path of the HTTP client's setting that message names.
-func (v *validator) section(message string) string {
-	for _, name := range []string{"basic_auth", "authorization", "oauth2", "bearer_token", "proxy", "header"} {
-		if !strings.Contains(message, name) {
-			continue
-		}
-		for _, path := range []string{"prometheus." + name, "prometheus.http_headers", "prometheus.proxy_url"} {
-			if v.has(path) && strings.Contains(path, name) {
-				return path
-			}
-		}
-	}
-	return "prometheus"
-}
-
-// httpSecrets warns of secrets that stand in the file.
-func (v *validator) httpSecrets() {
 	for path, file := range map[string]string{
 		"basic_auth.password": "password_file", "authorization.credentials": "credentials_file",
 		"oauth2.client_secret": "client_secret_file", "bearer_token": "authorization.credentials_file",
@@ -348,12 +278,27 @@ func (v *validator) httpSecrets() {
 	}
 }
 
+// httpSetting returns the path of the HTTP client's setting that message names.
+func httpSetting(v *validator, message string) string {
+	for _, name := range []string{"basic_auth", "authorization", "oauth2", "bearer_token", "proxy", "header"} {
+		if !strings.Contains(message, name) {
+			continue
+		}
+		for _, path := range []string{"prometheus." + name, "prometheus.http_headers", "prometheus.proxy_url"} {
+			if v.has(path) && strings.Contains(path, name) {
+				return path
+			}
+		}
+	}
+	return "prometheus"
+}
+
 func (v *validator) inlineSecret(path, file string) {
 	v.warn(path, fmt.Sprintf("%s holds a secret in this file", lastOf(path)), "put it into a file of its own and name that with "+file)
 }
 
-// tls checks that certificate and key come together.
-func (v *validator) tls(path string, t *TLS, server bool) {
+// check reports a certificate without its key, or the reverse.
+func (t *TLS) check(v *validator, path string, server bool) {
 	switch {
 	case t.CertFile != "" && t.KeyFile == "":
 		v.fail(path+".cert_file", "cert_file without key_file", "name the private key with key_file")
@@ -425,17 +370,6 @@ func (v *validator) between(path string, d, low, high time.Duration) {
 func (v *validator) count(path string, n, low, high int) {
 	if n < low || n > high {
 		v.fail(path, fmt.Sprintf("%s is %d, want %d to %d", lastOf(path), n, low, high), "remove the key for the default")
-	}
-}
-
-// share checks (0, 1].
-func (v *validator) share(path string, x float64) {
-	if !(x > 0 && x <= 1) {
-		hint := "write a share of 1: 20% is 0.2"
-		if x >= 2 && x <= 100 {
-			hint = fmt.Sprintf("write a share of 1: %v%% is %s", x, rounded(x/100))
-		}
-		v.fail(path, fmt.Sprintf("%s is %v, want more than 0 and at most 1", lastOf(path), x), hint)
 	}
 }
 

@@ -6,34 +6,26 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 )
 
-func (v *validator) exporters() {
-	v.exportOTLP()
-	v.exportKEDA()
-	v.exportKubernetes()
-	r := &v.config.Exporters.Record
+func (e *Exporters) check(v *validator) {
+	e.OTLP.check(v)
+	e.KEDA.check(v)
+	e.Kubernetes.check(v)
+	r := &e.Record
 	const at = "exporters.record."
 	if v.has("exporters.record") && r.Path == "" {
 		v.fail("exporters.record", "record has no path", "write path: recordings, or remove the section")
 	}
-	if r.MaxBytes < 1<<20 || r.MaxBytes > 1<<40 {
-		v.fail(at+"max_bytes", fmt.Sprintf("max_bytes is %v, want 1MiB to 1TiB", r.MaxBytes), "1GiB is the default")
-	}
-	if r.SegmentBytes < 64<<10 || r.SegmentBytes > 1<<30 {
-		v.fail(at+"segment_bytes", fmt.Sprintf("segment_bytes is %v, want 64KiB to 1GiB", r.SegmentBytes), "16MiB is the default")
-	} else if r.SegmentBytes > r.MaxBytes/4 {
+	if s := r.SegmentBytes; s >= 64<<10 && s <= 1<<30 && s > r.MaxBytes/4 {
 		if v.has(at + "segment_bytes") {
 			v.fail(at+"segment_bytes", fmt.Sprintf("segment_bytes %v is more than a quarter of max_bytes %v", r.SegmentBytes, r.MaxBytes), "leave it out")
 		}
 		r.SegmentBytes = r.MaxBytes / 4
 	}
-	v.between(at+"segment_age", r.SegmentAge, 10*time.Second, 24*time.Hour)
 }
 
-func (v *validator) exportOTLP() {
-	o := &v.config.Exporters.OTLP
+func (o *ExportOTLP) check(v *validator) {
 	const at = "exporters.otlp."
 	if !v.has("exporters.otlp") {
 		return
@@ -43,33 +35,26 @@ func (v *validator) exportOTLP() {
 		v.fail("exporters.otlp", "otlp has no endpoint", "write endpoint: http://collector:4317, or env to take it from OTEL_EXPORTER_OTLP_ENDPOINT")
 	case o.Endpoint != "env":
 		v.url(at+"endpoint", o.Endpoint, []string{"http", "https"})
-		v.loop(at+"endpoint", o.Endpoint)
+		o.checkLoop(v, at+"endpoint")
 	}
 	if o.Protocol != "" && !slices.Contains([]string{"grpc", "http"}, o.Protocol) {
 		v.fail(at+"protocol", fmt.Sprintf("unknown protocol %q", clip(o.Protocol)), "use grpc or http; http sends protobuf")
 	}
-	v.tls(at+"tls", &o.TLS, false)
+	o.TLS.check(v, at+"tls", false)
 	if o.TLS != (TLS{}) && strings.HasPrefix(o.Endpoint, "http://") {
 		v.fail(at+"tls", "tls is configured, and the endpoint is http", "write https:// in the endpoint")
 	}
 	if v.has(at + "headers") {
 		v.warn(at+"headers", "headers may hold a secret in this file", "put them into OTEL_EXPORTER_OTLP_HEADERS and leave headers out")
 	}
-	if v.has(at + "interval") {
-		v.between(at+"interval", o.Interval, time.Second, time.Hour)
-	}
-	if v.has(at + "timeout") {
-		v.between(at+"timeout", o.Timeout, 10*time.Millisecond, time.Minute)
-	}
 }
 
-func (v *validator) exportKEDA() {
-	k := &v.config.Exporters.KEDA
+func (k *ExportKEDA) check(v *validator) {
 	const at = "exporters.keda"
 	if !v.has(at) {
 		return
 	}
-	v.tls(at+".tls", &k.TLS, true)
+	k.TLS.check(v, at+".tls", true)
 	if k.ListenAddress == "" {
 		v.fail(at, "keda has no listen_address", "write listen_address: 127.0.0.1:9601")
 		return
@@ -79,8 +64,7 @@ func (v *validator) exportKEDA() {
 	}
 }
 
-func (v *validator) exportKubernetes() {
-	k := &v.config.Exporters.Kubernetes
+func (k *ExportKubernetes) check(v *validator) {
 	const at = "exporters.kubernetes."
 	if k.Events != "" && !slices.Contains([]string{"off", "changes", "all"}, k.Events) {
 		v.fail(at+"events", fmt.Sprintf("unknown events %q", clip(k.Events)), "write off, changes or all")
@@ -96,10 +80,10 @@ func (v *validator) exportKubernetes() {
 	}
 }
 
-// loop refuses an endpoint that plainly is one of our own receivers; names
+// checkLoop refuses an endpoint that plainly is one of our own receivers; names
 // and the environment's endpoint are looked at when trimtab starts.
-func (v *validator) loop(path, endpoint string) {
-	u, err := url.Parse(endpoint)
+func (o *ExportOTLP) checkLoop(v *validator, path string) {
+	u, err := url.Parse(o.Endpoint)
 	if err != nil || u.Port() == "" {
 		return
 	}

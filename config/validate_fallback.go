@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// fallback checks what stands in for a workload's performance.
-func (v *validator) fallback(at string, w *Workload) {
+// checkFallback checks what stands in for a workload's performance.
+func (w *Workload) checkFallback(v *validator, at string) {
 	f, where := &w.Fallback, at+".fallback"
 	if !v.has(where) {
 		return

@@ -9,8 +9,8 @@ import (
 // maxServpods bounds the components whose thresholds are declared.
 const maxServpods = 1000
 
-// servpods checks the thresholds of components.
-func (v *validator) servpods(at string, w *Workload) {
+// checkServpods checks the thresholds of components.
+func (w *Workload) checkServpods(v *validator, at string) {
 	where := at + ".servpods"
 	if v.has(at+".max_load") && !(w.MaxLoad > 0 && w.MaxLoad <= 1e9) {
 		v.fail(at+".max_load", fmt.Sprintf("max_load is %v, want more than 0 and at most 1e9", w.MaxLoad), "write requests per second, such as 400, or remove the key")

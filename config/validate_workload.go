@@ -27,7 +27,7 @@ func (v *validator) workloads() {
 	names := map[string]string{}
 	for i := range all {
 		at := fmt.Sprintf("workloads[%d]", i)
-		v.workload(at, &all[i])
+		all[i].check(v, at)
 		if first, twice := names[all[i].Name]; twice && all[i].Name != "" {
 			v.fail(at+".name", fmt.Sprintf("a second workload %q", clip(all[i].Name)), fmt.Sprintf("the first is in line %d: give each its own name", v.where(first).line))
 		} else {
@@ -40,7 +40,7 @@ func (v *validator) workloads() {
 	v.jobsApart()
 }
 
-func (v *validator) workload(at string, w *Workload) {
+func (w *Workload) check(v *validator, at string) {
 	if !v.has(at + ".name") {
 		v.fail(at, "this workload has no name", "write - name: checkout")
 	} else {
@@ -57,40 +57,40 @@ func (v *validator) workload(at string, w *Workload) {
 		v.fail(at+".weight", fmt.Sprintf("weight is %v, want more than 0 and at most 1000000", w.Weight), "the default is 1")
 	}
 	if v.config.IsJob(w) {
-		v.match(at, w)
-		v.job(at, w)
+		w.checkMatch(v, at)
+		w.checkJob(v, at)
 		return
 	}
-	v.notJob(at, w)
+	w.checkNoJob(v, at)
 	w.inherit(v.has(at + ".knob"))
-	v.target(at+".match.kubernetes", w.Match.Kubernetes)
+	w.Match.Kubernetes.check(v, at+".match.kubernetes")
 	if w.Knob.Host != "" {
 		v.name(at+".knob.host", "host name", w.Knob.Host)
 	}
-	v.slo(at, w)
-	v.utility(at, w)
-	v.match(at, w)
-	v.queries(at, w)
-	v.senses(at, w)
-	v.fallback(at, w)
-	v.servpods(at, w)
-	v.knob(at, w)
+	w.checkSlo(v, at)
+	w.checkUtility(v, at)
+	w.checkMatch(v, at)
+	w.checkQueries(v, at)
+	w.checkSenses(v, at)
+	w.checkFallback(v, at)
+	w.checkServpods(v, at)
+	w.checkKnob(v, at)
 }
 
-func (v *validator) slo(at string, w *Workload) {
+func (w *Workload) checkSlo(v *validator, at string) {
 	s, where := &w.SLO, at+".slo"
 	latency, performance := v.has(where+".latency") || v.has(where+".fraction"), v.has(where+".performance")
 	switch {
 	case v.has(where + ".object"):
-		v.importSLO(at, "object", w)
+		w.importSLO(v, at, "object")
 		return
 	case v.has(where + ".file"):
-		v.importSLO(at, "file", w)
+		w.importSLO(v, at, "file")
 		return
 	case v.lost(where):
 		return
 	case !v.has(where):
-		if w.Mode != trimtab.Off && !v.component(w) && !v.lost(at+".mode") {
+		if w.Mode != trimtab.Off && !w.isComponent(v) && !v.lost(at+".mode") {
 			v.fail(at, fmt.Sprintf("workload %q has no slo", clip(w.Name)), "write slo: {latency: 200ms, fraction: 0.95}, or mode: off")
 		}
 		return
@@ -128,7 +128,7 @@ func (v *validator) slo(at string, w *Workload) {
 	}
 }
 
-func (v *validator) utility(at string, w *Workload) {
+func (w *Workload) checkUtility(v *validator, at string) {
 	if !v.has(at + ".utility") {
 		return
 	}
@@ -171,7 +171,7 @@ func (v *validator) inside(path string, line, column int) position {
 	return at
 }
 
-func (v *validator) match(at string, w *Workload) {
+func (w *Workload) checkMatch(v *validator, at string) {
 	for name, values := range w.Match.Spans {
 		where := at + ".match.spans." + name
 		if len(values) == 0 || slices.Contains(values, "") {
@@ -196,7 +196,7 @@ func (v *validator) match(at string, w *Workload) {
 	}
 }
 
-func (v *validator) queries(at string, w *Workload) {
+func (w *Workload) checkQueries(v *validator, at string) {
 	for _, q := range []struct{ key, text string }{
 		{"load", w.Load}, {"performance", w.Performance}, {"requests", w.Requests}, {"allocation", w.Allocation}, {"usage", w.Usage}, {"fallback.proxy", w.Fallback.Proxy},
 	} {
@@ -225,7 +225,7 @@ func (v *validator) queries(at string, w *Workload) {
 	}
 }
 
-func (v *validator) knob(at string, w *Workload) {
+func (w *Workload) checkKnob(v *validator, at string) {
 	k, where := &w.Knob, at+".knob"
 	if v.lost(where, where+".cgroup", where+".process") {
 		return
@@ -242,7 +242,7 @@ func (v *validator) knob(at string, w *Workload) {
 		v.fail(where+"."+bad, "knob has two of cgroup, kubernetes and process", "one workload has one knob: remove the others")
 		return
 	}
-	kind, resource, other := v.firstResource(k)
+	kind, resource, other := k.firstResource(v)
 	if v.has(where + "." + other) {
 		v.fail(where+"."+other, fmt.Sprintf("a %s knob has no %s", kind, other), fmt.Sprintf("write %s: {min: …, max: …}", resource))
 	}
@@ -256,12 +256,12 @@ func (v *validator) knob(at string, w *Workload) {
 	}
 	switch {
 	case k.Process != nil:
-		v.process(where+".process", k.Process)
+		k.Process.check(v, where+".process")
 	case k.Kubernetes == nil:
 		v.cgroup(where+".cgroup", k.Cgroup)
 	}
-	v.clusterKnob(where, k)
-	v.toZero(where+".replicas", k.Replicas, w.Load)
+	k.checkClusterKnob(v, where)
+	k.Replicas.checkZero(v, where+".replicas", w.Load)
 	if b := k.Bounds(); b == nil || resource == trimtab.CPU && k.CPU == nil {
 		if !v.lost(where + "." + resource) {
 			v.fail(where, "knob has no bounds", fmt.Sprintf("write %s: {min: …, max: …}", resource))
@@ -271,16 +271,16 @@ func (v *validator) knob(at string, w *Workload) {
 		if resource == v.config.Pool.only() {
 			at = v.keyOf(where, resource)
 		}
-		v.bounds(at, b, resource)
+		b.check(v, at, resource)
 	}
-	v.cap(where+".cpu.cap", k)
-	v.namedBounds(where, k)
-	v.furtherBounds(where, k)
-	v.linked(where, k)
+	k.checkCap(v, where+".cpu.cap")
+	k.checkNamedBounds(v, where)
+	k.checkFurtherBounds(v, where)
+	k.checkLinked(v, where)
 }
 
-// cap checks how CPU time is bounded.
-func (v *validator) cap(where string, k *Knob) {
+// checkCap checks how CPU time is bounded.
+func (k *Knob) checkCap(v *validator, where string) {
 	if k.CPU == nil || k.CPU.Cap == "" {
 		return
 	}
@@ -319,7 +319,7 @@ func (v *validator) cgroup(where, p string) {
 	}
 }
 
-func (v *validator) process(where string, p *Process) {
+func (p *Process) check(v *validator, where string) {
 	if p.Dir == "" {
 		v.fail(where, "process has no dir", "write dir: DIR, and run the service as: trimtab workers --dir DIR -- COMMAND")
 		return
@@ -338,7 +338,7 @@ func (v *validator) process(where string, p *Process) {
 	}
 }
 
-func (v *validator) bounds(where string, b *Bounds, resource string) {
+func (b *Bounds) check(v *validator, where string, resource string) {
 	for _, f := range []struct {
 		key   string
 		value float64
@@ -355,11 +355,11 @@ func (v *validator) bounds(where string, b *Bounds, resource string) {
 			return
 		}
 	}
-	v.order(where, b, Share{Name: resource, Capacity: v.config.Pool.Capacity()})
+	b.checkOrder(v, where, Share{Name: resource, Capacity: v.config.Pool.Capacity()})
 }
 
-// order checks min, max and default against each other and the capacity.
-func (v *validator) order(where string, b *Bounds, of Share) {
+// checkOrder checks min, max and default against each other and the capacity.
+func (b *Bounds) checkOrder(v *validator, where string, of Share) {
 	capacity := of.Capacity
 	show := func(x float64) string { return amount(of.Name, x) }
 	switch {

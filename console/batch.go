@@ -3,11 +3,8 @@ package console
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"time"
 
@@ -73,18 +70,9 @@ func (h batch) taskOf(job, task string) (*view.TaskState, error) {
 // change gives a request to the job manager: it answers when that is stored on the
 // bus.
 func (h batch) change(w http.ResponseWriter, r *http.Request) {
-	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		problem(w, http.StatusUnsupportedMediaType, errors.New("read request on jobs: Content-Type must be application/json"))
-		return
-	}
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBatchBody))
-	if err != nil {
-		problem(w, http.StatusRequestEntityTooLarge, fmt.Errorf("read request on jobs: %w", err))
-		return
-	}
 	q := new(trimtab.JobRequest)
-	if err := json.Unmarshal(b, q); err != nil {
-		problem(w, http.StatusBadRequest, fmt.Errorf("read request on jobs: %w", err))
+	if code, err := readJSON(w, r, maxBatchBody, q); err != nil {
+		problem(w, code, fmt.Errorf("read request on jobs: %w", err))
 		return
 	}
 	q.Time = time.Now()

@@ -20,19 +20,23 @@ const maxBody = 64 << 10
 // second to store it, another to find out whether it was.
 const commandWithin = 3 * time.Second
 
-func (h *handler) command(w http.ResponseWriter, r *http.Request) {
+// readJSON reads the body of a request, of at most so many bytes, into v. With an error it
+// returns the status to answer.
+func readJSON(w http.ResponseWriter, r *http.Request, most int64, v any) (int, error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		problem(w, http.StatusUnsupportedMediaType, errors.New("read command: Content-Type must be application/json"))
-		return
+		return http.StatusUnsupportedMediaType, errors.New("Content-Type must be application/json")
 	}
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if err != nil {
-		problem(w, http.StatusRequestEntityTooLarge, fmt.Errorf("read command: %w", err))
-		return
+		return http.StatusRequestEntityTooLarge, err
 	}
+	return http.StatusBadRequest, json.Unmarshal(b, v)
+}
+
+func (h *handler) command(w http.ResponseWriter, r *http.Request) {
 	c := new(trimtab.Command)
-	if err := json.Unmarshal(b, c); err != nil {
-		problem(w, http.StatusBadRequest, fmt.Errorf("read command: %w", err))
+	if code, err := readJSON(w, r, maxBody, c); err != nil {
+		problem(w, code, fmt.Errorf("read command: %w", err))
 		return
 	}
 	c.Time = time.Now()

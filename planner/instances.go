@@ -15,9 +15,6 @@ import (
 	"github.com/trimtab/trimtab/planner/spread"
 )
 
-// grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
-const grain = 1e-9
-
 // instances returns the usable knobs of one resource of a workload, in order of host and
 // instance, or why there is none. A host that declares the knob and cannot set it (a standby
 // without the cgroup), or that is silent for a lease, serves nothing and does not prevent the
@@ -177,11 +174,11 @@ func (r *decision) spread(resource int) {
 
 // upQuanta and downQuanta are policy.UpUnits and DownUnits for quanta that may be very small.
 func upQuanta(v, quantum float64) int {
-	return int(math.Min(math.Ceil(v/quantum-grain), unbounded))
+	return int(math.Min(math.Ceil(v/quantum-policy.Grain), unbounded))
 }
 
 func downQuanta(v, quantum float64) int {
-	return int(math.Min(math.Floor(v/quantum+grain), unbounded))
+	return int(math.Min(math.Floor(v/quantum+policy.Grain), unbounded))
 }
 
 // unbounded is a capacity in quanta that is never reached.

@@ -38,7 +38,7 @@ func (p *Planner) hurry(now time.Time, w *allocation.Workload) []trimtab.Value {
 		return nil // it has what others leave idle, too
 	}
 	asks := s.Asks()
-	if asks.Lack() <= 1 && (!s.Changed() || s.Now >= float64(min(asks.At(s.Confidence)+asks.Waiting, s.Hi))*s.Of.Unit-grain) {
+	if asks.Lack() <= 1 && (!s.Changed() || s.Now >= float64(min(asks.At(s.Confidence)+asks.Waiting, s.Hi))*s.Of.Unit-policy.Grain) {
 		return nil
 	}
 	next := p.next

@@ -109,8 +109,7 @@ func (b *berth) part(m berthed, share float64) float64 {
 	if b.has == b.node {
 		return share
 	}
-	u := m.Of.Quantum()
-	return math.Max(math.Floor(share*b.scale()/u+grain)*u, math.Max(m.State.Min, m.in.Low))
+	return math.Max(m.Of.Down(share*b.scale()), math.Max(m.State.Min, m.in.Low))
 }
 
 // apart reports whether no workload of a host has an instance elsewhere.
@@ -227,10 +226,10 @@ func (r hosting) entitledOn(b *berth) []float64 {
 	out := make([]float64, len(b.members))
 	for k, m := range b.members {
 		out[k] = entitled[m.Allocation.Name] / float64(b.count(m.Allocation))
-		if u := m.Of.Quantum(); math.Abs(out[k]-m.in.Has) < m.Of.Unit {
+		if math.Abs(out[k]-m.in.Has) < m.Of.Unit {
 			out[k] = m.in.Has
 		} else {
-			out[k] = math.Floor(out[k]/u+grain) * u
+			out[k] = m.Of.Down(out[k])
 		}
 	}
 	return out

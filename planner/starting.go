@@ -40,7 +40,7 @@ func (r *decision) starting(resource int) {
 			if i.Bounded(rest.Room) {
 				goal = math.Min(goal, i.Has+math.Max(0, rest.Room[i.Site()]))
 			}
-			goal = math.Floor(goal/s.Of.Quantum()+grain) * s.Of.Quantum()
+			goal = s.Of.Down(goal)
 			if goal <= i.Has+s.Of.Quantum()/2 {
 				continue
 			}

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hosttest"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
-	simhost "github.com/trimtab/trimtab/sim/host"
 )
 
 // strict is a planner and its only host, which keeps the contract of actions to the
@@ -19,7 +19,7 @@ import (
 type strict struct {
 	t    rapid.TB
 	p    *planner.Planner
-	host *simhost.Host
+	host *hosttest.Host
 	now  time.Time
 	// rises counts those that were pending.
 	rises int
@@ -30,15 +30,15 @@ func newStrict(t rapid.TB, has map[string]float64) *strict {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var knobs []simhost.Knob
+	var knobs []hosttest.Knob
 	for n, v := range has {
-		knobs = append(knobs, simhost.Knob{KnobID: trimtab.KnobID{Workload: n, Resource: "cpu"}, Min: 0.1, Max: 8, Mode: trimtab.Act, Now: trimtab.Units(v), Quantum: 0.01})
+		knobs = append(knobs, hosttest.Knob{KnobID: trimtab.KnobID{Workload: n, Resource: "cpu"}, Min: 0.1, Max: 8, Mode: trimtab.Act, Now: trimtab.Units(v), Quantum: 0.01})
 	}
 	p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
-	return &strict{t: t, p: p, host: simhost.New("h1", "p", nil, knobs...), now: t0}
+	return &strict{t: t, p: p, host: hosttest.New("h1", "p", nil, knobs...), now: t0}
 }
 
-func (s *strict) knob(workload string) *simhost.Knob {
+func (s *strict) knob(workload string) *hosttest.Knob {
 	return s.host.Knob(trimtab.KnobID{Pool: "p", Host: "h1", Workload: workload, Resource: "cpu"})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // A workload that may have no instance is scaled to zero once a source outside its instances has
@@ -63,7 +64,7 @@ func (r counting) wakes() {
 		}
 		why := trimtab.Reason{NextCheck: r.planner.next, Binding: trimtab.Binding{Kind: trimtab.BindingNeed}}
 		each := r.planner.starts(w, k, r.planner.cfg.Resource)
-		if most := int(left/math.Max(each, r.planner.resources[0].Quantum()) + grain); n > most {
+		if most := int(left/math.Max(each, r.planner.resources[0].Quantum()) + policy.Grain); n > most {
 			n, why.Binding = most, trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: "what one more instance begins with"}
 		}
 		if n < 1 {

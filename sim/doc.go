@@ -1,6 +1,6 @@
-// Package sim holds what the simulators of the papers' experiments share: how
-// a loop over seeds and policies is run in parallel, where time is measured,
-// and how runs are summed up.
+// Package sim holds what the simulators of the papers' experiments share: the
+// frame that plays each row of an experiment under each seed, in parallel if its
+// runner is, where time is measured, and how runs are summed up.
 //
 //	mean ± stderr,  stderr = sqrt(Σ(v−mean)² / (n−1) / n)
 //

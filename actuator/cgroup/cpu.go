@@ -150,14 +150,7 @@ func Reopen(b []byte) (*CPU, error) {
 }
 
 // Undo describes the knob for Reopen.
-func (k *CPU) Undo() []byte {
-	b, err := json.Marshal(undo{Kind: kind, Config: k.config})
-	if err != nil {
-		// Strings and validated amounts always encode.
-		panic("cgroup: encode undo: " + err.Error())
-	}
-	return b
-}
+func (k *CPU) Undo() []byte { return actuator.UndoOf(undo{Kind: kind, Config: k.config}) }
 
 // String names version and path.
 func (k *CPU) String() string {

@@ -16,14 +16,8 @@ func Kind() actuator.Kind {
 	roots := new(Roots)
 	return actuator.Kind{
 		Name: "cgroup", Resources: []string{trimtab.CPU, trimtab.Memory, trimtab.Weight},
-		Probe: func(at actuator.Location) (actuator.Location, error) {
-			var err error
-			if at.Root == "" {
-				at.Root, err = hostfs.CPUHierarchy()
-			}
-			return at, err
-		},
-		Find: actuator.FindGroups,
+		Probe: actuator.ProbeGroups,
+		Find:  actuator.FindGroups,
 		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
 			c := Config{Root: rootOf(at, resource), Path: at.Path, Force: at.Force, Roots: roots}
 			switch resource {

@@ -73,14 +73,7 @@ func ReopenMemory(b []byte) (*Memory, error) {
 }
 
 // Undo describes the knob for ReopenMemory.
-func (k *Memory) Undo() []byte {
-	b, err := json.Marshal(undo{Kind: memoryKind, Config: k.config})
-	if err != nil {
-		// Strings always encode.
-		panic("cgroup: encode undo: " + err.Error())
-	}
-	return b
-}
+func (k *Memory) Undo() []byte { return actuator.UndoOf(undo{Kind: memoryKind, Config: k.config}) }
 
 // String names version and path.
 func (k *Memory) String() string {

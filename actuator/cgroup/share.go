@@ -110,12 +110,7 @@ func (k *Share) Undo() []byte {
 			k.was = &shareBefore{Weight: weight, Quota: quota.Amount()}
 		}
 	}
-	b, err := json.Marshal(shareUndo{Kind: shareKind, Unit: k.unit, Was: k.was, Config: k.config})
-	if err != nil {
-		// Strings and validated amounts always encode.
-		panic("cgroup: encode undo: " + err.Error())
-	}
-	return b
+	return actuator.UndoOf(shareUndo{Kind: shareKind, Unit: k.unit, Was: k.was, Config: k.config})
 }
 
 // Recall restores what the group had before an earlier process wrote to it.

@@ -54,14 +54,7 @@ func ReopenWeight(b []byte) (*Weight, error) {
 }
 
 // Undo describes the knob for ReopenWeight.
-func (k *Weight) Undo() []byte {
-	b, err := json.Marshal(undo{Kind: weightKind, Config: k.config})
-	if err != nil {
-		// Strings always encode.
-		panic("cgroup: encode undo: " + err.Error())
-	}
-	return b
-}
+func (k *Weight) Undo() []byte { return actuator.UndoOf(undo{Kind: weightKind, Config: k.config}) }
 
 // shared reports whether the group has version 1's shares.
 func (k *Weight) shared() bool { return k.Version("cpu.shares") == 1 }

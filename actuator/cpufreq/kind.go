@@ -5,7 +5,6 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
-	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // Kind returns the kind of knob that limits the clock of a group's CPUs. A location is the
@@ -15,14 +14,8 @@ func Kind() actuator.Kind {
 	open := new(Neighbours)
 	return actuator.Kind{
 		Name: "cpufreq", Resources: []string{trimtab.Frequency},
-		Probe: func(at actuator.Location) (actuator.Location, error) {
-			var err error
-			if at.Root == "" {
-				at.Root, err = hostfs.CPUHierarchy()
-			}
-			return at, err
-		},
-		Find: actuator.FindGroups,
+		Probe: actuator.ProbeGroups,
+		Find:  actuator.FindGroups,
 		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
 			return actuator.OrNil(Open(Config{Root: at.Root, Path: at.Path, Force: at.Force, Neighbours: open}))
 		},

@@ -128,12 +128,7 @@ func (k *Frequency) Undo() []byte {
 	if all, mine, err := k.look(); err == nil {
 		k.next = k.noted(all, mine)
 	}
-	b, err := json.Marshal(undo{Kind: kind, Config: k.config, turned: k.next})
-	if err != nil {
-		// Strings and numbers always encode.
-		panic("cpufreq: encode undo: " + err.Error())
-	}
-	return b
+	return actuator.UndoOf(undo{Kind: kind, Config: k.config, turned: k.next})
 }
 
 // Recall takes over the changes that an earlier process made.

@@ -196,7 +196,7 @@ func TestListsThatAreNoneAndMachinesThatDoNotTellAreErrors(t *testing.T) {
 		}
 	}
 	silent := at(root, "b")
-	silent.Machine = NewMachine(write(t, t.TempDir(), map[string]string{"online": "0-1\n"}))
+	silent.Machine = &Machine{dir: write(t, t.TempDir(), map[string]string{"online": "0-1\n"})}
 	if err := open(t, silent).Probe(t.Context()); !errors.Is(err, trimtab.ErrUnsupported) {
 		t.Errorf("a kernel that does not tell which threads are of one core: %v", err)
 	}

@@ -77,10 +77,8 @@ type undo struct {
 	CPUs *string `json:"cpus,omitempty"`
 }
 
-// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported when
+// reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported when
 // undo is another kind of knob's.
-func Reopen(b []byte) (*Cores, error) { return reopen(b, nil) }
-
 func reopen(b []byte, m *Machine) (*Cores, error) {
 	u, err := readUndo(b)
 	if err != nil {
@@ -104,12 +102,7 @@ func (k *Cores) Undo() []byte {
 		text := k.found.mask.String()
 		u.CPUs = &text
 	}
-	b, err := json.Marshal(u)
-	if err != nil {
-		// Strings always encode.
-		panic("cpuset: encode undo: " + err.Error())
-	}
-	return b
+	return actuator.UndoOf(u)
 }
 
 func (k *Cores) version() int { return k.Version(effective1) }

@@ -45,7 +45,7 @@ func fourCores(t *testing.T) *Machine {
 	for n := range 8 {
 		files[fmt.Sprintf("cpu%d/topology/core_cpus_list", n)] = fmt.Sprintf("%d,%d\n", n%4, n%4+4)
 	}
-	return NewMachine(write(t, t.TempDir(), files))
+	return &Machine{dir: write(t, t.TempDir(), files)}
 }
 
 func open(t *testing.T, c Config) *Cores {
@@ -290,7 +290,7 @@ func TestAProcessMayRunWhereItMightBeforeWhenCoresAreRestored(t *testing.T) {
 	if err := k.Write(t.Context(), trimtab.Units(1)); err != nil || allowed() != cores[0].String() {
 		t.Errorf("it may run on %s, want %v; %v", allowed(), cores[0], err)
 	}
-	other, err := Reopen(undo)
+	other, err := reopen(undo, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,10 +23,6 @@ type Machine struct {
 	cores  Topology
 }
 
-// NewMachine returns a Machine that reads dir instead of the kernel's directory, for
-// tests.
-func NewMachine(dir string) *Machine { return &Machine{dir: dir} }
-
 // Topology returns the cores with the CPUs that are online. Its error is
 // trimtab.ErrUnsupported where the kernel does not say which are threads of one.
 func (m *Machine) Topology() (Topology, error) {

@@ -45,14 +45,7 @@ type undo struct {
 }
 
 // encode describes a knob of this package.
-func encode(kind string, c Config) []byte {
-	b, err := json.Marshal(undo{kind, c})
-	if err != nil {
-		// Strings always encode.
-		panic("freezer: encode undo: " + err.Error())
-	}
-	return b
-}
+func encode(kind string, c Config) []byte { return actuator.UndoOf(undo{kind, c}) }
 
 // decode reads what encode wrote for a kind.
 func decode(kind string, b []byte) (Config, error) {

@@ -77,17 +77,26 @@ func idOf(uid string) uint64 {
 	return max(h.Sum64(), 1)
 }
 
-func findPods(ctx context.Context, c Cluster, at actuator.Location) (found []actuator.Instance, err error) {
+// watched returns the view of the cluster, and the workload that a location names.
+func watched(ctx context.Context, c Cluster, at actuator.Location) (*kube.Cluster, kube.Ref, error) {
 	ref, _, err := kube.ParseRef(at.Path)
 	if err != nil {
-		return nil, err
+		return nil, ref, err
 	}
 	w, err := c.Watched()
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find pods of %s: %w", ref, err)
+		err = fmt.Errorf("find %s: %w", ref, err)
+	}
+	return w, ref, err
+}
+
+func findPods(ctx context.Context, c Cluster, at actuator.Location) (found []actuator.Instance, err error) {
+	w, ref, err := watched(ctx, c, at)
+	if err != nil {
+		return nil, err
 	}
 	pods, err := w.PodsOf(ref)
 	if err != nil {
@@ -104,16 +113,9 @@ func findPods(ctx context.Context, c Cluster, at actuator.Location) (found []act
 }
 
 func findWorkload(ctx context.Context, c Cluster, at actuator.Location) ([]actuator.Instance, error) {
-	ref, _, err := kube.ParseRef(at.Path)
+	w, ref, err := watched(ctx, c, at)
 	if err != nil {
 		return nil, err
-	}
-	w, err := c.Watched()
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find %s: %w", ref, err)
 	}
 	of, err := w.WorkloadOf(ref)
 	if errors.Is(err, os.ErrNotExist) {

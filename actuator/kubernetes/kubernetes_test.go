@@ -20,27 +20,29 @@ import (
 var checkout = kube.Ref{Namespace: "shop", Kind: kube.Deployment, Name: "checkout"} //nolint:gochecknoglobals // a name
 
 func TestALimitMeetsTheContractOfKnobs(t *testing.T) {
-	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
-		c := open(t, 1, burstable)
-		most := trimtab.Units(8)
-		return knobtest.Fixture{
-			Knob: c.limit(trimtab.CPU), Reopen: c.reopenLimit, Least: 0.11, Most: 4, Unlimited: &most,
-			Vanish: func() {
-				c.Delete(kubetest.PodPath(0))
-				eventually(t, "the pod is gone", func() bool {
-					_, err := c.view.PodOf("shop", "checkout-7d9f-aa", "")
-					return errors.Is(err, os.ErrNotExist)
-				})
-			},
-			TakeEffect: func() {
-				c.Kubelet(kubetest.PodPath(0))
-				eventually(t, "the kubelet's word is there", func() bool {
-					p, err := c.view.PodOf("shop", "checkout-7d9f-aa", "")
-					return err == nil && p.Status.ObservedGeneration == p.Generation
-				})
-			},
-		}
-	})
+	knobtest.Run(t, func(t *testing.T) knobtest.Fixture { return contract(t, open(t, 1, burstable), 0.11) })
+}
+
+// contract is the fixture of the limit, or the request, on CPU of the one pod of c.
+func contract(t *testing.T, c *cluster, least float64) knobtest.Fixture {
+	most := trimtab.Units(8)
+	return knobtest.Fixture{
+		Knob: c.limit(trimtab.CPU), Reopen: c.reopenLimit, Least: least, Most: 4, Unlimited: &most,
+		Vanish: func() {
+			c.Delete(kubetest.PodPath(0))
+			eventually(t, "the pod is gone", func() bool {
+				_, err := c.view.PodOf("shop", "checkout-7d9f-aa", "")
+				return errors.Is(err, os.ErrNotExist)
+			})
+		},
+		TakeEffect: func() {
+			c.Kubelet(kubetest.PodPath(0))
+			eventually(t, "the kubelet's word is there", func() bool {
+				p, err := c.view.PodOf("shop", "checkout-7d9f-aa", "")
+				return err == nil && p.Status.ObservedGeneration == p.Generation
+			})
+		},
+	}
 }
 
 func TestTheNumberOfPodsMeetsTheContractOfKnobs(t *testing.T) {

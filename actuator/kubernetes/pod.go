@@ -88,11 +88,7 @@ func (l *Limit) Undo() []byte {
 			}
 		}
 	}
-	b, err := json.Marshal(limitUndo{l.kind(), l.at, found})
-	if err != nil {
-		panic("kubernetes: encode undo: " + err.Error()) // strings always encode
-	}
-	return b
+	return actuator.UndoOf(limitUndo{l.kind(), l.at, found})
 }
 
 // TakesOver reports whether undo is of the limit where this is one, or of the request.

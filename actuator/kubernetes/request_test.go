@@ -3,7 +3,6 @@ package kubernetes_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -40,27 +39,7 @@ func TestARequestIsAWeightOfThePodByTheLineAndOfTheContainerByTheCurve(t *testin
 }
 
 func TestARequestMeetsTheContractOfKnobs(t *testing.T) {
-	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
-		c := weighing(t, 1, openEnded)
-		most := trimtab.Units(8)
-		return knobtest.Fixture{
-			Knob: c.limit(trimtab.CPU), Reopen: c.reopenLimit, Least: 0.01, Most: 4, Unlimited: &most,
-			Vanish: func() {
-				c.Delete(kubetest.PodPath(0))
-				eventually(t, "the pod is gone", func() bool {
-					_, err := c.view.PodOf("shop", "checkout-7d9f-aa", "")
-					return errors.Is(err, os.ErrNotExist)
-				})
-			},
-			TakeEffect: func() {
-				c.Kubelet(kubetest.PodPath(0))
-				eventually(t, "the kubelet's word is there", func() bool {
-					p, err := c.view.PodOf("shop", "checkout-7d9f-aa", "")
-					return err == nil && p.Status.ObservedGeneration == p.Generation
-				})
-			},
-		}
-	})
+	knobtest.Run(t, func(t *testing.T) knobtest.Fixture { return contract(t, weighing(t, 1, openEnded), 0.01) })
 }
 
 // weighing is a cluster whose workload shares CPU by weight.

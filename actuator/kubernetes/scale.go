@@ -68,11 +68,7 @@ func openScale(config kube.Config, ref kube.Ref, uid string, from facts, rules O
 
 // Undo describes the knob, with the number found.
 func (s *Scale) Undo() []byte {
-	b, err := json.Marshal(scaleUndo{scaleKind, s.config, s.ref, s.uid, s.found, s.rules.RestoreBaseline})
-	if err != nil {
-		panic("kubernetes: encode undo: " + err.Error()) // strings and a number always encode
-	}
-	return b
+	return actuator.UndoOf(scaleUndo{scaleKind, s.config, s.ref, s.uid, s.found, s.rules.RestoreBaseline})
 }
 
 // String names the workload.

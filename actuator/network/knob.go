@@ -84,14 +84,7 @@ func Reopen(b []byte) (*Interface, error) {
 
 // Undo describes the knob for Reopen. What is there before a limit is the kernel's
 // default, and needs no words.
-func (k *Interface) Undo() []byte {
-	b, err := json.Marshal(undo{Kind: kind, Config: k.config})
-	if err != nil {
-		// Strings always encode.
-		panic("network: encode undo: " + err.Error())
-	}
-	return b
-}
+func (k *Interface) Undo() []byte { return actuator.UndoOf(undo{Kind: kind, Config: k.config}) }
 
 // String names interface and namespace.
 func (k *Interface) String() string {

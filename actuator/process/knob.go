@@ -124,14 +124,7 @@ func Reopen(b []byte) (*Workers, error) {
 }
 
 // Undo describes the knob for Reopen.
-func (w *Workers) Undo() []byte {
-	b, err := json.Marshal(undo{Kind: kind, Config: w.config})
-	if err != nil {
-		// Two strings always encode.
-		panic("process: encode undo: " + err.Error())
-	}
-	return b
-}
+func (w *Workers) Undo() []byte { return actuator.UndoOf(undo{Kind: kind, Config: w.config}) }
 
 // String names the directory.
 func (w *Workers) String() string {

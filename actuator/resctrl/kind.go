@@ -5,7 +5,6 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
-	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/rdt"
 )
 
@@ -15,14 +14,8 @@ import (
 func Kind(h Host) actuator.Kind {
 	return actuator.Kind{
 		Name: "resctrl", Resources: []string{trimtab.LLC, trimtab.MemBW},
-		Probe: func(at actuator.Location) (actuator.Location, error) {
-			var err error
-			if at.Root == "" {
-				at.Root, err = hostfs.CPUHierarchy()
-			}
-			return at, err
-		},
-		Find: actuator.FindGroups,
+		Probe: actuator.ProbeGroups,
+		Find:  actuator.FindGroups,
 		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
 			return actuator.OrNil(h.OpenKnob(Config{Root: at.Root, Path: at.Path, Resource: resource, High: at.High}))
 		},

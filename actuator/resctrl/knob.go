@@ -107,12 +107,7 @@ func (h Host) Reopen(b []byte) (*Knob, error) {
 func (k *Knob) Undo() []byte {
 	c := k.config
 	c.ID = k.id
-	b, err := json.Marshal(undo{Kind: kind, Config: c})
-	if err != nil {
-		// Strings and a number always encode.
-		panic("resctrl: encode undo: " + err.Error())
-	}
-	return b
+	return actuator.UndoOf(undo{Kind: kind, Config: c})
 }
 
 // String names the resource and the control group.

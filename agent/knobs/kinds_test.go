@@ -70,20 +70,20 @@ func TestEachKindIsWholeAndKnowsItsOwnKnobsAlone(t *testing.T) {
 	}
 }
 
-// dial is a knob as short as can be: a file that holds a number.
-type dial struct{ path, resource string }
+// fileKnob is a knob as short as can be: a file that holds a number.
+type fileKnob struct{ path, resource string }
 
-func (d dial) String() string                     { return "dial " + d.path }
-func (d dial) Resource() string                   { return d.resource }
-func (d dial) Probe(ctx context.Context) error    { _, err := d.Read(ctx); return err }
-func (d dial) MayWrite(ctx context.Context) error { return d.Probe(ctx) }
-func (d dial) Undo() []byte                       { return []byte("dial " + d.resource + " " + d.path) }
-func (d dial) Close() error                       { return nil }
+func (k fileKnob) String() string                     { return "file " + k.path }
+func (k fileKnob) Resource() string                   { return k.resource }
+func (k fileKnob) Probe(ctx context.Context) error    { _, err := k.Read(ctx); return err }
+func (k fileKnob) MayWrite(ctx context.Context) error { return k.Probe(ctx) }
+func (k fileKnob) Undo() []byte                       { return []byte("file " + k.resource + " " + k.path) }
+func (k fileKnob) Close() error                       { return nil }
 
-func (d dial) Nearest(a trimtab.Amount) trimtab.Amount { return a }
+func (k fileKnob) Nearest(a trimtab.Amount) trimtab.Amount { return a }
 
-func (d dial) Read(context.Context) (trimtab.Amount, error) {
-	b, err := os.ReadFile(d.path)
+func (k fileKnob) Read(context.Context) (trimtab.Amount, error) {
+	b, err := os.ReadFile(k.path)
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
@@ -92,13 +92,13 @@ func (d dial) Read(context.Context) (trimtab.Amount, error) {
 	return trimtab.Units(v), err
 }
 
-func (d dial) Write(_ context.Context, a trimtab.Amount) error {
-	return os.WriteFile(d.path, fmt.Append(nil, a.Value), 0o644)
+func (k fileKnob) Write(_ context.Context, a trimtab.Amount) error {
+	return os.WriteFile(k.path, fmt.Append(nil, a.Value), 0o644)
 }
 
-// dials is the value by which the program knows them. They stand in for a kind
+// fileKnobs is the value by which the program knows them. They stand in for a kind
 // that the file has a key for.
-func dials() actuator.Kind {
+func fileKnobs() actuator.Kind {
 	return actuator.Kind{
 		Name: "process", Resources: []string{trimtab.Workers},
 		Probe: func(at actuator.Location) (actuator.Location, error) {
@@ -113,14 +113,14 @@ func dials() actuator.Kind {
 			return all, err
 		},
 		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
-			return dial{filepath.Join(at.Root, at.Path), resource}, nil
+			return fileKnob{filepath.Join(at.Root, at.Path), resource}, nil
 		},
 		Reopen: func(undo []byte) (actuator.Knob, error) {
-			var d dial
-			if n, err := fmt.Sscanf(string(undo), "dial %s %s", &d.resource, &d.path); n != 2 || err != nil {
-				return nil, fmt.Errorf("reopen dial: %w", trimtab.ErrUnsupported)
+			var k fileKnob
+			if n, err := fmt.Sscanf(string(undo), "file %s %s", &k.resource, &k.path); n != 2 || err != nil {
+				return nil, fmt.Errorf("reopen file: %w", trimtab.ErrUnsupported)
 			}
-			return d, nil
+			return k, nil
 		},
 		Measure: func(actuator.Location, string) (float64, error) { return 10, nil },
 	}
@@ -144,7 +144,7 @@ workloads:
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := []actuator.Kind{dials()}
+	kinds := []actuator.Kind{fileKnobs()}
 	all, err := Of(kinds, cfg, "h")
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ workloads:
 
 func TestAKindThatIsNotThereIsAnErrorBeforeAnythingIsOpened(t *testing.T) {
 	cfg := patterned(t, t.TempDir(), "{}")
-	if _, err := Of([]actuator.Kind{dials()}, cfg, "h"); !errors.Is(err, trimtab.ErrUnsupported) || !strings.Contains(err.Error(), `kind of knob "cgroup"`) {
+	if _, err := Of([]actuator.Kind{fileKnobs()}, cfg, "h"); !errors.Is(err, trimtab.ErrUnsupported) || !strings.Contains(err.Error(), `kind of knob "cgroup"`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -7,24 +7,24 @@ import (
 	"slices"
 )
 
-// What counts as a change: conventional values, none fitted to recordings. The
-// form of the rule was chosen with those of docs/papers.md in view.
+// What counts as a change: conventional values, none fitted to recordings. The form of the rule
+// was chosen with those of docs/papers.md in view.
 const (
-	// level is how often, at most, a tail that did not change is taken for one
-	// that did, over all quantiles together (Bonferroni).
+	// level is how often, at most, an unchanged tail is called changed, over all quantiles
+	// together (Bonferroni).
 	level = 0.05
 	// leastGrowth is by how much a quantile must have grown to be worth a name.
 	leastGrowth = 1.1
 	// usual is the quantile of a time before the incident that most do not exceed.
 	usual = 0.9
-	// twofold is by how much waiting must have grown at a caller to be called
-	// starved, at every callee.
+	// twofold is by what factor waiting must have grown at a caller, for every callee, to call
+	// the caller starved.
 	twofold = 2
 	// fewVisits is how many visits are too few to tell that.
 	fewVisits = 3
 )
 
-// quantiles are those of the latency that are compared.
+// quantiles returns the quantiles of the latency that are compared.
 func quantiles() []float64 { return []float64{0.9, 0.95, 0.99} }
 
 // Growth is how one quantile of the latency changed, in seconds.
@@ -39,15 +39,15 @@ type Growth struct {
 // Culprit is one component and its part in the growth of the tail.
 type Culprit struct {
 	Name string
-	// Share is its part of the requests that became slow. What is missing to 1 is
-	// time by which no component changed: other requests, or single slow ones.
+	// Share is its part of the requests that became slow. The rest up to 1 is time without a
+	// change of a component: other requests, or single slow ones.
 	Share float64
 	// Before and After are the mean sojourn times per request through it, in
 	// seconds, with the waiting that is charged to it: BeforeWait and AfterWait.
 	// Before is 0 where the component was not there.
 	Before, After, BeforeWait, AfterWait float64
-	// Requests is how many of the later requests came through it, Slow how many
-	// of these are in the tail, by their adjusted counts.
+	// Requests is how many of the later requests came through it, Slow how many of these are in
+	// the tail, by their adjusted counts.
 	Requests, Slow float64
 	// Starved: it waits at all its callees, while they are as quick as before.
 	Starved bool
@@ -55,7 +55,7 @@ type Culprit struct {
 	Example [16]byte
 }
 
-// Verdict is what changed between two samples.
+// Verdict is the difference between two samples.
 type Verdict struct {
 	// Changed: the tail grew, by more than chance explains.
 	Changed bool
@@ -68,23 +68,21 @@ type Verdict struct {
 
 // Blame compares requests of an incident with earlier ones.
 //
-// The tail grew where the number of later requests over a quantile of the
-// earlier ones is too large for chance (the precedence test), and the quantile
-// itself grew by a tenth. Then each slow request has one vote. It goes to the
-// components by their excess: their time in it, less the mean of the same edge
-// (caller, component, own or waiting) before. An excess counts by how much the
-// edge itself changed, w = (S - e)/(1 - e): S is the share of its times that
-// are over nine tenths of the earlier ones, e the share that chance puts there.
-// So a component that is slow now and then, as before, or for some large
-// requests, is not blamed for them. Where more times are longer than all earlier
-// ones than chance explains, what is beyond the longest counts by 1 - e/S at it, the
-// part of them that would not be there: a component may be slow in one request of
-// twenty, and these are the tail. Votes of the earlier tail are taken away.
+// The tail grew if the number of later requests over a quantile of the earlier ones is too large
+// for chance (the precedence test), and the quantile itself grew by a tenth. Then each slow
+// request has one vote. It goes to the components by their excess: their time in it, less the
+// mean of the same edge (caller, component, own or waiting) before. An excess counts by how much
+// the edge itself changed, w = (S - e)/(1 - e): S is the share of its times that are over nine
+// tenths of the earlier ones, e the share that chance puts there. So a component that is slow now
+// and then, as before, or for some large requests, is not blamed for them. If more times exceed
+// all earlier ones than chance explains, the excess over the longest counts by 1 - e/S, the
+// fraction of these times that is not chance: a component may be slow in one request of twenty,
+// and these are the tail. Votes of the earlier tail are subtracted.
 //
-// Under sampling all of this is by adjusted counts. The tests then have as many
-// requests as tell the same with equal counts ([weighted]).
+// Under sampling all of this uses adjusted counts. The tests then use the number of equally
+// weighted requests that is as informative ([weighted]).
 //
-// Waiting belongs to the callee, but to the caller where the caller is starved.
+// Waiting belongs to the callee, but to the caller if the caller is starved.
 func Blame(before, after *Requests) Verdict {
 	v := Verdict{Tail: compareTails(before.latencies(), after.latencies())}
 	for _, g := range v.Tail {
@@ -100,7 +98,7 @@ func Blame(before, after *Requests) Verdict {
 	return v
 }
 
-// compareTails tests each quantile; none where there are no requests.
+// compareTails tests each quantile; none if there are no requests.
 func compareTails(before, after *weighted) []Growth {
 	if before.len() == 0 || after.len() == 0 {
 		return nil
@@ -146,12 +144,12 @@ type normal struct {
 	most, beyond float64
 }
 
-// changed is the part of a time by which the edge changed.
+// changed returns the part of a time by which the edge changed.
 func (n normal) changed(time float64) float64 {
 	return max(n.weight*(time-n.mean), n.beyond*max(0, time-n.most))
 }
 
-// comparison holds what two samples have in common.
+// comparison has the shared data of the comparison of two samples.
 type comparison struct {
 	before, after         *Requests
 	timesBefore, timesNow map[namedEdge]*weighted
@@ -216,8 +214,8 @@ func (c *comparison) normalOf(e namedEdge, pooledBefore, pooledNow map[namedEdge
 		return normal{weight: 1} // it was not there: all of it is growth
 	}
 	rank := before.rank(usual)
-	// Each rank of n values has 1/(n+1) of what follows over it; one more value
-	// that is not over it keeps a single visit from being a proof.
+	// Each rank of n values has 1/(n+1) of what follows over it; one more value that is not over
+	// it prevents that a single visit proves anything.
 	n, m := before.effective(), now.effective()
 	chance := n * before.from(rank) / (n + 1)
 	seen := m * now.over(before.values[rank].value) / (m + 1)
@@ -229,7 +227,7 @@ func (c *comparison) normalOf(e namedEdge, pooledBefore, pooledNow map[namedEdge
 	return out
 }
 
-// charged returns who the time of an edge is charged to.
+// charged returns the component to which the time of an edge is charged.
 func (c *comparison) charged(e namedEdge) string {
 	if e.wait && c.starved[e.caller] {
 		return e.caller

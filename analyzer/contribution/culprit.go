@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// tally is what one sample says of one component.
+// tally is one sample's data of one component.
 type tally struct {
 	votes          float64
 	requests, slow float64
@@ -85,7 +85,7 @@ func vote(out map[string]*tally, in map[string]*excess, r *sampled, slow bool) {
 	}
 }
 
-// culprits ranks the components by their part in the growth of the tail.
+// culprits ranks the components by their part of the growth of the tail.
 func (c *comparison) culprits(chosen Growth) []Culprit {
 	before, now := c.tally(c.before, chosen.Before), c.tally(c.after, chosen.Before)
 	nBefore, nNow := c.before.Total(), c.after.Total()

@@ -19,11 +19,11 @@ const (
 	lasting = 180
 	// normalHalf is after how many slots one counts half in what is normal.
 	normalHalf = 360
-	// mostTested bounds the numbers that the precedence test is given: requests of
-	// a live service are not independent, so thousands prove no more than this.
+	// mostTested bounds the numbers for the precedence test: requests of a live service are not
+	// independent, so thousands prove no more than this.
 	mostTested = 500
-	// unusual is by how many standard deviations of a slot's quantile, on a
-	// logarithmic scale, a quantile must be over its mean.
+	// unusual is by how many standard deviations of a slot's quantile, on a logarithmic scale, a
+	// quantile must be over its mean.
 	unusual = 3
 	// leastShare is the part of a growth that is worth a name.
 	leastShare = 0.02
@@ -66,7 +66,7 @@ func boundTo[T any](n int, all []T, weight func(T) float64) []T {
 	return all[:min(n, len(all))]
 }
 
-// fade forgets a part of s.
+// fade scales s down by a factor.
 func (s *slot) fade(by float64) {
 	s.requests, s.seconds = s.requests*by, s.seconds*by
 	s.latency.Scale(by)
@@ -92,8 +92,8 @@ func (s *slot) fade(by float64) {
 	s.calls = slices.DeleteFunc(s.calls, func(c trimtab.CallSketch) bool { return c.N < 0.01 })
 }
 
-// spread is mean and variance of the logarithm of a quantile of slots, of which
-// old ones count less.
+// spread is mean and variance of the logarithm of a quantile of slots, in which old ones count
+// less.
 type spread struct{ n, mean, variance float64 }
 
 func (s *spread) add(x float64) {
@@ -107,9 +107,8 @@ func (s *spread) add(x float64) {
 type growth struct {
 	recent []*slot // the latest, oldest first
 	before slot
-	// slots is how many went into before, and lasted how many went into changed,
-	// which has what came since the tail grew: it is no measure of what is normal
-	// until it lasted.
+	// slots is how many slots are in before, and lasted how many are in changed, which has the
+	// slots since the tail grew: they do not count as normal until they have lasted.
 	slots, lasted int
 	changed       slot
 	usual         [3]spread // by quantiles()
@@ -126,7 +125,7 @@ func (g *growth) take(s *slot) {
 	g.now = g.compare()
 }
 
-// settle takes a slot that is past for normal, unless the tail has grown.
+// settle adds a past slot to what is normal, unless the tail has grown.
 func (g *growth) settle(s *slot) {
 	if g.now != nil && g.now.Changed {
 		g.changed.merge(s)
@@ -154,7 +153,7 @@ func logQuantile(s *slot, q float64) float64 {
 	return math.Log(max(v, 1e-9))
 }
 
-// compare tells whether the tail grew; nil: there is too little to tell.
+// compare returns whether the tail grew; nil: too few requests.
 func (g *growth) compare() *trimtab.TailGrowth {
 	var now slot
 	for _, s := range g.recent {
@@ -199,7 +198,7 @@ func compareQuantile(q float64, before, now *quantile.Histogram) Growth {
 	return out
 }
 
-// comesOf is how likely a growth would be, had nothing changed.
+// comesOf returns how likely a growth would be if nothing had changed.
 func comesOf(x *Growth, before, now *quantile.Histogram) float64 {
 	n, m := min(mostTested, before.Count()), min(mostTested, now.Count())
 	above := min(int(n)-1, int(math.Round((1-below(before, x.Before))*n)))
@@ -211,11 +210,10 @@ func below(h *quantile.Histogram, v float64) float64 {
 	return f
 }
 
-// partsOf divides the growth of the tail among Servpods. As in [Blame] each slow
-// request has one vote, which goes to the Servpods by their excess: their time on
-// its critical path, less the mean of all requests before. Here it is the requests
-// of one class of latency that vote together. The votes of the slow requests
-// before, which the same traffic brings again, are taken away.
+// partsOf divides the growth of the tail among Servpods. As in [Blame] each slow request has one
+// vote, which goes to the Servpods by their excess: their time on its critical path, less the
+// mean of all requests before. Here the requests of one class of latency vote together. The votes
+// of the slow requests before, which the same traffic brings again, are subtracted.
 func partsOf(before, now *slot, chosen Growth) []trimtab.GrowthPart {
 	starved := starvedNow(before, now)
 	was, is := chargeTo(before, starved), chargeTo(now, starved)
@@ -289,8 +287,8 @@ func votes(s *slot, pods map[pod][]trimtab.TailSum, normal map[pod]float64, over
 	return out
 }
 
-// starvedNow returns the callers whose waiting doubled at all their callees; it has
-// means where [Blame] has medians.
+// starvedNow returns the callers whose waiting doubled at all their callees; it uses means where
+// [Blame] uses medians.
 func starvedNow(before, now *slot) map[string]bool {
 	peers := map[string]bool{} // of whose time nobody knows what part was waiting
 	for i := range now.servpods {
@@ -341,8 +339,8 @@ func chargeTo(s *slot, starved map[string]bool) map[pod][]trimtab.TailSum {
 	return out
 }
 
-// share adds an amount of waiting to the Servpods of a component, in proportion to
-// a column of their class, and returns what it added: no more is taken than there is.
+// share adds an amount of waiting to the Servpods of a component, in proportion to a column of
+// their class, and returns what it added; it never takes more than there is.
 func share(out map[pod][]trimtab.TailSum, pods []pod, class float64, column int, amount float64) float64 {
 	all := 0.0
 	var of []*trimtab.TailSum

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// maxClusters bounds the loads that are kept apart; when there are more, the
-	// two neighbours with the fewest requests become one.
+	// maxClusters bounds the loads that are kept apart; when there are more, the two neighbours
+	// with the fewest requests are merged.
 	maxClusters = 12
-	// maxPods bounds the Servpods of one load; the one with the fewest requests
-	// makes room.
+	// maxPods bounds the Servpods of one load; a new one replaces the one with the fewest
+	// requests.
 	maxPods = trimtab.MaxSketchServpods
 	// halfLife is after how many seconds of traffic a request counts half: what a
 	// service was like before its last releases fades.
 	halfLife = 6 * 3600
-	// leastLevel is how many requests a level has at least, and leastLevels how
-	// many levels a loadlimit needs.
+	// leastLevel is the least number of requests in a level, and leastLevels how many levels a
+	// loadlimit needs.
 	leastLevel, leastLevels = 100, 4
 	// leastSpan is the ratio of the largest and the smallest load that a loadlimit
 	// needs: it cannot be seen at one load.
@@ -55,7 +55,7 @@ func (m *podMoments) merge(o *podMoments) {
 	m.sends = m.sends || o.sends
 }
 
-// cluster is what the workload was like at loads near one another.
+// cluster summarises the workload at loads near one another.
 type cluster struct {
 	requests, seconds float64
 	// most is the largest load of a slot in it.
@@ -66,7 +66,7 @@ type cluster struct {
 
 func (c *cluster) load() float64 { return c.requests / c.seconds }
 
-// of returns the sums of a Servpod, making room for a new one.
+// of returns the sums of a Servpod, creating them if needed.
 func (c *cluster) of(p pod) *podMoments {
 	if m := c.pods[p]; m != nil {
 		return m
@@ -107,7 +107,7 @@ func podsOf[V any](m map[pod]V) []pod {
 	return out
 }
 
-// fade forgets a part of c, and reports whether nothing is left.
+// fade scales c down by a factor, and reports whether nothing is left.
 func (c *cluster) fade(by float64) (gone bool) {
 	c.requests, c.seconds = c.requests*by, c.seconds*by
 	c.latency.Scale(by)
@@ -123,7 +123,7 @@ func (c *cluster) fade(by float64) (gone bool) {
 // levels are the loads that a workload had, in order.
 type levels struct{ clusters []*cluster }
 
-// take adds a slot of traffic, which it keeps, and forgets a part of the others.
+// take adds a slot of traffic, which it keeps, and fades the others.
 func (l *levels) take(c *cluster) {
 	by := math.Exp2(-c.seconds / halfLife)
 	l.clusters = slices.DeleteFunc(l.clusters, func(x *cluster) bool { return x.fade(by) })
@@ -232,9 +232,8 @@ func (l *levels) profile(tail float64) ([]trimtab.Servpod, int) {
 	return out, len(cut)
 }
 
-// loadLimit is the first level, from the calmest one on, whose CoV of sojourn
-// times is over the mean of all, by more than its own standard error, as a share
-// of the largest load.
+// loadLimit returns the first level, from the calmest one on, whose CoV of sojourn times exceeds
+// the mean of all by more than its own standard error, as a share of the largest load.
 func loadLimit(levels []*cluster, name pod, most float64) (float64, bool) {
 	if len(levels) < leastLevels || !(most > 0) || levels[len(levels)-1].load() < leastSpan*levels[0].load() {
 		return 0, false

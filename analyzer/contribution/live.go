@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// slotSeconds is how long a slot is at least: the unit of loads and of what
-	// is compared.
+	// slotSeconds is the least length of a slot: the unit of loads and of comparisons.
 	slotSeconds = 10
 	// windowSeconds bounds each of the two halves of the window of the tail; with
 	// leastTail requests beyond the quantile a half is enough.
@@ -21,12 +20,12 @@ const (
 	longest = 1e9
 )
 
-// Thresholds are those that an operator declared for a component; nil: not.
+// Thresholds are those that an operator declared for a component; nil: none.
 type Thresholds struct {
 	LoadLimit, SlackLimit *float64
 }
 
-// Objective is what is declared of a workload.
+// Objective is what is declared for a workload.
 type Objective struct {
 	Workload string
 	// SLO is the threshold, in seconds, and Quantile its fraction; 0: 0.99.
@@ -37,7 +36,7 @@ type Objective struct {
 	Servpods map[string]Thresholds
 }
 
-// Interval is what all partitions tell of one interval.
+// Interval is the data of all partitions for one interval.
 type Interval struct {
 	From, To time.Time
 	Requests float64
@@ -48,15 +47,16 @@ type Interval struct {
 	Beside bool
 }
 
-// Live finds load levels, contributions and growth of the tail in live traffic. It
-// has no clock: time is that of the intervals.
+// Live computes load levels, contributions and growth of the tail from live traffic. It has no
+// clock: time is that of the intervals.
 type Live struct {
 	objective Objective
 	// last and current are the halves of the window.
 	last, current half
 	slot          slot
-	// levels are the loads that it had alone, beside those next to best-effort jobs:
-	// how much sojourn times vary there says what the jobs do, not what it can stand.
+	// levels are the loads while the workload ran alone, beside those while best-effort jobs ran:
+	// the variation of sojourn times there shows the effect of the jobs, not the limit of the
+	// workload.
 	levels, beside levels
 	growth         growth
 	servpods       []trimtab.Servpod
@@ -79,8 +79,7 @@ func NewLive(o Objective) *Live {
 	return &Live{objective: o}
 }
 
-// Take adds an interval. One without requests, or whose numbers are not finite, is
-// no measurement.
+// Take adds an interval. One without requests, or with numbers that are not finite, is ignored.
 func (l *Live) Take(x Interval) {
 	seconds := x.To.Sub(x.From).Seconds()
 	if !(seconds > 0) || !(x.Requests > 0) || x.Requests > longest*longest || x.Latency == nil {
@@ -106,7 +105,7 @@ func (l *Live) Take(x Interval) {
 	}
 }
 
-// believed leaves out what no request can have taken: its squares would not be finite.
+// believed drops sums that no requests can have, whose squares would not be finite.
 func believed(pods []trimtab.ServpodSketch) (out []trimtab.ServpodSketch) {
 	for _, p := range pods {
 		if p.N > 0 && p.Sum <= longest*p.N && p.Square <= longest*longest*p.N && p.LatencySquare <= longest*longest*p.N {
@@ -137,8 +136,8 @@ func (l *Live) close() {
 	l.profile()
 }
 
-// profile finds the Servpods anew: from the loads that it had alone, as the solo run
-// of the paper, and before there is any from the others, which tell no loadlimit.
+// profile computes the Servpods again: from the loads while the workload ran alone, as in the
+// paper's solo run, and before there are any from the others, which give no loadlimit.
 func (l *Live) profile() {
 	if len(l.levels.clusters) > 0 {
 		l.servpods, l.cut = l.levels.profile(l.objective.Quantile)
@@ -151,7 +150,7 @@ func (l *Live) profile() {
 	l.declare()
 }
 
-// declare puts what the operator declared in the place of what was found.
+// declare replaces computed thresholds by declared ones.
 func (l *Live) declare() {
 	for i := range l.servpods {
 		p := &l.servpods[i]
@@ -165,7 +164,7 @@ func (l *Live) declare() {
 	}
 }
 
-// Report says how the workload stands; nil: nothing was seen.
+// Report returns the state of the workload; nil: no traffic was seen.
 func (l *Live) Report(at time.Time) *trimtab.Contributions {
 	requests, seconds := l.last.requests+l.current.requests, l.last.seconds+l.current.seconds
 	if requests == 0 || seconds == 0 {
@@ -190,8 +189,8 @@ func (l *Live) Report(at time.Time) *trimtab.Contributions {
 	return out
 }
 
-// calls are those of the newest slot: a call that nobody makes any longer is no
-// part of the call graph.
+// calls returns those of the newest slot: a call that is no longer made is not part of the call
+// graph.
 func (l *Live) calls() (out []trimtab.Call) {
 	if len(l.growth.recent) == 0 {
 		return nil

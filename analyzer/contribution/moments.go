@@ -2,10 +2,9 @@ package contribution
 
 import "math"
 
-// Moments are the sums from which the formulas of one component at one load are
-// taken: of its sojourn time x and the latency y of the requests through it,
-// each in seconds, each request with its weight. They add up over intervals,
-// partitions and hosts.
+// Moments are the sums for the formulas of one component at one load: of its sojourn time x and
+// the latency y of the requests through it, each in seconds, each request with its weight. They
+// can be added over intervals, partitions and hosts.
 type Moments struct {
 	N             float64 `json:"n"`
 	Sum           float64 `json:"sum"`

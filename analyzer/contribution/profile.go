@@ -8,10 +8,10 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Variation says by what the sum of squares in V is divided.
+// Variation is the divisor of the sum of squares in V.
 type Variation string
 
-// The variations. "" stands for Paper.
+// The variations. "" means Paper.
 const (
 	// Paper divides by m(m-1), as equation (4) is printed.
 	Paper Variation = "paper"
@@ -21,8 +21,8 @@ const (
 	Sample Variation = "sample"
 )
 
-// greatest is the largest time that is taken: its square, and sums of squares
-// of many of them, are finite.
+// greatest is the largest accepted time: its square, and sums of squares of many of them, are
+// finite.
 const greatest = 1e100
 
 // Series is the mean sojourn time of one component at each load level.
@@ -31,16 +31,15 @@ type Series struct {
 	Sojourn []float64
 }
 
-// Profile is what one application showed at m load levels. Times are in one
-// unit, whichever.
+// Profile is the measurement of one application at m load levels. All times have the same unit.
 type Profile struct {
 	Components []Series
 	// Tail is the tail latency of whole requests at each level.
 	Tail []float64
 	// Paths are the paths of components that requests take; nil: not known.
 	Paths [][]string
-	// Loads are the levels themselves, and CoV, by component, the coefficients
-	// of variation of its sojourn times at them. Both may be left out.
+	// Loads are the levels themselves, and CoV, by component, the coefficients of variation of
+	// its sojourn times at them. Both may be left out.
 	Loads []float64
 	CoV   map[string][]float64
 	// Alpha, by component, stands in for Paths where α is known otherwise.
@@ -207,7 +206,7 @@ func (p *Profile) alphas(c []Contribution) []string {
 	return p.Paths[critical]
 }
 
-// loadLimit is the first load whose CoV is over the mean of all; nil: none.
+// loadLimit returns the first load whose CoV is over the mean of all; nil: none.
 func (p *Profile) loadLimit(name string) *float64 {
 	cov := p.CoV[name]
 	if len(cov) == 0 {

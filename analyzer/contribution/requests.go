@@ -4,8 +4,8 @@ import (
 	"github.com/trimtab/trimtab/analyzer/path"
 )
 
-// edge is a kind of time: what a component takes itself when that caller calls
-// it, or the waiting for it at that caller.
+// edge is a kind of time: a component's own time when that caller calls it, or the caller's
+// waiting for it.
 type edge struct {
 	caller, component int32
 	wait              bool
@@ -27,8 +27,8 @@ type sampled struct {
 	from, to int
 }
 
-// Requests keeps requests one by one, 16 bytes for each time on their critical
-// paths, to be compared with others. The zero value is empty.
+// Requests keeps requests one by one, 16 bytes for each time on their critical paths, for
+// comparisons. The zero value is empty.
 type Requests struct {
 	numbers  map[string]int32
 	names    []string
@@ -38,7 +38,7 @@ type Requests struct {
 	requests []sampled
 }
 
-// Count is how many there are, and Total how many they stand for.
+// Count returns how many requests there are; Total how many they represent.
 func (s *Requests) Count() int { return len(s.requests) }
 
 // Total is the sum of the adjusted counts.

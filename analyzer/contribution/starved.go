@@ -16,11 +16,11 @@ type waits struct {
 	growth, callees float64
 }
 
-// findStarved returns the callers that are slow to send and to take answers: a
-// process without a processor sees all its callees late, while they are as
-// quick as before. So the waiting doubled at all of its callees, and by more
-// than the callees' own time grew. Of a caller with a single callee this could
-// be the callee as well, unless others call it too and do not wait longer.
+// findStarved returns the callers that are slow to send and to take answers: a process without a
+// processor sees late answers from all its callees, although these are as quick as before. So the
+// waiting doubled at all of its callees, and by more than the callees' own time grew. With a
+// single callee this could also be the callee's fault, unless others call it too and do not wait
+// longer.
 func (c *comparison) findStarved() map[string]bool {
 	var all []waits
 	for _, e := range slices.SortedFunc(maps.Keys(c.timesNow), compareEdges) {
@@ -39,7 +39,7 @@ func (c *comparison) findStarved() map[string]bool {
 	return starvedCallers(all)
 }
 
-// starvedCallers returns those of whom all edges say so.
+// starvedCallers returns the callers for which all edges show that.
 func starvedCallers(all []waits) map[string]bool {
 	byCaller, byCallee := map[string][]waits{}, map[string][]waits{}
 	for _, w := range all {

@@ -14,11 +14,11 @@ import (
 const (
 	// tail is the quantile of the latency that contributions are to.
 	tail = 0.99
-	// maxLevels is how many levels the load is cut into at most; a level has at
-	// least leastRequests, so that its tail is no single request's.
+	// maxLevels is into how many levels the load is divided at most; a level has at least
+	// leastRequests, so that its tail is no single request's.
 	maxLevels, leastRequests = 10, 30
-	// maxWindows bounds the intervals that are kept apart. When there are more,
-	// two neighbours become one.
+	// maxWindows bounds the intervals that are kept apart. When there are more, neighbours are
+	// merged.
 	maxWindows = 1024
 	// maxComponents bounds the components; further ones are counted as Other.
 	maxComponents = 4096
@@ -27,11 +27,11 @@ const (
 // Other is the component of services beyond the limit.
 const Other = "other"
 
-// Study finds load levels and contributions in live or recorded requests. Its
-// memory does not depend on how many there are. The zero value is empty.
+// Study computes load levels and contributions from live or recorded requests. Its memory does
+// not depend on their number. The zero value is empty.
 type Study struct {
-	// ByHost tells Servpods apart: a name is then component, a NUL byte and host,
-	// where the host is told.
+	// ByHost distinguishes Servpods: a name is then component, a NUL byte and host, if the host
+	// is known.
 	ByHost bool
 
 	// width is the length of a window in seconds, a power of two.
@@ -47,8 +47,8 @@ type Study struct {
 	requests, sampled float64
 }
 
-// window is what ended in one interval. Intervals without requests are not
-// kept: a recording may have gaps.
+// window has the requests that ended in one interval. Intervals without requests are not kept: a
+// recording may have gaps.
 type window struct {
 	requests   float64
 	latency    quantile.Histogram
@@ -61,7 +61,7 @@ type offPath struct {
 	slack, latency float64
 }
 
-// stay is the time of one component in the request at hand.
+// stay is the time of one component in the present request.
 type stay struct {
 	in            bool
 	total, onPath time.Duration
@@ -148,7 +148,7 @@ func (w *window) merge(o *window) {
 	}
 }
 
-// window returns that of a second, widening all when there are too many.
+// window returns that of a second, and doubles the width of all if there are too many.
 func (s *Study) window(second int64) *window {
 	w := s.windows[second/s.width]
 	for w == nil {
@@ -201,7 +201,7 @@ func (s *Study) levels() (levels []*window, loads []float64) {
 	return levels, loads
 }
 
-// Answer is what a study says.
+// Answer is the result of a study.
 type Answer struct {
 	Result
 	// Moments are, by component, those over all levels.
@@ -210,8 +210,8 @@ type Answer struct {
 	Requests float64
 }
 
-// Contributions returns them in order of size. Errors are trimtab.ErrInvalid:
-// there is no request.
+// Contributions returns them in order of size. The error is trimtab.ErrInvalid if there is no
+// request.
 func (s *Study) Contributions() (Answer, error) {
 	if s.requests == 0 {
 		return Answer{}, trimtab.Invalidf("no request with a duration")
@@ -249,40 +249,12 @@ func (s *Study) Contributions() (Answer, error) {
 	return out, nil
 }
 
-// alpha is α of equation (6) from requests: 1 for a component that is on the
-// critical path in most of those that it is in. For others the longest path
-// through it is what its slack leaves of the request.
+// alpha returns α of equation (6) from requests: 1 for a component that is on the critical path
+// in most of its requests. For others the longest path through it is what its slack leaves of the
+// request.
 func (o *offPath) alpha() float64 {
 	if o.on >= o.off || o.latency == 0 {
 		return 1
 	}
 	return max(0, 1-o.slack/o.latency)
-}
-
-// Merge adds what o counted, and leaves o as it is: studies of partitions, or
-// of files, merge to that of all their requests.
-func (s *Study) Merge(o *Study) {
-	numbers := make([]int, len(o.names))
-	for k, name := range o.names {
-		n := s.number(name)
-		numbers[k] = n
-		s.off[n].on += o.off[k].on
-		s.off[n].off += o.off[k].off
-		s.off[n].slack += o.off[k].slack
-		s.off[n].latency += o.off[k].latency
-	}
-	for s.width < o.width {
-		s.widen()
-	}
-	for _, second := range slices.Sorted(maps.Keys(o.windows)) {
-		from := o.windows[second]
-		into := s.window(second * o.width)
-		into.requests += from.requests
-		into.latency.Merge(&from.latency)
-		for k, m := range from.components {
-			into.of(numbers[k]).Merge(m)
-		}
-	}
-	s.requests += o.requests
-	s.sampled += o.sampled
 }

@@ -124,38 +124,3 @@ func TestMergedMomentsAreThoseOfAll(t *testing.T) {
 		}
 	})
 }
-
-func TestMergedStudiesAreThatOfAllRequests(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var all Study
-		parts := make([]Study, 3)
-		span := rapid.SampledFrom([]int{50, 5000}).Draw(t, "span") // within the windows, and beyond
-		for range rapid.IntRange(1, 1500).Draw(t, "requests") {
-			r := request(rapid.IntRange(0, span).Draw(t, "second"), in("", "web", 5, 0),
-				in("web", rapid.SampledFrom([]string{"db", "cache"}).Draw(t, "callee"), float64(rapid.IntRange(1, 100).Draw(t, "own")), 1))
-			all.Add(r)
-			parts[rapid.IntRange(0, 2).Draw(t, "part")].Add(r)
-		}
-		var merged Study
-		for i := range parts {
-			merged.Merge(&parts[i])
-		}
-		a, err := all.Contributions()
-		b, err2 := merged.Contributions()
-		if err != nil || err2 != nil || len(a.Components) != len(b.Components) || a.Requests != b.Requests {
-			t.Fatalf("%+v %v, merged %+v %v", a, err, b, err2)
-		}
-		if all.width != merged.width {
-			t.Skip("the order decides when windows widen")
-		}
-		want := map[string]Contribution{}
-		for _, c := range a.Components {
-			want[c.Name] = c
-		}
-		for _, c := range b.Components {
-			if w := want[c.Name]; math.Abs(c.C-w.C) > 1e-9 || !near(c.Mean, w.Mean) {
-				t.Fatalf("merged %+v, want %+v", c, w)
-			}
-		}
-	})
-}

@@ -6,16 +6,15 @@ import (
 	"slices"
 )
 
-// weighted are values of which each stands for as many as its weight: the adjusted
-// count of the request that it was seen in. With equal weights all below is what
-// it is without them.
+// weighted are values with weights: the adjusted count of the request in which the value was
+// measured. With equal weights all below is the same as without them.
 type weighted struct {
 	values []weightedValue
 	// sum is that of the weights.
 	sum float64
-	// upTo is, by index, the sum of the weights up to and with it, in units of
-	// their mean, so that the last one is the number of values; squares is the sum
-	// of their squares in that unit.
+	// upTo is, by index, the sum of the weights up to and with it, in units of their mean, so
+	// that the last one is the number of values; squares is the sum of their squares in that
+	// unit.
 	upTo    []float64
 	squares float64
 }
@@ -55,7 +54,7 @@ func (w *weighted) total() float64 {
 	return w.upTo[len(w.upTo)-1]
 }
 
-// effective is how many equally weighted values would tell as much:
+// effective returns how many equally weighted values would be as informative:
 //
 //	(Σ w)² / Σ w²
 //

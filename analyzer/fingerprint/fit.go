@@ -65,11 +65,11 @@ func (d Distribution) KS(sorted []float64) float64 {
 	return worst
 }
 
-// memory is how many windows the past counts: from there on each new one has the
-// weight 1/memory, and those before fade. At 0.5 s a window it is 4.5 h.
+// memory is as how many windows the past counts: from there on each new one has the weight
+// 1/memory, and the earlier ones fade. At 0.5 s a window it is 4.5 h.
 const memory = 1 << 15
 
-// moments are what a fit by maximum likelihood needs of a series.
+// moments are the sums for a maximum likelihood fit of a series.
 type moments struct {
 	// n is how many values there were, without limit.
 	n uint64
@@ -84,8 +84,7 @@ func (m *moments) add(x float64) {
 	m.log += w * (math.Log(x) - m.log)
 }
 
-// fit returns the distribution of greatest likelihood; false where there is none,
-// as of a constant.
+// fit returns the distribution of greatest likelihood; false if there is none, as for a constant.
 func (m *moments) fit(f Family) (Distribution, bool) {
 	if m.n < 2 {
 		return Distribution{}, false
@@ -146,11 +145,11 @@ func inverseDigamma(y float64) (float64, bool) {
 	return k, true
 }
 
-// kept is how many values of a series are kept to compare its fit with.
+// kept is how many values of a series are kept to compare with its fit.
 const kept = 512
 
-// keep is a sample of a series that is even over all of it, and over the last
-// [memory] values of a longer one. Which are kept follows from their number alone.
+// keep is a uniform sample of a series, over all of it, or over the last [memory] values of a
+// longer one. Which values it has depends only on their number.
 type keep struct {
 	values []float32
 }

@@ -17,7 +17,7 @@ func (r Rate) Value() float64 {
 	return float64(r.Alarms) / float64(r.Judged)
 }
 
-// count adds a window. At 2^31 windows both are halved: the share stays.
+// count adds a window. At 2^31 windows both counts are halved, which keeps their ratio.
 func (r *Rate) count(alarm bool) {
 	if r.Judged >= 1<<31 {
 		r.Alarms /= 2
@@ -40,7 +40,7 @@ const (
 	Unknown Model = "unknown"
 )
 
-// Fit is what came of fitting the paper's distribution.
+// Fit is the result of fitting the paper's distribution.
 type Fit struct {
 	Distribution Distribution
 	// KS is the distance from what was measured, Boundary the 3-sigma boundary.
@@ -73,8 +73,8 @@ const (
 	gateRate = 0.01
 )
 
-// resolution is the least value that is learned; smaller ones are raised to it. Neither
-// family has a likelihood at 0, and one miss per million instructions makes no difference.
+// resolution is the least value that is learned; smaller ones are raised to it. Neither family
+// has a likelihood at 0, and one miss per million instructions makes no difference.
 const resolution = 1e-3
 
 // Indicator models one of CPI and MPKI.
@@ -95,7 +95,7 @@ type Indicator struct {
 	phaseAlarms Rate
 }
 
-// Verdict is what an indicator says of one window.
+// Verdict is an indicator's judgement of one window.
 type Verdict struct {
 	// Value is the indicator, 0 where it was not counted.
 	Value float64
@@ -128,8 +128,8 @@ func (i *Indicator) matters(middle, boundary float64) float64 {
 	return max(boundary, i.rise*middle, i.least)
 }
 
-// learn takes a window in which the workload was alone. Each model judges it
-// first, so that its false alarms are those of windows it had not seen.
+// learn learns a window in which the workload was alone. Each model judges it first, so that its
+// false alarms are counted on windows it had not seen.
 func (i *Indicator) learn(value float64, at phase) {
 	value = max(value, resolution)
 	if i.fitted {
@@ -170,7 +170,7 @@ func (i *Indicator) refit() {
 		i.fit.FalseAlarms.Value() <= gateRate
 }
 
-// Fit returns the paper's fit, for people; false where there is none.
+// Fit returns the paper's fit, for people; false if there is none.
 func (i *Indicator) Fit() (Fit, bool) { return i.fit, i.fitted }
 
 // PhaseAlarms is the measured false-alarm rate of the model of phases.

@@ -4,11 +4,10 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Greatest is the largest value that is taken: sums and differences of many of
-// them are finite.
+// Greatest is the largest accepted value: sums and differences of many of them are finite.
 const Greatest = 1e100
 
-// Branch says how a load level was found.
+// Branch is how a load level was found.
 type Branch string
 
 // The branches of algorithm 1.
@@ -34,14 +33,14 @@ type Level struct {
 	Means []float64 `json:"segment_means"`
 }
 
-// Approximation is algorithm 1 with its parameters. It keeps scratch memory of
-// about 17 bytes a value of the longest data it saw, so that an agent that asks
-// again and again allocates nothing; it is not safe for concurrent use.
+// Approximation is algorithm 1 with its parameters. It keeps scratch memory of about 17 bytes for
+// each value of the longest data it saw, so that repeated calls allocate nothing; it is not safe
+// for concurrent use.
 type Approximation struct {
 	// K is the number of segments, at least 1; the paper's default is 5.
 	K int
-	// P is how many interquartile ranges beyond the quartiles a value is an
-	// outlier, at least 0; customarily 1.5.
+	// P is how many interquartile ranges beyond the quartiles a value is an outlier, at least 0;
+	// customarily 1.5.
 	P float64
 	// Quartile is the definition of the quartiles.
 	Quartile Quartile
@@ -102,9 +101,8 @@ func (a *Approximation) Of(data []float64) (Level, error) {
 	return Level{a.mean(a.means), SegmentsMean, a.means}, nil
 }
 
-// mean is that of v without its outliers, algorithm 2: those outside
-// [Q1 − p IQR, Q3 + p IQR]. Where no value is inside, as of two values with a
-// small p, it is that of all.
+// mean returns the mean of v without its outliers, algorithm 2: those outside [Q1 − p IQR, Q3 + p
+// IQR]. If no value is inside, as of two values with a small p, it is that of all.
 func (a *Approximation) mean(v []float64) float64 {
 	q1, q3 := a.selector.quartiles(v, a.Quartile)
 	reach := a.P * (q3 - q1)

@@ -2,9 +2,9 @@ package fingerprint
 
 import "math"
 
-// The cells of phases: one for windows that nothing tells apart, then those by
-// references per 1000 instructions, then those by cores. Both signs are cut at
-// steps of 5%, from 0.01 to 1100.
+// The cells of phases: one for windows without either measure, then those by references per 1000
+// instructions, then those by cores. Both measures are divided into steps of 5%, from 0.01 to
+// 1100.
 const (
 	step     = 0.05
 	lowest   = 0.01
@@ -36,8 +36,8 @@ func phaseOf(s Sample) phase {
 	return phase{}
 }
 
-// reach returns the cells that a phase may be like, from … to−1, and the sign of
-// the middle of the first of them.
+// reach returns the cells that are similar to a phase, from … to−1, and the measure at the middle
+// of the first of them.
 func (p phase) reach() (from, to int, sign float64) {
 	first, last := unsigned, byRefs
 	switch {
@@ -80,13 +80,12 @@ const (
 	priorSigma = 0.03
 	// width is how far apart in ln sign windows have nothing in common.
 	width = 0.28
-	// enough is how many windows a phase needs to be judged, and nearby how many
-	// there must be by their weights.
+	// enough is how many windows a phase needs to be judged, and nearby how many by their
+	// weights.
 	enough, nearby = 3, 1.5
 )
 
-// around is what was seen near a phase, each cell with the weight
-// 1 − |distance| / width.
+// around sums the windows near a phase, each cell with the weight 1 − |distance| / width.
 type around struct {
 	// n is the number of windows, weight Σ w n, and effective (Σ w n)² / Σ w² n.
 	n, weight, effective float64
@@ -129,15 +128,15 @@ func (p *phases) near(at phase) around {
 // phases knows the distribution of an indicator in each phase of a program.
 type phases struct {
 	cell [cells]spread
-	// margin is by how much the boundary is wider than the model says, learned
-	// from the windows over it; at least 1, at most widest.
+	// margin is the factor by which the boundary is wider than the model's, learned from the
+	// windows over it; at least 1, at most widest.
 	margin float64
 }
 
-// typical returns the middle and the boundary of an indicator in a phase; false
-// where too little of the phase was seen. With m, s² and n the mean, variance and
-// effective number of what was seen around it, and t the quantile of Student's
-// distribution with as much mass above it as a normal has above +2 σ:
+// typical returns the middle and the boundary of an indicator in a phase; false if too little of
+// the phase was seen. With m, s² and n the mean, variance and effective number of the windows
+// around it, and t the quantile of Student's distribution with as much mass above it as a normal
+// has above +2 σ:
 //
 //	ln boundary = m + margin · t(n−1+priorN) · s · √(1 + 1/n)
 //
@@ -163,12 +162,12 @@ const (
 	widest = 4
 )
 
-// judged tells the margin how a window was that was alone: whatever the
-// distribution, the share of windows over the boundary tends to at most level, as
-// long as the margin is below widest.
+// judged updates the margin after a window in which the workload was alone: for any distribution,
+// the share of windows over the boundary tends to at most level, as long as the margin is below
+// widest.
 //
-// Source: Gibbs and Candès, Adaptive conformal inference under distribution
-// shift, NeurIPS 2021, (2) and proposition 4.1.
+// Source: Gibbs and Candès, Adaptive conformal inference under distribution shift, NeurIPS 2021,
+// (2) and proposition 4.1.
 func (p *phases) judged(over bool) {
 	p.margin = max(1, p.margin)
 	if over {
@@ -178,9 +177,9 @@ func (p *phases) judged(over bool) {
 	}
 }
 
-// studentQuantile returns what a variable with Student's distribution is over with
-// the probability that a standard normal one is over 2, to 0.1% for 4 degrees of
-// freedom, and better for more.
+// studentQuantile returns the value that a variable with Student's distribution exceeds with the
+// probability that a standard normal one exceeds 2, to 0.1% for 4 degrees of freedom, and better
+// for more.
 //
 // Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5.
 func studentQuantile(freedom float64) float64 {
@@ -198,9 +197,8 @@ func studentQuantile(freedom float64) float64 {
 	return z + (g1+(g2+(g3+g4/freedom)/freedom)/freedom)/freedom
 }
 
-// explained returns which part of the variance of ln x the phases account for, η²
-// adjusted for their number: 1 − (Σ within / (n − cells)) / (total / (n − 1)), in
-// [0, 1].
+// explained returns what fraction of the variance of ln x the phases explain, η² adjusted for
+// their number: 1 − (Σ within / (n − cells)) / (total / (n − 1)), in [0, 1].
 func (p *phases) explained() float64 {
 	n, mean, in := 0.0, 0.0, 0.0
 	for _, c := range p.cell {

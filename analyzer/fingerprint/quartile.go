@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// Quartile says which of the definitions of a quartile holds.
+// Quartile is a definition of the quartiles.
 type Quartile string
 
-// The definitions. With x_0 ≤ … ≤ x_{n-1}, a quartile at position h is
-// x_⌊h⌋ + (h − ⌊h⌋) (x_⌊h⌋₊₁ − x_⌊h⌋). "" stands for Linear.
+// The definitions. With x_0 ≤ … ≤ x_{n-1}, a quartile at position h is x_⌊h⌋ + (h − ⌊h⌋) (x_⌊h⌋₊₁
+// − x_⌊h⌋). "" means Linear.
 const (
 	// Linear is type 7 of Hyndman and Fan: h = (n−1) p.
 	Linear Quartile = "linear"
 	// Exclusive is their type 6: h = (n+1) p − 1, at least 0 and at most n−1.
 	Exclusive Quartile = "exclusive"
-	// Tukey takes the hinges: the medians of the lower and of the upper half, each
-	// with the median of all in it where n is odd.
+	// Tukey uses the hinges: the medians of the lower and of the upper half, each including the
+	// overall median if n is odd.
 	Tukey Quartile = "tukey"
 )
 
@@ -36,15 +36,14 @@ func (q Quartile) positions(n int) (lower, upper float64) {
 	}
 }
 
-// buckets is into how many parts of equal width values are counted.
+// buckets is into how many buckets of equal width values are counted.
 const buckets = 256
 
-// few is up to how many values counting them is not worth it.
+// few is up to how many values sorting is faster than counting.
 const few = 48
 
-// selector finds order statistics of values without sorting them all: they are
-// counted into buckets, and only those in the wanted buckets are looked at
-// further. It takes O(n), and at worst O(n log n).
+// selector finds order statistics of values without sorting them all: it counts them into
+// buckets, and only searches the wanted buckets. It takes O(n), and at worst O(n log n).
 type selector struct {
 	bucket []uint8
 	taken  []float64
@@ -58,8 +57,8 @@ func (s *selector) quartiles(v []float64, q Quartile) (lower, upper float64) {
 	return lower, between(taken, h3, skipped3)
 }
 
-// between is the value at position h of all of which taken are some, skipped
-// smaller ones being left out. It changes the order of taken.
+// between returns the value at position h of all values, of which taken are some; skipped smaller
+// ones are left out. It changes the order of taken.
 func between(taken []float64, h float64, skipped int) float64 {
 	i := int(h)
 	x := nth(taken, i-skipped)
@@ -69,8 +68,8 @@ func between(taken []float64, h float64, skipped int) float64 {
 	return x
 }
 
-// nth returns the value of rank r, with no larger one before it and no smaller
-// one behind: quickselect (Hoare, 1961), with a sort where its pivots are bad.
+// nth returns the value of rank r, with no larger one before it and no smaller one behind:
+// quickselect (Hoare, 1961), with a sort if its pivots are bad.
 func nth(v []float64, r int) float64 {
 	all, from, to := v, 0, len(v) // what is not yet ordered
 	for rounds := 0; to-from > 12; rounds++ {
@@ -106,8 +105,8 @@ func nth(v []float64, r int) float64 {
 	return all[r]
 }
 
-// around returns values among which are those of rank i, i+1, j and j+1, and
-// how many smaller ones than these are left out. i <= j.
+// around returns values that include those of rank i, i+1, j and j+1, and how many smaller ones
+// than these are left out. i <= j.
 func (s *selector) around(v []float64, i, j int) (taken []float64, skippedI, skippedJ int) {
 	least, most := v[0], v[0]
 	for _, x := range v { // seldom true, and without the NaN that min and max mind

@@ -15,8 +15,7 @@ type Reading struct {
 // Counted returns a reading.
 func Counted(v float64) Reading { return Reading{v, true} }
 
-// Sample is what the hardware counters of one workload on one host say of an
-// interval.
+// Sample is the hardware counters of one workload on one host over an interval.
 type Sample struct {
 	// Length is that of the interval: over 0, at most [Longest].
 	Length time.Duration
@@ -24,9 +23,9 @@ type Sample struct {
 	CPI Reading
 	// MPKI is misses of the shared cache per 1000 instructions, at least 0.
 	MPKI Reading
-	// References is accesses to the shared cache per 1000 instructions, at least 0:
-	// what missed in the caches of a core. Neighbours do not change it, phases of
-	// the program do, so it tells one phase from another.
+	// References is accesses to the shared cache per 1000 instructions, at least 0: misses of a
+	// core's own caches. Neighbours do not change it, phases of the program do, so it
+	// distinguishes phases.
 	References Reading
 	// Cores is the CPU time used, in cores, at least 0.
 	Cores Reading
@@ -55,8 +54,8 @@ func (s *Sample) validate() error {
 	return nil
 }
 
-// window sums samples up to a window. Ratios are weighted by what they are
-// ratios of: with w = cores · length for cycles, instructions are w / CPI.
+// window accumulates samples. Ratios are weighted by their denominators: with w = cores · length
+// for cycles, instructions are w / CPI.
 type window struct {
 	length, cycles, instructions, misses, references, seconds float64
 	// of are the intervals in it, and of how many each was counted.

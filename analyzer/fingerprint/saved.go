@@ -11,8 +11,8 @@ import (
 // kind names the snapshot of a fingerprint.
 const kind = "fingerprint/1"
 
-// savedWorkload is what outlives a process: what was learned. Evidence of the last
-// seconds is not.
+// savedWorkload is what was learned, which outlives a process. Evidence of the last seconds does
+// not.
 type savedWorkload struct {
 	CPI    savedIndicator `json:"cpi"`
 	MPKI   savedIndicator `json:"mpki"`

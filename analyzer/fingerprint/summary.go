@@ -1,7 +1,7 @@
 package fingerprint
 
-// Summary is what travels of a fingerprint: 128 bytes or less for a workload,
-// whatever it has seen.
+// Summary is the published part of a fingerprint: 128 bytes or less for a workload, however much
+// it has seen.
 type Summary struct {
 	// At is the end of the last judged window, in Unix nanoseconds; 0: none yet.
 	At        int64   `json:"at"`

@@ -15,8 +15,7 @@ const (
 	Recent, Needed = 5, 3
 	// gap is after which time without a sample evidence is forgotten.
 	gap = 5 * time.Second
-	// cpiRise is how much slower than usual is too little to act on: the issue asks
-	// for what slows by 8%.
+	// cpiRise is the factor up to which a slowdown is too small to act on: 8% must be detected.
 	cpiRise = 1.05
 	// mpkiRise and mpkiLeast: half as many more misses, and one in 10,000
 	// instructions, which at 300 cycles each is a CPI of 0.03.
@@ -45,7 +44,7 @@ func New() *Workload {
 	}
 }
 
-// Judgement is what one window showed.
+// Judgement is the result of one window.
 type Judgement struct {
 	// At is the end of the window.
 	At time.Time
@@ -61,14 +60,12 @@ type Judgement struct {
 	FalseAlarms Rate
 }
 
-// Observe takes a sample whose interval ended at a time, and gives a judgement
-// where it completes a window. alone says that nothing ran beside the workload
-// that may disturb it, as no speculative task on the host: only then it is
-// learned from, and an anomaly is a false alarm. A sample without CPI is missing:
-// it ends nothing and counts for nothing. Errors are trimtab.ErrInvalid, and such
-// a sample changes nothing: values that cannot be, or a time up to 5 s before the
-// last. A clock that is set back further, or forward, costs the evidence of the last
-// windows, and nothing that was learned.
+// Observe takes a sample whose interval ended at a time, and returns a judgement if it completes
+// a window. alone: nothing ran on the host that may disturb the workload, such as a speculative
+// task. Only then does it learn, and an anomaly is a false alarm. A sample without CPI counts as
+// missing. Errors are trimtab.ErrInvalid, and such a sample changes nothing: impossible values,
+// or a time up to 5 s before the last. A clock that is set back further, or forward, discards the
+// evidence of the last windows, and nothing that was learned.
 func (w *Workload) Observe(at time.Time, s Sample, alone bool) (Judgement, bool, error) {
 	if err := s.validate(); err != nil {
 		return Judgement{}, false, err
@@ -97,7 +94,7 @@ func (w *Workload) Observe(at time.Time, s Sample, alone bool) (Judgement, bool,
 	return w.judge(at, whole, alone), true, nil
 }
 
-// judge says what a window is, then learns it if it was alone.
+// judge judges a window, then learns it if the workload was alone.
 func (w *Workload) judge(at time.Time, s Sample, alone bool) Judgement {
 	here := phaseOf(s)
 	j := Judgement{At: at, CPI: w.cpi.judge(s.CPI.Value, here), MPKI: Verdict{Model: Unknown}}

@@ -8,7 +8,7 @@
 // forecasttest holds what each must satisfy.
 package forecast
 
-// Forecast is what is expected of the next h reports.
+// Forecast is the forecast of the next h reports.
 type Forecast struct {
 	// Mean is the expected mean load, >= 0; Upper bounds the highest, >= Mean.
 	Mean, Upper float64
@@ -26,9 +26,8 @@ type Forecaster interface {
 	// trimtab.ErrInvalid, and changes nothing, when the value is NaN,
 	// infinite or negative.
 	Observe(load float64) error
-	// Skip says that the next n loads are missing, as when the interval had
-	// none. It does nothing when n <= 0, or when the time of day is nothing to
-	// the forecaster.
+	// Skip says that the next n loads are missing, as when the interval had none. It does nothing
+	// if n <= 0, or if the forecaster ignores the time of day.
 	Skip(n int)
 	// Forecast looks horizon >= 1 reports ahead; ok is false before the first
 	// observation. Level in (0, 1) is the probability that the highest of

@@ -8,10 +8,9 @@ import (
 )
 
 const (
-	// coarse is how many points of the same ratio are taken at first; finest is
-	// the least share of the way from the least allocation to the most between
-	// two points: 0.7% over three orders of magnitude, near the most where the
-	// curve is steep.
+	// coarse is how many points with equal ratios are read at first; finest is the least distance
+	// of two points, as a fraction of the logarithmic range: 0.7% over three orders of magnitude,
+	// near the most where the curve is steep.
 	coarse, finest, near = 64, 1.0 / 1024, 4.0 / 1024
 	// fine is how far, relative to the highest performance, a curve may be off
 	// the straight line between two of its points without a point between
@@ -19,16 +18,14 @@ const (
 	fine, steep = 1e-3, 0.03
 )
 
-// CurveOf returns what l knows at the given load (requests/s, > 0) for
-// allocations from min to max (0 <= min < max, max >= Least, in the pool's
-// unit), as data for the planner, or nil when l holds no report or an argument
-// is out of range. Level is the level that l's bounds hold at.
+// CurveOf returns l's prediction at the given load (requests/s, > 0) for allocations from min to
+// max (0 <= min < max, max >= Least, in the pool's unit), as data for the planner, or nil if l
+// holds no report or an argument is out of range. Level is the level of l's bounds.
 //
-// l is asked where it says that it bends, and between as often as its answers are
-// off a line, at about two thousand allocations at most, since learners resolve
-// ratios of allocations. Bounds are made non-decreasing in the allocation, as the
-// performance is, unless l says that it falls. Of these points at most
-// trimtab.MaxKnots stay, those where the curve bends most: see [Thin].
+// It asks l where l says that it bends, and in between as often as the answers are off a line, at
+// most at about two thousand allocations, since learners resolve ratios of allocations. Bounds
+// are made non-decreasing in the allocation, as the performance is, unless l says that it falls.
+// Of these points at most trimtab.MaxKnots stay, those where the curve bends most: see [Thin].
 func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 	finite := !math.IsInf(load, 0) && !math.IsInf(max, 0) && load > 0 && min >= 0 && max > min && max >= Least
 	if !finite || !(level > 0 && level < 1) || l.Reports() == 0 {
@@ -49,21 +46,19 @@ func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 	return &trimtab.Curve{Load: load, Level: level, Knots: Thin(knots, trimtab.MaxKnots)}
 }
 
-// reading is how a curve is read off a learner, from left to right. The knots go
-// from hand to hand and not in here, where the compiler would take them off the
-// stack.
+// reading is the state while a curve is read from a learner, from left to right. The knots are
+// passed along and not stored in it, since the compiler would then put them on the heap.
 type reading struct {
 	load        float64
 	least, most float64
-	// finest and near are the ratios of allocations that their shares of the
-	// way are.
+	// finest and near are the ratios of allocations for those fractions of the range.
 	finest, near float64
 	falls        bool
 	// off is fine in the performance's unit.
 	off float64
 }
 
-// all takes the points to start from and, between them, those that are needed.
+// all reads the initial points and, between them, those that are needed.
 func (r *reading) all(knots []trimtab.Knot, l Learner) []trimtab.Knot {
 	ratio := math.Log(r.most / r.least)
 	r.finest, r.near = math.Exp(ratio*finest), math.Exp(ratio*near)
@@ -93,7 +88,7 @@ func (r *reading) all(knots []trimtab.Knot, l Learner) []trimtab.Knot {
 	return knots
 }
 
-// halve takes what is needed after p, up to q.
+// halve reads the points that are needed after p, up to q.
 func (r *reading) halve(knots []trimtab.Knot, l Learner, p, q trimtab.Knot) []trimtab.Knot {
 	rise, ratio := apart(&p.Band, &q.Band), q.Allocation/p.Allocation
 	// Half way, as a ratio; there is nothing between neighbouring numbers.
@@ -110,7 +105,7 @@ func (r *reading) halve(knots []trimtab.Knot, l Learner, p, q trimtab.Knot) []tr
 	return add(knots, q)
 }
 
-// apart is how far two bands differ at most.
+// apart returns the greatest difference of two bands.
 func apart(a, b *trimtab.Band) float64 {
 	return max(math.Abs(a.Lower-b.Lower), math.Abs(a.Mean-b.Mean), math.Abs(a.Upper-b.Upper))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// chord is a stretch of knots that one straight line stands for.
+// chord is a range of knots that one straight line represents.
 type chord struct {
 	from, to int
 	// at is the knot furthest off the line, by err; -1: none is off it.

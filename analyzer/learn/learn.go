@@ -29,9 +29,9 @@ type Observation struct {
 	Allocation, Load float64
 	// Performance is >= 0, higher is better.
 	Performance float64
-	// Requests is how many requests Performance is the fraction of; 0 when it
-	// is not a fraction. Sigma is the standard deviation of its noise; 0 when
-	// unknown. With neither, the learner estimates the noise.
+	// Requests is how many requests Performance is the fraction of; 0 if it is not a fraction.
+	// Sigma is the standard deviation of its noise; 0 if unknown. With neither, the learner
+	// estimates the noise.
 	Requests, Sigma float64
 }
 
@@ -90,24 +90,23 @@ type Learner interface {
 	Snapshot() ([]byte, error)
 	Restore(state []byte) error
 
-	// Falls reports whether more resource makes the performance worse, beyond
-	// doubt. Where it does not, curves are made non-decreasing.
+	// Falls reports whether more resource makes the performance worse, with statistical
+	// certainty. Otherwise curves are made non-decreasing.
 	Falls() bool
-	// Bends returns the allocations at which the curve bends under a load, in
-	// any order; nil when that is not known. A curve that is read off there is
-	// the learner's own, steps included. The slice is the caller's.
+	// Bends returns the allocations at which the curve bends under a load, in any order; nil if
+	// unknown. A curve that is read at these is exactly the learner's own, steps included. The
+	// slice is the caller's.
 	Bends(load float64) []float64
-	// Changes returns how often the learner forgot what it knew because the
-	// curve had changed.
+	// Changes returns how often the learner forgot what it knew because the curve had changed.
 	Changes() int
-	// Revise says that what runs is another version of the workload from here
-	// on. The learner keeps the curve as a guess, with a wider band, and what is
-	// observed from then on soon outweighs it; or it does nothing.
+	// Revise says that another version of the workload runs from now on. The learner keeps the
+	// curve as a guess, with a wider band, which new observations soon outweigh; or it does
+	// nothing.
 	Revise()
 }
 
-// Plain is embedded by a learner whose curve never falls, bends where nobody
-// knows, and changes unnoticed, also with a version.
+// Plain is embedded by a learner whose curve never falls, whose bends are unknown, and that
+// detects no changes.
 type Plain struct{}
 
 // Falls returns false.

@@ -265,6 +265,11 @@ func (p *Path) add(i uint32, s *trimtab.Span) {
 	if shift != 0 {
 		r.start, r.end, r.flags = s.Start+shift, s.End+shift, r.flags|recShifted
 	}
+	p.append(t, k)
+}
+
+// append puts a span behind the others of a trace.
+func (p *Path) append(t *traceRecord, k uint32) {
 	if t.tail == 0 {
 		t.head = k
 	} else {
@@ -367,13 +372,7 @@ func (p *Path) makeRoom(t *traceRecord) bool {
 		k := p.spans.take()
 		*p.spans.at(k) = n.record
 		p.spans.at(k).next = 0
-		if t.tail == 0 {
-			t.head = k
-		} else {
-			p.spans.at(t.tail).next = k
-		}
-		t.tail = k
-		t.count++
+		p.append(t, k)
 	}
 	return true
 }

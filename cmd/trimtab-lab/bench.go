@@ -49,10 +49,10 @@ func (c *benchDRFCmd) Run(ctx context.Context, t terminal) error {
 		Pool:    bench.Pool{Tenants: c.Tenants, Resources: c.Resources, Mean: c.Mean, SD: c.SD, Zipf: c.Zipf, Finite: c.Finite, Seed: c.Seed},
 		Threads: c.Threads, Repeat: c.Repeat, Deadline: c.Deadline, DeadlinePart: c.DeadlinePart, Warm: c.Warm, Changed: c.Changed, Rounds: c.Rounds,
 	}
-	line := cli.NewStatusLine(t.err)
-	o.Progress = line.Say
+	line := newStatusLine(t.err)
+	o.Progress = line.say
 	r, err := bench.Run(ctx, o)
-	line.Clear()
+	line.clear()
 	if ctx.Err() != nil && r.SolveSeconds > 0 {
 		return errors.Join(cli.Print(t.out, c.Output, r, func(w io.Writer) { printBench(w, &r) }), fmt.Errorf("bench drf: printed is what was measured: %w", ctx.Err()))
 	}

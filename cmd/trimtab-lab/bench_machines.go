@@ -29,12 +29,12 @@ func (benchMachinesCmd) Example() string {
 
 // Run measures and prints.
 func (c *benchMachinesCmd) Run(ctx context.Context, t terminal) error {
-	line := cli.NewStatusLine(t.err)
+	line := newStatusLine(t.err)
 	r, err := bench.Run(ctx, bench.Options{
-		Machines: c.Machines, Samples: c.Samples, Managers: c.Managers, Repeat: c.Repeat, Seed: c.Seed, Progress: line.Say,
+		Machines: c.Machines, Samples: c.Samples, Managers: c.Managers, Repeat: c.Repeat, Seed: c.Seed, Progress: line.say,
 		Level: loadLevel(),
 	})
-	line.Clear()
+	line.clear()
 	if err != nil {
 		return hint.Add(err, "a machine needs about 300 bytes of memory")
 	}

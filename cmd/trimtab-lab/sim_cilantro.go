@@ -89,47 +89,36 @@ func (c *simCilantroCmd) Run(ctx context.Context, t terminal) error {
 	if err := cli.Plottable(c.Plot); err != nil {
 		return err
 	}
-	x, err := c.experiment()
+	x, err := c.experiment(ctx)
 	if err != nil {
 		return err
 	}
-	outcomes, err := c.play(ctx, t, x, "runs")
-	if err != nil && len(outcomes) == 0 {
+	outcomes, stopped, err := c.play(ctx, t, x, "runs")
+	if err != nil {
 		return err
 	}
 	answer := c.answer(x, outcomes)
-	if c.Plot != "" && err == nil {
+	if c.Plot != "" && stopped == nil {
 		if err := c.plot(ctx, t, x, answer.summaries()); err != nil {
 			return err
 		}
 	}
-	return errors.Join(cli.Print(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) }), cutShort(ctx, len(outcomes)))
+	return errors.Join(cli.Print(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) }), stopped)
 }
 
-// play runs an experiment under a progress bar; ctx ends it, and then what was finished
-// is returned beside the error.
-func (c *simCilantroCmd) play(ctx context.Context, t terminal, x *cilantro.Experiment, what string) ([]cilantro.Outcome, error) {
-	x.Runner, x.Watch, x.Stop = cli.Parallel(ctx, c.Threads), stopwatch(), func() bool { return ctx.Err() != nil }
-	var outcomes []cilantro.Outcome
-	err := cli.Counted(t.err, what, x.Runs(), func(done func()) (err error) {
-		x.Done = done
+// play runs an experiment under a progress bar, as [playing.under] does.
+func (c *simCilantroCmd) play(ctx context.Context, t terminal, x *cilantro.Experiment, what string) (outcomes []cilantro.Outcome, stopped, err error) {
+	stopped, err = playing{"cilantro", what, &x.Frame, x.Runs(), func() (_ int, err error) {
 		outcomes, err = x.Play()
-		return err
-	})
-	if err := cutShort(ctx, len(outcomes)); err != nil {
-		return outcomes, err
-	}
-	return outcomes, simHint(err)
+		return len(outcomes), simHint(err)
+	}}.under(ctx, t)
+	return outcomes, stopped, err
 }
 
 const traceHint = "use fewer --rounds, an earlier --offset, or a longer --trace"
 
 // simHint adds what to do to an error that flags can be at fault for.
 func simHint(err error) error {
-	var unknown *cilantro.UnknownError
-	if errors.As(err, &unknown) {
-		return hint.Add(err, "%s", cli.DidYouMean(unknown.Policy, unknown.Known))
-	}
 	switch cilantro.FaultOf(err) {
 	case cilantro.TraceFault:
 		return hint.Add(err, traceHint)
@@ -156,13 +145,13 @@ func fileHint(err error) error {
 }
 
 // experiment turns flags into an experiment.
-func (c *simCilantroCmd) experiment() (*cilantro.Experiment, error) {
+func (c *simCilantroCmd) experiment(ctx context.Context) (*cilantro.Experiment, error) {
 	env, err := c.environment()
 	if err != nil {
 		return nil, err
 	}
 	x := &cilantro.Experiment{
-		Env: env, Seeds: c.Seeds, First: c.Seed,
+		Frame: c.frame(ctx), Env: env,
 		Options: cilantro.Options{Queues: c.Queues, Startup: c.Startup, Interference: c.Interference,
 			Lies: c.Lie, Noise: c.Noise, Arrive: c.Arrive, Leave: c.Leave, Demands: c.Demand},
 		Online: cilantro.Online{Level: c.Level, Step: c.Step, Beta: c.Beta, Guard: c.Guard == guardOn},
@@ -171,7 +160,7 @@ func (c *simCilantroCmd) experiment() (*cilantro.Experiment, error) {
 	if err := c.policies(x); err != nil {
 		return nil, err
 	}
-	x.Run = c.chosen(x.Names())
+	x.Run = chosen(c.Policy, x.Names())
 	if c.Drift {
 		x.Options.Drift = cilantro.Drift{Jobs: c.DriftJobs, Factor: c.DriftFactor}
 	}
@@ -192,7 +181,7 @@ func (c *simCilantroCmd) policies(x *cilantro.Experiment) error {
 	}
 	names := []string{"social", "egalitarian", "njc", "nash"}
 	x.Online.Worths = map[string][]func(float64) float64{}
-	for _, name := range c.chosen(nil) {
+	for _, name := range chosen(c.Policy, nil) {
 		if cfg.Objective = name; isOwn(cfg) {
 			worths, _, err := cfg.Worths()
 			if err != nil {

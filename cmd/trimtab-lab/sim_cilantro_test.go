@@ -101,7 +101,7 @@ func TestTheEnvironmentInJSONNamesAllThatTheFiguresDependOn(t *testing.T) {
 		"load-weight": "0.5", "step": "3", "beta": "0.5", "move-cost": "0.2", "optimism": "0.5", "guard": "on"}
 	environment := func(args ...string) string {
 		c, _ := simulation(t, append([]string{"--rounds=2", "--drift"}, args...)...)
-		x, err := c.experiment()
+		x, err := c.experiment(t.Context())
 		if err != nil {
 			t.Fatal(args, err)
 		}
@@ -140,7 +140,7 @@ func TestCommasSeparatePoliciesButNotWithinParentheses(t *testing.T) {
 	if want := (cli.Names{"social", "sum(min(u, 0.9))", "all", "social", "min(max(u, sqrt(m)))"}); !slices.Equal(c.Policy, want) {
 		t.Fatalf("%q", c.Policy)
 	}
-	x, err := c.experiment()
+	x, err := c.experiment(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,12 +165,13 @@ func (c *countdown) Err() error {
 
 func TestAnInterruptEndsARunWithinIt(t *testing.T) {
 	c, _ := simulation(t, "--policy=resource-fair", "--rounds=50", "--seeds=1", "--threads=1")
-	x, err := c.experiment()
+	ctx := &countdown{t.Context(), 10}
+	x, err := c.experiment(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Between runs it is asked three times.
-	if _, err := c.play(&countdown{t.Context(), 10}, terminal{io.Discard, io.Discard}, x, "runs"); !errors.Is(err, context.Canceled) {
+	if _, _, err := c.play(ctx, terminal{io.Discard, io.Discard}, x, "runs"); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

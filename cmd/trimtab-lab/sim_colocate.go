@@ -30,11 +30,8 @@ type simColocateCmd struct {
 	Limits   string    `help:"How slacklimits are found: by the paper's algorithm 1 before the run, by the policy's own search before the run, or by it in the run: ${enum}." enum:"algorithm1,search,online" default:"algorithm1"`
 	Scale    float64   `help:"What slacklimits are multiplied with, 0.1 to 10 (table 2)." default:"1"`
 	Hours    float64   `help:"Length of each run, 0.01 to 240." default:"6"`
-	Seeds    int       `help:"Runs of each policy, 1 to 10000." default:"5"`
-	Seed     uint64    `help:"Seed of the first run." default:"1"`
-	Threads  int       `help:"Runs at the same time, 0 to 1024; 0: one per core." default:"0"`
-	Output   string    `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
-	Plot     string    `help:"Directory to draw the paper's figure 30 into, as SVG: the course of each service under each policy." type:"path" placeholder:"DIR"`
+	runFlags
+	Plot string `help:"Directory to draw the paper's figure 30 into, as SVG: the course of each service under each policy." type:"path" placeholder:"DIR"`
 }
 
 // Example is shown by --help.
@@ -46,7 +43,7 @@ func (simColocateCmd) Example() string {
 func (c *simColocateCmd) Validate() error { return cli.Within(c.ranges()...) }
 
 func (c *simColocateCmd) ranges() []cli.Ranged {
-	return []cli.Ranged{cli.In("hours", c.Hours, 0.01, 240), cli.In("seeds", float64(c.Seeds), 1, 10_000), cli.In("threads", float64(c.Threads), 0, 1024), cli.In("scale", c.Scale, 0.1, 10)}
+	return append(c.runFlags.ranges(10_000), cli.In("hours", c.Hours, 0.01, 240), cli.In("scale", c.Scale, 0.1, 10))
 }
 
 // colocateAnswer is what `trimtab-lab sim colocate -o json` prints.
@@ -154,26 +151,16 @@ func (c *simColocateCmd) environments() ([]*colocate.Environment, error) {
 }
 
 func (c *simColocateCmd) play(ctx context.Context, t terminal, e *colocate.Environment) (*colocatePart, error) {
-	chosen := (&simFlags{Policy: c.Policy}).chosen(colocate.PolicyNames())
-	x := &colocate.Experiment{Env: e, Run: chosen, Periods: max(1, int(c.Hours*3600/colocate.PeriodSeconds)), Seeds: c.Seeds, First: c.Seed,
-		Limits: colocate.Limits(c.Limits), Scale: c.Scale, Course: c.Plot != "", Runner: cli.Parallel(ctx, c.Threads), Stop: func() bool { return ctx.Err() != nil }}
+	x := &colocate.Experiment{Frame: c.frame(ctx), Env: e, Run: chosen(c.Policy, colocate.PolicyNames()), Periods: max(1, int(c.Hours*3600/colocate.PeriodSeconds)),
+		Limits: colocate.Limits(c.Limits), Scale: c.Scale, Course: c.Plot != ""}
 	var known []colocate.Profile
 	var outcomes []colocate.Outcome
-	err := cli.Counted(t.err, "runs, "+e.Name, len(x.Run)*x.Seeds, func(done func()) (err error) {
-		x.Done = done
+	stopped, err := playing{"colocate", "runs, " + e.Name, &x.Frame, x.Runs(), func() (_ int, err error) {
 		known, outcomes, err = x.Play()
-		return err
-	})
-	stopped := cutShort(ctx, len(outcomes))
-	if stopped != nil && len(outcomes) == 0 {
-		return nil, stopped
-	}
-	if err != nil && stopped == nil {
-		var unknown *colocate.UnknownError
-		if errors.As(err, &unknown) {
-			return nil, hint.Add(err, "%s", cli.DidYouMean(unknown.Policy, unknown.Known))
-		}
-		return nil, hint.Add(err, "trimtab-lab sim colocate --help has the ranges of all flags")
+		return len(outcomes), err
+	}}.under(ctx, t)
+	if err != nil {
+		return nil, err
 	}
 	if c.Plot != "" && stopped == nil {
 		if err := c.plot(e, outcomes); err != nil {

@@ -62,33 +62,19 @@ type fastRow struct {
 
 // runFast plays the loop of the host agents beside what is published.
 func (c *simMicroservicesCmd) runFast(ctx context.Context, t terminal) error {
-	c.Policy = c.chosen(fast.PolicyNames())
-	x := &fast.Experiment{Run: c.Policy, Seconds: c.Seconds, Seeds: c.Seeds, First: c.Seed, Pool: float64(c.CPUs),
-		Runner: cli.Parallel(ctx, c.Threads), Watch: stopwatch(), Stop: func() bool { return ctx.Err() != nil }}
+	x := &fast.Experiment{Frame: c.frame(ctx), Run: chosen(c.Policy, fast.PolicyNames()), Seconds: c.Seconds, Pool: float64(c.CPUs)}
 	if err := c.loads(x); err != nil {
 		return err
 	}
 	var a *fast.Answer
-	err := cli.Counted(t.err, "runs", x.Runs(), func(done func()) (err error) {
-		x.Done = done
-		a, err = x.Play()
-		return err
-	})
-	var stopped error
-	if a == nil {
-		stopped = cutShort(ctx, 0)
-	} else {
-		stopped = cutShort(ctx, len(a.Cells)+len(a.Pools))
-	}
-	if stopped != nil && a == nil {
-		return stopped
-	}
-	if err != nil && stopped == nil {
-		var unknown *fast.UnknownError
-		if errors.As(err, &unknown) {
-			return hint.Add(err, "%s", cli.DidYouMean(unknown.Name, unknown.Known))
+	stopped, err := playing{"microservices", "runs", &x.Frame, x.Runs(), func() (_ int, err error) {
+		if a, err = x.Play(); a == nil {
+			return 0, err
 		}
-		return hint.Add(err, "trimtab-lab sim microservices --help has the ranges of all flags")
+		return len(a.Cells) + len(a.Pools), err
+	}}.under(ctx, t)
+	if err != nil {
+		return err
 	}
 	out := &fastAnswer{Environment: fastEnvironment{Services: 19, CPUs: c.CPUs, Seconds: c.Seconds, Seeds: c.Seeds, Seed: c.Seed, Loads: c.Load},
 		Policies: fastRows(a.Cells), Unforeseen: fastRows(a.Unforeseen), Goals: a.Goals()}

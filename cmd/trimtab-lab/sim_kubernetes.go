@@ -8,7 +8,6 @@ import (
 
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/cli"
-	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/sim/kubernetes"
 )
 
@@ -18,10 +17,7 @@ type simKubernetesCmd struct {
 	Load      cli.Names `help:"Recorded loads: clarknet, worldcup, nasa." default:"clarknet,worldcup,nasa" placeholder:"NAME,..."`
 	Pool      float64   `help:"Cores of all pods together, 0 to 1000000; 0: as many as anybody asks for." default:"0"`
 	Threshold []float64 `help:"Thresholds of hpa and keda of which the best in hindsight is taken, 1 to 100 percent; none: 30 to 90 in steps of 5." placeholder:"PERCENT"`
-	Seeds     int       `help:"Runs of each policy, 1 to 10000." default:"3"`
-	Seed      uint64    `help:"Seed of the first run." default:"1"`
-	Threads   int       `help:"Runs at the same time, 0 to 1024; 0: one per core." default:"0"`
-	Output    string    `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
+	runFlags  `kong:"embed,set='seeds=3'"`
 }
 
 // Example is shown by --help.
@@ -31,7 +27,7 @@ func (simKubernetesCmd) Example() string {
 
 // Validate is called by kong.
 func (c *simKubernetesCmd) Validate() error {
-	flags := []cli.Ranged{cli.In("pool", c.Pool, 0, 1_000_000), cli.In("seeds", float64(c.Seeds), 1, 10_000), cli.In("threads", float64(c.Threads), 0, 1024)}
+	flags := append(c.runFlags.ranges(10_000), cli.In("pool", c.Pool, 0, 1_000_000))
 	for _, v := range c.Threshold {
 		flags = append(flags, cli.In("threshold", v, 1, 100))
 	}
@@ -55,31 +51,24 @@ type kubernetesPart struct {
 // Run plays the day on each load and prints what came of it.
 func (c *simKubernetesCmd) Run(ctx context.Context, t terminal) error {
 	answer := &kubernetesAnswer{}
+	var stopped error
 	for _, load := range c.Load {
-		x := &kubernetes.Experiment{Load: load, Run: (&simFlags{Policy: c.Policy}).chosen(kubernetes.PolicyNames()), Seeds: c.Seeds, First: c.Seed,
-			Pool: c.Pool, Thresholds: c.Threshold, Runner: cli.Parallel(ctx, c.Threads), Stop: func() bool { return ctx.Err() != nil }}
+		x := &kubernetes.Experiment{Frame: c.frame(ctx), Load: load, Run: chosen(c.Policy, kubernetes.PolicyNames()), Pool: c.Pool, Thresholds: c.Threshold}
 		var got []kubernetes.Summary
-		err := cli.Counted(t.err, "runs, "+load, x.Runs(), func(done func()) (err error) {
-			x.Done = done
+		var err error
+		stopped, err = playing{"kubernetes", "runs, " + load, &x.Frame, x.Runs(), func() (_ int, err error) {
 			got, err = x.Play()
-			return err
-		})
-		if ctx.Err() != nil {
-			break // the loads that were finished are printed
-		}
-		var unknown *kubernetes.UnknownError
-		if errors.As(err, &unknown) {
-			return hint.Add(err, "%s", cli.DidYouMean(unknown.Name, unknown.Known))
-		}
+			return len(answer.Loads), err
+		}}.under(ctx, t)
 		if err != nil {
-			return hint.Add(err, "trimtab-lab sim kubernetes --help has the ranges of all flags")
+			return err
+		}
+		if stopped != nil {
+			break // the loads that were finished are printed
 		}
 		answer.Loads = append(answer.Loads, kubernetesPart{load, c.Pool, c.Seeds, c.Seed, got})
 	}
-	if err := cutShort(ctx, len(answer.Loads)); err != nil && len(answer.Loads) == 0 {
-		return err
-	}
-	return errors.Join(cli.Print(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) }), cutShort(ctx, len(answer.Loads)))
+	return errors.Join(cli.Print(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) }), stopped)
 }
 
 // text prints a table of each load.

@@ -77,11 +77,9 @@ func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
 	if c.Fast {
 		return c.runFast(ctx, t)
 	}
-	c.Policy = c.chosen(microservices.PolicyNames())
-	x := &microservices.Experiment{Run: c.Policy, Rounds: c.Rounds, Seeds: c.Seeds, First: c.Seed, Units: c.CPUs,
+	x := &microservices.Experiment{Frame: c.frame(ctx), Run: chosen(c.Policy, microservices.PolicyNames()), Rounds: c.Rounds, Units: c.CPUs,
 		Settings: microservices.Settings{Rate: c.Rate, Speed: c.Speed, Scaling: c.Scaling, Cold: c.Start},
-		Guard:    c.Guard == guardOn, Both: c.Guard == guardBoth,
-		Runner: cli.Parallel(ctx, c.Threads), Watch: stopwatch(), Stop: func() bool { return ctx.Err() != nil }}
+		Guard:    c.Guard == guardOn, Both: c.Guard == guardBoth}
 	logs, err := c.recorded()
 	if err != nil {
 		return hint.Add(err, "the directory has hotelres_log_propfair.csv and its like, one row per window of 30 s")
@@ -90,21 +88,12 @@ func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
 		x.Rate = microservices.Offered(logs)
 	}
 	var outcomes []microservices.Outcome
-	err = cli.Counted(t.err, "runs", x.Runs(), func(done func()) (err error) {
-		x.Done = done
+	stopped, err := playing{"microservices", "runs", &x.Frame, x.Runs(), func() (_ int, err error) {
 		outcomes, err = x.Play()
+		return len(outcomes), err
+	}}.under(ctx, t)
+	if err != nil {
 		return err
-	})
-	stopped := cutShort(ctx, len(outcomes))
-	if stopped != nil && len(outcomes) == 0 {
-		return stopped
-	}
-	if err != nil && stopped == nil {
-		var unknown *microservices.UnknownError
-		if errors.As(err, &unknown) {
-			return hint.Add(err, "%s", cli.DidYouMean(unknown.Policy, unknown.Known))
-		}
-		return hint.Add(err, "trimtab-lab sim microservices --help has the ranges of all flags")
 	}
 	a := &microAnswer{Environment: microEnvironment{Services: microservices.Count, CPUs: c.CPUs, Rounds: c.Rounds, Seeds: c.Seeds,
 		Seed: c.Seed, Rate: x.Rate, Speed: c.Speed, Scaling: c.Scaling, Start: c.Start, Guard: c.Guard}}

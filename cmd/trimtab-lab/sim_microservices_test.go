@@ -81,7 +81,7 @@ func (a *asks) Err() error {
 func TestAnInterruptEndsARunOfMicroservicesBetweenTwoRounds(t *testing.T) {
 	t.Parallel()
 	for rounds, want := range map[int]error{1: nil, 1000: context.Canceled} {
-		c := simMicroservicesCmd{simFlags: simFlags{Policy: cli.Names{"resource-fair"}, Rounds: rounds, Seeds: 1, Threads: 1, Output: "json"},
+		c := simMicroservicesCmd{simFlags: simFlags{Policy: cli.Names{"resource-fair"}, Rounds: rounds, runFlags: runFlags{Seeds: 1, Threads: 1, Output: "json"}},
 			CPUs: 160, Rate: 1000, Speed: 1, Scaling: 1}
 		if err := c.Run(&asks{t.Context(), 20}, terminal{out: io.Discard, err: io.Discard}); !errors.Is(err, want) {
 			t.Errorf("%d rounds: %v, want %v", rounds, err, want)

@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/lab/cilantro"
 	"github.com/trimtab/trimtab/sim/figure"
 )
@@ -129,18 +130,7 @@ func costs(of []cilantro.Summary) drawn {
 
 // draw writes one file.
 func (c *simCilantroCmd) draw(name string, draw func(io.Writer) error) error {
-	f, err := os.Create(filepath.Join(c.Plot, name+".svg"))
-	if err != nil {
-		return fmt.Errorf("draw figure: %w", err)
-	}
-	if err := draw(f); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("draw figure: %w", err)
-	}
-	return nil
+	return cli.Draw(filepath.Join(c.Plot, name+".svg"), draw)
 }
 
 // plotSeeds bounds the runs of figures that vary the environment.
@@ -151,8 +141,8 @@ func (c *simCilantroCmd) vary(ctx context.Context, t terminal, x *cilantro.Exper
 	y := *x
 	y.Run, y.Seeds, y.Both = policies, min(x.Seeds, plotSeeds), false
 	change(&y.Options)
-	outcomes, err := c.play(ctx, t, &y, what)
-	if err != nil {
+	outcomes, stopped, err := c.play(ctx, t, &y, what)
+	if err := cmp.Or(err, stopped); err != nil {
 		return nil, err
 	}
 	var out []cilantro.Summary

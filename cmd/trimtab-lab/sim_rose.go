@@ -24,11 +24,8 @@ type simRoseCmd struct {
 	Data     string    `help:"Directory with alibaba2018-machine-usage: machines use what was recorded, else a made-up course with the same moments." type:"existingdir" placeholder:"DIR"`
 	Window   int       `help:"How many tasks of a job wait in queues at once, 1 to 100000; 0: that of the part." default:"0"`
 	Upper    float64   `name:"upper-load" help:"Threshold of the load average per core, 0.1 to 100; 0: 1.15." default:"0"`
-	Seeds    int       `help:"Runs of each row, 1 to 1000." default:"5"`
-	Seed     uint64    `help:"Seed of the first run." default:"1"`
-	Threads  int       `help:"Runs at the same time, 0 to 1024; 0: one per core." default:"0"`
-	Output   string    `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
-	Plot     string    `help:"Directory to draw the paper's figures 13 to 18 into, as SVG." type:"path" placeholder:"DIR"`
+	runFlags `kong:"embed,set='row=row',set='most=1000'"`
+	Plot     string `help:"Directory to draw the paper's figures 13 to 18 into, as SVG." type:"path" placeholder:"DIR"`
 }
 
 // Example is shown by --help.
@@ -40,8 +37,8 @@ func (simRoseCmd) Example() string {
 func (c *simRoseCmd) Validate() error { return cli.Within(c.ranges()...) }
 
 func (c *simRoseCmd) ranges() []cli.Ranged {
-	return []cli.Ranged{cli.In("machines", float64(c.Machines), 2, 10_000), cli.In("seeds", float64(c.Seeds), 1, 1000), cli.In("threads", float64(c.Threads), 0, 1024),
-		cli.In("window", float64(c.Window), 0, 100_000), cli.In("upper-load", c.Upper, 0, 100)}
+	return append(c.runFlags.ranges(1000), cli.In("machines", float64(c.Machines), 2, 10_000),
+		cli.In("window", float64(c.Window), 0, 100_000), cli.In("upper-load", c.Upper, 0, 100))
 }
 
 // roseAnswer is what `trimtab-lab sim rose -o json` prints.
@@ -102,26 +99,15 @@ func (c *simRoseCmd) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return hint.Add(err, "the directory has alibaba2018-machine-usage/machine_usage_shared.csv.gz; without --data a made-up course takes its place")
 	}
-	pick := func(names cli.Names, known []string) []string { return (&simFlags{Policy: names}).chosen(known) }
-	x := &rose.Experiment{Usage: usage, Machines: c.Machines, Parts: pick(c.Part, rose.Parts()), Policies: pick(c.Policy, rose.PolicyNames()),
-		Modes: pick(c.Mode, rose.Modes()), Seeds: c.Seeds, First: c.Seed, Change: c.change, Runner: cli.Parallel(ctx, c.Threads),
-		Stop: func() bool { return ctx.Err() != nil }}
+	x := &rose.Experiment{Frame: c.frame(ctx), Usage: usage, Machines: c.Machines, Parts: chosen(c.Part, rose.Parts()), Policies: chosen(c.Policy, rose.PolicyNames()),
+		Modes: chosen(c.Mode, rose.Modes()), Change: c.change}
 	var rows []rose.Row
-	err = cli.Counted(t.err, "runs", x.Runs(), func(done func()) (err error) {
-		x.Done = done
+	stopped, err := playing{"rose", "runs", &x.Frame, x.Runs(), func() (_ int, err error) {
 		rows, err = x.Play()
+		return len(rows), err
+	}}.under(ctx, t)
+	if err != nil {
 		return err
-	})
-	stopped := cutShort(ctx, len(rows))
-	if stopped != nil && len(rows) == 0 {
-		return stopped
-	}
-	if err != nil && stopped == nil {
-		var unknown *rose.UnknownError
-		if errors.As(err, &unknown) {
-			return hint.Add(err, "%s", cli.DidYouMean(unknown.Name, unknown.Known))
-		}
-		return hint.Add(err, "trimtab-lab sim rose --help has the ranges of all flags")
 	}
 	if c.Plot != "" && stopped == nil {
 		if err := c.plot(rows); err != nil {

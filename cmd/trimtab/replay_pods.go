@@ -120,7 +120,7 @@ func (c *replayCmd) compare(ctx context.Context, t terminal) error {
 		answer.Policies, err = x.Play()
 		return err
 	})
-	var unknown *kubernetes.UnknownError
+	var unknown *sim.UnknownError
 	if errors.As(err, &unknown) {
 		return hint.Add(err, "%s; an objective is replayed alone", cli.DidYouMean(unknown.Name, unknown.Known))
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/internal/feed"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
 )
@@ -33,15 +34,10 @@ type Config struct {
 	// Remark is said of each group for people; "": nothing.
 	Remark string
 	// Bus gets the samples.
-	Bus publisher
+	Bus feed.Publisher
 	// Metrics and Logger may be nil.
 	Metrics *metric.Set
 	Logger  *slog.Logger
-}
-
-// publisher is the part of a bus in use.
-type publisher interface {
-	Publish(ctx context.Context, v trimtab.Value) error
 }
 
 // Target is the group of one workload, or those of its instances.
@@ -113,15 +109,7 @@ func Open(c Config) (*Collector, error) {
 			return nil, trimtab.Invalidf("collect from cgroups: instances of %q on no host", t.Workload)
 		}
 	}
-	if c.Interval <= 0 {
-		c.Interval = DefaultInterval
-	}
-	if c.Metrics == nil {
-		c.Metrics = metric.NewSet()
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	feed.Fill(&c.Interval, DefaultInterval, &c.Metrics, &c.Logger)
 	if c.Accounting == "" {
 		c.Accounting = hostfs.Accounting(c.Root)
 	}
@@ -162,16 +150,7 @@ func (c *Collector) Close() error {
 // Run reads and publishes at every interval until ctx ends; it then returns
 // nil.
 func (c *Collector) Run(ctx context.Context) error {
-	tick := time.NewTicker(c.config.Interval)
-	defer tick.Stop()
-	for {
-		c.round(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	return feed.Run(ctx, c.config.Interval, c.round)
 }
 
 // round reads every group once.
@@ -314,13 +293,5 @@ func (c *Collector) note(t *Target, g *group, err error) {
 }
 
 func (c *Collector) publish(ctx context.Context, s *trimtab.Sample) {
-	result := "ok"
-	if s.Missing != "" {
-		result = s.Missing
-	}
-	c.config.Metrics.Counter("trimtab_collector_cgroup_samples_total", result).Inc()
-	// Samples may be lost; what comes next matters more.
-	if err := c.config.Bus.Publish(ctx, s); err != nil && ctx.Err() == nil {
-		c.config.Logger.Warn("publish sample", "workload", s.Workload, "err", err)
-	}
+	feed.Publish(ctx, c.config.Bus, c.config.Metrics, c.config.Logger, "trimtab_collector_cgroup_samples_total", s)
 }

@@ -1,12 +1,9 @@
-// Package kubernetes tells which workload of a cluster something belongs to, whatever
-// name it comes with.
+// Package kubernetes tells which workload of a cluster spans belong to, whatever name they
+// come with.
 //
-//	what comes                        key                                      by
-//	spans                             k8s.deployment.name, k8s.statefulset.name  the name
-//	spans                             k8s.pod.uid, k8s.pod.name, k8s.pod.ip     the pod's owners
-//	cAdvisor, kube-state-metrics      namespace, pod                           the pod's owners
-//	cgroups of every driver           pod uid and container id in the path     the pod's owners
-//	service.name alone                annotation, labels, then names           only if one fits
+//	k8s.deployment.name, k8s.statefulset.name   the name
+//	k8s.pod.uid, k8s.pod.name, k8s.pod.ip       the pod's owners
+//	service.name alone                          annotation, labels, then names, only if one fits
 //
 // A pod belongs to a workload by its owners' references, never by its name: of two
 // workloads one may have a name that the other's begins with.
@@ -14,6 +11,5 @@
 // What it says comes from watches, so nobody waits for it. What it does not know it
 // says nothing of.
 //
-// Source: semantic conventions of OpenTelemetry 1.44; Kubernetes 1.37 (kubelet/cm);
-// containerd 2.3; CRI-O 1.36.
+// Source: semantic conventions of OpenTelemetry 1.44; Kubernetes 1.37.
 package kubernetes

@@ -43,7 +43,7 @@ func (n *Names) OfSpan(attrs []trimtab.Attr) (kube.Ref, error) {
 		return n.ofUID(uid)
 	}
 	if name := of("k8s.pod.name"); name != "" && namespace != "" {
-		return n.OfPod(namespace, name)
+		return n.ofPod(namespace, name)
 	}
 	if ip := of("k8s.pod.ip"); ip != "" {
 		return n.ofIP(ip)
@@ -57,45 +57,12 @@ func (n *Names) OfSpan(attrs []trimtab.Attr) (kube.Ref, error) {
 	return kube.Ref{}, fmt.Errorf("find workload of spans: no attribute of theirs names a pod: %w", errUnknown)
 }
 
-// OfPod returns the workload of a pod, as labels of cAdvisor and kube-state-metrics name
-// it.
-func (n *Names) OfPod(namespace, name string) (kube.Ref, error) {
+func (n *Names) ofPod(namespace, name string) (kube.Ref, error) {
 	p, err := n.cluster.PodOf(namespace, name, "")
 	if err != nil {
 		return kube.Ref{}, err
 	}
 	return n.ofUID(p.UID)
-}
-
-// OfLabels returns the workload of a series. One of a whole pod, or of its sandbox, is
-// of no container.
-func (n *Names) OfLabels(labels map[string]string) (kube.Ref, error) {
-	if container, ok := labels["container"]; ok && (container == "" || container == "POD") {
-		return kube.Ref{}, fmt.Errorf("find workload of a series: it is of a whole pod or of its sandbox: %w", errUnknown)
-	}
-	return n.OfPod(labels["namespace"], labels["pod"])
-}
-
-// OfCgroup returns the workload of a control group, and the name of its container, "" for the
-// group of the whole pod.
-func (n *Names) OfCgroup(path string) (r kube.Ref, container string, err error) {
-	uid, id, ok := ParseCgroup(path)
-	if !ok {
-		return r, "", fmt.Errorf("find workload of cgroup %.200q: it is of no pod: %w", path, errUnknown)
-	}
-	p := n.cluster.PodBy(func(p *kube.Pod) bool { return p.UID == uid || p.Annotations["kubernetes.io/config.hash"] == uid })
-	if p == nil {
-		return r, "", fmt.Errorf("find pod %s: %w", uid, errUnknown)
-	}
-	if r, err = n.ofUID(p.UID); err != nil || id == "" {
-		return r, "", err
-	}
-	for i := range p.Status.ContainerStatuses {
-		if s := &p.Status.ContainerStatuses[i]; ParseContainerID(s.ContainerID) == id {
-			return r, s.Name, nil
-		}
-	}
-	return r, "", fmt.Errorf("find container %.12s of %s: %w", id, r, errUnknown)
 }
 
 func (n *Names) ofUID(uid string) (kube.Ref, error) {

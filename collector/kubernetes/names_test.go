@@ -2,7 +2,6 @@ package kubernetes_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,45 +11,7 @@ import (
 	"github.com/trimtab/trimtab/internal/kube/kubetest"
 )
 
-const (
-	uid = "0f8fad5b-d9cb-469f-a165-70867728950e"
-	id  = "1111111111111111111111111111111111111111111111111111111111111111"
-)
-
-func TestTheCgroupsOfEveryDriverAndRuntimeNameTheirPodAndContainer(t *testing.T) {
-	under := strings.ReplaceAll(uid, "-", "_")
-	static := strings.Repeat("ab", 16)
-	for path, want := range map[string][2]string{
-		"/kubepods.slice/kubepods-pod" + under + ".slice/cri-containerd-" + id + ".scope":                              {uid, id},
-		"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + under + ".slice/crio-" + id + ".scope":     {uid, id},
-		"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + under + ".slice/docker-" + id + ".scope": {uid, id},
-		"kubepods/pod" + uid + "/" + id:                {uid, id},
-		"kubepods/burstable/pod" + uid + "/crio-" + id: {uid, id},
-		"/kubepods/besteffort/pod" + static + "/" + id: {static, id},
-		"kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod" + under + ".slice/cri-containerd-" + id + ".scope": {uid, id},
-		"/sys/fs/cgroup/cpu,cpuacct/kubepods/pod" + uid + "/" + id + "/inner/deeper":                                                                              {uid, id},
-		"kubepods/burstable/pod" + uid: {uid, ""},
-		"/kubepods.slice/kubepods-pod" + under + ".slice/crio-conmon-" + id + ".scope": {uid, ""},
-		"system.slice/ssh.service": {},
-		"kubepods/burstable/podx":  {},
-		"":                         {},
-	} {
-		pod, container, ok := kubernetes.ParseCgroup(path)
-		if got := [2]string{pod, container}; got != want || ok != (want[0] != "") {
-			t.Errorf("%s: %q %v, want %q", path, got, ok, want)
-		}
-	}
-}
-
-func FuzzParseCgroupIsTotal(f *testing.F) {
-	f.Add("kubepods/pod" + uid + "/" + id)
-	f.Fuzz(func(t *testing.T, path string) {
-		pod, container, ok := kubernetes.ParseCgroup(path)
-		if ok != (pod != "") || container != "" && len(container) != 64 {
-			t.Errorf("%q: %q %q %v", path, pod, container, ok)
-		}
-	})
-}
+const uid = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
 // cluster has checkout, and beside it checkout-api, whose name begins with the same.
 func cluster(t *testing.T) (*kubetest.Server, *kubernetes.Names) {
@@ -62,9 +23,7 @@ func cluster(t *testing.T) (*kubetest.Server, *kubernetes.Names) {
 	s.Put("/api/v1/namespaces/shop/pods/checkout-7d9f-0", fmt.Sprintf(`{"kind":"Pod","metadata":{"labels":{"app.kubernetes.io/name":"store"},"ownerReferences":[{"kind":"StatefulSet","name":"checkout-7d9f","uid":%q,"controller":true}]},"spec":{"hostNetwork":true,"containers":[{"name":"app"}]},"status":{"podIP":"10.0.0.9"}}`, of))
 	s.Edit(kubetest.PodPath(0), func(o kubetest.Object) {
 		kubetest.Sub(o, "metadata")["uid"] = uid
-		status := kubetest.Sub(o, "status")
-		status["podIP"] = "10.1.0.7"
-		status["containerStatuses"] = []any{kubetest.Object{"name": "app", "containerID": "containerd://" + id}}
+		kubetest.Sub(o, "status")["podIP"] = "10.1.0.7"
 	})
 	client, err := kube.Open(kube.Config{Kubeconfig: s.Kubeconfig()})
 	if err != nil {
@@ -92,11 +51,6 @@ func TestEveryNameOfAWorkloadResolvesToItAndTwoAreNeverMixed(t *testing.T) {
 		}
 		return func() (kube.Ref, error) { return names.OfSpan(all) }
 	}
-	labels := func(pod, container string) func() (kube.Ref, error) {
-		return func() (kube.Ref, error) {
-			return names.OfLabels(map[string]string{"namespace": "shop", "pod": pod, "container": container})
-		}
-	}
 	for name, test := range map[string]struct {
 		ask  func() (kube.Ref, error)
 		want kube.Ref
@@ -113,17 +67,10 @@ func TestEveryNameOfAWorkloadResolvesToItAndTwoAreNeverMixed(t *testing.T) {
 		"service anywhere":       {span("service.name", "checkout"), kube.Ref{}},
 		"a deployment elsewhere": {span("k8s.namespace.name", "other", "k8s.deployment.name", "checkout"), kube.Ref{}},
 		"nothing":                {span("host.name", "h"), kube.Ref{}},
-		"cadvisor":               {labels("checkout-7d9f-aa", "app"), checkout},
-		"cadvisor, whole pod":    {labels("checkout-7d9f-aa", ""), kube.Ref{}},
-		"cadvisor, sandbox":      {labels("checkout-7d9f-aa", "POD"), kube.Ref{}},
 	} {
 		if got, err := test.ask(); got != test.want || (err == nil) != (test.want != kube.Ref{}) {
 			t.Errorf("%s: %v, %v; want %v", name, got, err, test.want)
 		}
-	}
-	r, container, err := names.OfCgroup("kubepods/burstable/pod" + uid + "/" + id)
-	if r != checkout || container != "app" || err != nil {
-		t.Errorf("cgroup: %v %q, %v", r, container, err)
 	}
 }
 

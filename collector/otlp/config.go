@@ -13,12 +13,6 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// The addresses that OTLP senders expect, on loopback only.
-const (
-	DefaultGRPC = "127.0.0.1:4317"
-	DefaultHTTP = "127.0.0.1:4318"
-)
-
 // Config says where to listen and what to refuse. At least one address is
 // needed; an empty one is not listened on.
 type Config struct {

@@ -29,6 +29,6 @@
 // Source: OTLP specification 1.x; opentelemetry-proto trace/v1; OpenTelemetry
 // specification, "TraceState: Probability Sampling".
 //
-//	r, err := otlp.Open(otlp.Config{Sink: sink, GRPC: otlp.DefaultGRPC, HTTP: otlp.DefaultHTTP})
+//	r, err := otlp.Open(otlp.Config{Sink: sink, GRPC: "127.0.0.1:4317", HTTP: "127.0.0.1:4318"})
 //	err = r.Serve(ctx) // until ctx ends
 package otlp

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/internal/feed"
 	"github.com/trimtab/trimtab/collector/waits"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
@@ -35,39 +36,14 @@ type Config struct {
 	// [Serve] with the hierarchy as its root, which is appended as the last argument.
 	Helper []string
 	// Bus gets the samples.
-	Bus publisher
+	Bus feed.Publisher
 	// Metrics and Logger may be nil.
 	Metrics *metric.Set
 	Logger  *slog.Logger
 }
 
-// fill sets what was left out.
-func (c *Config) fill() {
-	if c.Interval <= 0 {
-		c.Interval = DefaultInterval
-	}
-	if c.Metrics == nil {
-		c.Metrics = metric.NewSet()
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-}
-
-// publisher is the part of a bus in use.
-type publisher interface {
-	Publish(ctx context.Context, v trimtab.Value) error
-}
-
 // Target is the group of one workload, or with a * in Path those of its instances.
-type Target struct {
-	Workload string
-	// Host is named in the samples, which are of its copy of the workload alone; "": of
-	// the whole workload.
-	Host string
-	// Path is relative to Root.
-	Path string
-}
+type Target = feed.Target
 
 // place is one of the groups measured, or the host.
 type place struct {
@@ -126,7 +102,7 @@ func Open(c Config) (*Collector, error) {
 	if c.Bus == nil || c.Host == "" || c.Root == "" || len(c.Helper) == 0 {
 		return nil, trimtab.Invalidf("count events: no bus, host, cgroups or command")
 	}
-	c.fill()
+	feed.Fill(&c.Interval, DefaultInterval, &c.Metrics, &c.Logger)
 	if c.Counted == "" {
 		c.Counted = Hierarchy(c.Root)
 	}
@@ -180,16 +156,7 @@ func (c *Collector) Close() error {
 
 // Run reads and publishes at every interval until ctx ends; it then returns nil.
 func (c *Collector) Run(ctx context.Context) error {
-	tick := time.NewTicker(c.config.Interval)
-	defer tick.Stop()
-	for {
-		c.round(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	return feed.Run(ctx, c.config.Interval, c.round)
 }
 
 // round counts everything once.
@@ -336,15 +303,10 @@ func (c *Collector) tell(ctx context.Context, p place, i interval, waits value, 
 
 func (c *Collector) publish(ctx context.Context, s trimtab.Sample, m measured) {
 	s.Quantity, s.Value, s.Missing = m.q, m.v, m.missing
-	result := "ok"
 	if s.Missing != "" {
-		s.Value, s.Window, result = 0, 0, s.Missing
+		s.Value, s.Window = 0, 0
 	}
-	c.config.Metrics.Counter("trimtab_collector_perf_samples_total", result).Inc()
-	// Samples may be lost; what comes next matters more.
-	if err := c.config.Bus.Publish(ctx, &s); err != nil && ctx.Err() == nil {
-		c.config.Logger.Warn("publish sample", "workload", s.Workload, "err", err)
-	}
+	feed.Publish(ctx, c.config.Bus, c.config.Metrics, c.config.Logger, "trimtab_collector_perf_samples_total", &s)
 }
 
 // note logs when what stops a target, or the counters, changes.

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/internal/feed"
 	"github.com/trimtab/trimtab/collector/waits"
 )
 
@@ -148,7 +149,7 @@ func TestEverySampleIsValidWhateverTheProcessAnswers(t *testing.T) {
 		}
 		o := &outlet{}
 		c := &Collector{config: Config{Host: "h", Bus: o, Targets: []Target{{Workload: "w"}}}}
-		c.config.fill()
+		feed.Fill(&c.config.Interval, DefaultInterval, &c.config.Metrics, &c.config.Logger)
 		c.tell(t.Context(), place{}, i, value{v: 0.5}, time.Second)
 		for _, s := range o.all {
 			if err := s.Validate(); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/collector/internal/feed"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/promql"
 )
@@ -114,17 +115,8 @@ func (c *Collector) Close() error {
 // Run asks every query at once and then at every interval until ctx ends. It
 // returns nil then; nothing that a server answers ends it.
 func (c *Collector) Run(ctx context.Context) error {
-	tick := time.NewTicker(c.config.Interval)
-	defer tick.Stop()
 	defer c.forget()
-	for {
-		c.round(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	return feed.Run(ctx, c.config.Interval, c.round)
 }
 
 // round asks all queries, at most Concurrency at once.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/internal/feed"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
 )
@@ -44,26 +45,14 @@ type Config struct {
 	// Interval is the window of a share; 0: [DefaultInterval].
 	Interval time.Duration
 	// Bus gets the samples.
-	Bus publisher
+	Bus feed.Publisher
 	// Metrics and Logger may be nil.
 	Metrics *metric.Set
 	Logger  *slog.Logger
 }
 
-// publisher is the part of a bus in use.
-type publisher interface {
-	Publish(ctx context.Context, v trimtab.Value) error
-}
-
 // Target is the group of one workload, or with a * in Path those of its instances.
-type Target struct {
-	Workload string
-	// Host is named in the samples, which are of its copy of the workload alone; "": of
-	// the whole workload.
-	Host string
-	// Path is relative to Root.
-	Path string
-}
+type Target = feed.Target
 
 // resource is a resource that tasks wait for.
 type resource struct {
@@ -111,15 +100,7 @@ func Open(c Config) (*Collector, error) {
 	if c.Pressure == "" {
 		c.Pressure = "/proc/pressure"
 	}
-	if c.Interval <= 0 {
-		c.Interval = DefaultInterval
-	}
-	if c.Metrics == nil {
-		c.Metrics = metric.NewSet()
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	feed.Fill(&c.Interval, DefaultInterval, &c.Metrics, &c.Logger)
 	host, err := hostfs.OpenRoot(c.Pressure)
 	if err == nil {
 		_, err = host.Read("cpu")
@@ -172,16 +153,7 @@ func (c *Collector) Close() error {
 
 // Run reads and publishes at every interval until ctx ends; it then returns nil.
 func (c *Collector) Run(ctx context.Context) error {
-	tick := time.NewTicker(c.config.Interval)
-	defer tick.Stop()
-	for {
-		c.round(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	return feed.Run(ctx, c.config.Interval, c.round)
 }
 
 // round reads everything once.
@@ -229,15 +201,7 @@ func (c *Collector) tell(ctx context.Context, p place, r resource, before, after
 		base.Workload, base.Host, base.Instance = c.config.Targets[p.target].Workload, c.config.Targets[p.target].Host, p.instance
 	}
 	for _, s := range samples(base, r, before, after, err) {
-		result := "ok"
-		if s.Missing != "" {
-			result = s.Missing
-		}
-		c.config.Metrics.Counter("trimtab_collector_psi_samples_total", result).Inc()
-		// Samples may be lost; what comes next matters more.
-		if err := c.config.Bus.Publish(ctx, s); err != nil && ctx.Err() == nil {
-			c.config.Logger.Warn("publish sample", "workload", s.Workload, "err", err)
-		}
+		feed.Publish(ctx, c.config.Bus, c.config.Metrics, c.config.Logger, "trimtab_collector_psi_samples_total", s)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/internal/feed"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/rdt"
@@ -37,26 +38,14 @@ type Config struct {
 	// Interval is the window of a rate; 0: [DefaultInterval].
 	Interval time.Duration
 	// Bus gets the samples.
-	Bus publisher
+	Bus feed.Publisher
 	// Metrics and Logger may be nil.
 	Metrics *metric.Set
 	Logger  *slog.Logger
 }
 
-// publisher is the part of a bus in use.
-type publisher interface {
-	Publish(ctx context.Context, v trimtab.Value) error
-}
-
 // Target is the control group of one workload, or with a * in Path those of its instances.
-type Target struct {
-	Workload string
-	// Host is named in the samples, which are of its copy of the workload alone; "": of
-	// the whole workload.
-	Host string
-	// Path is relative to Root.
-	Path string
-}
+type Target = feed.Target
 
 // Collector reads monitors.
 type Collector struct {
@@ -94,15 +83,7 @@ func Open(c Config) (*Collector, error) {
 	if c.Open == nil {
 		c.Open = rdt.Open
 	}
-	if c.Interval <= 0 {
-		c.Interval = DefaultInterval
-	}
-	if c.Metrics == nil {
-		c.Metrics = metric.NewSet()
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	feed.Fill(&c.Interval, DefaultInterval, &c.Metrics, &c.Logger)
 	files, err := c.Open(c.Tree)
 	if err != nil {
 		return nil, fmt.Errorf("collect from resctrl: %w", err)
@@ -156,16 +137,7 @@ func (c *Collector) Close() error {
 
 // Run reads and publishes at every interval until ctx ends; it then returns nil.
 func (c *Collector) Run(ctx context.Context) error {
-	tick := time.NewTicker(c.config.Interval)
-	defer tick.Stop()
-	for {
-		c.round(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	return feed.Run(ctx, c.config.Interval, c.round)
 }
 
 // round reads all groups once, and publishes samples of the host and of each workload.
@@ -285,14 +257,8 @@ func (c *Collector) note(err error) {
 
 func (c *Collector) publish(ctx context.Context, s trimtab.Sample, q trimtab.Quantity, v value) {
 	s.Quantity, s.Value, s.Missing, s.Window = q, v.v, v.missing, trimtab.SecondsOf(v.window)
-	result := "ok"
 	if s.Missing != "" {
 		s.Value, s.Window = 0, 0
-		result = s.Missing
 	}
-	c.config.Metrics.Counter("trimtab_collector_resctrl_samples_total", result).Inc()
-	// Samples may be lost; what comes next matters more.
-	if err := c.config.Bus.Publish(ctx, &s); err != nil && ctx.Err() == nil {
-		c.config.Logger.Warn("publish sample", "workload", s.Workload, "err", err)
-	}
+	feed.Publish(ctx, c.config.Bus, c.config.Metrics, c.config.Logger, "trimtab_collector_resctrl_samples_total", &s)
 }

@@ -32,7 +32,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 		e.Draft, _ = Draft(&row, "", 0)
 	}
 	if s.estimate != nil {
-		e.Inputs, e.Counters = s.inputs(now), aged(s.estimate.Counters, now.Sub(s.estimate.Time))
+		e.Inputs, e.Counters = s.inputs(now), s.estimate.CountersAt(now)
 		e.Model, e.Curve, e.Forecast = s.estimate.Model, s.estimate.Curve, s.estimate.Load
 		e.LoadAge, e.LoadStale = row.LoadAge, row.LoadStale
 	}
@@ -130,18 +130,7 @@ func (m *moment) earlier(s *state, latest *Decision, most int) (out []*Decision)
 }
 
 // inputs are those of the newest estimate, as old as they are at now.
-func (s *state) inputs(now time.Time) []trimtab.Input {
-	return aged(s.estimate.Inputs, now.Sub(s.estimate.Time))
-}
-
-// aged are inputs as old as they are so much later.
-func aged(inputs []trimtab.Input, later time.Duration) []trimtab.Input {
-	in := append([]trimtab.Input{}, inputs...)
-	for i := range in {
-		in[i].Age = max(0, in[i].Age+trimtab.SecondsOf(later))
-	}
-	return in
-}
+func (s *state) inputs(now time.Time) []trimtab.Input { return s.estimate.InputsAt(now) }
 
 func (e *Explanation) fill(d *Decision) {
 	w := &d.Action.Why

@@ -20,8 +20,8 @@ type Progress struct {
 	printed time.Time
 }
 
-// lineEvery is how often a line tells of progress where there is no terminal.
-const lineEvery = 15 * time.Second
+// LineEvery is how often a line tells of progress where there is no terminal.
+const LineEvery = 15 * time.Second
 
 // NewProgress starts to show the progress of what, with total steps; 0 for [Progress.Part].
 func NewProgress(out io.Writer, what string, total int) *Progress {
@@ -41,13 +41,13 @@ func (p *Progress) say(part float64, text string) {
 	now := time.Now()
 	every := 200 * time.Millisecond
 	if p.lines {
-		every = lineEvery
+		every = LineEvery
 	}
 	if now.Sub(p.begun) < time.Second || now.Sub(p.printed) < every {
 		return
 	}
 	p.printed = now
-	if left := leftOf(part, now.Sub(p.begun)); left != "" {
+	if left := Left(part, now.Sub(p.begun)); left != "" {
 		text += ", " + left
 	}
 	if p.lines {
@@ -59,8 +59,8 @@ func (p *Progress) say(part float64, text string) {
 	fmt.Fprintf(p.out, "\r%s [%s%s] %s\x1b[K", p.what, strings.Repeat("=", full), strings.Repeat(" ", width-full), text)
 }
 
-// leftOf returns how long the rest takes at the present rate; "" while unknown.
-func leftOf(part float64, took time.Duration) string {
+// Left returns how long the rest takes at the present rate; "" while unknown.
+func Left(part float64, took time.Duration) string {
 	if !(part > 0 && part < 1) {
 		return ""
 	}
@@ -88,67 +88,5 @@ func roughly(d time.Duration) string {
 func (p *Progress) Done() {
 	if p.printed != p.begun && !p.lines {
 		fmt.Fprint(p.out, "\r\x1b[K")
-	}
-}
-
-// StatusLine shows what is being done, once a command has taken two seconds: on one line of a
-// terminal, elsewhere with a line now and then. A step reported as "n of m" is shown with an
-// estimate of its remaining time.
-type StatusLine struct {
-	out         io.Writer
-	begun, last time.Time
-	// step is what is being done without its count, from first of it at since.
-	step  string
-	first int
-	since time.Time
-}
-
-// NewStatusLine begins now.
-func NewStatusLine(out io.Writer) *StatusLine { return &StatusLine{out: out, begun: time.Now()} }
-
-// Say sets what is being done from now on.
-func (s *StatusLine) Say(doing string) {
-	now := time.Now()
-	left := s.left(doing, now)
-	every := 200 * time.Millisecond
-	if !IsTerminal(s.out) {
-		every = lineEvery
-	}
-	if now.Sub(s.begun) < 2*time.Second || now.Sub(s.last) < every || every == lineEvery && now.Sub(s.begun) < every {
-		return
-	}
-	s.last = now
-	text := fmt.Sprintf("%s (%.0f s%s)", doing, now.Sub(s.begun).Seconds(), left)
-	if every == lineEvery {
-		fmt.Fprintln(s.out, text)
-		return
-	}
-	fmt.Fprintf(s.out, "\r%s\x1b[K", text)
-}
-
-// left returns the remaining time of a step reported as "n of m".
-func (s *StatusLine) left(doing string, now time.Time) string {
-	at := strings.LastIndex(doing, " of ")
-	if at < 0 {
-		return ""
-	}
-	before := strings.LastIndexByte(doing[:at], ' ') + 1
-	var n, m int
-	if _, err := fmt.Sscanf(doing[before:], "%d of %d", &n, &m); err != nil {
-		return ""
-	}
-	if step := doing[:before]; step != s.step || n < s.first {
-		s.step, s.first, s.since = step, n, now
-	}
-	if left := leftOf(float64(n-s.first)/float64(max(m-s.first, 1)), now.Sub(s.since)); left != "" {
-		return ", " + left + " of this"
-	}
-	return ""
-}
-
-// Clear removes the line from a terminal.
-func (s *StatusLine) Clear() {
-	if !s.last.IsZero() && IsTerminal(s.out) {
-		fmt.Fprint(s.out, "\r\x1b[K")
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"strings"
 	"testing"
 	"time"
 )
@@ -24,20 +23,8 @@ func TestWithoutATerminalALineNowAndThenTellsHowFarALongRunIs(t *testing.T) {
 		}
 	}
 	for _, part := range []float64{0, 1, -1} {
-		if got := leftOf(part, time.Minute); got != "" {
+		if got := Left(part, time.Minute); got != "" {
 			t.Errorf("%v done: %q", part, got)
 		}
-	}
-}
-
-func TestABenchTellsHowLongTheRestOfAStepTakes(t *testing.T) {
-	var out bytes.Buffer
-	begun := time.Now().Add(-time.Minute)
-	s := StatusLine{out: &out, begun: begun}
-	s.Say("solving, 1 of 5")
-	s.since, s.last = s.since.Add(-20*time.Second), begun
-	s.Say("solving, 3 of 5")
-	if got := out.String(); !strings.Contains(got, "solving, 1 of 5 (60 s)") || !strings.Contains(got, "solving, 3 of 5 (60 s, about 20 s left of this)") {
-		t.Errorf("%q", got)
 	}
 }

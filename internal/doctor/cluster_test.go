@@ -14,35 +14,11 @@ import (
 	"github.com/trimtab/trimtab/internal/site"
 )
 
-// clusterFile is a Deployment of which nothing is known, and a default that may raise it.
-const clusterFile = `
-pool: {cpu: 6, unit: 0.01, step: 1}
-objective: egalitarian
-round: 1s
-lease: 10s
-guard: {dead_band: 0.02, reversal_window: 0s}
-analyzer: {report_interval: 500ms, partitions: 1}
-actuator: {lock_dir: %q}
-storage: {path: %q}
-web: {listen_address: "127.0.0.1:0"}
-otlp: {grpc: "off", http: "off"}
-jaeger: {grpc: "off"}
-kubernetes: {kubeconfig: %q%s}
-workloads:
-  - name: checkout
-    slo: {latency: 100ms, fraction: 0.95}
-    match: {kubernetes: {namespace: shop, deployment: checkout}}
-    knob: {cpu: {min: 0.1, max: 2, default: 0.8}}
-    mode: %s
-`
-
-const halfCore = `{"requests":{"cpu":"100m"},"limits":{"cpu":"500m"}}`
-
 func TestTheCheckOfAClusterNamesWhatIsMissing(t *testing.T) {
 	server := kubetest.New(t)
 	server.NoResize()
-	server.Shop(2, halfCore)
-	text := fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), ", journal: trimtab", "act")
+	server.Shop(2, kubetest.HalfCore)
+	text := fmt.Sprintf(kubetest.ShopFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), ", journal: trimtab", "act")
 	cfg, err := config.Parse("cluster.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -70,8 +46,8 @@ func TestTheCheckOfAClusterNamesEachMissingRightAPIKindAndVersionInOneRun(t *tes
 	} {
 		server := kubetest.New(t)
 		server.Version(minor)
-		server.Shop(2, halfCore)
-		text := fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), ", journal: trimtab", "act") +
+		server.Shop(2, kubetest.HalfCore)
+		text := fmt.Sprintf(kubetest.ShopFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), ", journal: trimtab", "act") +
 			"exporters: {kubernetes: {start_values: trimtab, recommender: trimtab}}\n"
 		cfg, err := config.Parse("cluster.yaml", []byte(text))
 		if err != nil {
@@ -100,10 +76,10 @@ func TestTheCheckOfAClusterNamesEachMissingRightAPIKindAndVersionInOneRun(t *tes
 
 func TestTheCheckOfAClusterNamesTheSLOsOfTheFileThatAreNotThereOrHaveNoMeaning(t *testing.T) {
 	server := kubetest.New(t)
-	server.Shop(2, halfCore)
+	server.Shop(2, kubetest.HalfCore)
 	server.Put("/apis/pyrra.dev/v1alpha1/namespaces/shop/servicelevelobjectives/bad", `{"apiVersion": "pyrra.dev/v1alpha1", "kind": "ServiceLevelObjective", "metadata": {"name": "bad", "namespace": "shop"}, "spec": {"target": "99", "indicator": {}}}`)
 	server.Deny("get slos")
-	text := fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "recommend")
+	text := fmt.Sprintf(kubetest.ShopFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "recommend")
 	for name, object := range map[string]string{"gone": "ServiceLevelObjective shop/gone", "bad": "ServiceLevelObjective shop/bad", "secret": "SLO shop/secret"} {
 		text += fmt.Sprintf("  - {name: %s, mode: off, slo: {object: %s}}\n", name, object)
 	}
@@ -131,12 +107,12 @@ func TestTheCheckOfAClusterNamesTheSLOsOfTheFileThatAreNotThereOrHaveNoMeaning(t
 
 func TestTheCheckOfAClusterNamesAnObjectiveThatCannotBeReadAndTheOthersAreFine(t *testing.T) {
 	server := kubetest.New(t)
-	server.Shop(2, halfCore)
+	server.Shop(2, kubetest.HalfCore)
 	for name, indicator := range map[string]string{"cart": `{}`, "pay": `{"ratio": {"errors": {"metric": "pay_errors"}, "total": {"metric": "pay_total"}}}`} {
 		server.Put("/apis/pyrra.dev/v1alpha1/namespaces/shop/servicelevelobjectives/"+name, `{"apiVersion": "pyrra.dev/v1alpha1", "kind": "ServiceLevelObjective",
 			"metadata": {"name": "`+name+`", "namespace": "shop"}, "spec": {"target": "99", "window": "4w", "indicator": `+indicator+`}}`)
 	}
-	cfg, err := config.Parse("cluster.yaml", fmt.Appendf(nil, clusterFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "recommend"))
+	cfg, err := config.Parse("cluster.yaml", fmt.Appendf(nil, kubetest.ShopFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "recommend"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +146,7 @@ func TestTheCheckOfAClusterSaysWhatOfTheCPUIsSet(t *testing.T) {
 	} {
 		server := kubetest.New(t)
 		server.Shop(2, test.resources)
-		text := strings.Replace(fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "act"), "default: 0.8", "default: 0.8, cap: "+test.cap, 1)
+		text := strings.Replace(fmt.Sprintf(kubetest.ShopFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "act"), "default: 0.8", "default: 0.8, cap: "+test.cap, 1)
 		cfg, err := config.Parse("cluster.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)

@@ -1,5 +1,6 @@
 // Package hint gives an error a second line for the person at the command
-// line: what to do. The first line stays the error's own.
+// line: what to do. The first line stays the error's own. [Edits] finds the word that was
+// meant by one that is not known.
 package hint
 
 import (
@@ -40,4 +41,29 @@ func Else(err error, format string, args ...any) error {
 func Of(err error) string {
 	h, _ := errors.AsType[hinted](err)
 	return h.text
+}
+
+// Edits is the number of insertions, deletions, replacements and swaps of
+// neighbours between a and b (optimal string alignment).
+func Edits(a, b string) int {
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	var last []int
+	for i := 1; i <= len(a); i++ {
+		last, before, row = before, row, make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(before[j]+1, row[j-1]+1, before[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], last[j-2]+1)
+			}
+		}
+	}
+	return row[len(b)]
 }

@@ -172,9 +172,8 @@ type Pod struct {
 
 // ContainerStatus is the kubelet's status of a container.
 type ContainerStatus struct {
-	Name        string     `json:"name"`
-	ContainerID string     `json:"containerID"`
-	Resources   *Resources `json:"resources"`
+	Name      string     `json:"name"`
+	Resources *Resources `json:"resources"`
 	// Allocated is what the node keeps for it: the requests that it took up.
 	Allocated List `json:"allocatedResources"`
 	State     struct {

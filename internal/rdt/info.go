@@ -199,13 +199,18 @@ func BandwidthOf(f Files) (*Bandwidth, error) {
 	return b, nil
 }
 
-// atMostAll reports whether the default group's values can be percentages.
-func atMostAll(f Files) (bool, error) {
+// defaultGroup reads what the default group has.
+func defaultGroup(f Files) (Schemata, error) {
 	text, err := f.Read("schemata")
 	if err != nil {
-		return false, fmt.Errorf("read the default group: %w", err)
+		return nil, fmt.Errorf("read the default group: %w", err)
 	}
-	s, err := ParseSchemata(text)
+	return ParseSchemata(text)
+}
+
+// atMostAll reports whether the default group's values can be percentages.
+func atMostAll(f Files) (bool, error) {
+	s, err := defaultGroup(f)
 	if err != nil {
 		return false, err
 	}
@@ -227,11 +232,7 @@ func inMBps(f Files) (bool, error) {
 	if _, err := f.Read("mba_MBps_event"); err == nil {
 		return true, nil
 	}
-	text, err := f.Read("schemata")
-	if err != nil {
-		return false, fmt.Errorf("read the default group: %w", err)
-	}
-	s, err := ParseSchemata(text)
+	s, err := defaultGroup(f)
 	if err != nil {
 		return false, err
 	}

@@ -30,15 +30,6 @@ type Line struct {
 // Schemata is the content of a schemata file.
 type Schemata []Line
 
-// ParseSchemata reads a schemata file, or one of sizes. Values are hexadecimal masks, or
-// decimal for memory bandwidth and sizes.
-func ParseSchemata(text string) (Schemata, error) { return parseLines(text, hexadecimal) }
-
-// ParseSize reads a size file, whose values are bytes, and for MB as in the schemata.
-func ParseSize(text string) (Schemata, error) {
-	return parseLines(text, func(string) int { return 10 })
-}
-
 // hexadecimal returns the base of a resource's values.
 func hexadecimal(name string) int {
 	if strings.HasSuffix(name, "MB") || strings.HasSuffix(name, "MBA") {
@@ -47,7 +38,9 @@ func hexadecimal(name string) int {
 	return 16
 }
 
-func parseLines(text string, base func(string) int) (Schemata, error) {
+// ParseSchemata reads a schemata file. Values are hexadecimal masks, or decimal for memory
+// bandwidth.
+func ParseSchemata(text string) (Schemata, error) {
 	var out Schemata
 	for line := range strings.Lines(text) {
 		name, values, ok := strings.Cut(strings.TrimSpace(line), ":")
@@ -59,7 +52,7 @@ func parseLines(text string, base func(string) int) (Schemata, error) {
 		}
 		l := Line{Name: name}
 		for part := range strings.SplitSeq(values, ";") {
-			d, err := parseDomain(part, base(name))
+			d, err := parseDomain(part, hexadecimal(name))
 			if err != nil || len(l.Domains) == maxDomains || slices.ContainsFunc(l.Domains, func(x Domain) bool { return x.ID == d.ID }) {
 				return nil, trimtab.Invalidf("schemata line %.60q: want each domain once, as ID=VALUE", line)
 			}

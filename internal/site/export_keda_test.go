@@ -65,7 +65,7 @@ workloads:
 
 func TestKEDAIsToldHowManyPodsThePlanOfARunningTrimtabWants(t *testing.T) {
 	server := kubetest.New(t)
-	server.Shop(2, halfCore)
+	server.Shop(2, kubetest.HalfCore)
 	address := loopback.Address(t)
 	cfg, err := config.Parse("keda.yaml", fmt.Appendf(nil, kedaFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), address))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 func TestAnAPIServerThatFailsAndWasAwayGetsFewRequestsAndNobodyIsLowered(t *testing.T) {
 	tr := trial.Start(t, 1)
 	server := kubetest.New(t)
-	server.Shop(2, halfCore)
+	server.Shop(2, kubetest.HalfCore)
 	var mu sync.Mutex
 	var came []time.Time
 	random := rand.New(rand.NewPCG(tr.Seed, 1))

@@ -17,32 +17,10 @@ import (
 	"github.com/trimtab/trimtab/internal/kube/kubetest"
 )
 
-// clusterFile is a Deployment of which nothing is known, and a default that may raise it.
-const clusterFile = `
-pool: {cpu: 6, unit: 0.01, step: 1}
-objective: egalitarian
-round: 1s
-lease: 10s
-guard: {dead_band: 0.02, reversal_window: 0s}
-analyzer: {report_interval: 500ms, partitions: 1}
-actuator: {lock_dir: %q}
-storage: {path: %q}
-web: {listen_address: "127.0.0.1:0"}
-otlp: {grpc: "off", http: "off"}
-jaeger: {grpc: "off"}
-kubernetes: {kubeconfig: %q%s}
-workloads:
-  - name: checkout
-    slo: {latency: 100ms, fraction: 0.95}
-    match: {kubernetes: {namespace: shop, deployment: checkout}}
-    knob: {cpu: {min: 0.1, max: 2, default: 0.8}}
-    mode: %s
-`
-
 // inCluster runs the whole pipeline outside of a cluster of two pods with 500m each.
 func inCluster(t *testing.T, s *kubetest.Server, mode, more string) *Site {
 	t.Helper()
-	return inClusterBy(t, fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), s.Kubeconfig(), more, mode))
+	return inClusterBy(t, fmt.Sprintf(kubetest.ShopFile, t.TempDir(), t.TempDir(), s.Kubeconfig(), more, mode))
 }
 
 func inClusterBy(t *testing.T, text string) *Site {
@@ -105,11 +83,9 @@ func limitOf(s *kubetest.Server, pod int) string {
 	return fmt.Sprint(kubetest.Sub(app, "resources", "limits")["cpu"])
 }
 
-const halfCore = `{"requests":{"cpu":"100m"},"limits":{"cpu":"500m"}}`
-
 func TestInModeRecommendTheClusterGetsNoWriteAndADeploymentGetsAdvice(t *testing.T) {
 	server := kubetest.New(t)
-	server.Shop(2, halfCore)
+	server.Shop(2, kubetest.HalfCore)
 	s := inCluster(t, server, "recommend", "")
 	defer func() {
 		server.EndWatches()
@@ -134,7 +110,7 @@ func TestInModeRecommendTheClusterGetsNoWriteAndADeploymentGetsAdvice(t *testing
 
 func TestInModeActThePodsGetWhatWasDecidedAndTheirLimitsBackAtTheEnd(t *testing.T) {
 	server := kubetest.New(t)
-	server.Shop(2, halfCore)
+	server.Shop(2, kubetest.HalfCore)
 	s := inCluster(t, server, "act", ", journal: trimtab")
 	deadline := time.After(30 * time.Second)
 	for limitOf(server, 0) == "500m" || limitOf(server, 1) == "500m" {
@@ -166,7 +142,7 @@ func TestInModeActThePodsGetWhatWasDecidedAndTheirLimitsBackAtTheEnd(t *testing.
 
 func TestARestoreFromTheClusterPutsLimitsBackAndKeepsARunningTrimtabFromWritingAgain(t *testing.T) {
 	server := kubetest.New(t)
-	server.Shop(2, halfCore)
+	server.Shop(2, kubetest.HalfCore)
 	s := inCluster(t, server, "act", ", journal: trimtab")
 	defer s.Close() // its journal is lost, which it says
 	within := time.After(30 * time.Second)
@@ -192,7 +168,7 @@ func TestARestoreFromTheClusterPutsLimitsBackAndKeepsARunningTrimtabFromWritingA
 
 func TestSpansThatNameTheirPodInAnyWayAreThoseOfItsWorkload(t *testing.T) {
 	server := kubetest.New(t)
-	server.Shop(2, halfCore)
+	server.Shop(2, kubetest.HalfCore)
 	s := inCluster(t, server, "recommend", "")
 	defer func() {
 		server.EndWatches()
@@ -231,7 +207,7 @@ func TestSpansThatNameTheirPodInAnyWayAreThoseOfItsWorkload(t *testing.T) {
 func TestWithoutALimitPodsGetTheirRequestInOneStepWhereTheFileSaysSoAndTheOldOneBackAtTheEnd(t *testing.T) {
 	server := kubetest.New(t)
 	server.Shop(2, `{"requests":{"cpu":"250m"}}`)
-	s := inClusterBy(t, strings.Replace(fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "act"), "default: 0.8", "default: 0.8, cap: never", 1))
+	s := inClusterBy(t, strings.Replace(fmt.Sprintf(kubetest.ShopFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "act"), "default: 0.8", "default: 0.8, cap: never", 1))
 	requestOf := func(pod int) string {
 		app := kubetest.Container(server.Get(kubetest.PodPath(pod)), "app")
 		return fmt.Sprint(kubetest.Sub(app, "resources", "requests")["cpu"])
@@ -263,7 +239,7 @@ func TestWithoutALimitPodsGetTheirRequestInOneStepWhereTheFileSaysSoAndTheOldOne
 
 func TestAReloadThatTurnsTheLimitInsteadOfTheRequestKeepsNeither(t *testing.T) {
 	of := func(cap string) turns {
-		text := strings.Replace(fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), "/kubeconfig", "", "act"), "default: 0.8", "default: 0.8, cap: "+cap, 1)
+		text := strings.Replace(fmt.Sprintf(kubetest.ShopFile, t.TempDir(), t.TempDir(), "/kubeconfig", "", "act"), "default: 0.8", "default: 0.8, cap: "+cap, 1)
 		cfg, err := config.Parse("cluster.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)

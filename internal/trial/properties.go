@@ -1,6 +1,12 @@
 package trial
 
-import "flag"
+import (
+	"flag"
+	"log"
+	"os"
+	"strconv"
+	"testing"
+)
 
 // Some returns few in `make test`, and all in `make integration`: for a test with many similar
 // cases that cost much CPU time.
@@ -11,16 +17,17 @@ func Some[T any](few, all T) T {
 	return few
 }
 
-// Properties sets the number of cases of each property of a test binary to n, instead of rapid's
-// 100, unless -rapid.checks is given, as by `make torture`, or the tests are those of `make
-// integration`. It is for packages whose properties play long sequences; call it in TestMain
-// before the tests run.
-func Properties(n string) error {
+// Main runs the tests of a package with n cases of each property, instead of rapid's 100, unless
+// -rapid.checks is given, as by `make torture`, or the tests are those of `make integration`. It
+// is for packages whose properties play long sequences; call it in TestMain.
+func Main(m *testing.M, n int) {
 	flag.Parse()
 	given := integration
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if given {
-		return nil
+	if !given {
+		if err := flag.Set("rapid.checks", strconv.Itoa(n)); err != nil {
+			log.Fatal(err)
+		}
 	}
-	return flag.Set("rapid.checks", n)
+	os.Exit(m.Run())
 }

@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+
+	"github.com/trimtab/trimtab/sim"
 )
 
 // small is an environment of a few jobs and rounds.
@@ -116,7 +118,7 @@ func TestWhatCannotBeRunIsAnErrorThatNamesIt(t *testing.T) {
 		`no profile of workload type "nope"`: func(x *Experiment) { x.Env.Jobs[0].Type = "nope" },
 		"given twice":                        func(x *Experiment) { x.Env.Jobs[1].Name = x.Env.Jobs[0].Name },
 		`utility shape "cubic"`:              func(x *Experiment) { x.Env.Jobs[0].Shape = "cubic" },
-		`policy "sozial": no such policy`:    func(x *Experiment) { x.Run = []string{"sozial"} },
+		`policy "sozial": unknown`:           func(x *Experiment) { x.Run = []string{"sozial"} },
 		"lie ghost: no such job":             func(x *Experiment) { x.Options.Lies = map[string]float64{"ghost": 2} },
 		"lie db0j1=NaN":                      func(x *Experiment) { x.Options.Lies = map[string]float64{"db0j1": math.NaN()} },
 		"leaves in round 30 of 20":           func(x *Experiment) { x.Options.Leave = map[string]float64{"db0j1": 30} },
@@ -128,7 +130,7 @@ func TestWhatCannotBeRunIsAnErrorThatNamesIt(t *testing.T) {
 		"interference 1.5": func(x *Experiment) { x.Options.Interference = 1.5 },
 		"0 seeds":          func(x *Experiment) { x.Seeds = 0 },
 	} {
-		x := &Experiment{Env: small(3, 20, 300), Run: []string{"miad"}, Seeds: 1}
+		x := &Experiment{Env: small(3, 20, 300), Run: []string{"miad"}, Frame: sim.Frame{Seeds: 1}}
 		change(x)
 		_, err := x.Play()
 		if !errors.Is(err, trimtab.ErrInvalid) || !strings.Contains(err.Error(), want) {

@@ -13,6 +13,7 @@ import (
 // Experiment is a set of policies in one environment, each under the same
 // seeds.
 type Experiment struct {
+	sim.Frame
 	Env     *Environment
 	Options Options
 	// Run are the names of the policies to run; see Names.
@@ -22,18 +23,6 @@ type Experiment struct {
 	Online   Online
 	// Both plays each of Policies a second time, as Online with the guard.
 	Both bool
-	// Seeds is how many runs each policy has, from the seed First on.
-	Seeds int
-	First uint64
-	// Runner runs them; nil: in order. Watch times decisions; nil: no times.
-	Runner sim.Runner
-	Watch  sim.Watch
-	// Done, when not nil, is called after every run, at the same time by
-	// several where the runner is parallel.
-	Done func()
-	// Stop, when not nil, is asked in every round of a run whether to end
-	// there with an error; several may ask at the same time.
-	Stop func() bool
 }
 
 // Outcome is what became of one policy: a run for each seed.
@@ -50,7 +39,7 @@ const maxRuns = 100_000
 
 // Play runs every policy under every seed. One that was stopped returns the
 // policies of which every run was finished, beside the error. Errors are trimtab.ErrInvalid for
-// what could not be run, an *UnknownError for a policy that there is not.
+// what could not be run, a *sim.UnknownError for a policy that there is not.
 func (x *Experiment) Play() ([]Outcome, error) {
 	if err := x.Env.Validate(); err != nil {
 		return nil, err
@@ -74,13 +63,17 @@ func (x *Experiment) Play() ([]Outcome, error) {
 		}
 		series = append(series, of...)
 	}
-	if err := x.playAll(series); err != nil {
-		if errors.Is(err, errStopped) {
-			return finished(out), err
+	_, err := x.Frame.Play(len(series), func(i, k int) (err error) {
+		s, seed := &series[i], x.First+uint64(k)
+		if s.runs[k], err = x.play(s.make, seed); err != nil {
+			return fmt.Errorf("run %s, seed %d: %w", s.policy, seed, err)
 		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, sim.ErrStopped) {
 		return nil, err
 	}
-	return out, nil
+	return finished(out), err
 }
 
 // finished are the policies all of whose runs were played to the end.
@@ -124,31 +117,6 @@ func (x *Experiment) series(name string) ([]series, error) {
 		of = append(of, series{name + " with the guard", online(guarded, p), make([]*Run, x.Seeds)})
 	}
 	return of, nil
-}
-
-// playAll plays all runs, each of which writes to a place of its own.
-func (x *Experiment) playAll(of []series) error {
-	runner := x.Runner
-	if runner == nil {
-		runner = sim.InOrder
-	}
-	errs := make([]error, len(of)*x.Seeds)
-	runner(len(errs), func(n int) {
-		s, seed := &of[n/x.Seeds], n%x.Seeds
-		s.runs[seed], errs[n] = x.play(s.make, x.First+uint64(seed))
-		if x.Done != nil {
-			x.Done()
-		}
-	})
-	if x.Stop != nil && x.Stop() {
-		return fmt.Errorf("run experiment: %w", errStopped) // some runs may not have begun
-	}
-	for n, err := range errs {
-		if err != nil {
-			return fmt.Errorf("run %s, seed %d: %w", of[n/x.Seeds].policy, x.First+uint64(n%x.Seeds), err)
-		}
-	}
-	return nil
 }
 
 func (x *Experiment) play(m maker, seed uint64) (*Run, error) {

@@ -8,13 +8,14 @@ import (
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
+	"github.com/trimtab/trimtab/sim"
 )
 
 // TestTheGuardCostsAHundredthAtMost is the paper's window, one seed: each
 // objective with the guard comes within .01 of itself without.
 func TestTheGuardCostsAHundredthAtMost(t *testing.T) {
 	e := published(t)
-	x := &Experiment{Env: e, Run: []string{"social", "egalitarian", "njc"}, Seeds: 1, First: 1, Online: production(), Both: true,
+	x := &Experiment{Env: e, Run: []string{"social", "egalitarian", "njc"}, Frame: sim.Frame{Seeds: 1, First: 1}, Online: production(), Both: true,
 		Policies: []policy.Policy{welfare.Secured{Objective: welfare.Social{MoveCost: 0.05}},
 			welfare.Secured{Objective: welfare.Egalitarian{}}, fair.NJCPolicy{}}}
 	out, err := x.Play()

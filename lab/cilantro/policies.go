@@ -1,12 +1,11 @@
 package cilantro
 
 import (
-	"fmt"
 	"slices"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/lab/baseline"
 	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/sim"
 )
 
 // maker makes the controller of one run.
@@ -48,18 +47,6 @@ func (x *Experiment) Names() []string {
 	return names
 }
 
-// UnknownError names a policy that there is not; it is trimtab.ErrInvalid.
-type UnknownError struct {
-	Policy string
-	Known  []string
-}
-
-// Error names the policy.
-func (e *UnknownError) Error() string { return fmt.Sprintf("policy %.60q: no such policy", e.Policy) }
-
-// Unwrap returns trimtab.ErrInvalid.
-func (e *UnknownError) Unwrap() error { return trimtab.ErrInvalid }
-
 // maker finds a policy by name.
 func (x *Experiment) maker(name string) (maker, error) {
 	if p := x.learns(name); p != nil {
@@ -77,7 +64,7 @@ func (x *Experiment) maker(name string) (maker, error) {
 	case entitled:
 		return func(w *world) (Controller, error) { return fixed{shares(w)}, nil }, nil
 	}
-	return nil, &UnknownError{Policy: name, Known: x.Names()}
+	return nil, &sim.UnknownError{What: "policy", Name: name, Known: x.Names()}
 }
 
 // learns returns the policy of the planner with a name; nil: there is none.

@@ -1,7 +1,6 @@
 package cilantro
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/trimtab/trimtab/sim"
@@ -55,9 +54,6 @@ type covered interface {
 	Coverage(w *world) []float64
 }
 
-// errStopped ends a run that was told to stop.
-var errStopped = errors.New("stopped")
-
 // run plays one controller through the environment, until stop returns true;
 // nil never does.
 func run(w *world, c Controller, watch watch, stop func() bool) (*Run, error) {
@@ -68,7 +64,7 @@ func run(w *world, c Controller, watch watch, stop func() bool) (*Run, error) {
 	var before []int
 	for r := range e.Rounds {
 		if stop != nil && stop() {
-			return nil, errStopped
+			return nil, sim.ErrStopped
 		}
 		start := watch.now()
 		units, err := c.Decide(r)

@@ -12,11 +12,12 @@ import (
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
+	"github.com/trimtab/trimtab/sim"
 )
 
 // experiment runs policies through the steps of production.
 func experiment(e *Environment, policies ...string) *Experiment {
-	return &Experiment{Env: e, Run: policies, Seeds: 2, First: 1, Online: production(),
+	return &Experiment{Env: e, Run: policies, Frame: sim.Frame{Seeds: 2, First: 1}, Online: production(),
 		Policies: []policy.Policy{welfare.Social{}, welfare.Egalitarian{}, fair.NJCPolicy{}}}
 }
 
@@ -279,7 +280,7 @@ func TestARunThatIsToldToStopEndsInThatRound(t *testing.T) {
 		asked++
 		return asked > 5
 	}
-	if out, err := x.Play(); !errors.Is(err, errStopped) || out != nil {
+	if out, err := x.Play(); !errors.Is(err, sim.ErrStopped) || out != nil {
 		t.Errorf("%v, %v", out, err)
 	}
 	// Five rounds, the sixth of the first run, the first of the second, the end.
@@ -446,7 +447,7 @@ func TestAnExperimentThatIsStoppedReturnsThePoliciesThatWereFinished(t *testing.
 	x.Done = func() { finishedRuns++ }
 	x.Stop = func() bool { return finishedRuns >= x.Seeds }
 	out, err := x.Play()
-	if !errors.Is(err, errStopped) || len(out) != 1 || out[0].Policy != x.Run[0] || len(out[0].Runs) != x.Seeds {
+	if !errors.Is(err, sim.ErrStopped) || len(out) != 1 || out[0].Policy != x.Run[0] || len(out[0].Runs) != x.Seeds {
 		t.Errorf("%d policies of %v: %v", len(out), x.Run, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
+	"github.com/trimtab/trimtab/sim"
 )
 
 // TestNobodyIsMovedWhileTheLoadIsConstant runs 20 jobs on 1000 units, at
@@ -28,7 +29,7 @@ func TestNobodyIsMovedWhileTheLoadIsConstant(t *testing.T) {
 		}
 		policies := []policy.Policy{welfare.Secured{Objective: welfare.Social{MoveCost: 0.05}},
 			welfare.Secured{Objective: welfare.Egalitarian{}}, fair.NJCPolicy{}, welfare.Secured{Objective: welfare.Nash{MoveCost: 0.05}}}
-		x := &Experiment{Env: e, Seeds: 1, First: 1, Online: production(), Policies: policies}
+		x := &Experiment{Env: e, Frame: sim.Frame{Seeds: 1, First: 1}, Online: production(), Policies: policies}
 		for _, p := range policies {
 			x.Run = append(x.Run, p.Name())
 		}

@@ -19,7 +19,7 @@ import (
 // played is a short run of some policies.
 func played(t *testing.T, load string, periods int, policies ...string) []Summary {
 	t.Helper()
-	x := &Experiment{Env: BuiltIn(load), Run: policies, Periods: periods, Seeds: 2, First: 1, Runner: sim.InOrder}
+	x := &Experiment{Env: BuiltIn(load), Run: policies, Periods: periods, Frame: sim.Frame{Seeds: 2, First: 1}}
 	_, outcomes, err := x.Play()
 	if err != nil {
 		t.Fatal(err)
@@ -215,10 +215,10 @@ func TestWhatIsWrongInAnEnvironmentIsNamed(t *testing.T) {
 }
 
 func TestAnUnknownPolicyIsAnErrorThatNamesTheKnownOnes(t *testing.T) {
-	x := &Experiment{Env: BuiltIn(Constant), Run: []string{"rhythms"}, Periods: 1, Seeds: 1, Runner: sim.InOrder}
+	x := &Experiment{Env: BuiltIn(Constant), Run: []string{"rhythms"}, Periods: 1, Frame: sim.Frame{Seeds: 1}}
 	_, _, err := x.Play()
-	var unknown *UnknownError
-	if !errors.As(err, &unknown) || unknown.Policy != "rhythms" || !errors.Is(err, trimtab.ErrInvalid) {
+	var unknown *sim.UnknownError
+	if !errors.As(err, &unknown) || unknown.Name != "rhythms" || !errors.Is(err, trimtab.ErrInvalid) {
 		t.Errorf("error %v", err)
 	}
 }

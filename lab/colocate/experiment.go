@@ -3,7 +3,6 @@ package colocate
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/trimtab/trimtab"
 	control "github.com/trimtab/trimtab/planner/colocate"
@@ -17,37 +16,17 @@ func PolicyNames() []string {
 
 // Experiment plays policies side by side, each with the same seeds.
 type Experiment struct {
+	sim.Frame
 	Env *Environment
 	Run []string
-	// Periods of each run, Seeds runs of each policy, the first with seed First.
-	Periods, Seeds int
-	First          uint64
-	Limits         Limits
+	// Periods of each run.
+	Periods int
+	Limits  Limits
 	// Scale multiplies all slacklimits that were found; 0: 1.
 	Scale float64
 	// Course keeps the course of the first run of each policy.
 	Course bool
-	// Runner is required; Done is called after each run.
-	Runner sim.Runner
-	Done   func()
-	// Stop, when not nil, is asked in every period whether to end.
-	Stop func() bool
 }
-
-// UnknownError tells that there is no such policy.
-type UnknownError struct {
-	Policy string
-	Known  []string
-}
-
-// Error names the policy.
-func (e *UnknownError) Error() string { return fmt.Sprintf("policy %.60q: unknown", e.Policy) }
-
-// Unwrap makes it trimtab.ErrInvalid.
-func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
-
-// errStopped ends a run that was told to stop.
-var errStopped = errors.New("stopped")
 
 // Outcome is what came of one policy.
 type Outcome struct {
@@ -65,15 +44,17 @@ func (x *Experiment) Validate() error {
 	if x.Periods < 1 || x.Periods > maxPeriods || x.Seeds < 1 || x.Seeds > maxSeeds {
 		return trimtab.Invalidf("simulation: %d periods of %d seeds: want 1 to %d and 1 to %d", x.Periods, x.Seeds, maxPeriods, maxSeeds)
 	}
-	for _, name := range x.Run {
-		if !slices.Contains(PolicyNames(), name) {
-			return &UnknownError{name, PolicyNames()}
-		}
+	if err := sim.Known("policy", x.Run, PolicyNames()); err != nil {
+		return err
 	}
 	return x.Env.Validate()
 }
 
-// Play runs all of it. The profiles are those of the solo runs, with the limits.
+// Runs is how many runs the experiment has.
+func (x *Experiment) Runs() int { return len(x.Run) * x.Seeds }
+
+// Play runs all of it. The profiles are those of the solo runs, with the limits. One that was
+// stopped returns the policies of which every run was finished, beside the error.
 func (x *Experiment) Play() ([]Profile, []Outcome, error) {
 	if err := x.Validate(); err != nil {
 		return nil, nil, err
@@ -83,32 +64,24 @@ func (x *Experiment) Play() ([]Profile, []Outcome, error) {
 		return nil, nil, err
 	}
 	x.scale(known)
-	out := make([]Outcome, len(x.Run))
+	all := make([]Outcome, len(x.Run))
 	for i, name := range x.Run {
-		out[i] = Outcome{Policy: name, Runs: make([]Figures, x.Seeds)}
+		all[i] = Outcome{Policy: name, Runs: make([]Figures, x.Seeds)}
 	}
-	errs, done := make([]error, len(out)*x.Seeds), make([]bool, len(out)*x.Seeds)
-	x.Runner(len(errs), func(i int) {
-		o, run := &out[i/x.Seeds], i%x.Seeds
-		o.Runs[run], errs[i] = x.play(o, known, run)
-		done[i] = errs[i] == nil
-		if x.Done != nil {
-			x.Done()
-		}
+	finished, err := x.Frame.Play(len(all), func(i, run int) (err error) {
+		all[i].Runs[run], err = x.play(&all[i], known, run)
+		return err
 	})
-	if x.Stop != nil && x.Stop() {
-		var finished []Outcome
-		for i := range out {
-			if !slices.Contains(done[i*x.Seeds:(i+1)*x.Seeds], false) {
-				finished = append(finished, out[i])
-			}
-		}
-		return known, finished, fmt.Errorf("run experiment: %w", errStopped)
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err != nil && !errors.Is(err, sim.ErrStopped) {
 		return nil, nil, err
 	}
-	return known, out, nil
+	var out []Outcome
+	for i := range all {
+		if finished[i] {
+			out = append(out, all[i])
+		}
+	}
+	return known, out, err
 }
 
 func (x *Experiment) scale(known []Profile) {
@@ -150,8 +123,8 @@ func (x *Experiment) play(o *Outcome, known []Profile, run int) (Figures, error)
 		courses = newCourses(w)
 	}
 	for p := range x.Periods {
-		if x.Stop != nil && x.Stop() {
-			return Figures{}, errStopped
+		if x.Stopped() {
+			return Figures{}, sim.ErrStopped
 		}
 		w.play(x.Env.Load.at(p, x.Periods))
 		for i := range courses {

@@ -13,10 +13,9 @@ import (
 
 // Experiment runs policies side by side, each with the same seeds.
 type Experiment struct {
+	sim.Frame
 	Run    []string
 	Rounds int
-	Seeds  int
-	First  uint64
 	Units  int
 	Settings
 	// Guard lets the guard of production bound the policies that learn, with its
@@ -25,33 +24,9 @@ type Experiment struct {
 	Guard bool
 	// Both plays the policies that learn a second time, with the guard.
 	Both bool
-	// Runner and Watch are required; Done is called after each run.
-	Runner sim.Runner
-	Watch  sim.Watch
-	Done   func()
-	// Stop, when not nil, is asked in every round of a run whether to end
-	// without an answer.
-	Stop func() bool
 
 	static []int
 }
-
-// UnknownError tells that there is no such policy.
-type UnknownError struct {
-	Policy string
-	Known  []string
-}
-
-// Error names the policy.
-func (e *UnknownError) Error() string { return fmt.Sprintf("policy %q: unknown", e.Policy) }
-
-// Unwrap makes it trimtab.ErrInvalid.
-func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
-
-// errStopped ends a run that was told to stop.
-var errStopped = errors.New("stopped")
-
-func (x *Experiment) stopped() bool { return x.Stop != nil && x.Stop() }
 
 // Outcome is what came of one policy, per run.
 type Outcome struct {
@@ -89,12 +64,7 @@ func (x *Experiment) Validate() error {
 	case !(x.Rate > 0 && x.Rate < 1e9) || !(x.Speed >= 0.01 && x.Speed <= 100) || !(x.Scaling >= 0 && x.Scaling <= 1):
 		return trimtab.Invalidf("simulation: %v requests/s at speed %v, scaling %v", x.Rate, x.Speed, x.Scaling)
 	}
-	for _, name := range x.Run {
-		if !slices.Contains(PolicyNames(), name) {
-			return &UnknownError{Policy: name, Known: PolicyNames()}
-		}
-	}
-	return nil
+	return sim.Known("policy", x.Run, PolicyNames())
 }
 
 // series are the runs of one policy, with the settings of an experiment.
@@ -107,7 +77,8 @@ func (x *Experiment) outcome(name string) Outcome {
 	return Outcome{Policy: name, P99: make([][]float64, x.Seeds), Compute: make([]time.Duration, x.Seeds)}
 }
 
-// Play runs all of it.
+// Play runs all of it. One that was stopped returns the policies of which every run was
+// finished, beside the error.
 func (x *Experiment) Play() ([]Outcome, error) {
 	if err := x.Validate(); err != nil {
 		return nil, err
@@ -127,37 +98,28 @@ func (x *Experiment) Play() ([]Outcome, error) {
 			all = append(all, series{&guarded, &o})
 		}
 	}
-	errs, done := make([]error, len(all)*x.Seeds), make([]bool, len(all)*x.Seeds)
-	x.Runner(len(errs), func(i int) {
-		s, seed := &all[i/x.Seeds], i%x.Seeds
-		var p policy
-		if p, errs[i] = s.of.policy(s.to.Policy, x.First+uint64(seed)); errs[i] == nil {
-			errs[i] = s.of.play(p, s.to, seed)
-			done[i] = errs[i] == nil
-		}
-		if x.Done != nil {
-			x.Done()
-		}
-	})
-	if x.stopped() {
-		var finished []Outcome
-		for k, s := range all { // a guarded one follows its policy
-			last := k == len(all)-1 || all[k+1].to.Policy != s.to.Policy
-			if slices.Contains(done[k*x.Seeds:(k+1)*x.Seeds], false) || s.of == x && !last && slices.Contains(done[(k+1)*x.Seeds:(k+2)*x.Seeds], false) {
-				continue
-			}
-			if s.of == x {
-				finished = append(finished, *s.to)
-			}
-		}
-		return finished, fmt.Errorf("run experiment: %w", errStopped)
-	}
-	for _, err := range errs {
+	finished, err := x.Frame.Play(len(all), func(i, k int) error {
+		s := &all[i]
+		p, err := s.of.policy(s.to.Policy, x.First+uint64(k))
 		if err != nil {
-			return nil, err
+			return err
+		}
+		return s.of.play(p, s.to, k)
+	})
+	if err != nil && !errors.Is(err, sim.ErrStopped) {
+		return nil, err
+	}
+	left := map[string]bool{} // with the guard or without
+	for i, done := range finished {
+		left[all[i].to.Policy] = left[all[i].to.Policy] || !done
+	}
+	var whole []Outcome
+	for i := range out {
+		if !left[out[i].Policy] {
+			whole = append(whole, out[i])
 		}
 	}
-	return out, nil
+	return whole, err
 }
 
 // Best returns the best static allocation found offline, and its P99 after the
@@ -197,10 +159,10 @@ func (x *Experiment) play(p policy, o *Outcome, run int) error {
 	s.Seed = x.First + uint64(run)
 	w := NewWorld(s)
 	p99 := make([]float64, x.Rounds)
-	begin := x.Watch()
+	begin := x.Now()
 	for r := range p99 {
-		if x.stopped() {
-			return errStopped
+		if x.Stopped() {
+			return sim.ErrStopped
 		}
 		report := w.Play(p.next())
 		p99[r] = report.P99
@@ -208,7 +170,7 @@ func (x *Experiment) play(p policy, o *Outcome, run int) error {
 			return fmt.Errorf("run %s: %w", o.Policy, err)
 		}
 	}
-	o.P99[run], o.Compute[run] = p99, (x.Watch()-begin)/time.Duration(x.Rounds)
+	o.P99[run], o.Compute[run] = p99, (x.Now()-begin)/time.Duration(x.Rounds)
 	return nil
 }
 

@@ -185,8 +185,7 @@ func TestTheNetworkGivesTheFourRecordedMeans(t *testing.T) {
 }
 
 func experiment(rounds int, names ...string) *Experiment {
-	return &Experiment{Run: names, Rounds: rounds, Seeds: 2, First: 1, Units: 160, Settings: Settings{Rate: OfferedRate, Speed: 1, Cold: true},
-		Runner: sim.InOrder, Watch: func() time.Duration { return 0 }}
+	return &Experiment{Run: names, Rounds: rounds, Frame: sim.Frame{Seeds: 2, First: 1}, Units: 160, Settings: Settings{Rate: OfferedRate, Speed: 1, Cold: true}}
 }
 
 func TestTheSameSeedsGiveTheSameBits(t *testing.T) {
@@ -301,7 +300,7 @@ func TestARunThatIsToldToStopEndsInThatRound(t *testing.T) {
 		asked++
 		return asked > 5
 	}
-	if out, err := x.Play(); !errors.Is(err, errStopped) || out != nil {
+	if out, err := x.Play(); !errors.Is(err, sim.ErrStopped) || out != nil {
 		t.Errorf("%v, %v", out, err)
 	}
 	// Five rounds, the sixth of the first run, the first of the second, the end.
@@ -355,8 +354,8 @@ func TestASummaryCountsTheRoundsToTheLevel(t *testing.T) {
 // With the guard, falls are small and few a round; an objective of one
 // application must get there all the same. It is the default of production.
 func TestTheGuardLetsAnApplicationGetFast(t *testing.T) {
-	x := &Experiment{Run: []string{WithSpans, ResourceFair}, Rounds: 60, Seeds: 1, First: 1, Units: 160, Both: true,
-		Settings: Settings{Rate: OfferedRate, Speed: 1}, Runner: sim.InOrder, Watch: func() time.Duration { return 0 }}
+	x := &Experiment{Run: []string{WithSpans, ResourceFair}, Rounds: 60, Frame: sim.Frame{Seeds: 1, First: 1}, Units: 160, Both: true,
+		Settings: Settings{Rate: OfferedRate, Speed: 1}}
 	out, err := x.Play()
 	if err != nil {
 		t.Fatal(err)

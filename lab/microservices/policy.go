@@ -94,8 +94,8 @@ func shifted(units []int, by int) []int {
 }
 
 // problem is a round's question: bounds as wide as the capacity allows.
-func problem(units int, now []int) endtoend.Problem {
-	p := endtoend.Problem{Units: units, Current: now, Step: stepUnits, Min: make([]int, Count), Max: make([]int, Count)}
+func problem(units int) endtoend.Problem {
+	p := endtoend.Problem{Units: units, Min: make([]int, Count), Max: make([]int, Count)}
 	for i := range p.Min {
 		p.Min[i], p.Max[i] = leastUnits, units-(Count-1)*leastUnits
 	}
@@ -105,12 +105,13 @@ func problem(units int, now []int) endtoend.Problem {
 // bestStatic searches the allocation with the least mean P99 over the drift of
 // the machines, with the network known: four starts, each improved by exchanges.
 func bestStatic(s Settings, units int) []int {
-	p := problem(units, evolve.Equal(units, Count))
+	p := problem(units)
 	cost := func(u []int) float64 { return meanP99(s, u) }
 	a, b := sim.Seed(1, 0x73746174)
 	r := rand.New(rand.NewPCG(a, b))
 	need := HotelReservation()
-	best, least := p.Current, cost(p.Current)
+	best := evolve.Equal(units, Count)
+	least := cost(best)
 	for try := range 4 {
 		start, err := p.Separable(func(i, u int) float64 {
 			load := s.Rate * need.rates[i] * need.Services[i].Work / 1000 / s.Speed / float64(u)

@@ -1,7 +1,6 @@
 package rose
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -37,9 +36,6 @@ type play struct {
 	submitted, settled int
 }
 
-// errStopped ends a run that was told to stop.
-var errStopped = errors.New("stopped")
-
 // longest is when a run is given up, in seconds.
 const longest = 100_000
 
@@ -60,7 +56,7 @@ func (w *World) Play(r Run) (*Figures, *History, error) {
 	for n := 0; p.left > 0 && len(p.agenda) > 0; n++ {
 		e := p.agenda.pop()
 		if n%65536 == 0 && r.Stop != nil && r.Stop() {
-			return nil, nil, errStopped
+			return nil, nil, sim.ErrStopped
 		}
 		if e.at > longest {
 			return nil, nil, fmt.Errorf("play %s: jobs did not end within %d s", w.Name, longest)

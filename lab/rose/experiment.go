@@ -46,31 +46,14 @@ func policyOf(name string) machines.Policy {
 
 // Experiment plays parts, each row with the same seeds.
 type Experiment struct {
+	sim.Frame
 	Usage    *Usage
 	Machines int
 	// Parts, Policies and Modes to be played.
 	Parts, Policies, Modes []string
-	Seeds                  int
-	First                  uint64
 	// Change, when not nil, changes the worlds of the batch jobs before they are played.
 	Change func(*World)
-	// Runner is required; Done is called after each run.
-	Runner sim.Runner
-	Done   func()
-	Stop   func() bool
 }
-
-// UnknownError tells that there is no such policy, mode or part.
-type UnknownError struct {
-	What, Name string
-	Known      []string
-}
-
-// Error names it.
-func (e *UnknownError) Error() string { return fmt.Sprintf("%s %.60q: unknown", e.What, e.Name) }
-
-// Unwrap makes it trimtab.ErrInvalid.
-func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
 
 // Row is one row of a table: the mean of its runs, and what the paper states.
 type Row struct {
@@ -109,10 +92,8 @@ func (x *Experiment) Validate() error {
 		what         string
 		names, known []string
 	}{{"policy", x.Policies, PolicyNames()}, {"mode", x.Modes, Modes()}, {"part", x.Parts, Parts()}} {
-		for _, name := range c.names {
-			if !slices.Contains(c.known, name) {
-				return &UnknownError{c.what, name, c.known}
-			}
+		if err := sim.Known(c.what, c.names, c.known); err != nil {
+			return err
 		}
 	}
 	return Batch(x.Machines, x.Usage).Validate()
@@ -173,46 +154,37 @@ func (x *Experiment) Play() ([]Row, error) {
 	}
 	rows := x.plan()
 	runs, histories := make([]Figures, len(rows)*x.Seeds), make([]*History, len(rows))
-	errs, done := make([]error, len(runs)), make([]bool, len(runs))
-	x.Runner(len(runs), func(i int) {
-		k, seed := i/x.Seeds, i%x.Seeds
-		r := rows[k].run
-		r.Seed, r.Stop = x.First+uint64(seed), x.Stop
-		f, h, err := rows[k].world.Play(r)
+	finished, err := x.Frame.Play(len(rows), func(i, k int) error {
+		r := rows[i].run
+		r.Seed, r.Stop = x.First+uint64(k), x.Stop
+		f, h, err := rows[i].world.Play(r)
 		if err != nil {
-			errs[i] = fmt.Errorf("%s, %s: %w", rows[k].part, rows[k].name, err)
-			return
+			return fmt.Errorf("%s, %s: %w", rows[i].part, rows[i].name, err)
 		}
-		done[i] = true
-		if runs[i] = *f; seed == 0 {
-			histories[k] = h
+		if runs[i*x.Seeds+k] = *f; k == 0 {
+			histories[i] = h
 		}
-		if x.Done != nil {
-			x.Done()
-		}
+		return nil
 	})
-	var stopped error
-	if x.Stop != nil && x.Stop() {
-		stopped = fmt.Errorf("run experiment: %w", errStopped)
-	} else if err := errors.Join(errs...); err != nil {
+	if err != nil && !errors.Is(err, sim.ErrStopped) {
 		return nil, err
 	}
 	var out []Row
-	for k := range rows {
-		of := runs[k*x.Seeds : (k+1)*x.Seeds]
-		if slices.Contains(done[k*x.Seeds:(k+1)*x.Seeds], false) {
-			continue // it was stopped
+	for i := range rows {
+		if !finished[i] {
+			continue
 		}
-		row := Row{Part: rows[k].part, Name: rows[k].name, Policy: rows[k].policy, Mode: rows[k].mode, Figures: Mean(of), Paper: Paper(rows[k].part, rows[k].name), History: histories[k]}
-		for i := range of {
-			row.Makespans = append(row.Makespans, of[i].Makespan)
+		of := runs[i*x.Seeds : (i+1)*x.Seeds]
+		row := Row{Part: rows[i].part, Name: rows[i].name, Policy: rows[i].policy, Mode: rows[i].mode, Figures: Mean(of), Paper: Paper(rows[i].part, rows[i].name), History: histories[i]}
+		for k := range of {
+			row.Makespans = append(row.Makespans, of[k].Makespan)
 		}
 		if e := Spread(of); !math.IsNaN(e) {
 			row.StdErr = &e
 		}
 		out = append(out, row)
 	}
-	return out, stopped
+	return out, err
 }
 
 // Target is one of what the simulation must reach.

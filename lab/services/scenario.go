@@ -62,7 +62,7 @@ func (s *Scenario) Share(k int) float64 {
 // Fault is a signal that fails.
 type Fault int
 
-// Faults: none; no spans and no answers to queries; no counters of the group;
+// What fails: nothing; no spans and no answers to queries; no counters of the group;
 // neither; every second span or scrape target is lost.
 const (
 	None Fault = iota
@@ -71,11 +71,6 @@ const (
 	Nothing
 	Half
 )
-
-// Faults are those that exist, by name.
-func Faults() map[string]Fault {
-	return map[string]Fault{"no requests": NoRequests, "no counters": NoCounters, "nothing": Nothing, "half": Half}
-}
 
 // three are the services of the benchmark on real software, in the order of
 // [shape.Names]: a web server that compresses and a store that sorts, each in one

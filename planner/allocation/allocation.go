@@ -13,9 +13,6 @@ import (
 	"github.com/trimtab/trimtab/planner/pool"
 )
 
-// grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
-const grain = 1e-9
-
 // Allocation is one resource of one workload in one round: what each pass made of it.
 type Allocation struct {
 	*Workload

@@ -67,12 +67,12 @@ func (s *Allocation) Changed() bool {
 	return !verdict.Within(e.Load, before)
 }
 
-// inputOf returns an input of an estimate; -1: missing.
-func inputOf(e *trimtab.Estimate, q trimtab.Quantity) float64 {
-	for _, in := range e.Inputs {
-		if in.Name == string(q) && in.Missing == "" {
-			return in.Value
+// inputOf returns an input of an estimate; nil: it is missing.
+func inputOf(e *trimtab.Estimate, q trimtab.Quantity) *trimtab.Input {
+	for i := range e.Inputs {
+		if in := &e.Inputs[i]; in.Name == string(q) && in.Missing == "" {
+			return in
 		}
 	}
-	return -1
+	return nil
 }

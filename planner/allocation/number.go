@@ -162,8 +162,8 @@ func (s *Allocation) AsWorkload(now time.Time, knobs []*ledger.Knob) (*replicas.
 		w.Limits.Pods = &more
 	}
 	if scale.Held.Floor > 0 {
-		may := max(0, w.Replicas-int(math.Ceil(scale.Held.Floor-grain)))
-		w.Limits.Budgets = append(w.Limits.Budgets, replicas.Budget{Allowed: &may})
+		may := max(0, w.Replicas-int(math.Ceil(scale.Held.Floor-policy.Grain)))
+		w.Limits.Disruptable = &may
 	}
 	if q := s.Knobs.Left(); !math.IsInf(q, 1) {
 		w.Limits.Amount = &q
@@ -216,7 +216,7 @@ func neededBy(s *Allocation) replicas.Need {
 		hi := s.Hi
 		s.Hi = policy.DownUnits(math.Min(float64(s.Count.Max)*s.Max, s.Of.Capacity), s.Of.Unit)
 		n.Round = math.Max(n.Round, float64(s.NeedAt(s.Confidence))*s.Of.Unit)
-		if s.Unserved() && measured.Misses(s.Estimate, s.SLO) && s.Now >= float64(hi)*s.Of.Unit-grain*s.Of.Unit {
+		if s.Unserved() && measured.Misses(s.Estimate, s.SLO) && s.Now >= float64(hi)*s.Of.Unit-policy.Grain*s.Of.Unit {
 			// It has all that its instances may, misses its SLO, and nothing tells how much
 			// is enough: a step towards more is no worse a guess than to stay.
 			n.Round = math.Min(math.Max(n.Round, (1+growth)*s.Now), float64(s.Hi)*s.Of.Unit)
@@ -245,7 +245,7 @@ func (n *Number) Over(now time.Time, c *pool.Count) bool {
 func (w *Workload) Wanted(k *ledger.Knob, load float64) int {
 	n := max(1, w.Count.Min)
 	if need, ok := replicas.NeedOf(w.Estimate.Curve, w.SLO, load, 0); ok {
-		n = max(n, int(math.Min(math.Ceil(need.Round/w.Max-grain), pool.MostReplicas)))
+		n = max(n, int(math.Min(math.Ceil(need.Round/w.Max-policy.Grain), pool.MostReplicas)))
 	}
 	if st := k.Held.Standing; st != nil && st.Most > 0 {
 		n = min(n, int(st.Most))

@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/instances"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/replicas"
 )
 
@@ -45,7 +46,7 @@ func (s *Allocation) SetNumber(now time.Time, w *replicas.Workload, d *replicas.
 			c.To, held = least, append(held, fmt.Sprintf("the guard lets at most %.0f%%, or one, go in a round", 100*fall))
 		}
 	case c.To > c.From && c.Mode == trimtab.Act:
-		if most := c.From + int(free/math.Max(each, s.Of.Quantum())+grain); c.To > most {
+		if most := c.From + int(free/math.Max(each, s.Of.Quantum())+policy.Grain); c.To > most {
 			c.To, held = max(most, c.From), append(held, fmt.Sprintf("the pool has %s left, and one more begins with %s",
 				trimtab.AmountOf(s.Of.Name, trimtab.Units(free)), trimtab.AmountOf(s.Of.Name, trimtab.Units(each))))
 			c.Why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: "what one more instance begins with"}

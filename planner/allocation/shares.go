@@ -31,7 +31,7 @@ func (s *Allocation) GoBack(rest *ledger.Rest) {
 	for i := range s.Knobs {
 		k := &s.Knobs[i]
 		more := k.Before() - k.Has
-		if !k.Held.Reserves || k.Stuck || more > rest.Idle+grain && more > 0 || k.Bounded(rest.Room) && more > math.Max(0, rest.Room[k.Site()])+grain {
+		if !k.Held.Reserves || k.Stuck || more > rest.Idle+policy.Grain && more > 0 || k.Bounded(rest.Room) && more > math.Max(0, rest.Room[k.Site()])+policy.Grain {
 			continue
 		}
 		rest.Take(k.Site(), math.Max(0, more))
@@ -84,8 +84,10 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 // report: what was used since tells of a backlog that is worked off.
 func ReportOf(e *trimtab.Estimate, slo float64) overload.Report {
 	out := overload.Report{Time: e.Time, Performance: e.Performance, SLO: slo, Costs: -1}
-	load := inputOf(e, trimtab.Load)
-	if load < 0 && e.Load != nil {
+	load := -1.0
+	if in := inputOf(e, trimtab.Load); in != nil && in.Value >= 0 {
+		load = in.Value
+	} else if e.Load != nil {
 		load = e.Load.Now
 	}
 	if e.Cost != nil {

@@ -103,13 +103,12 @@ func (w *Workload) Used(now time.Time, stale time.Duration) (cores float64, know
 	if e == nil || e.Validate() != nil {
 		return 0, false
 	}
-	for _, in := range e.Inputs {
-		if in.Name == string(trimtab.Usage) && in.Missing == "" && in.Value >= 0 {
-			age := now.Sub(e.Time) + in.Age.Duration()
-			return in.Value, age <= stale && age >= -stale
-		}
+	in := inputOf(e, trimtab.Usage)
+	if in == nil || in.Value < 0 {
+		return 0, false
 	}
-	return 0, false
+	age := now.Sub(e.Time) + in.Age.Duration()
+	return in.Value, age <= stale && age >= -stale
 }
 
 // Memory is what of it outlives the process, in units of such a size.
@@ -136,12 +135,11 @@ func (w *Workload) Outside(now time.Time, stale time.Duration) (load float64, kn
 	if e == nil || e.Validate() != nil || now.Sub(e.Time) > stale || e.Time.Sub(now) > stale {
 		return 0, false
 	}
-	for _, in := range e.Inputs {
-		if in.Name == string(trimtab.Load) && in.Missing == "" && in.Source == fromPrometheus && in.Age.Duration() <= stale && in.Value >= 0 {
-			return in.Value, true
-		}
+	in := inputOf(e, trimtab.Load)
+	if in == nil || in.Source != fromPrometheus || in.Age.Duration() > stale || in.Value < 0 {
+		return 0, false
 	}
-	return 0, false
+	return in.Value, true
 }
 
 // fromPrometheus is the source of what a query answered.

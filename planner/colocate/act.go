@@ -16,7 +16,7 @@ type frozen struct {
 
 // floor returns the least that a running job may be cut to. If it is unknown how much memory a
 // job uses, its memory is not cut.
-func (p *policy) floor(s *seat, k int, name string) float64 {
+func (p *policy) floor(s *allocation, k int, name string) float64 {
 	least, ok := s.job.Least[name]
 	if !(least >= 0 && least <= greatestAmount) {
 		least, ok = 0, false
@@ -37,7 +37,7 @@ func (p *policy) floor(s *seat, k int, name string) float64 {
 // lower cuts one resource of a job by an amount, at most down to its floor, and reports whether
 // that freed anything.
 func (p *policy) lower(r *round, i, k int, by float64) bool {
-	s, name := &r.seats[i], r.names[k]
+	s, name := &r.allocations[i], r.names[k]
 	to := math.Max(p.floor(s, k, name), s.to[k]-by)
 	if whole(name) {
 		to = math.Floor(to + tolerance)
@@ -54,7 +54,7 @@ func (p *policy) park(r *round, i int, alone bool) {
 	if p.Frozen == nil {
 		p.Frozen = map[string]frozen{}
 	}
-	s := &r.seats[i]
+	s := &r.allocations[i]
 	had := make(Amounts, len(r.names))
 	for k, name := range r.names {
 		if v := s.has[k]; !math.IsNaN(v) {
@@ -70,9 +70,9 @@ func (p *policy) forget(r *round) {
 	if len(p.Frozen) == 0 {
 		return
 	}
-	suspended := make(map[string]bool, len(r.seats))
-	for i := range r.seats {
-		if s := &r.seats[i]; s.job.State == Suspended {
+	suspended := make(map[string]bool, len(r.allocations))
+	for i := range r.allocations {
+		if s := &r.allocations[i]; s.job.State == Suspended {
 			suspended[s.job.ID] = true
 		}
 	}
@@ -106,8 +106,8 @@ func (p *policy) fit(r *round) (forced bool) {
 				r.kill(i)
 			}
 		}
-		for i := range r.seats {
-			s := &r.seats[i]
+		for i := range r.allocations {
+			s := &r.allocations[i]
 			holds := s.act == Suspend || s.act == "" && s.job.State == Suspended
 			if holds && r.free(k) < 0 && name == ram && !p.deflates {
 				r.kill(i)
@@ -137,8 +137,8 @@ func (p *policy) stop(r *round, share float64, kills bool) int {
 
 // suspendAll freezes all jobs.
 func (p *policy) suspendAll(r *round) {
-	for i := range r.seats {
-		if r.seats[i].runs() {
+	for i := range r.allocations {
+		if r.allocations[i].runs() {
 			p.park(r, i, false)
 		}
 	}
@@ -156,9 +156,9 @@ func (p *policy) cut(r *round, v verdict) int {
 		got := false
 		for k, name := range r.names {
 			switch {
-			case name == network || math.IsNaN(r.seats[i].to[k]):
+			case name == network || math.IsNaN(r.allocations[i].to[k]):
 			case p.deflates:
-				p.lower(r, i, k, r.seats[i].to[k]*deflation)
+				p.lower(r, i, k, r.allocations[i].to[k]*deflation)
 			case p.lower(r, i, k, p.step[name]) && name != ram:
 				got = got || !r.turns(i, cpu, cores) || name == cpu || name == cores
 			}
@@ -179,7 +179,7 @@ const deflation = 0.1
 // turns reports whether one of some resources is turned for a job.
 func (r *round) turns(i int, names ...string) bool {
 	for k, name := range r.names {
-		if slices.Contains(names, name) && !math.IsNaN(r.seats[i].to[k]) {
+		if slices.Contains(names, name) && !math.IsNaN(r.allocations[i].to[k]) {
 			return true
 		}
 	}
@@ -190,8 +190,8 @@ func (r *round) turns(i int, names ...string) bool {
 // reports whether any resumed.
 func (p *policy) resume(r *round) (any bool) {
 	for _, alone := range []bool{false, true} {
-		for i := range r.seats {
-			s := &r.seats[i]
+		for i := range r.allocations {
+			s := &r.allocations[i]
 			if s.job.State != Suspended || s.act != "" {
 				continue
 			}
@@ -215,7 +215,7 @@ func (p *policy) resume(r *round) (any bool) {
 
 // back returns what a suspended job resumes with: what it had, as far as that is free, and at
 // least what a new job gets.
-func (p *policy) back(r *round, s *seat, f frozen, name string, k int) float64 {
+func (p *policy) back(r *round, s *allocation, f frozen, name string, k int) float64 {
 	v, ok := f.Had[name]
 	if !ok {
 		v = s.has[k]
@@ -243,8 +243,8 @@ func (p *policy) begin(r *round) bool {
 	if index(r.names, cpu) < 0 && index(r.names, cores) < 0 {
 		return false
 	}
-	for i := range r.seats {
-		s := &r.seats[i]
+	for i := range r.allocations {
+		s := &r.allocations[i]
 		if s.job.State != Waiting || s.act != "" {
 			continue
 		}
@@ -258,7 +258,7 @@ func (p *policy) begin(r *round) bool {
 
 // first returns what a new job gets: its start amount; of cache and memory bandwidth what is
 // left, if that is less.
-func (p *policy) first(r *round, s *seat, name string, k int) float64 {
+func (p *policy) first(r *round, s *allocation, name string, k int) float64 {
 	v, ok := p.start[name]
 	if name == network {
 		v, ok = 0, true
@@ -277,7 +277,7 @@ func (p *policy) first(r *round, s *seat, name string, k int) float64 {
 }
 
 // most returns the most that a job can be given.
-func most(s *seat, name string) float64 {
+func most(s *allocation, name string) float64 {
 	if v, ok := s.job.Most[name]; ok && v >= 0 {
 		return v
 	}
@@ -287,8 +287,8 @@ func most(s *seat, name string) float64 {
 // grow starts one job and gives one step to another, the one that has least.
 func (p *policy) grow(r *round) bool {
 	places := r.order[:0]
-	for i := range r.seats {
-		if r.seats[i].runs() {
+	for i := range r.allocations {
+		if r.allocations[i].runs() {
 			places = append(places, i)
 		}
 	}
@@ -310,7 +310,7 @@ func (p *policy) grow(r *round) bool {
 func (r *round) size(i int) float64 {
 	for k, name := range r.names {
 		if name == cpu || name == cores {
-			return zero(r.seats[i].to[k])
+			return zero(r.allocations[i].to[k])
 		}
 	}
 	return 0
@@ -319,7 +319,7 @@ func (r *round) size(i int) float64 {
 // growOne gives a job one step of each resource that is left. It reports whether it got
 // any, and any of cores, cache or bandwidth.
 func (p *policy) growOne(r *round, i int) (any, shared bool) {
-	s := &r.seats[i]
+	s := &r.allocations[i]
 	for k, name := range r.names {
 		step := p.step[name]
 		if name == network || math.IsNaN(s.to[k]) || !(step > 0) {
@@ -342,8 +342,8 @@ func (p *policy) growFreely(r *round) {
 	for p.resume(r) {
 	}
 	running := r.order[:0]
-	for i := range r.seats {
-		if r.seats[i].runs() {
+	for i := range r.allocations {
+		if r.allocations[i].runs() {
 			running = append(running, i)
 		}
 	}

@@ -82,8 +82,8 @@ func (p *policy) shed(r *round) {
 			continue
 		}
 		floors := 0.0
-		for i := range r.seats {
-			if s := &r.seats[i]; s.runs() && !math.IsNaN(s.to[k]) {
+		for i := range r.allocations {
+			if s := &r.allocations[i]; s.runs() && !math.IsNaN(s.to[k]) {
 				floors += p.floor(s, k, name)
 			}
 		}

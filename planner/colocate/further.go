@@ -22,8 +22,8 @@ func (p *policy) frequency(r *round, rises bool) {
 		slow = slow || s.Frequency > 0 && s.Frequency < s.LeastFrequency
 	}
 	top := known(ptr(r.o.Capacity, frequency))
-	for i := range r.seats {
-		s := &r.seats[i]
+	for i := range r.allocations {
+		s := &r.allocations[i]
 		if math.IsNaN(s.before) || !s.runs() || s.act == Start {
 			continue
 		}
@@ -54,8 +54,8 @@ func (r *round) slowest() float64 {
 	if !(v > 0 && v <= greatestAmount) {
 		v = math.NaN()
 	}
-	for i := range r.seats {
-		if s := &r.seats[i]; s.before < v || math.IsNaN(v) {
+	for i := range r.allocations {
+		if s := &r.allocations[i]; s.before < v || math.IsNaN(v) {
 			v = s.before
 		}
 	}
@@ -80,7 +80,7 @@ func (p *policy) network(r *round, rises bool) {
 		return
 	}
 	n, all := 0, 0.0
-	for i := range r.seats {
+	for i := range r.allocations {
 		if r.gets(i, k) {
 			n++
 		}
@@ -89,18 +89,18 @@ func (p *policy) network(r *round, rises bool) {
 		return
 	}
 	share := math.Floor(r.capacity[k] / float64(n))
-	for i := range r.seats {
+	for i := range r.allocations {
 		if r.gets(i, k) {
-			all += math.Max(r.seats[i].to[k], r.least(i, share))
+			all += math.Max(r.allocations[i].to[k], r.least(i, share))
 		}
 	}
-	for i := range r.seats {
-		if r.gets(i, k) && r.seats[i].to[k] > share && all > r.capacity[k] {
+	for i := range r.allocations {
+		if r.gets(i, k) && r.allocations[i].to[k] > share && all > r.capacity[k] {
 			r.set(i, k, share)
 		}
 	}
-	for i := range r.seats {
-		s := &r.seats[i]
+	for i := range r.allocations {
+		s := &r.allocations[i]
 		fresh := s.act == Start || s.act == Resume
 		if r.gets(i, k) && (fresh || rises && s.to[k] < 0.9*share) {
 			if v := math.Min(share, most(s, network)); v > s.to[k] && v-s.to[k] <= r.free(k) {
@@ -112,12 +112,12 @@ func (p *policy) network(r *round, rises bool) {
 
 // gets reports whether a job runs and its bandwidth is turned.
 func (r *round) gets(i, k int) bool {
-	return r.seats[i].runs() && !math.IsNaN(r.seats[i].to[k])
+	return r.allocations[i].runs() && !math.IsNaN(r.allocations[i].to[k])
 }
 
 // least returns what must be free for a job that starts or resumes.
 func (r *round) least(i int, share float64) float64 {
-	if a := r.seats[i].act; a == Start || a == Resume {
+	if a := r.allocations[i].act; a == Start || a == Resume {
 		return share
 	}
 	return 0

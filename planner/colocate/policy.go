@@ -175,8 +175,8 @@ func (p *policy) agree(now time.Time) {
 
 // none suspends whatever runs.
 func (p *policy) none(r *round) Decision {
-	for i := range r.seats {
-		if r.seats[i].runs() {
+	for i := range r.allocations {
+		if r.allocations[i].runs() {
 			r.suspend(i)
 		}
 	}
@@ -235,14 +235,14 @@ func (p *policy) learn(capacity Amounts) {
 // size of a level. The slice is valid until the next call.
 func (p *policy) queue(r *round, share float64) (places []int, size int) {
 	places = r.order[:0]
-	for i := range r.seats {
-		if r.seats[i].runs() {
+	for i := range r.allocations {
+		if r.allocations[i].runs() {
 			places = append(places, i)
 		}
 	}
 	r.order = places
 	if p.alike {
-		r.hashes = slices.Grow(r.hashes[:0], len(r.seats))[:len(r.seats)]
+		r.hashes = slices.Grow(r.hashes[:0], len(r.allocations))[:len(r.allocations)]
 		for _, i := range places {
 			r.hashes[i] = hash(r.o.Jobs[i].ID)
 		}

@@ -48,8 +48,8 @@ func (p *policy) show(r *round) {
 	if p.Shown == nil {
 		p.Shown = Amounts{}
 	}
-	for i := range r.seats {
-		if r.seats[i].act == Start {
+	for i := range r.allocations {
+		if r.allocations[i].act == Start {
 			clear(p.Shown)
 			return
 		}
@@ -114,8 +114,8 @@ func (p *policy) gather(r *round, places []int) bool {
 
 // running returns the indices of the jobs that run.
 func (r *round) running() (places []int) {
-	for i := range r.seats {
-		if r.seats[i].runs() {
+	for i := range r.allocations {
+		if r.allocations[i].runs() {
 			places = append(places, i)
 		}
 	}

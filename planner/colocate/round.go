@@ -13,15 +13,15 @@ type round struct {
 	// suspended one.
 	names         []string
 	capacity, sum []float64
-	seats         []seat
+	allocations   []allocation
 	buffer        []float64
 	order         []int
 	hashes        []uint64 // of the names of jobs, where they are ordered by that
 }
 
-// seat is one job in a round. Amounts are indexed as names, NaN where the resource is not set for
-// this job.
-type seat struct {
+// allocation is what one job has in a round, and what it is to have. Amounts are indexed as
+// names, NaN where the resource is not set for this job.
+type allocation struct {
 	job *Job
 	// act is what is done to it; "": nothing but what changed between has and to.
 	act     Act
@@ -31,7 +31,7 @@ type seat struct {
 }
 
 // runs reports whether a job runs, by what was decided so far.
-func (s *seat) runs() bool {
+func (s *allocation) runs() bool {
 	switch s.act {
 	case Kill, Suspend:
 		return false
@@ -61,11 +61,11 @@ func (r *round) begin(o *Observation) {
 	n := len(r.names)
 	r.buffer = resize(r.buffer, 2*n*len(o.Jobs))
 	r.sum = resize(r.sum, n)
-	r.seats = slices.Grow(r.seats[:0], len(o.Jobs))[:len(o.Jobs)]
+	r.allocations = slices.Grow(r.allocations[:0], len(o.Jobs))[:len(o.Jobs)]
 	for i := range o.Jobs {
 		at := 2 * n * i
-		r.seats[i] = seat{job: &o.Jobs[i], has: r.buffer[at : at+n : at+n], to: r.buffer[at+n : at+2*n : at+2*n]}
-		r.seat(&r.seats[i])
+		r.allocations[i] = allocation{job: &o.Jobs[i], has: r.buffer[at : at+n : at+n], to: r.buffer[at+n : at+2*n : at+2*n]}
+		r.read(&r.allocations[i])
 	}
 }
 
@@ -76,8 +76,8 @@ func resize(v []float64, n int) []float64 {
 	return v
 }
 
-// seat reads what a job has. An invalid amount counts as the whole capacity.
-func (r *round) seat(s *seat) {
+// read reads what a job has. An invalid amount counts as the whole capacity.
+func (r *round) read(s *allocation) {
 	s.before, s.after = math.NaN(), math.NaN()
 	if v, ok := s.job.Has[frequency]; ok && v > 0 && v <= greatestAmount {
 		s.before, s.after = v, v
@@ -119,13 +119,13 @@ func (r *round) free(k int) float64 {
 
 // set gives a job that runs another amount.
 func (r *round) set(i, k int, v float64) {
-	r.sum[k] += zero(v) - zero(r.seats[i].to[k])
-	r.seats[i].to[k] = v
+	r.sum[k] += zero(v) - zero(r.allocations[i].to[k])
+	r.allocations[i].to[k] = v
 }
 
 // kill ends a job, and frees all it has.
 func (r *round) kill(i int) {
-	s := &r.seats[i]
+	s := &r.allocations[i]
 	for k, name := range r.names {
 		if s.runs() || name == ram {
 			r.sum[k] -= zero(s.to[k])
@@ -136,7 +136,7 @@ func (r *round) kill(i int) {
 
 // suspend freezes a job that runs: it keeps its memory.
 func (r *round) suspend(i int) {
-	s := &r.seats[i]
+	s := &r.allocations[i]
 	for k, name := range r.names {
 		if name != ram {
 			r.sum[k] -= zero(s.to[k])
@@ -148,7 +148,7 @@ func (r *round) suspend(i int) {
 // run starts or resumes a job with the amounts that the function to returns, if they fit, and
 // reports whether they did. A suspended job has its memory already.
 func (r *round) run(i int, act Act, to func(name string, k int) float64) bool {
-	s := &r.seats[i]
+	s := &r.allocations[i]
 	suspended := s.job.State == Suspended
 	for k, name := range r.names {
 		if v := zero(to(name, k)); v > max(0, r.free(k)) && !(suspended && name == ram) {
@@ -169,8 +169,8 @@ func (r *round) run(i int, act Act, to func(name string, k int) float64) bool {
 func (r *round) changes() []Change {
 	// Counted first: a change has a map, and lists that grow are copied.
 	n := 0
-	for i := range r.seats {
-		if s := &r.seats[i]; s.act != "" || r.lower(s) || r.higher(s) {
+	for i := range r.allocations {
+		if s := &r.allocations[i]; s.act != "" || r.lower(s) || r.higher(s) {
 			n++
 		}
 	}
@@ -179,8 +179,8 @@ func (r *round) changes() []Change {
 	}
 	out := make([]Change, 0, n)
 	for _, act := range []Act{Kill, Cut, Suspend, Resume, Grow, Start} {
-		for i := range r.seats {
-			s := &r.seats[i]
+		for i := range r.allocations {
+			s := &r.allocations[i]
 			switch {
 			case act == Kill || act == Suspend:
 				if s.act == act {
@@ -198,7 +198,7 @@ func (r *round) changes() []Change {
 
 // lower reports whether anything of a job falls; of one that resumes or starts nothing
 // does.
-func (r *round) lower(s *seat) bool {
+func (r *round) lower(s *allocation) bool {
 	if s.act == Resume || s.act == Start {
 		return false
 	}
@@ -210,7 +210,7 @@ func (r *round) lower(s *seat) bool {
 	return s.after < s.before
 }
 
-func (r *round) higher(s *seat) bool {
+func (r *round) higher(s *allocation) bool {
 	for k := range s.to {
 		if s.to[k] > s.has[k] {
 			return true
@@ -221,7 +221,7 @@ func (r *round) higher(s *seat) bool {
 
 // amounts returns what a job has afterwards; with least set, without what it is still to be
 // given.
-func (r *round) amounts(s *seat, least bool) Amounts {
+func (r *round) amounts(s *allocation, least bool) Amounts {
 	out := make(Amounts, max(len(r.names)+1, len(s.job.Has)))
 	put := func(name string, has, to float64) {
 		if least && to > has {

@@ -10,10 +10,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hosttest"
 	"github.com/trimtab/trimtab/pipeline/steptest"
 	"github.com/trimtab/trimtab/planner/colocate"
 	"github.com/trimtab/trimtab/planner/issue"
-	"github.com/trimtab/trimtab/sim/host"
 )
 
 // shared are the resources of the host of the tests.
@@ -29,30 +29,30 @@ func config() colocate.StepConfig {
 }
 
 // knobs are those of one job that has so many cores.
-func knobs(job string, cores float64) []host.Knob {
-	knob := func(resource string, low, high, now float64) host.Knob {
-		return host.Knob{KnobID: trimtab.KnobID{Workload: "batch", Instance: job, Resource: resource}, Min: low, Max: high, Mode: trimtab.Act, Now: trimtab.Units(now)}
+func knobs(job string, cores float64) []hosttest.Knob {
+	knob := func(resource string, low, high, now float64) hosttest.Knob {
+		return hosttest.Knob{KnobID: trimtab.KnobID{Workload: "batch", Instance: job, Resource: resource}, Min: low, Max: high, Mode: trimtab.Act, Now: trimtab.Units(now)}
 	}
-	return []host.Knob{knob("cores", 1, 8, cores), knob("running", 0, 1, 1), knob("alive", 0, 1, 1), knob("weight", 1, 10000, 100)}
+	return []hosttest.Knob{knob("cores", 1, 8, cores), knob("running", 0, 1, 1), knob("alive", 0, 1, 1), knob("weight", 1, 10000, 100)}
 }
 
 // site is a step beside the simulated host that it plans for.
 type site struct {
 	t    interface{ Fatalf(string, ...any) }
 	step *colocate.Step
-	host *host.Host
+	host *hosttest.Host
 	now  time.Time
 	give func(now time.Time, in trimtab.Value) []trimtab.Value
 	// plans are all that came out.
 	plans []*trimtab.Plan
 }
 
-func newSite(t interface{ Fatalf(string, ...any) }, c colocate.StepConfig, knobs ...host.Knob) *site {
+func newSite(t interface{ Fatalf(string, ...any) }, c colocate.StepConfig, knobs ...hosttest.Knob) *site {
 	step, err := colocate.NewStep(c)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	return &site{t: t, step: step, give: step.Step, now: t0, host: host.New("h", "jobs", map[string]float64{"cores": 8, "cpu": 8, "memory": 16 * gib}, knobs...)}
+	return &site{t: t, step: step, give: step.Step, now: t0, host: hosttest.New("h", "jobs", map[string]float64{"cores": 8, "cpu": 8, "memory": 16 * gib}, knobs...)}
 }
 
 // tell gives the step a value and carries out what comes out, at once.
@@ -141,8 +141,8 @@ func TestAKilledJobThatDoesNotEndKeepsWhatItHasAndIsNotRunAgain(t *testing.T) {
 			all[i].Delay = time.Hour // its processes wait for a device
 		}
 	}
-	memory := func(job string) host.Knob {
-		return host.Knob{KnobID: trimtab.KnobID{Workload: "batch", Instance: job, Resource: "memory"}, Max: 16 * gib, Mode: trimtab.Act, Now: trimtab.Units(10 * gib)}
+	memory := func(job string) hosttest.Knob {
+		return hosttest.Knob{KnobID: trimtab.KnobID{Workload: "batch", Instance: job, Resource: "memory"}, Max: 16 * gib, Mode: trimtab.Act, Now: trimtab.Units(10 * gib)}
 	}
 	s := newSite(t, c, append(all, memory("a"))...)
 	s.periods(3, 0.2, 0.2)
@@ -304,8 +304,8 @@ func TestTheStepMeetsTheContractOfSteps(t *testing.T) {
 		Live:    func(t *rapid.T, l *steptest.Life) { life(t, l.Give) },
 		Repeats: []trimtab.Kind{trimtab.KindHolding, trimtab.KindOutcome, trimtab.KindContributions, trimtab.KindCommand},
 		Foreign: func(t *rapid.T, now time.Time) trimtab.Value {
-			h := host.New("h", "q", map[string]float64{"cores": 4}, knobs("a", 1)...).Holding(now)
-			elsewhere := host.New("g", "jobs", map[string]float64{"cores": 4}, knobs("a", 1)...).Holding(now)
+			h := hosttest.New("h", "q", map[string]float64{"cores": 4}, knobs("a", 1)...).Holding(now)
+			elsewhere := hosttest.New("g", "jobs", map[string]float64{"cores": 4}, knobs("a", 1)...).Holding(now)
 			c := shop(now, 0.5, 0.5)
 			c.Workload, c.Servpods = "other", c.Servpods[1:]
 			return rapid.SampledFrom([]trimtab.Value{h, elsewhere, c, &trimtab.Command{Pool: "q", Verb: trimtab.Pause, Time: now},
@@ -364,8 +364,8 @@ func TestARestartKeepsTheLimitsThatWereFound(t *testing.T) {
 }
 
 func TestAJobWithoutALimitWaitsForItsTurnAndBeginsSmall(t *testing.T) {
-	knob := func(resource string, low, high float64, now trimtab.Amount) host.Knob {
-		return host.Knob{KnobID: trimtab.KnobID{Workload: "batch", Instance: "a", Resource: resource}, Min: low, Max: high, Mode: trimtab.Act, Now: now}
+	knob := func(resource string, low, high float64, now trimtab.Amount) hosttest.Knob {
+		return hosttest.Knob{KnobID: trimtab.KnobID{Workload: "batch", Instance: "a", Resource: resource}, Min: low, Max: high, Mode: trimtab.Act, Now: now}
 	}
 	s := newSite(t, config(), knob("cpu", 0.01, 8, trimtab.Unlimited()), knob("running", 0, 1, trimtab.Units(1)))
 	if s.period(0.9, 0.2); s.has("a", "running") != 0 || s.has("a", "cpu") != 0.01 {

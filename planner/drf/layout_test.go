@@ -4,11 +4,24 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/internal/parallel"
 )
+
+// racing is a Runner of so many threads that runs each part on a goroutine of its own.
+type racing int
+
+func (r racing) Threads() int { return int(r) }
+
+func (racing) Run(n int, f func(part int)) {
+	var all sync.WaitGroup
+	for part := range n {
+		all.Go(func() { f(part) })
+	}
+	all.Wait()
+}
 
 // medium draws a pool large enough for batches, threads, long columns and the
 // heap.
@@ -122,18 +135,16 @@ func TestTheBitsAreTheSameForAnyNumberOfThreads(t *testing.T) {
 		p := medium(rng, 6000, 900, ties)
 		_, want := solved(t, matrixOf(t, p), Options{})
 		for _, threads := range []int{1, 2, 3, 7} {
-			pool := parallel.New(threads)
 			m := matrixOf(t, p)
 			m.filler.worth = 1
 			for range 2 { // the second solve of one layout, too
-				_, got := solved(t, m, Options{Run: pool})
+				_, got := solved(t, m, Options{Run: racing(threads)})
 				for i := range got {
 					if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
 						t.Fatalf("%d threads, ties %v: level %d is %v, want %v", threads, ties, i, got[i], want[i])
 					}
 				}
 			}
-			pool.Close()
 		}
 	}
 }
@@ -281,12 +292,8 @@ func TestEpsilonLosesUtilizationAndSavesRounds(t *testing.T) {
 	if coarse.Rounds >= exact.Rounds {
 		t.Errorf("%d rounds with epsilon, %d without", coarse.Rounds, exact.Rounds)
 	}
-	a := Adaptive{Epsilon: 0.01}
-	if r := a.Interval(m, func() bool { return true }); !r.Stopped || a.Epsilon != 0.02 {
-		t.Errorf("after a time-out epsilon is %v", a.Epsilon)
-	}
-	if r := a.Interval(m, nil); r.Stopped || a.Epsilon != 0.01 {
-		t.Errorf("after an answer in time epsilon is %v", a.Epsilon)
+	if r := m.Rounds(0.01, func() bool { return true }); !r.Stopped {
+		t.Error("it goes on after a time-out")
 	}
 }
 

@@ -88,25 +88,3 @@ func (m *Matrix) eliminate(active []uint32, level, epsilon float64, sums, left, 
 	}
 	return kept
 }
-
-// Adaptive is the outer loop of DC-DRF: one inner loop for each control
-// interval, with an epsilon that grows after a time-out and shrinks after an
-// answer in time.
-type Adaptive struct {
-	// Epsilon is in (0, 1]; 0 starts at one in a million.
-	Epsilon float64
-}
-
-// Interval answers one control interval.
-func (a *Adaptive) Interval(m *Matrix, stop func() bool) RoundsResult {
-	if a.Epsilon == 0 {
-		a.Epsilon = 1e-6
-	}
-	r := m.Rounds(a.Epsilon, stop)
-	if r.Stopped {
-		a.Epsilon = min(1, a.Epsilon*2)
-	} else {
-		a.Epsilon /= 2
-	}
-	return r
-}

@@ -24,8 +24,7 @@
 // dynamic programming over components in O(n R max). Ascend improves any cost by
 // exchanges: it moves 1 to 8 units between two components while that helps; it
 // ends in a local optimum of single exchanges or with its budget of
-// evaluations, and gives the same answer for the same seed. Towards takes the
-// bounded step, in which the sum never exceeds R.
+// evaluations, and gives the same answer for the same seed.
 //
 // Source: Cilantro (OSDI'23), section 4.2: the allocation with the best bound;
 // the paper searches with an evolutionary algorithm. That curves are drawn at

@@ -14,13 +14,12 @@ import (
 
 func drawProblem(t *rapid.T) *Problem {
 	n := rapid.IntRange(1, 4).Draw(t, "n")
-	p := &Problem{Step: rapid.IntRange(1, 4).Draw(t, "step")}
+	p := &Problem{}
 	least := 0
 	for range n {
 		low := rapid.IntRange(0, 3).Draw(t, "min")
 		p.Min = append(p.Min, low)
 		p.Max = append(p.Max, low+rapid.IntRange(0, 6).Draw(t, "more"))
-		p.Current = append(p.Current, low)
 		least += low
 	}
 	p.Units = least + rapid.IntRange(0, 8).Draw(t, "units")
@@ -140,37 +139,9 @@ func sumOf(a []int) (s int) {
 	return s
 }
 
-func TestAStepIsBoundedAndNeverOverCapacity(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawProblem(t)
-		pick := func() []int {
-			u, err := p.Separable(func(int, int) float64 { return rapid.Float64Range(0, 1).Draw(t, "cost") })
-			if err != nil {
-				t.Fatal(err)
-			}
-			return u
-		}
-		p.Current = pick()
-		target := pick()
-		for round := 0; !slices.Equal(p.Current, target); round++ {
-			next := p.Towards(target)
-			inside(t, p, next)
-			for i := range next {
-				if d := next[i] - p.Current[i]; d > p.Step || -d > p.Step {
-					t.Fatalf("component %d moves by %d, step %d", i, d, p.Step)
-				}
-			}
-			if round > 20 {
-				t.Fatalf("not at %v after 20 rounds, but at %v", target, p.Current)
-			}
-			p.Current = next
-		}
-	})
-}
-
 func TestMalformedProblemsAreNamed(t *testing.T) {
 	good := func() *Problem {
-		return &Problem{Units: 4, Min: []int{1, 1}, Max: []int{3, 3}, Current: []int{2, 2}, Step: 1}
+		return &Problem{Units: 4, Min: []int{1, 1}, Max: []int{3, 3}}
 	}
 	for name, c := range map[string]struct {
 		spoil func(*Problem)
@@ -180,7 +151,6 @@ func TestMalformedProblemsAreNamed(t *testing.T) {
 		"a maximum is absent": {func(p *Problem) { p.Max = p.Max[:1] }, trimtab.ErrInvalid},
 		"max below min":       {func(p *Problem) { p.Max[0] = 0 }, trimtab.ErrInvalid},
 		"negative":            {func(p *Problem) { p.Min[0] = -1 }, trimtab.ErrInvalid},
-		"no step":             {func(p *Problem) { p.Step = 0 }, trimtab.ErrInvalid},
 		"too many units":      {func(p *Problem) { p.Units = 1 << 30 }, trimtab.ErrInvalid},
 		"the minimums exceed": {func(p *Problem) { p.Units = 1 }, trimtab.ErrInfeasible},
 	} {

@@ -15,9 +15,6 @@ type Problem struct {
 	Units int
 	// Min and Max bound each component, 0 <= Min <= Max.
 	Min, Max []int
-	// Current is what each has; Step is how far each may move in a round, > 0.
-	Current []int
-	Step    int
 }
 
 const maxUnits = 4096
@@ -26,13 +23,13 @@ const maxUnits = 4096
 // and trimtab.ErrInfeasible when the minimums exceed the units.
 func (p *Problem) Validate() error {
 	n := len(p.Min)
-	if n == 0 || len(p.Max) != n || len(p.Current) != n || p.Units < 0 || p.Units > maxUnits || p.Step < 1 {
-		return trimtab.Invalidf("problem: %d units, %d minimums, %d maximums, %d current, step %d", p.Units, n, len(p.Max), len(p.Current), p.Step)
+	if n == 0 || len(p.Max) != n || p.Units < 0 || p.Units > maxUnits {
+		return trimtab.Invalidf("problem: %d units, %d minimums, %d maximums", p.Units, n, len(p.Max))
 	}
 	least := 0
 	for i := range p.Min {
-		if p.Min[i] < 0 || p.Max[i] < p.Min[i] || p.Max[i] > maxUnits || p.Current[i] < 0 || p.Current[i] > maxUnits {
-			return trimtab.Invalidf("problem: component %d has %d units, bounds %d to %d", i, p.Current[i], p.Min[i], p.Max[i])
+		if p.Min[i] < 0 || p.Max[i] < p.Min[i] || p.Max[i] > maxUnits {
+			return trimtab.Invalidf("problem: component %d has bounds %d to %d", i, p.Min[i], p.Max[i])
 		}
 		least += p.Min[i]
 	}
@@ -121,32 +118,4 @@ func move(at []int, free *int, from, to, size int) {
 	} else {
 		at[from] -= size
 	}
-}
-
-// Towards returns the step from Current to target: shrinks as far as Step allows, then grows, the
-// furthest first, as far as Step and the free units allow. It never exceeds Units, unless Current
-// does and the shrinks do not make up for it.
-func (p *Problem) Towards(target []int) []int {
-	out := slices.Clone(p.Current)
-	free := p.Units
-	for i, u := range p.Current {
-		if target[i] < u {
-			out[i] = max(target[i], u-p.Step)
-		}
-		free -= out[i]
-	}
-	for free > 0 {
-		most := -1
-		for i := range out {
-			if out[i] < target[i] && out[i] < p.Current[i]+p.Step && (most < 0 || target[i]-out[i] > target[most]-out[most]) {
-				most = i
-			}
-		}
-		if most < 0 {
-			break
-		}
-		out[most]++
-		free--
-	}
-	return out
 }

@@ -21,9 +21,6 @@ import (
 	"github.com/trimtab/trimtab/planner/spread"
 )
 
-// grain absorbs rounding when an amount is turned into whole quanta.
-const grain = 1e-9
-
 // Instance is the knob of one running copy of a workload in one round.
 type Instance struct {
 	*ledger.Knob
@@ -71,7 +68,7 @@ func (k *Instance) Moves(least float64) bool {
 		return by >= least/2
 	}
 	if k.Set == k.Before() {
-		return by > grain
+		return by > policy.Grain
 	}
 	return by >= least/2 && !Small(k.Has, k.Set)
 }
@@ -82,7 +79,7 @@ const largeStep = 0.25
 
 // Small reports whether a step is too small for a reservation.
 func Small(from, to float64) bool {
-	return math.Abs(to-from) < largeStep*math.Max(from, to)-grain
+	return math.Abs(to-from) < largeStep*math.Max(from, to)-policy.Grain
 }
 
 // Bounded reports whether its host bounds what is given out there, with left on each host.
@@ -187,7 +184,7 @@ func (all All) Uneven(now, least, unit float64, over bool) bool {
 func (all All) Level(target, least, quantum float64) {
 	for i := range all {
 		k := &all[i]
-		part := math.Max(math.Ceil(k.Share*target/quantum-grain)*quantum, math.Max(least, k.Held.Min))
+		part := math.Max(math.Ceil(k.Share*target/quantum-policy.Grain)*quantum, math.Max(least, k.Held.Min))
 		k.Set = math.Min(k.Set, math.Max(k.Now(), part))
 	}
 }
@@ -249,7 +246,7 @@ func (all All) Place(rest *ledger.Rest, believed *ledger.Counts, least, quantum 
 		if k.Bounded(rest.Room) {
 			set = math.Min(set, rest.Room[k.Site()])
 		}
-		set = math.Max(math.Floor(set/quantum+grain)*quantum, math.Max(least, k.Low))
+		set = math.Max(math.Floor(set/quantum+policy.Grain)*quantum, math.Max(least, k.Low))
 		rest.Take(k.Site(), set)
 		k.Set, k.Fresh, k.Placed = set, false, true
 	}
@@ -345,7 +342,7 @@ func (all All) BoundBy(unit float64) string {
 		st := all[i].Held.Standing
 		switch {
 		case st == nil:
-		case st.Most > 0 && st.Most <= all[i].Has+grain:
+		case st.Most > 0 && st.Most <= all[i].Has+policy.Grain:
 			return st.By + allows(st)
 		case st.Left != nil && *st.Left < unit:
 			return st.LeftBy + " leaves no more"

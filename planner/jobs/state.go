@@ -86,20 +86,6 @@ func (m *Manager) taskState(j *job, i int32) trimtab.TaskState {
 	return s
 }
 
-// Where returns the host and the newest attempt of a task, for its logs; ok: one was
-// placed.
-func (m *Manager) Where(job, task string) (id trimtab.AttemptID, host string, ok bool) {
-	j := m.jobs[job]
-	if j == nil {
-		return id, "", false
-	}
-	i := slices.IndexFunc(j.Tasks, func(t trimtab.BatchTask) bool { return t.Name == task })
-	if i < 0 || j.tasks[i].host == "" {
-		return id, "", false
-	}
-	return trimtab.AttemptID{Job: job, Task: task, Attempt: int(j.tasks[i].number)}, j.tasks[i].host, true
-}
-
 // Counts returns how many tasks of a job failed, crashed, straggled or were killed on each
 // machine (algorithm 3), for [machines.Index.Rate]; at returns the position of a host in the list
 // of machines. It counts since this manager was created.

@@ -70,24 +70,6 @@ func TestStatesAreToldWhenTheyChangeAndNotMoreOftenThanSet(t *testing.T) {
 	}
 }
 
-func TestWhereATaskRanIsKnownAfterARestart(t *testing.T) {
-	b := newBench(t, config(), "a")
-	b.submit(batch("j", 2))
-	b.m.Candidates([]string{"a"})
-	b.tick(time.Second)
-	b.report("a", exited("j", "t1", 1, 0))
-	b.tick(time.Second)
-	b.restart()
-	if id, host, ok := b.m.Where("j", "t1"); !ok || host != "a" || id.Attempt != 1 {
-		t.Fatal(id, host, ok)
-	}
-	for _, q := range [][2]string{{"j", "t9"}, {"k", "t0"}} {
-		if _, _, ok := b.m.Where(q[0], q[1]); ok {
-			t.Fatalf("%v is somewhere", q)
-		}
-	}
-}
-
 func TestTheLargestStateFitsInAMessage(t *testing.T) {
 	b := newBench(t, config(), "a")
 	b.m.config.Queued = 200

@@ -50,7 +50,7 @@ func Divide(all []Workload, units int, fits func(need, late []int) bool) (a Answ
 	for i := range all {
 		w := &all[i]
 		held += policy.UpUnits(w.Has, w.Unit)
-		a.Short[i] = w.Known && w.Has < w.Enough*float64(least[i])*w.Unit-grain
+		a.Short[i] = w.Known && w.Has < w.Enough*float64(least[i])*w.Unit-policy.Grain
 	}
 	a.Stays = !slices.Contains(a.Short, true) && held <= units
 	return a, true
@@ -88,7 +88,7 @@ func headroom(need []int, all []Workload, units int, fits func(need, late []int)
 	share := func(f float64) []int {
 		aims := make([]int, len(need))
 		for i, n := range need {
-			aims[i] = min(max(int(math.Floor(f*float64(n)+grain)), n), max(all[i].Easy, n))
+			aims[i] = min(max(int(math.Floor(f*float64(n)+policy.Grain)), n), max(all[i].Easy, n))
 		}
 		return aims
 	}

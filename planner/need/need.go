@@ -25,8 +25,6 @@ import (
 )
 
 const (
-	// grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
-	grain = 1e-9
 	// enough is the κ at which a workload that has enough is left alone: between there and
 	// what it gets when anybody moves lies the hysteresis. By `trimtab-lab sim services --seeds 20`,
 	// peaks and noise by spans: .7, .35 and 0 give 95.5, 95.3 and 94.2% in time, and 32, 21
@@ -113,7 +111,7 @@ func (w *Workload) Lack() float64 {
 	}
 	need := min(max(w.At(0), w.Under(l.Now))+w.Waiting, w.Max)
 	noise := 1 / math.Sqrt(math.Max(counted*l.Now, 1))
-	return math.Max(0, (w.Enough*float64(need)*w.Unit-grain)/w.Has-1) / noise
+	return math.Max(0, (w.Enough*float64(need)*w.Unit-policy.Grain)/w.Has-1) / noise
 }
 
 // Behind returns the curve of a workload that spends part of its allocation, cores, on its

@@ -9,15 +9,15 @@ import (
 // MaxUnits bounds a problem, so that the solvers' integers cannot overflow.
 const MaxUnits = 1 << 20
 
-// grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
-const grain = 1e-9
+// Grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
+const Grain = 1e-9
 
 // UpUnits returns the least number of units that give at least v, at most
 // MaxUnits.
-func UpUnits(v, unit float64) int { return int(math.Min(math.Ceil(v/unit-grain), MaxUnits)) }
+func UpUnits(v, unit float64) int { return int(math.Min(math.Ceil(v/unit-Grain), MaxUnits)) }
 
 // DownUnits returns how many whole units v contains, at most MaxUnits.
-func DownUnits(v, unit float64) int { return int(math.Min(math.Floor(v/unit+grain), MaxUnits)) }
+func DownUnits(v, unit float64) int { return int(math.Min(math.Floor(v/unit+Grain), MaxUnits)) }
 
 // Demand is the estimate of the least allocation that meets an SLO, in units.
 type Demand struct {

@@ -10,9 +10,6 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
-const grain = 1e-9
-
 // Quantum returns the step of amounts of several instances: as fine as knobs can be set, so that
 // a small step reaches each of them.
 func (r *Resource) Quantum() float64 {
@@ -22,14 +19,20 @@ func (r *Resource) Quantum() float64 {
 	return r.Unit
 }
 
+// Down rounds an amount down to whole quanta.
+func (r *Resource) Down(v float64) float64 {
+	u := r.Quantum()
+	return math.Floor(v/u+policy.Grain) * u
+}
+
 // StepTo returns the value at most B units from now towards aim units.
 func (r *Resource) StepTo(now float64, aim int) float64 {
 	at := now / r.Unit
 	switch {
 	case float64(aim) > at:
-		aim = min(aim, int(math.Floor(at+float64(r.Step)+grain)))
+		aim = min(aim, int(math.Floor(at+float64(r.Step)+policy.Grain)))
 	case float64(aim) < at:
-		aim = max(aim, int(math.Ceil(at-float64(r.Step)-grain)))
+		aim = max(aim, int(math.Ceil(at-float64(r.Step)-policy.Grain)))
 	}
 	return float64(aim) * r.Unit
 }

@@ -33,7 +33,7 @@ func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
 	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.Of.Name, v) }
 	why := trimtab.Reason{NextCheck: r.Next, Binding: s.Binding}
 	if e := s.Estimate; e != nil {
-		why.Inputs, why.Model = aged(e, r.Now.Sub(e.Time).Seconds()), e.Model
+		why.Inputs, why.Model = e.InputsAt(r.Now), e.Model
 	}
 	switch {
 	case s.Limit > 0:
@@ -200,16 +200,6 @@ func stoppedBy(s *allocation.Allocation) trimtab.Binding {
 		return s.Grant.Binding
 	}
 	return trimtab.Binding{Kind: trimtab.BindingStep, Detail: fmt.Sprintf("at most %d units of %s a round", s.Of.Step, trimtab.AmountOf(s.Of.Name, trimtab.Units(s.Of.Unit)))}
-}
-
-// aged returns the inputs of an estimate as old as they are by now.
-func aged(e *trimtab.Estimate, seconds float64) []trimtab.Input {
-	in := make([]trimtab.Input, len(e.Inputs))
-	copy(in, e.Inputs)
-	for i := range in {
-		in[i].Age = max(0, in[i].Age+trimtab.Seconds(seconds))
-	}
-	return in
 }
 
 // limit says why a workload without a limit is recommended one.

@@ -16,12 +16,12 @@
 // The number moves under the rules of planner/behavior, in the user's words and bounds.
 // A fall is made once the others were grown, and only where pool, quota and hosts have
 // room for all of them while those that go are still there; it respects disruption
-// budgets. Missing input, a rollout or a pause lowers nothing. [Startup] learns how long
+// budgets. Missing input or a rollout lowers nothing. [Startup] learns how long
 // a start takes, with a bound for the quantile that holds from few observations.
 //
-// Words of KEDA and VPA are taken or refused as a whole ([Fallback], [VPA], [PauseOf]).
+// The words of KEDA's fallback are taken or refused as a whole ([Fallback]).
 //
-// Source: ours; design section 9. The words: Kubernetes, KEDA 2.21, VPA 1.8, as cited in
+// Source: ours; design section 9. The words: Kubernetes, KEDA 2.21, as cited in
 // planner/behavior. The package knows no Kubernetes API, and says nothing of which
 // instance goes.
 //

@@ -28,7 +28,6 @@ type Code string
 const (
 	Missing   Code = "missing"
 	RolledOut Code = "rollout"
-	Paused    Code = "paused"
 	Owned     Code = "owned"
 	Disrupts  Code = "disruption budget"
 	Behaves   Code = "behavior"
@@ -67,7 +66,7 @@ func (d *Decision) Binding(quota string) trimtab.Binding {
 			continue
 		}
 		switch h.Code {
-		case Behaves, Disrupts, RolledOut, Paused, Stuck:
+		case Behaves, Disrupts, RolledOut, Stuck:
 			return trimtab.Binding{Kind: trimtab.BindingGuard, Detail: string(h.Code)}
 		case Quota:
 			if quota != "" {
@@ -202,11 +201,10 @@ func (v *view) known() bool {
 // absent keeps the number, or raises it to a declared fallback.
 func (v *view) absent(now time.Time, s *State) {
 	s.Failures++
-	s.Idle = time.Time{}
 	v.hold("replicas", Missing, "%s: nothing is lowered", v.Missing)
 	v.out.Advised = Advice{v.size, v.n}
 	more := min(v.Fallback.replicas(v.n, s.Failures), v.Count.Max)
-	if more > v.n && !v.Pause.Rises && !v.barred() && now.After(s.Retry) {
+	if more > v.n && !v.barred() && now.After(s.Retry) {
 		v.out.Replicas = min(more, v.bounds().Max)
 	}
 }
@@ -216,29 +214,24 @@ func (v *view) barred() bool { return v.Count.Fixed || v.Count.Barred != "" }
 // zero scales to zero and back, if that is allowed: outside the block, as KEDA does. It reports
 // whether that is the decision.
 func (v *view) zero(now time.Time, s *State) bool {
-	if v.Need.Round > 0 || v.Need.Start > 0 {
-		s.Idle = time.Time{}
-	} else if s.Idle.IsZero() {
-		s.Idle = now
-	}
+	needed := v.Need.Round > 0 || v.Need.Start > 0
 	if v.n > 0 {
-		idle := !s.Idle.IsZero() && now.Sub(s.Idle) >= v.Count.Cooldown
-		if !v.Count.AllowZero || !idle || v.barred() || v.Rollout || v.Pause.Falls || v.disruptable() < v.n {
+		if !v.Count.AllowZero || needed || v.barred() || v.Rollout || v.disruptable() < v.n {
 			return false
 		}
 		v.out.Replicas, v.out.Advised = 0, Advice{v.size, 0}
 		return true
 	}
 	v.out.Advised = Advice{v.Size.Min, 0}
-	if !s.Idle.IsZero() {
-		return true // nothing is needed
+	if !needed {
+		return true
 	}
 	v.out.Advised = v.advise()
 	if !v.Count.AllowZero {
 		v.hold("replicas", Owned, "somebody set 0 replicas")
 		return true
 	}
-	if !v.barred() && !v.Pause.Rises && !now.Before(s.Retry) {
+	if !v.barred() && !now.Before(s.Retry) {
 		v.out.Replicas = min(max(v.out.Advised.Replicas, 1), v.bounds().Max)
 	}
 	v.out.Size = v.stepped(v.Need.Round/float64(max(v.out.Replicas, 1)), v.Size.Max)
@@ -309,14 +302,10 @@ func (v *view) bounds() behavior.Bounds {
 
 // disruptable returns how many instances may be removed now.
 func (v *view) disruptable() int {
-	out := v.n
-	for _, b := range v.Limits.Budgets {
-		if b.Allowed == nil {
-			return 0
-		}
-		out = min(out, max(*b.Allowed, 0), max(v.n-b.MinAvailable, 0))
+	if may := v.Limits.Disruptable; may != nil {
+		return min(v.n, max(*may, 0))
 	}
-	return out
+	return v.n
 }
 
 // steer passes a wanted number through the rules, and returns the one to set.
@@ -339,11 +328,7 @@ func (v *view) steer(now time.Time, s *State, wanted int) int {
 		}
 		v.hold("replicas", code, "%d wanted, %d set: %s", wanted, d.Replicas, d.Reason)
 	}
-	switch {
-	case d.Replicas > v.n && v.Pause.Rises, d.Replicas < v.n && v.Pause.Falls:
-		v.hold("replicas", Paused, "paused: %d, not %d", v.n, d.Replicas)
-		return v.n
-	case d.Replicas < v.n:
+	if d.Replicas < v.n {
 		return v.lower(d.Replicas)
 	}
 	return d.Replicas
@@ -415,10 +400,10 @@ func (v *view) resize(now time.Time, s *State) {
 		size = v.behaved(now, s, size)
 	}
 	v.out.Size = size
-	falls := !v.Rollout && !v.Pause.Falls && v.out.Replicas >= v.n // one thing at a time
+	falls := !v.Rollout && v.out.Replicas >= v.n // one thing at a time
 	for i := range v.Instances {
 		in := &v.Instances[i]
-		if in.Terminating || size > in.held() && (v.Pause.Rises || size > v.most+grain) {
+		if in.Terminating || size > in.held() && size > v.most+grain {
 			continue // also where not even the least size has room
 		}
 		if size > in.Asked || falls {
@@ -426,7 +411,7 @@ func (v *view) resize(now time.Time, s *State) {
 		}
 	}
 	if !falls && size < v.size && v.out.Replicas >= v.n {
-		v.hold("size", Waits, "a rollout or a pause: %.4g wanted", size)
+		v.hold("size", Waits, "a rollout: %.4g wanted", size)
 	}
 }
 

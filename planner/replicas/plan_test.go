@@ -152,20 +152,17 @@ func TestABlockOfTheUserLimitsTheSizeInPercent(t *testing.T) {
 	}
 }
 
-func TestAStepTakesNoMoreThanEveryDisruptionBudgetAllows(t *testing.T) {
-	two := 2
+func TestAStepTakesNoMoreThanDisruptionBudgetsAllow(t *testing.T) {
+	none, two := 0, 2
 	for _, c := range []struct {
-		budgets []Budget
-		want    int
-	}{
-		{nil, 2}, {[]Budget{{Allowed: &two}}, 8}, {[]Budget{{Allowed: &two}, {}}, 10},
-		{[]Budget{{Allowed: &two, MinAvailable: 9}}, 9}, {[]Budget{{Allowed: &two, MinAvailable: 12}}, 10},
-	} {
+		may  *int
+		want int
+	}{{nil, 2}, {&two, 8}, {&none, 10}} {
 		w := shop(10, 0.5, 3)
-		w.Limits.Budgets = c.budgets
+		w.Limits.Disruptable = c.may
 		d := w.Decide(noon(), &State{Count: behavior.State{Seen: true}}, endless())
 		if d.Replicas != c.want {
-			t.Errorf("%+v: %+v, want %d", c.budgets, d, c.want)
+			t.Errorf("%+v, want %d", d, c.want)
 		}
 	}
 }
@@ -197,41 +194,18 @@ func TestWhileARolloutRunsNothingFallsAndRisesGoThrough(t *testing.T) {
 	}
 }
 
-func TestPauseAnnotationsHoldFallsRisesOrBoth(t *testing.T) {
-	for name, want := range map[string]Pause{
-		"": {true, true}, "-replicas": {true, true}, "-scale-in": {Falls: true}, "-scale-out": {Rises: true}, "-other": {},
-	} {
-		if got := PauseOf(map[string]string{"autoscaling.keda.sh/paused" + name: "true"}); got != want {
-			t.Errorf("paused%s: %+v, want %+v", name, got, want)
-		}
-	}
-	w := shop(6, 1, 3)
-	w.Pause.Falls = true
-	d := w.Decide(noon(), &State{Count: behavior.State{Seen: true}}, endless())
-	if d.Replicas != 6 || d.Sizes[0] != 1 {
-		t.Errorf("no fall: %+v", d)
-	}
-	w = shop(4, 1, 20)
-	w.Pause.Rises = true
-	if d := decided(t, w, endless()); d.Replicas != 4 || d.Sizes[0] != 1 {
-		t.Errorf("no rise: %+v", d)
-	}
-}
-
-func TestItGoesToZeroOnlyWhereThatIsAllowedAndNothingWasNeededForTheCooldown(t *testing.T) {
+func TestItGoesToZeroOnlyWhereThatIsAllowedAndNothingIsNeeded(t *testing.T) {
 	w, s := shop(2, 0.1, 0), &State{}
-	w.Count.Cooldown = 300 * time.Second
 	if d := w.Decide(noon().Add(time.Hour), s, endless()); d.Replicas < 1 {
 		t.Errorf("not allowed: %+v", d)
 	}
-	w.Count.AllowZero, w.Count.Min, s = true, 0, &State{}
-	for at := 0; at < 300; at += 60 {
-		if d := w.Decide(noon().Add(time.Duration(at)*time.Second), s, endless()); d.Replicas < 1 {
-			t.Fatalf("at %d s: %+v", at, d)
-		}
+	w.Count.AllowZero, w.Count.Min, s, w.Need.Start = true, 0, &State{}, 0.1
+	if d := w.Decide(noon(), s, endless()); d.Replicas < 1 {
+		t.Errorf("needed: %+v", d)
 	}
+	w.Need.Start = 0
 	if d := w.Decide(noon().Add(300*time.Second), s, endless()); d.Replicas != 0 {
-		t.Errorf("after the cooldown: %+v, want 0", d)
+		t.Errorf("%+v, want 0", d)
 	}
 	back := shop(0, 0, 3)
 	back.Count = w.Count
@@ -297,13 +271,9 @@ func drawn(t *rapid.T) *Workload {
 			Ready: rapid.IntRange(0, 3).Draw(t, "ready") > 0, Age: time.Duration(rapid.IntRange(0, 300).Draw(t, "age")) * time.Second, Terminating: rapid.IntRange(0, 6).Draw(t, "going") == 0})
 	}
 	if rapid.Bool().Draw(t, "budget") {
-		b := Budget{MinAvailable: rapid.IntRange(0, 4).Draw(t, "available")}
-		if k := rapid.IntRange(-1, 4).Draw(t, "allowed"); k >= 0 {
-			b.Allowed = &k
-		}
-		w.Limits.Budgets = []Budget{b}
+		may := rapid.IntRange(0, 4).Draw(t, "allowed")
+		w.Limits.Disruptable = &may
 	}
-	w.Pause = Pause{rapid.IntRange(0, 6).Draw(t, "no falls") == 0, rapid.IntRange(0, 6).Draw(t, "no rises") == 0}
 	w.Rollout = rapid.IntRange(0, 6).Draw(t, "rollout") == 0
 	if rapid.Bool().Draw(t, "fallback") {
 		w.Fallback = &Fallback{1, rapid.IntRange(0, 20).Draw(t, "fallback replicas"), CurrentReplicasIfHigher}
@@ -361,17 +331,15 @@ func TestNoDecisionExceedsItsRoomOrTakesMoreThanBudgetsAllow(t *testing.T) {
 		d := w.Decide(noon(), s, room)
 		if d.Replicas < w.Replicas {
 			gone := w.Replicas - d.Replicas
-			for _, b := range w.Limits.Budgets {
-				if b.Allowed == nil || gone > *b.Allowed || d.Replicas < b.MinAvailable {
-					t.Fatalf("%d -> %+v with %+v", w.Replicas, d, b)
-				}
+			if may := w.Limits.Disruptable; may != nil && gone > *may {
+				t.Fatalf("%d -> %+v, %d may go", w.Replicas, d, *may)
 			}
-			if w.Rollout || w.Pause.Falls {
-				t.Fatalf("%d -> %+v in a rollout or a pause", w.Replicas, d)
+			if w.Rollout {
+				t.Fatalf("%d -> %+v in a rollout", w.Replicas, d)
 			}
 		}
-		if d.Replicas > w.Replicas && (w.Pause.Rises || d.Replicas > w.Count.Max) {
-			t.Fatalf("%d -> %+v, paused or over the maximum", w.Replicas, d)
+		if d.Replicas > w.Replicas && d.Replicas > w.Count.Max {
+			t.Fatalf("%d -> %+v, over the maximum", w.Replicas, d)
 		}
 		var sum float64
 		after := map[string]float64{}

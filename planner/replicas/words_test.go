@@ -45,45 +45,6 @@ func TestAFallbackCountsAfterMoreThanItsThresholdOfFailures(t *testing.T) {
 	}
 }
 
-func TestTheBoundsOfAVPAAreThoseOfTheSize(t *testing.T) {
-	own := Size{Min: 0.1, Max: 4, Step: 0.01}
-	s, warning, err := (&VPA{UpdateMode: "InPlaceOrRecreate", MinAllowed: 0.5, MaxAllowed: 2}).Accept(own, false)
-	if err != nil || s.Min != 0.5 || s.Max != 2 || !strings.Contains(warning, "never evicts") {
-		t.Errorf("%+v, %q, %v", s, warning, err)
-	}
-	if s, _, err := (&VPA{UpdateMode: "Off"}).Accept(own, false); err != nil || s.Barred == "" {
-		t.Errorf("Off: %+v, %v", s, err)
-	}
-	if s, _, err := (&VPA{UpdateMode: "InPlace", Mode: "Off"}).Accept(own, false); err != nil || !s.Fixed {
-		t.Errorf("mode Off: %+v, %v", s, err)
-	}
-	if _, _, err := (&VPA{UpdateMode: "InPlace", ControlledValues: "RequestsOnly"}).Accept(own, true); err != nil {
-		t.Errorf("RequestsOnly with a knob of requests: %v", err)
-	}
-	for _, c := range []struct {
-		v    VPA
-		hint string
-	}{
-		{VPA{UpdateMode: "Recreate"}, "use InPlaceOrRecreate"}, {VPA{}, "use InPlaceOrRecreate"}, {VPA{UpdateMode: "Auto"}, "use InPlaceOrRecreate"},
-		{VPA{UpdateMode: "InPlace", ControlledValues: "RequestsOnly"}, "use RequestsAndLimits"},
-		{VPA{UpdateMode: "InPlace", MinAllowed: 5}, "no size is within"}, {VPA{UpdateMode: "InPlace", MaxAllowed: math.NaN()}, "maxAllowed"},
-		{VPA{UpdateMode: "inplace"}, "want Off"}, {VPA{UpdateMode: "InPlace", Mode: "On"}, "Auto or Off"}, {VPA{UpdateMode: "InPlace", ControlledValues: "Limits"}, "RequestsAndLimits"},
-	} {
-		if _, _, err := c.v.Accept(own, false); !errors.Is(err, trimtab.ErrInvalid) || !strings.Contains(err.Error(), c.hint) {
-			t.Errorf("%+v: error %v, want %q", c.v, err, c.hint)
-		}
-	}
-}
-
-func TestAVPAChangesNothingWhileTooFewAreAlive(t *testing.T) {
-	if v := (&VPA{}); !v.TooFew(1) || v.TooFew(2) {
-		t.Error("want 2 by default")
-	}
-	if v := (&VPA{MinReplicas: 1}); v.TooFew(1) || !v.TooFew(0) {
-		t.Error("want 1")
-	}
-}
-
 func TestTheBoundOfTheStartTimeHoldsAsOftenAsItSays(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	second := func(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }

@@ -48,13 +48,12 @@ type Count struct {
 	// Min is >= 1 unless AllowZero.
 	Min, Max int
 	// Spare is how many may be lost at once while the others can still serve.
-	Spare     int
+	Spare int
+	// AllowZero lets the number go to zero while nothing is needed.
 	AllowZero bool
-	// Cooldown is how long nothing must be needed before the number goes to zero.
-	Cooldown time.Duration
-	Fixed    bool
-	Barred   string
-	Behavior *behavior.Behavior
+	Fixed     bool
+	Barred    string
+	Behavior  *behavior.Behavior
 }
 
 // Instance is one running copy.
@@ -73,20 +72,12 @@ func (i *Instance) held() float64 { return math.Max(i.InForce, i.Asked) }
 
 // Limits are those that the cluster sets.
 type Limits struct {
-	// Budgets are the disruption budgets that match.
-	Budgets []Budget
+	// Disruptable is how many instances the disruption budgets let go now; nil: there are none.
+	Disruptable *int
 	// Pods and Amount are how many instances, and how much of the resource, the quotas of the
 	// namespace still allow; nil without a quota.
 	Pods   *int
 	Amount *float64
-}
-
-// Budget is one disruption budget.
-type Budget struct {
-	// Allowed is how many may go now; nil: the status is not known, and none may.
-	Allowed *int
-	// MinAvailable is an integer minAvailable; 0: there is none, or it is a percentage.
-	MinAvailable int
 }
 
 // Workload is one workload in one round.
@@ -109,7 +100,6 @@ type Workload struct {
 	Limits    Limits
 	// Rollout tells that two versions run.
 	Rollout  bool
-	Pause    Pause
 	Fallback *Fallback
 }
 
@@ -128,8 +118,6 @@ type State struct {
 	Startup Startup        `json:"startup"`
 	Margin  Margin         `json:"margin"`
 	Slack   Slack          `json:"slack"`
-	// Idle is since when nothing is needed.
-	Idle time.Time `json:"idle,omitzero"`
 	// Failures are the rounds in a row without a need that is known.
 	Failures int `json:"failures,omitempty"`
 	// Retry is when more instances may be asked for, after some were given back.

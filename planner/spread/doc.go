@@ -1,5 +1,5 @@
 // Package spread turns the target of each workload into an amount for each of
-// its instances, and the amounts into moves that are safe in their order.
+// its instances.
 //
 //	a_i = clamp(f_i x, min_i, max_i)      instance i of a workload with target x
 //	Σ_{i on h} a_i <= C_h,  Σ_i a_i <= R
@@ -17,14 +17,10 @@
 // proportion. Where that is due to an instance that cannot be read, nobody is
 // lowered for it.
 //
-// Moves are shrinks first. A grow waits for as many shrinks of its host, and of
-// the pool, as it needs: a write that has not been confirmed counts at the
-// larger of what was there and what is asked for.
-//
 // Source: ours. The package knows no curve, no objective and no bus; it does not
-// bound how far a round goes, which the guard does.
+// bound how far a round goes, which the guard does, and orders no writes, which package
+// issue does.
 //
 //	p := spread.Pool{Quanta: 800, Hosts: []int{400, 400}, Workloads: …}
 //	amounts, err := p.Amounts()
-//	moves := p.Moves(amounts)
 package spread

@@ -137,29 +137,3 @@ func (s *sensitivity) fall(freed []float64) (mean, deviation float64, ok bool) {
 	s.read(freed)
 	return s.mean(), math.Sqrt(s.spread() * s.c / s.a), true
 }
-
-// Sensitivity is how much the relative excess of a signal over its boundary falls for each unit
-// of a resource that is freed.
-type Sensitivity struct {
-	Workload, Signal, Resource string
-	// Mean and Deviation are of the slope; Trials is of how many trials.
-	Mean, Deviation float64
-	Trials          int
-}
-
-// Sensitivities returns what was learned of the LRAs here, per unit of what the
-// host has of each resource; what is not known is not in the list.
-func (p *Policy) Sensitivities() (all []Sensitivity) {
-	for _, v := range p.present {
-		s := &v.sensitivity
-		for i, k := range s.flows {
-			if s.n < enoughTrials || k >= len(p.capacity) || !(p.capacity[k] > 0) {
-				continue
-			}
-			r := len(s.flows)
-			all = append(all, Sensitivity{v.Workload, v.Signal, p.Resources[k].Name,
-				s.b[i] / p.capacity[k], math.Sqrt(s.p[i*r+i]*s.c/s.a) / p.capacity[k], s.n})
-		}
-	}
-	return all
-}

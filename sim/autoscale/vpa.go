@@ -13,8 +13,6 @@ const (
 	mostParts = 1e14
 	// peakWindow is over which only the highest memory counts.
 	peakWindow = 24 * time.Hour
-	// oomRatio and oomBytes are by how much memory is raised after it did not suffice.
-	oomRatio, oomBytes = 1.2, 100 << 20
 	// An updater changes a pod within the bounds after 12 h, when it is off by 10%.
 	settled, worth = 12 * time.Hour, 0.1
 )
@@ -66,11 +64,6 @@ func (v *VPA) Memory(at time.Time, bytes float64) {
 		return
 	}
 	v.memory.Add(v.peakFrom, v.peak, 1)
-}
-
-// OOM notes that so many bytes did not suffice.
-func (v *VPA) OOM(at time.Time, bytes float64) {
-	v.Memory(at, math.Max(bytes*oomRatio, bytes+oomBytes))
 }
 
 // confidence is days of history: 1 sample a minute over N days is N.

@@ -11,7 +11,7 @@ import (
 // One seed of the three whose mean is a fifth or more on each load.
 func TestTrimtabTakesAboutAFifthFewerCoreHoursThanTheBestThresholdsThatMissAsFewMinutes(t *testing.T) {
 	for _, name := range LoadNames() {
-		x := &Experiment{Load: name, Run: []string{Trimtab, HPA, KEDA}, Seeds: 1, First: 1, Runner: sim.InOrder}
+		x := &Experiment{Load: name, Run: []string{Trimtab, HPA, KEDA}, Frame: sim.Frame{Seeds: 1, First: 1}}
 		got, err := x.Play()
 		if err != nil {
 			t.Fatal(err)
@@ -26,7 +26,7 @@ func TestTrimtabTakesAboutAFifthFewerCoreHoursThanTheBestThresholdsThatMissAsFew
 }
 
 func TestInAPoolThatIsTooSmallFewerMinutesAreMissedThanUnderHPA(t *testing.T) {
-	x := &Experiment{Load: "nasa", Run: []string{Trimtab, HPA}, Thresholds: []float64{60}, Pool: 75, Seeds: 1, First: 1, Runner: sim.InOrder}
+	x := &Experiment{Load: "nasa", Run: []string{Trimtab, HPA}, Thresholds: []float64{60}, Pool: 75, Frame: sim.Frame{Seeds: 1, First: 1}}
 	got, err := x.Play()
 	if err != nil {
 		t.Fatal(err)

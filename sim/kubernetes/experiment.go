@@ -1,8 +1,6 @@
 package kubernetes
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -25,36 +23,15 @@ func PolicyNames() []string { return []string{Trimtab, HPA, KEDA, Oracle} }
 
 // Experiment plays policies side by side, each with the same seeds.
 type Experiment struct {
+	sim.Frame
 	// Load is one of [LoadNames].
 	Load string
 	Run  []string
-	// Seeds runs of each policy, the first with seed First.
-	Seeds int
-	First uint64
 	// Pool in cores; 0: as much as anybody asks for.
 	Pool float64
 	// Thresholds that are played of hpa and keda, percent; nil: 30 to 90 by 5.
 	Thresholds []float64
-	// Runner is required; Done is called after each run.
-	Runner sim.Runner
-	Done   func()
-	// Stop, when not nil, is asked every simulated hour whether to end.
-	Stop func() bool
 }
-
-// UnknownError tells that there is no such policy or load.
-type UnknownError struct {
-	What, Name string
-	Known      []string
-}
-
-// Error names it.
-func (e *UnknownError) Error() string { return fmt.Sprintf("%s %.60q: unknown", e.What, e.Name) }
-
-// Unwrap makes it trimtab.ErrInvalid.
-func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
-
-var errStopped = errors.New("stopped")
 
 // Summary is what came of one policy: means over the seeds.
 type Summary struct {
@@ -83,13 +60,11 @@ type ServiceResult struct {
 
 // Validate returns an error that is trimtab.ErrInvalid.
 func (x *Experiment) Validate() error {
-	if !slices.Contains(LoadNames(), x.Load) {
-		return &UnknownError{"load", x.Load, LoadNames()}
+	if err := sim.Known("load", []string{x.Load}, LoadNames()); err != nil {
+		return err
 	}
-	for _, name := range x.Run {
-		if !slices.Contains(PolicyNames(), name) {
-			return &UnknownError{"policy", name, PolicyNames()}
-		}
+	if err := sim.Known("policy", x.Run, PolicyNames()); err != nil {
+		return err
 	}
 	if x.Seeds < 1 || x.Seeds > 10_000 || !(x.Pool >= 0 && x.Pool <= 1e6) {
 		return trimtab.Invalidf("simulation: %d seeds, pool %v: want 1 to 10000, and 0 to 1000000 cores", x.Seeds, x.Pool)
@@ -147,14 +122,8 @@ func (x *Experiment) Play() ([]Summary, error) {
 		return nil, err
 	}
 	jobs, trace := x.jobs(), load(x.Load)
-	errs := make([]error, len(jobs))
-	x.Runner(len(jobs), func(i int) {
-		errs[i] = x.play(&jobs[i], trace)
-		if x.Done != nil {
-			x.Done()
-		}
-	})
-	if err := errors.Join(errs...); err != nil {
+	_, err := x.Frame.Play(len(jobs)/x.Seeds, func(row, k int) error { return x.play(&jobs[row*x.Seeds+k], trace) })
+	if err != nil {
 		return nil, err
 	}
 	return x.summarize(jobs), nil
@@ -171,8 +140,8 @@ func (x *Experiment) play(j *job, trace []float64) error {
 		return err
 	}
 	for w.second < 2*day {
-		if w.second%3600 == 0 && x.Stop != nil && x.Stop() {
-			return fmt.Errorf("run experiment: %w", errStopped)
+		if w.second%3600 == 0 && x.Stopped() {
+			return sim.ErrStopped
 		}
 		w.play()
 		if w.second%look == 0 {

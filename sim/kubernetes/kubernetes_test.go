@@ -86,7 +86,7 @@ func TestTheBestThresholdMissesNoMoreThanTheBudgetAndCostsLeast(t *testing.T) {
 }
 
 func TestTheSameSeedGivesTheSameDay(t *testing.T) {
-	x := &Experiment{Load: "nasa", Run: []string{HPA, KEDA}, Seeds: 1, First: 3, Thresholds: []float64{60}, Runner: sim.InOrder}
+	x := &Experiment{Load: "nasa", Run: []string{HPA, KEDA}, Frame: sim.Frame{Seeds: 1, First: 3}, Thresholds: []float64{60}}
 	a, err := x.Play()
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestTheSameSeedGivesTheSameDay(t *testing.T) {
 
 func TestAnExperimentThatMakesNoSenseIsRefused(t *testing.T) {
 	good := func() *Experiment {
-		return &Experiment{Load: "nasa", Run: []string{HPA}, Seeds: 1, Runner: sim.InOrder}
+		return &Experiment{Load: "nasa", Run: []string{HPA}, Frame: sim.Frame{Seeds: 1}}
 	}
 	for name, change := range map[string]func(x *Experiment){
 		"load": func(x *Experiment) { x.Load = "nass" }, "policy": func(x *Experiment) { x.Run = []string{"vpa"} },

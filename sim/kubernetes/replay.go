@@ -80,10 +80,8 @@ const maxTicks = 2 * 365 * day / tick
 
 // Validate returns an error that is trimtab.ErrInvalid.
 func (x *Replay) Validate() error {
-	for _, name := range x.Run {
-		if !slices.Contains(ReplayNames(), name) {
-			return &UnknownError{"policy", name, ReplayNames()}
-		}
+	if err := sim.Known("policy", x.Run, ReplayNames()); err != nil {
+		return err
 	}
 	if len(x.Workloads) == 0 || x.Interval <= 0 || x.Learn < 0 || !(x.Pool >= 0 && x.Pool <= 1e6) {
 		return trimtab.Invalidf("replay: %d workloads, interval %v, learn %v, pool %v: want at least one, an interval > 0, and 0 or more", len(x.Workloads), x.Interval, x.Learn, x.Pool)
@@ -171,7 +169,7 @@ func (x *Replay) play(name string) (Played, error) {
 	end, silent := int(to.Sub(from).Seconds()), 0
 	for w.second < end {
 		if w.second%3600 == 0 && x.Stop != nil && x.Stop() {
-			return Played{}, fmt.Errorf("replay: %w", errStopped)
+			return Played{}, fmt.Errorf("replay: %w", sim.ErrStopped)
 		}
 		if silent += tick; slices.ContainsFunc(w.places, func(p *place) bool { _, ok := p.load(float64(w.second)); return ok }) {
 			silent = 0

@@ -78,8 +78,8 @@ func (f *filter) refit(y []float64) {
 	f.rewind(y)
 }
 
-// rewind sets the state to what it is after all but the last report of y,
-// which the caller is about to take.
+// rewind sets the state to that after all but the last report of y, which the caller is about to
+// take.
 func (f *filter) rewind(y []float64) {
 	dev, err := y[0]-f.Mu, 0.0
 	for _, v := range y[1 : len(y)-1] {

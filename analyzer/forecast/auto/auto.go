@@ -22,7 +22,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/forecast/smooth"
 )
 
-// Config says what will be asked.
+// Config says which forecasts will be asked for.
 type Config struct {
 	// Horizon is the number of reports in a round, 1 to 1024.
 	Horizon int

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// window is how many reports models look back on at least. Up to spare more
-	// are kept, so that moving them is rare.
+	// window is the least number of reports that models use. Up to spare more are kept, so that
+	// moving them is rare.
 	window, spare = 512, 64
 	// Greatest bounds a load, so that no square overflows.
 	Greatest = 1e30
@@ -18,8 +18,8 @@ const (
 	MaxHorizon = 1024
 	// lossRounds is the memory of the loss, in horizons.
 	lossRounds = rounds
-	// sharper is how much smaller than naive's the loss of a model's bounds
-	// has to be, and better how much smaller than that of the one in use.
+	// sharper is by what factor a model's loss must be smaller than naive's, and better by what
+	// factor smaller than that of the model in use.
 	sharper, better = 0.97, 0.95
 	// gamma is the pace at which the aim is corrected, per report: faster
 	// evens out the misses sooner and widens the bounds.
@@ -29,8 +29,8 @@ const (
 	least, most = -0.2, 0.6
 )
 
-// Config says what will be asked; other horizons and levels are answered too,
-// more slowly.
+// Config says which forecasts will be asked for; other horizons and levels are answered too, more
+// slowly.
 type Config struct {
 	// Horizon is the number of reports in a round, >= 1.
 	Horizon int `json:"horizon"`
@@ -54,7 +54,7 @@ type Forecaster struct {
 	state  state
 }
 
-// state is all of a forecaster but the models' own states.
+// state is all of a forecaster except the models' states.
 type state struct {
 	Config
 	// Y holds the latest reports on the root scale, oldest first.
@@ -76,8 +76,8 @@ type state struct {
 
 var _ forecast.Forecaster = (*Forecaster)(nil)
 
-// New returns a forecaster that has seen nothing, of these models beside
-// naive, which it owns from now on. The name is told by Name.
+// New returns an empty forecaster with these models and naive; it owns them from now on. Name
+// returns the name.
 func New(name string, c Config, models ...Model) (*Forecaster, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -103,8 +103,8 @@ func (f *Forecaster) Observe(load float64) error {
 	return nil
 }
 
-// Skip tells that n reports are missing. Seasons go on; forecasts that looked
-// across a gap of a whole round are not judged. None are missing where n <= 0.
+// Skip says that n reports are missing. Seasons continue; forecasts across a gap of a whole round
+// are not scored. It does nothing if n <= 0.
 func (f *Forecaster) Skip(n int) {
 	if n <= 0 {
 		return
@@ -152,9 +152,8 @@ func (f *Forecaster) see(y float64) {
 	s.Given = append(s.Given, given)
 }
 
-// bound returns what model i expects of the coming round, on the root scale:
-// the highest of its path, and the bound for the highest that will be. Both
-// are NaN when it is not ready.
+// bound returns model i's forecast of the coming round, on the root scale: the highest of its
+// path, and the bound for the highest load. Both are NaN if it is not ready.
 func (f *Forecaster) bound(i int) (base, bound float64) {
 	s := &f.state
 	if !f.models[i].Ready() {
@@ -228,8 +227,8 @@ func (f *Forecaster) choose() int {
 	return 0
 }
 
-// spread is the standard deviation of the next report; before there are some,
-// at least a guess from the level: counting noise and 12% of the load.
+// spread returns the standard deviation of the next report; with few reports, at least a guess
+// from the level: counting noise and 12% of the load.
 func (f *Forecaster) spread() float64 {
 	s := &f.state
 	spread := math.Sqrt(s.Square)
@@ -251,8 +250,7 @@ func (f *Forecaster) Forecast(horizon int, level float64) (forecast.Forecast, bo
 	return f.forecast(), true
 }
 
-// replay follows the reports that are kept again, for another horizon or
-// level, with the models as they are.
+// replay runs the kept reports again, for another horizon or level, with the models as they are.
 func (f *Forecaster) replay(c Config) *Forecaster {
 	other := &Forecaster{state: newState(c, len(f.models))}
 	for _, m := range f.models {

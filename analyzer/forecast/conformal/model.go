@@ -1,13 +1,12 @@
 package conformal
 
-// Model is a point forecast on the root scale. Implementations are
-// deterministic, hold bounded memory and never fail: what they cannot judge
-// is not [Model.Ready].
+// Model is a point forecast on the root scale. Implementations are deterministic, hold bounded
+// memory and never fail: without enough data they are not [Model.Ready].
 type Model interface {
 	// Name is told as the model of the forecasts that it makes.
 	Name() string
-	// See takes the latest report, the last of recent; before it are the
-	// reports that went before, at most 1024 in all.
+	// See takes the latest report, the last of recent; before it are the earlier reports, at most
+	// 1024 in all.
 	See(recent []float64)
 	// Skip tells that n reports are missing.
 	Skip(n int)
@@ -17,13 +16,13 @@ type Model interface {
 	Path(h int) (high, mean float64)
 	// Clone returns a copy that goes its own way.
 	Clone() Model
-	// State returns all that a snapshot holds, for JSON to write and to read;
-	// Check returns an error when what was read cannot be the model's own.
+	// State returns all that a snapshot holds, to write and read as JSON; Check returns an error
+	// if what was read cannot be the model's own.
 	State() any
 	Check() error
 }
 
-// naive expects that all stays as it is now.
+// naive predicts that everything stays as it is now.
 type naive struct {
 	Now  float64 `json:"now"`
 	Seen bool    `json:"seen"`

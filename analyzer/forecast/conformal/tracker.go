@@ -13,12 +13,11 @@ const (
 	rounds, maxScores, fewScores = 60, 1024, 80
 )
 
-// tracker follows the path of one model, and knows by how much to raise its
-// highest so that it is exceeded just so often.
+// tracker follows the forecasts of one model, and computes by how much to raise its highest value
+// so that the wanted share of loads exceeds it.
 type tracker struct {
-	// Base and Bound are the forecasts whose horizon has not passed, oldest
-	// first: the highest of the path, and the bound made of it. NaN marks
-	// those that are not to be judged.
+	// Base and Bound are the forecasts whose horizon has not passed, oldest first: the highest of
+	// the path, and the bound made from it. NaN marks those that are not scored.
 	Base  Floats `json:"base,omitempty"`
 	Bound Floats `json:"bound,omitempty"`
 	// Scores are highest minus base, oldest first.
@@ -44,7 +43,7 @@ func (t *tracker) void() {
 	}
 }
 
-// due takes the oldest forecast out.
+// due removes the oldest forecast.
 func (t *tracker) due() (base, bound float64) {
 	base, bound = t.Base[0], t.Bound[0]
 	t.Base, t.Bound = slices.Delete(t.Base, 0, 1), slices.Delete(t.Bound, 0, 1)
@@ -88,16 +87,16 @@ func (t *tracker) sort() {
 	}
 }
 
-// perfect reports whether all scores are the same, so that the bound is what
-// comes: no other can be sharper.
+// perfect reports whether all scores are equal, so that the bound equals the load: none can be
+// sharper.
 func (t *tracker) perfect() bool {
 	n := len(t.sorted)
 	return n >= fewScores && t.sorted[0] == t.sorted[n-1]
 }
 
-// quantile returns how far above the path the bound is that aims at the given
-// share of misses. While there are few scores it is at least what noise of
-// that spread, which partly persists, reaches in h reports.
+// quantile returns how far above the path a bound is that aims at the given share of misses. With
+// few scores it is at least what noise of that spread, which partly persists, reaches in h
+// reports.
 func (t *tracker) quantile(h int, spread, miss float64) float64 {
 	t.sort()
 	n := len(t.sorted)

@@ -10,34 +10,33 @@ import (
 )
 
 const (
-	// minutes is how many bins an hour has: the clock's own, but for where the
-	// first report lay in its minute.
+	// minutes is the number of bins in an hour: the clock's minutes, shifted by when the first
+	// report lay in its minute.
 	minutes = 60
-	// around is how many bins on each side make the level that a bin is held
-	// against.
+	// around is how many bins on each side make the level that a bin is compared with.
 	around = 15
-	// doubt is how many times its variance the square of a bin's season has to
-	// be to count at all: two standard deviations.
+	// doubt is how many times its variance the square of a bin's season must be to count at all:
+	// two standard deviations.
 	doubt = 4
 	// scatter is how many bins the noise is faded over.
 	scatter = 4 * minutes
 )
 
-// Hourly expects that what comes by the clock comes again: jobs at the full
-// hour, at its quarters, every ten minutes. Each minute of the hour has the
-// deviation from the half hour around it, of which only what stands out of its
-// noise counts, so that an hour tells as much as an hour can:
+// Hourly expects that loads which come by the clock come again: jobs at the full hour, at its
+// quarters, every ten minutes. Each minute of the hour has its deviation from the half hour
+// around it, of which only what exceeds the noise counts, so that one hour proves no more than
+// one hour can:
 //
 //	season = S max(0, 1 − 4 Var S / S²),  S ← S + p (y − level − S)
 //
-// with p = 1, 1/2, 1/3 in the first periods and 0.3 then. An hour has a whole
-// number of reports: where it has not, the season slips by less than half a
-// report an hour, which p follows. Make one with [NewHourly].
+// with p = 1, 1/2, 1/3 in the first periods and 0.3 then. An hour has a whole number of reports:
+// otherwise the season shifts by less than half a report an hour, which p follows. Make one with
+// [NewHourly].
 type Hourly struct {
 	period int // in reports
 	state  hours
-	// season is made of the state; again is how many of the coming reports were
-	// seen and learnt before.
+	// season is computed from the state; again is how many of the coming reports were seen and
+	// learnt before.
 	season [minutes]float64
 	again  int
 }
@@ -54,8 +53,8 @@ type hours struct {
 	Sum    float64          `json:"sum"`
 	Count  int              `json:"count"`
 	Recent conformal.Floats `json:"recent"`
-	// Bins is S, and Share its variance as a share of Noise, that of one bin of
-	// one hour; 0 before there is one.
+	// Bins is S, and Share its variance as a share of Noise, that of one bin of one hour; 0
+	// before there is one.
 	Bins  conformal.Floats `json:"bins"`
 	Share conformal.Floats `json:"share"`
 	Noise float64          `json:"noise"`
@@ -114,7 +113,7 @@ func (m *Hourly) advance() {
 	}
 }
 
-// learn takes the bin in the middle of the recent ones.
+// learn learns the bin in the middle of the recent ones.
 func (m *Hourly) learn(bin int) {
 	s := &m.state
 	level, n := 0.0, 0.0
@@ -143,7 +142,7 @@ func (m *Hourly) learn(bin int) {
 	m.shrink()
 }
 
-// shrink makes the season of what stands out.
+// shrink computes the season from what exceeds the noise.
 func (m *Hourly) shrink() {
 	s := &m.state
 	for i, v := range s.Bins {
@@ -154,8 +153,7 @@ func (m *Hourly) shrink() {
 	}
 }
 
-// Skip moves the phase on by n, over bins of which nothing is known, or back to
-// reports that come again.
+// Skip moves the phase on by n, over unknown bins, or back to reports that come again.
 func (m *Hourly) Skip(n int) {
 	s := &m.state
 	if n >= 0 && n < m.period {
@@ -197,7 +195,7 @@ func (m *Hourly) Clone() conformal.Model {
 // State is for snapshots.
 func (m *Hourly) State() any { return &m.state }
 
-// Check refuses what See could not have made, and makes the season of the rest.
+// Check refuses a state that See could not have made, and computes the season from a valid one.
 func (m *Hourly) Check() error {
 	s := &m.state
 	if len(s.Bins) != minutes || len(s.Share) != minutes || len(s.Recent) > 2*around+1 || s.Phase < 0 || s.Phase >= m.period ||

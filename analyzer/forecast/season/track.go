@@ -6,19 +6,18 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// levels is how many paces of the level there are, 0.4^1 to 0.4^levels, and
-// memory how many reports the error of each is faded over.
+// levels is the number of learning rates of the level, 0.4^1 to 0.4^levels, and memory over how
+// many reports the error of each fades.
 const levels, memory = 4, 400
 
-// track follows the level of what is left without the season, at several
-// paces, as in the package smooth.
+// track follows the level without the season, at several learning rates, as package smooth does.
 type track struct {
 	Level  [levels]float64 `json:"level"`
 	Square [levels]float64 `json:"square"` // faded squared errors
 	Tried  int             `json:"tried"`
 }
 
-// follow moves the levels to what is left without the season.
+// follow updates the levels with a report without its season.
 func (t *track) follow(rest float64) {
 	t.Tried = min(t.Tried+1, math.MaxInt32)
 	alpha := 1.0
@@ -54,5 +53,5 @@ func (t *track) check() error {
 	return nil
 }
 
-// counts reports whether n is what a counter here can have come to.
+// counts reports whether n is a possible value of a counter.
 func counts(n int) bool { return n >= 0 && n <= math.MaxInt32 }

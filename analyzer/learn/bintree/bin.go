@@ -18,8 +18,8 @@ func (b *bin) noise() (squares, freedom float64) {
 	return b.PP, max(0, b.N-1)
 }
 
-// byLoad returns the weighted sums LL and LP with the part that log2(a/l)
-// explains taken out: what the load did at equal a/l.
+// byLoad returns the weighted sums LL and LP without the part that log2(a/l) explains: the effect
+// of the load at equal a/l.
 func (b *bin) byLoad() (ll, lp float64) {
 	if b.N < 4 || !(b.XX > 0) {
 		return 0, 0

@@ -15,8 +15,8 @@ const (
 	maxBins = 96
 	// finest is the depth to start with: cells of 1/32 octave, 2.2% of a/l.
 	finest = 5
-	// maxReports is how many reports a bin remembers; a further one fades the
-	// others a little, so that slow drift is followed where reports arrive.
+	// maxReports is how many reports a bin remembers; further ones fade the others a little, so
+	// that slow drift is followed.
 	maxReports = 512
 )
 
@@ -63,11 +63,10 @@ func (t *Tree) Reports() int {
 // Changes returns how often the change test made the learner forget.
 func (t *Tree) Changes() int { return t.state.Watch.Changes }
 
-// Observe takes one report. A load of 0 teaches nothing about a/l: such a
-// report is accepted and not held. The first report decides whether the
-// performance is a fraction of requests, a number with declared noise, or
-// one without; later ones that say less count with the typical weight. Only
-// a number over 1 where there were fractions starts the learner anew.
+// Observe takes one report. A load of 0 shows nothing about a/l: such a report is accepted and
+// not kept. The first report decides whether the performance is a fraction of requests, a number
+// with declared noise, or one without; later ones that say less count with the typical weight.
+// Only a number over 1 after fractions makes the learner start again.
 func (t *Tree) Observe(o learn.Observation) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("observe: %w", err)
@@ -79,7 +78,7 @@ func (t *Tree) Observe(o learn.Observation) error {
 		t.state = state{Level: t.level, Mode: walk.ModeOf(o), Depth: finest}
 		t.fit = fit{}
 	}
-	r := t.state.report(o)
+	r := walk.ReportOf(t.state.Mode, o, t.state.Bins, func(b *bin) *walk.Moments { return &b.Moments })
 	if again := t.state.Watch.see(&t.fit, r); again != nil {
 		t.state.Bins, t.state.Depth = nil, finest
 		for _, old := range again {
@@ -92,28 +91,7 @@ func (t *Tree) Observe(o learn.Observation) error {
 	return nil
 }
 
-func (s *state) report(o learn.Observation) walk.Report {
-	r, ok := s.Mode.Report(o)
-	if !ok {
-		r.W = s.typical()
-	}
-	return r
-}
-
-// typical returns the mean weight of a report, 1 before there is one.
-func (s *state) typical() float64 {
-	weight, reports := 0.0, 0.0
-	for i := range s.Bins {
-		weight += s.Bins[i].W
-		reports += s.Bins[i].N
-	}
-	if reports == 0 {
-		return 1
-	}
-	return weight / reports
-}
-
-// add puts r into its bin, making the bin, and room for it, when needed.
+// add adds r to its bin, creating the bin if needed.
 func (t *Tree) add(r walk.Report) {
 	s := &t.state
 	leaf := bin{Cell: cellOf(r.X, s.Depth), Moments: walk.One(r)}

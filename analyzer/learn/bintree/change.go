@@ -9,10 +9,9 @@ import (
 const (
 	// maxRun is how many reports are kept to learn from after a change.
 	maxRun = 32
-	// slack and limit are those of the two one-sided CUSUM tests, in standard
-	// deviations of a report: the mean time between false alarms is about
-	// exp(2 slack (limit + 1.17)) / (2 slack²), 10^6 reports; a shift by two
-	// deviations is found in 7 reports.
+	// slack and limit are those of the two one-sided CUSUM tests, in standard deviations of a
+	// report: the mean time between false alarms is about exp(2 slack (limit + 1.17)) / (2
+	// slack²), 10^6 reports; a shift by two deviations is found in 7 reports.
 	slack, limit = 0.75, 8
 	// clip bounds what one report may say.
 	clip = 3
@@ -61,8 +60,8 @@ func (w *watch) see(f *fit, r walk.Report) []walk.Report {
 	return again
 }
 
-// residual returns how many standard deviations r is above the curve, and how
-// much relative to it; not ok where the curve knows nothing.
+// residual returns how many standard deviations r is above the curve, and how much relative to
+// it; not ok if the curve knows nothing there.
 func (f *fit) residual(r walk.Report) (deviations, relative float64, ok bool) {
 	if len(f.nodes) == 0 {
 		return 0, 0, false

@@ -22,6 +22,10 @@
 // latest run of reports when the service has changed; a bin remembers 512
 // reports, so that slow drift is followed too.
 //
+// trimtab itself learns with learn/gp. This package stays since it is the structure that the
+// paper describes: `trimtab-lab sim cilantro` and `trimtab-lab calc learn` compare others with
+// it, and tests that want a fast learner use it.
+//
 // Source: the tree of Cilantro (OSDI'23), section 5, whose published bounds
 // depend on profiled constants and do not hold at their level; the smoother is
 // H. Rauch, F. Tung, C. Striebel, AIAA Journal 3(8), 1965. It does not learn

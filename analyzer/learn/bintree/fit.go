@@ -18,12 +18,12 @@ const (
 	// loadEffect is the prior deviation of the effect that a load e times as
 	// high has at equal a/l; 0 would be exact scaling.
 	loadEffect = 0.1
-	// caution widens the bands for what is estimated from the same reports:
-	// noise and steepness. Set by measurement; see the coverage table.
+	// caution widens the bands, since noise and steepness are estimated from the same reports.
+	// Set by measurement; see the coverage table.
 	caution = 1.08
-	// between is how much of the variance of a step from node to node is added
-	// for what the curve does on the way, where bounds are interpolated. The
-	// walk itself has t(1-t), 1/6 on average; curves are smoother than it.
+	// between is how much of the variance of a step from node to node is added to interpolated
+	// bounds, for the curve's course in between. The walk itself has t(1-t), 1/6 on average;
+	// curves are smoother than it.
 	between = 1.0 / 24
 	// resolution is the least half width of a band, relative to the highest
 	// performance: nothing finer is claimed.
@@ -125,10 +125,9 @@ func (f *fit) around(i, n int) float64 {
 	return f.Floor(sum / freedom)
 }
 
-// effects estimates what the load does at equal a/l: a straight line over
-// ln(load) inside the bins, common to all, shrunk to none. Where a service
-// scales, it is none; where not (part of its latency does not shrink with
-// more resource), predictions at another load shift, and widen.
+// effects estimates the effect of the load at equal a/l: a straight line over ln(load) inside the
+// bins, common to all, shrunk towards none. A service that scales has none; for others (part of
+// the latency does not shrink with more resource), predictions at another load shift, and widen.
 func (f *fit) effects(bins []bin) {
 	info, sum, weight, at := 1/(loadEffect*loadEffect), 0.0, 0.0, 0.0
 	for i := range bins {
@@ -151,8 +150,8 @@ func (f *fit) effects(bins []bin) {
 	}
 }
 
-// place puts a node on each bin and, in gaps wider than a cell, on points
-// between, where only the walk tells how far the curve can be.
+// place puts a node on each bin and, in gaps wider than a cell, on points between, where only the
+// walk bounds the curve.
 func (f *fit) place(bins []bin) {
 	f.nodes, f.way = f.nodes[:0], f.way[:0]
 	f.path.Make(maxNodes)
@@ -182,9 +181,9 @@ func (f *fit) fill(a, b *bin, n int, k walk.Node, step float64) {
 	}
 }
 
-// bound turns means and variances into bounds and adds what monotonicity
-// says: points inside gaps are between the bins around them, and the isotonic
-// regression of mean and bounds, with the same weights, keeps them in order.
+// bound turns means and variances into bounds and applies monotonicity: points inside gaps are
+// between the bins around them, and the isotonic regression of mean and bounds, with the same
+// weights, keeps them in order.
 func (f *fit) bound() {
 	n := len(f.nodes)
 	f.y, f.weight, f.lower, f.upper = resize(f.y, n), resize(f.weight, n), resize(f.lower, n), resize(f.upper, n)
@@ -233,9 +232,9 @@ func (f *fit) step(i int) float64 {
 	return f.way[i]
 }
 
-// interval returns the bounds at one node. A fraction has the score interval
-// for as many requests as its variance stands for, which is right next to 0
-// and 1 too (E. Wilson, JASA 22, 1927); a number has the normal one.
+// interval returns the bounds at one node. A fraction has the score interval for the number of
+// requests that its variance corresponds to, which is valid near 0 and 1 too (E. Wilson, JASA 22,
+// 1927); a number has the normal one.
 func (f *fit) interval(k *walk.Node) (lower, upper float64) {
 	if f.Mode != walk.Fraction {
 		half := f.Z * math.Sqrt(k.Variance)

@@ -6,7 +6,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// steps is how many pieces the way up to the demand is cut into.
+// steps is into how many pieces the range up to the demand is divided.
 const steps = 32
 
 // Demand is an amount that is enough, declared by the operator.
@@ -28,9 +28,8 @@ func (d *Demand) Validate() error {
 	return nil
 }
 
-// Curve returns performance over the allocations from min to max
-// (0 <= min < max), such that utility is linear up to the demand, whatever the
-// load; nil when they are out of range.
+// Curve returns performance over the allocations from min to max (0 <= min < max), such that
+// utility is linear up to the demand, at any load; nil if they are out of range.
 func (d *Demand) Curve(load, min, max, level float64) *trimtab.Curve {
 	shares := make([]float64, steps)
 	for i := range shares {
@@ -46,8 +45,7 @@ func (d *Demand) Curve(load, min, max, level float64) *trimtab.Curve {
 	return c
 }
 
-// performance returns the least one that is worth a share of the target's
-// worth.
+// performance returns the least performance that is worth a share of the target's worth.
 func (d *Demand) performance(share float64) float64 {
 	if d.Utility == nil || share >= 1 {
 		return share * d.Target

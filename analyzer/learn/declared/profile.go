@@ -20,7 +20,7 @@ const (
 	greatest = 1e15
 )
 
-// columns are those of a profile's file; the last two may be left out.
+// errColumns lists the columns of a profile's file; the last two may be left out.
 var errColumns = errors.New("want the columns allocation_per_load, performance and, if known, lower, upper")
 
 // Profile is a recorded curve over the allocation per unit of load; make one
@@ -32,11 +32,10 @@ type Profile struct {
 }
 
 // ReadProfile reads CSV with the header "allocation_per_load,performance" or
-// "allocation_per_load,performance,lower,upper": the allocation in the pool's
-// unit that there was for each request per second, ascending, the performance
-// that it gave, and its bounds. A performance that falls with more is raised
-// to the best before it. Errors are trimtab.ErrInvalid and begin with the
-// line.
+// "allocation_per_load,performance,lower,upper": the allocation for each request per second, in
+// the pool's unit, ascending, the performance that it gave, and its bounds. A performance that
+// falls with more is raised to the best before it. Errors are trimtab.ErrInvalid and begin with
+// the line.
 func ReadProfile(r io.Reader) (*Profile, error) {
 	rows := csv.NewReader(r)
 	rows.TrimLeadingSpace, rows.Comment = true, '#'
@@ -120,10 +119,10 @@ func (p *Profile) Curve(load, min, max, level float64) *trimtab.Curve {
 	return curveOf(p.at, load, span{min, max, level}, func(a float64) trimtab.Band { return p.Predict(a, load) })
 }
 
-// span is what a curve is asked for.
+// span is the range and level of a requested curve.
 type span struct{ min, max, level float64 }
 
-// curveOf takes band at the ends and where x·scale lies between them.
+// curveOf reads band at the ends and at each x·scale between them.
 func curveOf(x []float64, scale float64, s span, band func(a float64) trimtab.Band) *trimtab.Curve {
 	if !(scale > 0) || math.IsInf(scale, 0) || !(s.min >= 0 && s.max > s.min) || math.IsInf(s.max, 0) || !(s.level > 0 && s.level < 1) {
 		return nil

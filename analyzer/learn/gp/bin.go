@@ -11,15 +11,14 @@ import (
 const (
 	// maxBins bounds the bins; when one more is needed, two neighbours merge.
 	maxBins = 128
-	// finest is the width, in octaves of a/l, up to which a bin takes reports
-	// that lie beside it: 1.1%.
+	// finest is the width, in octaves of a/l, up to which a bin accepts reports beside it: 1.1%.
 	finest = 1.0 / 128
-	// maxReports is how many reports a bin remembers; a further one fades the
-	// others a little, so that slow drift is followed where reports arrive.
+	// maxReports is how many reports a bin remembers; further ones fade the others a little, so
+	// that slow drift is followed.
 	maxReports = 1024
 )
 
-// bin holds the reports next to each other on the axis x = log2(a/l).
+// bin holds neighbouring reports on the axis x = log2(a/l).
 type bin struct {
 	// Low and High are the least and the highest x of its reports.
 	Low  float64 `json:"low"`
@@ -33,9 +32,9 @@ func (b *bin) merge(o *bin) {
 	b.Low, b.High = min(b.Low, o.Low), max(b.High, o.High)
 }
 
-// lines returns what is left inside the bin once x is explained by a straight
-// line: the weighted sum of squares of the performance with its degrees of
-// freedom, and the weighted sums LL and LP, what the load did at equal a/l.
+// lines returns what a straight line over x leaves unexplained inside the bin: the weighted sum
+// of squares of the performance with its degrees of freedom, and the weighted sums LL and LP, the
+// effect of the load at equal a/l.
 func (b *bin) lines() (squares, freedom, ll, lp float64) {
 	if b.N < 4 || !(b.XX > 0) {
 		return b.PP, max(0, b.N-1), 0, 0
@@ -49,8 +48,8 @@ func (b *bin) lines() (squares, freedom, ll, lp float64) {
 	return squares, freedom, ll, b.LP - b.XL*b.XP*inverse
 }
 
-// add puts r into the bin that it falls into or lies beside, and returns where
-// that is; between bins it makes one, and room for it, and returns everything.
+// add adds r to the bin that contains it or is near, and returns its index; otherwise it creates
+// a bin, and returns everything.
 func (s *state) add(r walk.Report) (changed int) {
 	one := bin{Low: r.X, High: r.X, Moments: walk.One(r)}
 	one.Fresh = 1
@@ -73,8 +72,8 @@ func (s *state) add(r walk.Report) (changed int) {
 	return everything
 }
 
-// home returns the bin that takes x, -1 when none does; i is the first bin
-// that does not end before x.
+// home returns the bin that accepts x, -1 if none does; i is the first bin that does not end
+// before x.
 func (s *state) home(i int, x float64) int {
 	best, width := -1, finest
 	if i < len(s.Bins) {
@@ -94,8 +93,8 @@ func (s *state) home(i int, x float64) int {
 	return best
 }
 
-// join merges the two neighbours that are nearest and hold least: bins become
-// narrow where reports are many, as the square root of their density.
+// join merges the two neighbours that are nearest and have the fewest reports: bins become narrow
+// where reports are many, as the square root of their density.
 func (s *state) join() {
 	best, at := math.Inf(1), 0
 	for i := range len(s.Bins) - 1 {

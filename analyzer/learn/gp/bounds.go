@@ -11,16 +11,14 @@ const (
 	// resolution is the least half width of a band, relative to the highest
 	// performance: nothing finer is claimed.
 	resolution = 5e-5
-	// doubtless is how many standard errors, and worthFall how large a share
-	// of the highest performance, the performance must fall by for more
-	// resource to be called worse.
+	// doubtless is by how many standard errors, and worthFall by how large a share of the highest
+	// performance, the performance must fall for more resource to be called worse.
 	doubtless, worthFall = 4.5, 0.02
 )
 
-// bound turns means and variances into bounds and adds what monotonicity
-// says, except where the data deny it: points inside gaps are between the
-// bins around them, and the isotonic regression of mean and bounds, with the
-// same weights, keeps them in order.
+// bound turns means and variances into bounds and applies monotonicity, except where the data
+// contradict it: points inside gaps are between the bins around them, and the isotonic regression
+// of mean and bounds, with the same weights, keeps them in order.
 func (f *fit) bound() {
 	for i := range f.nodes {
 		k := &f.nodes[i]
@@ -47,7 +45,7 @@ func (f *fit) bound() {
 	f.abruptness()
 }
 
-// abruptness compares each rise with the smaller of those beside it.
+// abruptness compares each rise with the smaller of its neighbours.
 func (f *fit) abruptness() {
 	rise := func(i int) float64 { return math.Abs(f.nodes[i].Mean - f.nodes[i-1].Mean) }
 	n := len(f.nodes)
@@ -97,8 +95,8 @@ func (f *fit) monotone() {
 // run is a range of nodes, [from, to).
 type run struct{ from, to int }
 
-// fallen reports whether the bins that isotonic regression levels fall beyond
-// doubt: whether some cut splits them into a better and then a worse part.
+// fallen reports whether the bins that isotonic regression levels fall with certainty: whether
+// some cut splits them into a better and then a worse part.
 func (f *fit) fallen(bins []walk.Leaf, weight []float64) bool {
 	all, mass := 0.0, 0.0
 	for i := range bins {
@@ -119,8 +117,8 @@ func (f *fit) fallen(bins []walk.Leaf, weight []float64) bool {
 	return false
 }
 
-// room is scratch for n values and weights: that of the path, which the nodes
-// have taken over by now.
+// room returns scratch memory for n values and weights: that of the path, whose results are in
+// the nodes by now.
 func (f *fit) room(n int) (y, weight []float64) { return f.path.Mean[:n], f.path.Variance[:n] }
 
 func (f *fit) isotonic(y, weight []float64) {

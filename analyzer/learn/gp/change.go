@@ -10,12 +10,10 @@ import (
 const (
 	// block is how many reports are judged together: about a round.
 	block = 12
-	// slack, limit and most are those of the two one-sided CUSUM tests over
-	// the deviation of each block from the curve, in standard errors: two
-	// blocks in a row beyond 3.5 are a change, and so are six of 2. One block
-	// counts as at most 4, since one may be an accident. The mean time between
-	// false alarms is about exp(2 slack (limit + 1.17)) / (2 slack²), 10^5
-	// blocks.
+	// slack, limit and most are those of the two one-sided CUSUM tests over the deviation of each
+	// block from the curve, in standard errors: two blocks in a row beyond 3.5 are a change, and
+	// so are six of 2. One block counts as at most 4, since one may be an accident. The mean time
+	// between false alarms is about exp(2 slack (limit + 1.17)) / (2 slack²), 10^5 blocks.
 	slack, limit, most = 1, 5, 4
 	// maxRun is how many reports are kept to learn from after a change.
 	maxRun = 8 * block
@@ -39,7 +37,7 @@ type watch struct {
 	walk.Serial
 }
 
-// judged is a report with what the curve said to it.
+// judged is a report with its comparison to the curve.
 type judged struct {
 	walk.Report
 	// Off is the residual, Mean what was expected, Noise and Curve the
@@ -94,8 +92,8 @@ func (w *watch) decide() []judged {
 	return again
 }
 
-// typical returns the median relative residual: what most reports show, where
-// shift weighs the most certain ones most.
+// typical returns the median relative residual, in which all reports count equally; in shift the
+// most certain ones count most.
 func typical(all []judged) float64 {
 	var room [maxRun]float64
 	v := room[:0]
@@ -126,8 +124,8 @@ func shift(all []judged) float64 {
 	return product / square
 }
 
-// deviation is the standard error of shift. The curve's own error is common
-// to reports at one place, and another one half an octave away.
+// deviation is the standard error of shift. The curve's error is common to reports at one
+// allocation per load, and independent half an octave away.
 func deviation(all []judged) float64 {
 	square, curve := 0.0, 0.0
 	for i := range all {
@@ -159,9 +157,8 @@ func since(all []judged, shift float64) []judged {
 	return all[min(at, len(all)-1):]
 }
 
-// before is at, from what was known before the block of reports being judged:
-// where a service was never seen, its first reports must not vouch for the
-// rest of them.
+// before is at, but from what was known before the block of reports being judged: where a service
+// was never seen, its first reports must not confirm the rest of them.
 func (f *fit) before(x float64) (k node, side int) {
 	n := len(f.nodes)
 	i := f.index(x)

@@ -13,29 +13,27 @@ const (
 	// inGap is the most points put into one gap between bins, wide the least
 	// octaves between two of them.
 	inGap, wide = 7, 0.05
-	// caution widens the bands for what is estimated from the same reports:
-	// noise and steepness. Set by measurement; see the coverage table.
+	// caution widens the bands, since noise and steepness are estimated from the same reports.
+	// Set by measurement; see the coverage table.
 	caution = 1
-	// telling and around are those of walk.Steepness: a rise between two bins
-	// is a step beyond 2.5 standard errors. Set by measurement: with 1, reports
-	// with 20% of noise cost .008 of social welfare; without the weight of what
-	// is around, more of it is taken for changes.
+	// telling and around are those of walk.Steepness: a rise between two bins is a step beyond
+	// 2.5 standard errors. Set by measurement: with 1, reports with 20% of noise cost .008 of
+	// social welfare; without the weight of the surroundings, more of it is taken for changes.
 	telling, around = 6.25, 0.75
 )
 
 // node is one point of the fitted curve.
 type node struct {
 	walk.Node
-	// low and high are the extent of a narrow bin, which is one place, and
-	// where the visited range ends.
+	// low and high are the extent of a narrow bin, which counts as one point, and of the ends of
+	// the visited range.
 	low, high float64
 	// way is the variance of the walk from the node before to here.
 	way float64
-	// abrupt is how far the rise from the node before stands out from those
-	// around it: 0 on a smooth curve, 1 at a step.
+	// abrupt is how far the rise from the node before exceeds its neighbours: 0 on a smooth
+	// curve, 1 at a step.
 	abrupt float64
-	// fresh tells that most of what was seen here belongs to the block of
-	// reports that is being judged.
+	// fresh: most of what was seen here belongs to the block of reports that is being judged.
 	fresh bool
 }
 
@@ -62,7 +60,7 @@ type fit struct {
 // clear forgets the curve and keeps the memory.
 func (f *fit) clear() { f.nodes, f.leaf = f.nodes[:0], f.leaf[:0] }
 
-// everything says that not one bin but all of them may have changed.
+// everything: not one bin but all of them may have changed.
 const everything = -1
 
 // update makes the curve from the bins: noise, then the effect of the load,
@@ -84,8 +82,8 @@ func (f *fit) update(s *state, z float64, changed int) {
 	f.bound()
 }
 
-// place puts a node on each bin and, in wide gaps, on points between, where
-// only the walk tells how far the curve can be.
+// place puts a node on each bin and, in wide gaps, on points between, where only the walk bounds
+// the curve.
 func (f *fit) place(bins []bin) {
 	f.nodes, f.home = f.nodes[:0], resize(f.home, len(bins))
 	f.path.Make(maxNodes)
@@ -120,7 +118,7 @@ func (f *fit) place(bins []bin) {
 	f.path.Make(len(f.nodes))
 }
 
-// inside adds a node like k, the share t of the way from bin a to b.
+// inside adds a node like k, at the fraction t of the way from bin a to b.
 func (f *fit) inside(a, b *bin, t float64, k *node) {
 	k.X, k.Load = a.X+t*(b.X-a.X), a.L+t*(b.L-a.L)
 	k.low, k.high = k.X, k.X
@@ -139,9 +137,8 @@ func (f *fit) add(k *node) {
 // smooth sets mean and variance of the nodes.
 func (f *fit) smooth() {
 	f.path.Smooth(math.Inf(-1))
-	// Noise that comes in rows makes means less certain than it looks. It is
-	// kept out of the smoothing, whose own errors come in rows, too: they must
-	// not smooth even more.
+	// Correlated noise makes means less certain than they look. It is applied after the
+	// smoothing, whose own errors are correlated too and must not smooth even more.
 	for i := range f.nodes {
 		k := &f.nodes[i]
 		k.Mean, k.Variance = f.path.Mean[i], max(f.Serial*f.path.Variance[i], 1e-18)

@@ -53,11 +53,10 @@ func (p *Process) Changes() int { return p.state.Watch.Changes }
 // the performance worse beyond doubt; the mean falls there.
 func (p *Process) Falls() bool { return p.fit.falls }
 
-// Observe takes one report. A load of 0 teaches nothing about a/l: such a
-// report is accepted and not held. The first report decides whether the
-// performance is a fraction of requests, a number with declared noise, or
-// one without; later ones that say less count with the typical weight. Only
-// a number over 1 where there were fractions starts the learner anew.
+// Observe takes one report. A load of 0 shows nothing about a/l: such a report is accepted and
+// not kept. The first report decides whether the performance is a fraction of requests, a number
+// with declared noise, or one without; later ones that say less count with the typical weight.
+// Only a number over 1 after fractions makes the learner start again.
 func (p *Process) Observe(o learn.Observation) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("observe: %w", err)
@@ -70,7 +69,7 @@ func (p *Process) Observe(o learn.Observation) error {
 		*s = state{Level: p.level, Mode: walk.ModeOf(o)}
 		p.fit.clear()
 	}
-	r, changed := s.report(o), everything
+	r, changed := walk.ReportOf(s.Mode, o, s.Bins, func(b *bin) *walk.Moments { return &b.Moments }), everything
 	if again := s.Watch.see(&p.fit, r); again != nil {
 		s.Bins = s.Bins[:0]
 		for _, v := range again {
@@ -90,11 +89,11 @@ func (p *Process) Observe(o learn.Observation) error {
 
 func (p *Process) refit(changed int) { p.fit.update(&p.state, p.z, changed) }
 
-// asGuess is how many reports the curve of another version counts as.
+// asGuess is as how many reports the curve of a former version counts.
 const asGuess = 12
 
-// Revise says that what runs is another version from here on. What was learnt
-// stays as a guess: all of it counts as a round of reports at most.
+// Revise says that another version runs from now on. What was learnt stays as a guess: all of it
+// counts as a round of reports at most.
 func (p *Process) Revise() {
 	s := &p.state
 	n := 0.0
@@ -108,27 +107,6 @@ func (p *Process) Revise() {
 	if len(s.Bins) > 0 {
 		p.refit(everything)
 	}
-}
-
-func (s *state) report(o learn.Observation) walk.Report {
-	r, ok := s.Mode.Report(o)
-	if !ok {
-		r.W = s.typical()
-	}
-	return r
-}
-
-// typical returns the mean weight of a report, 1 before there is one.
-func (s *state) typical() float64 {
-	weight, reports := 0.0, 0.0
-	for i := range s.Bins {
-		weight += s.Bins[i].W
-		reports += s.Bins[i].N
-	}
-	if reports == 0 {
-		return 1
-	}
-	return weight / reports
 }
 
 // Predict returns the band at the given allocation and load.

@@ -13,9 +13,9 @@ const (
 	loadEffect = 0.1
 )
 
-// disperse estimates the noise of each bin's mean: the spread of reports
-// inside the bin and its neighbours, relative to what their weights explain.
-// Only the bin at changed, unless that is everything, is another than before.
+// disperse estimates the noise of each bin's mean: the spread of reports inside the bin and its
+// neighbours, relative to what their weights explain. Only the bin at changed, unless that is
+// everything, has changed.
 func (f *fit) disperse(bins []bin, changed int) {
 	top := 1.0
 	if f.Mode != walk.Fraction {
@@ -62,9 +62,9 @@ func (f *fit) spread(bins []bin, i int) {
 	}
 }
 
-// difference is the noise that a bin of a single report shows: how far it is
-// off the line between its neighbours. Neighbouring differences share reports,
-// so that each is worth half a degree of freedom.
+// difference returns the noise that a bin of a single report shows: how far it is off the line
+// between its neighbours. Neighbouring differences share reports, so that each is worth half a
+// degree of freedom.
 func (f *fit) difference(a, b, c *bin, unit float64) (squares, freedom float64) {
 	t := 0.5
 	if d := c.X - a.X; d > 0 {
@@ -115,10 +115,9 @@ func (f *fit) local() {
 	}
 }
 
-// effects estimates what the load does at equal a/l: a straight line over
-// ln(load) inside the bins, common to all, shrunk to none. Where a service
-// scales, it is none; where not (part of its latency does not shrink with
-// more resource), predictions at another load shift, and widen.
+// effects estimates the effect of the load at equal a/l: a straight line over ln(load) inside the
+// bins, common to all, shrunk towards none. A service that scales has none; for others (part of
+// the latency does not shrink with more resource), predictions at another load shift, and widen.
 func (f *fit) effects(bins []bin) {
 	info, sum, weight, at := 1/(loadEffect*loadEffect), 0.0, 0.0, 0.0
 	for i := range bins {

@@ -7,10 +7,10 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// diminishing is how the mean falls below the visited range, as 2^(−δ d²) for d
-// octaves: returns diminish, so that a little less than was ever tried hardly
-// hurts, and half of it is .7 as good. Set by measurement: 0.25 is as good,
-// half an octave of straight fall is worse under much noise.
+// diminishing is how the mean falls below the visited range, as 2^(−δ d²) for d octaves: returns
+// diminish, so that a little less than was ever tried hardly hurts, and half of it is .7 as good.
+// Set by measurement: 0.25 is as good; a straight fall by half an octave is worse under much
+// noise.
 const diminishing = 0.5
 
 // at returns the node interpolated at x, and on which side of the visited
@@ -46,8 +46,8 @@ func (f *fit) index(x float64) int {
 	return f.latest
 }
 
-// between interpolates. Where the curve is abrupt, it may take its whole rise
-// anywhere on the way, so that the band is that of both ends.
+// between interpolates. Where the curve is abrupt, its whole rise may be anywhere in between, so
+// that the band is that of both ends.
 func (f *fit) between(a, b *node, x float64) (k node) {
 	switch {
 	case x <= a.high:
@@ -65,8 +65,8 @@ func (f *fit) between(a, b *node, x float64) (k node) {
 	return k
 }
 
-// bends returns the allocations at which the curve bends under a load: both
-// ends of what is one place, and the points between places.
+// bends returns the allocations at which the curve bends under a load: both ends of each narrow
+// bin, and the points between bins.
 func (f *fit) bends(load float64) []float64 {
 	out := make([]float64, 0, 2*len(f.nodes))
 	for i := range f.nodes {
@@ -100,9 +100,8 @@ func (f *fit) predict(allocation, load float64) trimtab.Band {
 	return band
 }
 
-// beyond is more than was ever given, by so many octaves: at least as good,
-// perhaps better. Where the performance was falling, it may fall on to
-// nothing.
+// beyond extrapolates to more than was ever given, by so many octaves: at least as good, perhaps
+// better. If the performance was falling, it may fall further, to 0.
 func (f *fit) beyond(b *trimtab.Band, octaves float64) {
 	if f.tail {
 		b.Lower = 0

@@ -12,13 +12,12 @@ import (
 	"github.com/trimtab/trimtab/internal/num"
 )
 
-// Curve is kernel ridge regression over one coordinate, x = ln(a/l), as the
-// paper uses it for one workload too. Reports are gathered in at most 96 bins
-// of x; what is older fades by one in 80 reports, so that a change is learnt.
-// With neither sigma nor requests, the noise is that of reports in one bin.
-// Beyond what was visited it claims no more than that performance does not
-// fall with x. It implements learn.Learner; make one with [NewCurve]. It is not
-// safe for concurrent use.
+// Curve is kernel ridge regression over one coordinate, x = ln(a/l), as the paper uses it for one
+// workload too. Reports are collected in at most 96 bins of x; older ones fade by one in 80
+// reports, so that a change is learnt. With neither sigma nor requests, the noise is that of
+// reports in one bin. Outside the visited range it only claims that performance does not fall
+// with x. It implements learn.Learner; make one with [NewCurve]. It is not safe for concurrent
+// use.
 type Curve struct {
 	learn.Plain
 
@@ -31,8 +30,8 @@ type curveState struct {
 	Level float64
 	Bins  []bin // in order of x
 	Seen  int
-	// Rate tells that some report was not a fraction of requests, so that
-	// performance has no known maximum; Top is the highest seen.
+	// Rate: some report was not a fraction of requests, so that performance has no known maximum;
+	// Top is the highest seen.
 	Rate bool
 	Top  float64
 	// Spread sums squares within bins of reports without a known noise, as
@@ -40,8 +39,8 @@ type curveState struct {
 	Spread, Repeats float64
 }
 
-// bin is the reports of one place. Weight is their number, and Noise the sum of
-// their variances, both faded.
+// bin is the reports at about one x. Weight is their number, and Noise the sum of their
+// variances, both faded.
 type bin struct {
 	X, Y, Weight, Noise float64
 }
@@ -113,8 +112,8 @@ func (c *Curve) variance(o *learn.Observation) float64 {
 	return share * math.Max(o.Performance*o.Performance, 1e-4*c.Top*c.Top)
 }
 
-// add joins a report with the bin at its place, or makes one; of too many, the
-// two that are closest become one.
+// add joins a report with the bin near it, or makes one; if there are too many, the two closest
+// are merged.
 func (c *Curve) add(b bin) {
 	i, _ := slices.BinarySearchFunc(c.Bins, b.X, func(b bin, x float64) int {
 		if b.X < x {
@@ -206,16 +205,16 @@ func (c *Curve) regress(length float64) *curveFit {
 		return f
 	}
 	var alpha mat.VecDense
-	// It solves, and errs when the condition is over 10^16 alone. The share
-	// 10^-6 on the diagonal leaves only places far noisier than others for
-	// that, and Cholesky's accuracy does not depend on the scale of rows.
+	// SolveVecTo solves, and only returns an error when the condition is over 10^16. With the
+	// share 10^-6 on the diagonal this only happens if some bins are far noisier than others, and
+	// Cholesky's accuracy does not depend on the scale of rows.
 	_ = f.chol.SolveVecTo(&alpha, rest)
 	copy(f.alpha, alpha.RawVector().Data)
 	f.likes = -0.5*mat.Dot(rest, &alpha) - 0.5*f.chol.LogDet()
 	return f
 }
 
-// at is the regression's own band at x.
+// at returns the regression's own band at x.
 func (c *Curve) at(f *curveFit, x float64) trimtab.Band {
 	n := len(c.Bins)
 	k, solved := mat.NewVecDense(n, nil), new(mat.VecDense)
@@ -234,7 +233,7 @@ func (c *Curve) at(f *curveFit, x float64) trimtab.Band {
 	return c.clip(trimtab.Band{Lower: mean - d, Mean: mean, Upper: mean + d})
 }
 
-// most is the highest performance there can be, or a guess.
+// most returns the highest possible performance, or a guess.
 func (c *Curve) most() float64 {
 	if !c.Rate {
 		return 1

@@ -9,8 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Config says what is learnt. The zero value of an optional field is its
-// default.
+// Config configures a [Vector]. The zero value of an optional field is its default.
 type Config struct {
 	// Dimensions is the number of components, 1 to 256.
 	Dimensions int
@@ -20,16 +19,16 @@ type Config struct {
 	Points int
 	// Joint is the weight of the joint term, in [0, 1]; 1 is the paper's kernel.
 	Joint float64
-	// Length is that of the additive terms, JointLength that of the joint one,
-	// in the unit of the coordinates; defaults 0.7 and 2.
+	// Length is the length scale of the additive terms, JointLength that of the joint one, in the
+	// unit of the coordinates; defaults 0.7 and 2.
 	Length, JointLength float64
-	// Wander is the part of the variance that no coordinate explains and that
-	// comes and goes with time, in [0, 1): machines that warm up, a neighbour.
-	// Memory is how many reports it lasts, > 0; default 10.
+	// Wander is the part of the variance that no coordinate explains and that varies with time,
+	// in [0, 1): machines that warm up, a neighbour. Memory is for how many reports it lasts, >
+	// 0; default 10.
 	Wander, Memory float64
-	// Ceiling is how far above the least of the newest reports others are told
-	// apart, >= 0: that the highest are far higher says where it is bad, and
-	// nothing of where it is good. 0: there is none.
+	// Ceiling is how far above the least of the newest reports values are still distinguished, >=
+	// 0: that the highest are far higher shows where it is bad, and nothing of where it is good.
+	// 0: none.
 	Ceiling float64
 }
 
@@ -68,7 +67,7 @@ func (c *Config) complete() error {
 // MaxDimensions bounds Config.Dimensions.
 const MaxDimensions = 256
 
-// Prior is what is expected at a vector before any report of it.
+// Prior returns the expected value at a vector before any report of it.
 type Prior func(x []float64) float64
 
 // Vector learns one number over a vector. It is not safe for
@@ -99,7 +98,7 @@ type point struct {
 	Last   int
 }
 
-// kept is the weight that reports of a point have at most: older ones fade.
+// kept is the highest weight of a point's reports: older ones fade.
 const kept = 12.0
 
 // New returns a learner that has seen nothing. Errors are trimtab.ErrInvalid.
@@ -119,10 +118,9 @@ func (*Vector) Name() string { return "kernel/3" }
 // Reports returns how many reports were learnt.
 func (v *Vector) Reports() int { return v.Seen }
 
-// Expect sets what is expected without reports, and how much of the deviations
-// from it each component accounts for: weights >= 0, not all 0. Both hold for
-// the reports so far as well. It returns an error that is trimtab.ErrInvalid,
-// and changes nothing, for other weights.
+// Expect sets the prior, and how much of the deviations from it each component accounts for:
+// weights >= 0, not all 0. Both apply to earlier reports too. It returns an error that is
+// trimtab.ErrInvalid, and changes nothing, for other weights.
 func (v *Vector) Expect(prior Prior, weights []float64) error {
 	sum := 0.0
 	for _, w := range weights {
@@ -157,8 +155,7 @@ func (v *Vector) check(x []float64) error {
 	return nil
 }
 
-// near is how far apart two vectors are at most, in each coordinate, to be one
-// point.
+// near is the greatest distance, in each coordinate, of two vectors that count as one point.
 const near = 0.01
 
 func same(a, b []float64) bool {
@@ -219,9 +216,8 @@ func (v *Vector) Predict(x []float64) trimtab.Band {
 	return v.band(v.prior(x), k)
 }
 
-// Section returns estimate and bounds where coordinate i of x is one of at and
-// all others stay: Predict, at the cost of one component's covariances each. It
-// panics as Mean does.
+// Section returns estimate and bounds where coordinate i of x is one of at and all others stay:
+// as Predict, at the cost of one component's covariances each. It panics as Mean does.
 func (v *Vector) Section(x []float64, i int, at []float64) []trimtab.Band {
 	x = slices.Clone(x)
 	n := len(v.Points)
@@ -248,9 +244,9 @@ func (v *Vector) Section(x []float64, i int, at []float64) []trimtab.Band {
 	return out
 }
 
-// spare returns the point that is missed least: of the older half, the one that
-// is closest to a newer one. So what was bad, and is not visited again, is not
-// forgotten while it is all that is known of its place.
+// spare returns the point to drop: of the older half, the one that is closest to a newer one. So
+// a bad point that is not visited again is kept while it is all that is known of its
+// surroundings.
 func (v *Vector) spare() int {
 	last := make([]int, len(v.Points))
 	for i := range v.Points {
@@ -283,7 +279,7 @@ func distance(a, b []float64, enough float64) float64 {
 	return d
 }
 
-// room returns space for one number a point.
+// room returns scratch memory of one number for each point.
 func (v *Vector) room(i int) []float64 {
 	n := len(v.Points)
 	for len(v.scratch[i]) < n {
@@ -371,8 +367,8 @@ const (
 	guessNoise, guessSpread = 0.01, 0.7
 )
 
-// fitted factors K + diag(noise) once for all predictions until a report, for
-// the part of the noise that makes the reports most likely.
+// fitted factors K + diag(noise) once for all predictions until the next report, for the noise
+// share that makes the reports most likely.
 func (v *Vector) fitted() *fit {
 	if v.fit != nil {
 		return v.fit
@@ -403,9 +399,9 @@ func (v *Vector) fitted() *fit {
 	return v.fit
 }
 
-// residuals are what points are above the prior and its level, which is that of
-// the points below the ceiling. A point above the ceiling says that it is at
-// least there, and nothing where that was expected.
+// residuals returns the deviations of points from the prior and its level, which is that of the
+// points below the ceiling. A point above the ceiling only says that the value is at least the
+// ceiling.
 func (v *Vector) residuals() (rest []float64, level float64) {
 	ceiling := math.Inf(1)
 	if v.config.Ceiling > 0 {
@@ -434,8 +430,8 @@ func (v *Vector) residuals() (rest []float64, level float64) {
 	return rest, level
 }
 
-// regress is the fit where one report has part of the variance as noise, and the
-// variance is the likeliest: with K' = K/s² + diag(part/weight),
+// regress returns the fit if one report has part of the variance as noise, and the variance is
+// the likeliest: with K' = K/s² + diag(part/weight),
 //
 //	s² = (restᵀ K'⁻¹ rest + guess) / (n + its weight)
 //

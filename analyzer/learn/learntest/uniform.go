@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab/analyzer/learn"
@@ -200,16 +199,6 @@ func (u *uniform) plain(p float64, reports int) float64 {
 	}
 	c := z * z / (200 * n)
 	return 2 * math.Sqrt(c*(p*(1-p)+c/4)) / (1 + c)
-}
-
-// Table of findings, for a person.
-func FindingTable(all []Finding) string {
-	var b strings.Builder
-	fmt.Fprintln(&b, FindingHeader())
-	for _, f := range all {
-		fmt.Fprintln(&b, f.Text())
-	}
-	return b.String()
 }
 
 // HardCurves returns curves that are hard for smooth models: jagged, in steps

@@ -8,17 +8,17 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 )
 
-// points is how many allocations the model alone is read at.
+// points is at how many allocations the model alone is read.
 const points = 40
 
-// Inform returns the curve of a learner that knows no queue, and the model,
-// joined: each counts by the inverse of the square of its band's width,
+// Inform joins the curve of a learner that models no queue with the model: each counts by the
+// inverse of the square of its band's width,
 //
 //	mean = (m_c/s_c² + m_q/s_q²) / (1/s_c² + 1/s_q²),   1/s² = 1/s_c² + 1/s_q²
 //
-// so that where the service was tried what was seen there counts, and elsewhere
-// what its cost tells. A nil curve makes it the model's alone. It is nil when
-// load or cost is not > 0. least and greatest bound the allocations of interest, > 0.
+// so that measurements count where the service was tried, and its cost elsewhere. With a nil
+// curve the result is the model's alone. It is nil if load or cost is not > 0. least and greatest
+// bound the allocations of interest, > 0.
 func (m *Model) Inform(c *trimtab.Curve, load, cost, level, least, greatest float64) *trimtab.Curve {
 	if !(load > 0) || !(cost > 0) || !(greatest > least) || !(least >= 0) {
 		return c

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// decay is k; bursts and alone are b with and without a latency. Set by what
-	// nginx, redis and PostgreSQL do at loads of 8 to 29 requests of 10 ms a second
-	// and utilisations of 0.5 to 0.9, and by `trimtab-lab sim services`.
+	// decay is k; bursts and alone are b with and without a latency. Set by measurements of
+	// nginx, redis and PostgreSQL at loads of 8 to 29 requests of 10 ms a second and utilisations
+	// of 0.5 to 0.9, and by `trimtab-lab sim services`.
 	decay, bursts, alone = 2.5, 0.02, 0.1
 	// period is that of a quota, in seconds, as Linux has it.
 	period = 0.1
-	// cheapest is the least part of the measured cost that a request is believed to
-	// take. By `trimtab-lab sim services`: with 1, the rates of Prometheus, which lag,
-	// cost egalitarian 3 points on peaks; with 0.35, 5 on steps, and njc 1.
+	// cheapest is the least fraction of the measured cost that a request is assumed to take. By
+	// `trimtab-lab sim services`: with 1, the rates of Prometheus, which lag, cost egalitarian 3
+	// points on peaks; with 0.35, 5 on steps, and njc 1.
 	cheapest = 0.9
 )
 
@@ -26,9 +26,9 @@ const (
 // a, load >= 0 and cost > 0.
 func InTime(a, load, cost, latency float64) float64 { return atFactor(a, load, cost, latency, 1) }
 
-// atFactor is InTime of a service that is h times as bad as the model. A worse one
-// is as dear as h c. A better one waits less, but no service does more work than its
-// CPU allows: it is no cheaper than what a cost may be measured wrong by.
+// atFactor is InTime of a service that is h times as bad as the model. A worse one costs h c. A
+// better one waits less, but no service does more work than its CPU allows: its cost is only
+// lower by the possible error of the measured cost.
 func atFactor(a, load, cost, latency, h float64) float64 {
 	dearer := math.Max(h, cheapest)
 	cost, h = dearer*cost, h/dearer
@@ -46,8 +46,8 @@ func atFactor(a, load, cost, latency, h float64) float64 {
 	return (1 - rho*math.Exp(-decay/h*(a/cost-load)*left)) * (1 - math.Exp(-(1-rho)/(h*bursts)))
 }
 
-// stopped returns how long a quota stops a request that nobody else competes with:
-// it runs at the full speed of a core as long as the quota of a period lasts.
+// stopped returns how long a quota delays a request without competition: it runs at the full
+// speed of a core as long as the quota of a period lasts.
 func stopped(a, cost float64) float64 { return math.Max(0, cost/a-math.Max(cost, period)) }
 
 const (
@@ -61,12 +61,12 @@ const (
 	// most bounds the requests that one report counts as: more of them are not
 	// more independent.
 	most = 25
-	// memory is how many reports are remembered: each counts e times less than
-	// the one that came so many after it.
+	// memory is how many reports are remembered: each counts e times less than the one that came
+	// so many after it.
 	memory = 300
 )
 
-// Model is what is known of one service; make one with [New].
+// Model is the model of one service; make one with [New].
 type Model struct {
 	// Latency is the SLO's, in seconds; 0: unknown.
 	latency float64
@@ -95,9 +95,8 @@ func factor(i int) float64 { return low * math.Pow(high/low, float64(i)/(Points-
 // Reports returns how many reports were seen.
 func (m *Model) Reports() int { return m.reports }
 
-// Observe takes a report: the share in time of so many requests at an
-// allocation, a load and a cost. Numbers out of range are refused with
-// trimtab.ErrInvalid.
+// Observe takes a report: the share in time of so many requests at an allocation, a load and a
+// cost. It refuses numbers out of range with trimtab.ErrInvalid.
 func (m *Model) Observe(allocation, load, cost, inTime, requests float64) error {
 	for _, v := range []float64{allocation, load, cost, requests} {
 		if !(v > 0) || math.IsInf(v, 0) {
@@ -118,7 +117,7 @@ func (m *Model) Observe(allocation, load, cost, inTime, requests float64) error 
 	return nil
 }
 
-// Forget keeps of the past what a guess is worth: another version runs.
+// Forget keeps the past only as a guess, since another version runs.
 func (m *Model) Forget() {
 	for i := range m.logs {
 		m.logs[i] *= 0.1
@@ -136,8 +135,8 @@ type State struct {
 // State returns what was learnt.
 func (m *Model) State() State { return State{slices.Clone(m.logs[:]), m.reports} }
 
-// Restore takes back what was learnt. The error is trimtab.ErrInvalid, and
-// nothing changes, for what is no state of a model.
+// Restore restores what State returned. For anything else the error is trimtab.ErrInvalid, and
+// nothing changes.
 func (m *Model) Restore(s State) error {
 	if len(s.Logs) != Points || s.Reports < 0 {
 		return trimtab.Invalidf("restore queue: %d likelihoods of %d reports, want %d of at least 0", len(s.Logs), s.Reports, Points)
@@ -204,5 +203,5 @@ func (m *Model) Predict(allocation, load, cost, level float64) trimtab.Band {
 	return b
 }
 
-// unknown is how far from the model a service is believed to be in any case.
+// unknown is the least relative uncertainty of the model for a service.
 const unknown = 0.05

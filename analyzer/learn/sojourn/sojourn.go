@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab/trimtab/internal/num"
 )
 
-// Report is what the spans of one interval say of one component.
+// Report summarises the spans of one component in one interval.
 type Report struct {
 	// Allocation in units that serve one request each, > 0.
 	Allocation float64
@@ -64,10 +64,9 @@ func (c *Curve) Reports() int { return c.Count }
 // Needed is the allocation below which what waits grows without bound.
 func (c *Curve) Needed() float64 { return c.Rate * math.Exp(c.Work) }
 
-// Mean returns the mean sojourn time at an allocation, in ms, for service times
-// that are z standard deviations longer than estimated. At and below
-// saturation it grows further, linearly in the load, so that it orders
-// allocations there too.
+// Mean returns the mean sojourn time at an allocation, in ms, for service times that are z
+// standard deviations longer than estimated. At and below saturation it grows further, linearly
+// in the load, so that it orders allocations there too.
 func (c *Curve) Mean(allocation, z float64) float64 {
 	if c.Count == 0 || !(allocation > 0) {
 		return math.Inf(1)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/internal/feed"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -21,15 +22,10 @@ type Config struct {
 	// Interval is the window of what is a rate; 0: [DefaultInterval].
 	Interval time.Duration
 	// Bus gets the samples.
-	Bus publisher
+	Bus feed.Publisher
 	// Metrics and Logger may be nil.
 	Metrics *metric.Set
 	Logger  *slog.Logger
-}
-
-// publisher is the part of a bus in use.
-type publisher interface {
-	Publish(ctx context.Context, v trimtab.Value) error
 }
 
 // Fill checks what must be there, and sets what was left out.
@@ -37,25 +33,15 @@ func (c *Config) Fill(source string) error {
 	if c.Bus == nil || c.Host == "" {
 		return trimtab.Invalidf("collect %s of host %q: want a bus and a name", source, c.Host)
 	}
-	if c.Interval <= 0 {
-		c.Interval = DefaultInterval
-	}
-	if c.Metrics == nil {
-		c.Metrics = metric.NewSet()
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	feed.Fill(&c.Interval, DefaultInterval, &c.Metrics, &c.Logger)
 	return nil
 }
 
 // Run publishes what measure returns until ctx ends; it then returns nil. A change of
 // what is missing is logged once.
 func (c *Config) Run(ctx context.Context, source string, measure func() []*trimtab.Sample) error {
-	tick := time.NewTicker(c.Interval)
-	defer tick.Stop()
 	missing := map[string]string{}
-	for {
+	return feed.Run(ctx, c.Interval, func(ctx context.Context) {
 		for _, s := range measure() {
 			s.Workload, s.Host, s.Source, s.Time = trimtab.HostItself, c.Host, source, time.Now().Round(0).UTC()
 			if key := string(s.Quantity) + " " + s.Instance; missing[key] != s.Missing {
@@ -64,12 +50,7 @@ func (c *Config) Run(ctx context.Context, source string, measure func() []*trimt
 			}
 			c.publish(ctx, s)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 func (c *Config) publish(ctx context.Context, s *trimtab.Sample) {
@@ -78,8 +59,5 @@ func (c *Config) publish(ctx context.Context, s *trimtab.Sample) {
 		result = "missing"
 	}
 	c.Metrics.Counter("trimtab_collector_host_samples_total", s.Source, result).Inc()
-	// Samples may be lost; what comes next matters more.
-	if err := c.Bus.Publish(ctx, s); err != nil && ctx.Err() == nil {
-		c.Logger.Warn("publish sample", "source", s.Source, "err", err)
-	}
+	feed.Send(ctx, c.Bus, c.Logger, s)
 }

@@ -14,6 +14,33 @@ func PodPath(i int) string {
 	return fmt.Sprintf("/api/v1/namespaces/shop/pods/checkout-7d9f-%c%c", 'a'+rune(i/26), 'a'+rune(i%26))
 }
 
+// HalfCore are the resources of a container, for Shop.
+const HalfCore = `{"requests":{"cpu":"100m"},"limits":{"cpu":"500m"}}`
+
+// ShopFile is a configuration with the Deployment of Shop, of which nothing is known, and
+// a default that may raise it. Its blanks are two directories, the kubeconfig, further keys
+// of kubernetes, and the mode.
+const ShopFile = `
+pool: {cpu: 6, unit: 0.01, step: 1}
+objective: egalitarian
+round: 1s
+lease: 10s
+guard: {dead_band: 0.02, reversal_window: 0s}
+analyzer: {report_interval: 500ms, partitions: 1}
+actuator: {lock_dir: %q}
+storage: {path: %q}
+web: {listen_address: "127.0.0.1:0"}
+otlp: {grpc: "off", http: "off"}
+jaeger: {grpc: "off"}
+kubernetes: {kubeconfig: %q%s}
+workloads:
+  - name: checkout
+    slo: {latency: 100ms, fraction: 0.95}
+    match: {kubernetes: {namespace: shop, deployment: checkout}}
+    knob: {cpu: {min: 0.1, max: 2, default: 0.8}}
+    mode: %s
+`
+
 // Shop makes a Deployment "checkout" in the namespace "shop" with that many running pods
 // on the node n1 of 8 cores. Each has one container, "app", with these resources, written
 // as JSON.

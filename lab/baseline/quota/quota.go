@@ -242,16 +242,3 @@ func (r *Escra) next(i int, q, fair, unused float64) float64 {
 	}
 	return q
 }
-
-// Weights are values of cpu.weight, 1 to 10000, in proportion to targets.
-func Weights(targets []float64) []float64 {
-	most := top(targets)
-	out := make([]float64, len(targets))
-	for i, t := range targets {
-		out[i] = 1
-		if most > 0 {
-			out[i] = math.Max(1, math.Round(t/most*10000))
-		}
-	}
-	return out
-}

@@ -111,10 +111,3 @@ func TestTowerLearnsTheCheapestPairWithinTheSLO(t *testing.T) {
 		t.Errorf("%d minutes over, %v cores", bad, sumGave)
 	}
 }
-
-func TestWeightsAreInProportionToTargets(t *testing.T) {
-	w := Weights([]float64{1, 4, 0, 2})
-	if w[0] != 2500 || w[1] != 10000 || w[2] != 1 || w[3] != 5000 {
-		t.Errorf("%v", w)
-	}
-}

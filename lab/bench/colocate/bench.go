@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -92,11 +91,7 @@ func (b *bench) build(ctx context.Context, dir string) error {
 	}
 	b.Trimtab = filepath.Join(dir, "trimtab")
 	fmt.Fprintln(b.err, "building trimtab")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", b.Trimtab, "github.com/trimtab/trimtab/cmd/trimtab")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build trimtab: %w\n%s", err, out)
-	}
-	return nil
+	return rig.BuildTrimtab(ctx, b.Trimtab)
 }
 
 // rows runs all policies at each repetition, in an order that moves on by one, and
@@ -172,7 +167,7 @@ func (b *bench) play(ctx context.Context, c controller, r *row, n uint64) error 
 	if err != nil {
 		return err
 	}
-	used, err := b.host.control.Used()
+	used, err := b.host.Control.Used()
 	if err != nil {
 		return err
 	}
@@ -200,7 +195,7 @@ func (b *bench) play(ctx context.Context, c controller, r *row, n uint64) error 
 	r.score(out, b.slo(), b.alone.Max, b.course.whole)
 	r.credit(b.host.jobs, before, after, b.alone.Rates, b.course.whole)
 	r.EMU = r.Load + r.BE
-	now, err := b.host.control.Used()
+	now, err := b.host.Control.Used()
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (b *bench) tune(ctx context.Context) (cost [2]time.Duration, err error) {
 			return cost, err
 		}
 		scale := func(d time.Duration) float64 { return b.Cost.Seconds() / max(d, time.Microsecond).Seconds() }
-		s.text = prose(max(1<<10, min(1<<20, int(float64(len(s.text))*scale(cost[0])))))
+		s.text = rig.Prose(max(1<<10, min(1<<20, int(float64(len(s.text))*scale(cost[0])))))
 		s.turns = max(1, min(1e8, int(float64(s.turns)*scale(cost[1]))))
 	}
 	return b.costs(ctx)

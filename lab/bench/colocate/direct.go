@@ -52,27 +52,11 @@ func (d *direct) open(ctx context.Context, b *bench, _ string) error {
 			return err
 		}
 	}
-	d.used, err = d.others()
+	d.used, err = d.b.host.others()
 	if err != nil {
 		return err
 	}
 	return b.host.begin(true)
-}
-
-// others returns the CPU time of service, generator and controller.
-func (d *direct) others() (time.Duration, error) {
-	all, err := d.b.host.total()
-	if err != nil {
-		return 0, err
-	}
-	for _, j := range d.b.host.jobs {
-		v, err := j.group.Used()
-		if err != nil {
-			return 0, err
-		}
-		all -= v
-	}
-	return all, nil
 }
 
 func (d *direct) run(ctx context.Context) error {
@@ -125,7 +109,7 @@ func (d *direct) observe() (*colocate.Observation, error) {
 		s.SlackLimit = &l[1]
 	}
 	o.Services = []colocate.Service{s}
-	used, err := d.others()
+	used, err := d.b.host.others()
 	if err != nil {
 		return nil, err
 	}

@@ -17,50 +17,33 @@ const heavy = 10 * normal
 
 // host is everything that runs for the bench.
 type host struct {
-	root, dir string
-	shop      *shop
-	jobs      []*job
-	// own has the load generator and the gateway, control trimtab.
-	own, control *rig.Group
-	// before are the groups that this process was in.
-	before []string
+	*rig.Host
+	dir  string
+	shop *shop
+	jobs []*job
 }
 
 // openHost starts the service, and makes the groups of the jobs. After an error
 // everything is as before.
 func openHost(ctx context.Context, dir string, weight int) (h *host, err error) {
-	root, err := rig.FindRoot()
-	if err != nil {
-		return nil, fmt.Errorf("find a cgroup to make groups in (root, or a delegated subtree, is needed): %w", err)
+	h = &host{dir: dir, shop: &shop{}}
+	if h.Host, err = rig.OpenHost(groupPrefix, heavy); err != nil {
+		return nil, err
 	}
-	rig.Sweep(root, groupPrefix)
-	h = &host{root: root, dir: dir, shop: &shop{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.close())
 		}
 	}()
-	if h.own, err = rig.NewGroup(root, groupPrefix, "own", heavy); err != nil {
-		return nil, err
-	}
-	if h.before, err = rig.Memberships(); err != nil {
-		return nil, err
-	}
-	if err = h.own.AddProcess(os.Getpid()); err != nil {
-		return nil, err
-	}
-	if h.control, err = rig.NewGroup(root, groupPrefix, "control", heavy); err != nil {
-		return nil, err
-	}
 	own := filepath.Join(dir, "shop")
 	if err = os.Mkdir(own, 0o755); err != nil {
 		return nil, fmt.Errorf("make directory of the service: %w", err)
 	}
-	if err = h.shop.start(ctx, root, own); err != nil {
+	if err = h.shop.start(ctx, h.Host, own); err != nil {
 		return nil, err
 	}
 	for _, s := range specs() {
-		j, err := newJob(root, dir, s, weight)
+		j, err := newJob(h.Host, dir, s, weight)
 		if j != nil {
 			h.jobs = append(h.jobs, j)
 		}
@@ -78,31 +61,22 @@ func (h *host) close() error {
 	for _, j := range h.jobs {
 		failed = append(failed, j.close())
 	}
-	failed = append(failed, h.shop.close())
-	if h.control != nil {
-		failed = append(failed, h.control.Close())
-	}
-	if h.own != nil {
-		failed = append(failed, rig.Enter(h.before), h.own.Close())
-	}
-	return errors.Join(failed...)
+	return errors.Join(append(failed, h.shop.close(), h.Host.Close())...)
+}
+
+// others returns the CPU time of all groups of the bench but those of the jobs.
+func (h *host) others() (time.Duration, error) {
+	return rig.Used(h.Own, h.Control, h.shop.front, h.shop.back)
 }
 
 // total returns the CPU time of all groups of the bench.
 func (h *host) total() (time.Duration, error) {
-	groups := []*rig.Group{h.own, h.control, h.shop.front, h.shop.back}
+	sum, err := h.others()
 	for _, j := range h.jobs {
-		groups = append(groups, j.group)
+		v, failed := j.group.Used()
+		sum, err = sum+v, errors.Join(err, failed)
 	}
-	sum := time.Duration(0)
-	for _, g := range groups {
-		v, err := g.Used()
-		if err != nil {
-			return 0, err
-		}
-		sum += v
-	}
-	return sum, nil
+	return sum, err
 }
 
 // begin starts all jobs.

@@ -59,13 +59,13 @@ type job struct {
 	failed error
 }
 
-func newJob(root, dir string, s spec, weight int) (*job, error) {
+func newJob(h *rig.Host, dir string, s spec, weight int) (*job, error) {
 	j := &job{spec: s, dir: filepath.Join(dir, s.Name)}
 	if err := os.MkdirAll(j.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make directory of %s: %w", s.Name, err)
 	}
 	var err error
-	if j.group, err = rig.NewGroup(root, groupPrefix, s.Name, weight); err != nil {
+	if j.group, err = h.Group(s.Name, weight); err != nil {
 		return nil, err
 	}
 	return j, errors.Join(j.group.Everywhere())

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,12 +33,9 @@ const storage = "storage"
 
 func (p *product) open(ctx context.Context, b *bench, dir string) error {
 	p.b, p.dir = b, dir
-	var at [4]string
-	for i := range at {
-		var err error
-		if at[i], err = rig.FreeAddress(); err != nil {
-			return err
-		}
+	at, err := rig.FreeAddresses(4)
+	if err != nil {
+		return err
 	}
 	p.web = at[0]
 	if b.learnt != "" {
@@ -52,15 +47,9 @@ func (p *product) open(ctx context.Context, b *bench, dir string) error {
 	if err := os.WriteFile(file, []byte(p.file(at)), 0o600); err != nil {
 		return fmt.Errorf("write trimtab's file: %w", err)
 	}
-	var err error
-	p.process, err = rig.Start(rig.Program{Args: []string{b.Trimtab, "run", "--config.file", file}, Dir: dir, Log: p.log(), Stop: syscall.SIGTERM}, b.host.control)
-	if err != nil {
+	program := rig.Program{Args: []string{b.Trimtab, "run", "--config.file", file}, Dir: dir, Log: p.log(), Stop: syscall.SIGTERM}
+	if p.process, err = rig.StartAt(ctx, program, b.host.Control, "http://"+p.web+"/-/ready"); err != nil {
 		return err
-	}
-	err = p.process.Await(ctx, func(ctx context.Context) error { return p.get(ctx, "/-/ready", nil) })
-	if err != nil {
-		said, _ := os.ReadFile(p.log())
-		return fmt.Errorf("%w\n%s", err, said)
 	}
 	if err := p.spans.open(ctx, at[1]); err != nil || p.alone {
 		return err
@@ -72,14 +61,14 @@ func (p *product) log() string { return filepath.Join(p.dir, "trimtab.log") }
 
 // file is trimtab's file: what it must have, addresses that are free, and where
 // a job begins and how far a step goes on this small machine.
-func (p *product) file(at [4]string) string {
+func (p *product) file(at []string) string {
 	var f strings.Builder
 	fmt.Fprintf(&f, "pool: {name: shop, cpu: 2}\nstorage: {path: %s}\n", filepath.Join(p.dir, storage))
 	fmt.Fprintf(&f, "web: {listen_address: %q}\notlp: {grpc: %q, http: %q}\njaeger: {grpc: %q}\n", at[0], at[1], at[2], at[3])
 	// Other trimtabs on this machine, such as those of tests, are not to share with it.
 	fmt.Fprintf(&f, "actuator: {lock_dir: %q", filepath.Join(p.dir, "lock"))
-	if mount, err := hostfs.CPUHierarchy(); err != nil || mount != p.b.host.root {
-		fmt.Fprintf(&f, ", cgroup_root: %q", p.b.host.root)
+	if mount, err := hostfs.CPUHierarchy(); err != nil || mount != p.b.host.Root {
+		fmt.Fprintf(&f, ", cgroup_root: %q", p.b.host.Root)
 	}
 	f.WriteString("}\n")
 	fmt.Fprintf(&f, "colocate: {policy: %s, mode: act, start: {cpu: %v}, step: {cpu: %v}}\n", p.policy, p.b.Start, p.b.Step)
@@ -109,26 +98,6 @@ func limits(l [2]float64) string {
 	return strings.Join(all, ", ")
 }
 
-// get asks trimtab for a page, and reads it into v unless that is nil.
-func (p *product) get(ctx context.Context, path string, v any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.web+path, nil)
-	if err != nil {
-		return fmt.Errorf("ask trimtab: %w", err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("ask trimtab: %w", err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask trimtab for %s: %s: %w", path, resp.Status, rig.ErrAnswer)
-	}
-	if v == nil {
-		return nil
-	}
-	return json.NewDecoder(resp.Body).Decode(v)
-}
-
 // run follows what trimtab decides, for those who look on with -keep.
 func (p *product) run(ctx context.Context) error {
 	tick := time.NewTicker(window)
@@ -138,15 +107,13 @@ func (p *product) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-p.process.Done():
-			said, _ := os.ReadFile(p.log())
-			return fmt.Errorf("trimtab: %w: %w\n%s", rig.ErrGone, p.process.Err(), said)
+			return p.process.Gone()
 		case <-tick.C:
 		}
 		if !p.b.Keep {
 			continue
 		}
-		var v json.RawMessage
-		if err := p.get(ctx, "/api/v1/jobs", &v); err == nil {
+		if v, err := rig.Get(ctx, "http://"+p.web+"/api/v1/jobs"); err == nil {
 			fmt.Fprintf(p.b.err, "%s %s\n", p.policy, v)
 		}
 	}
@@ -156,7 +123,7 @@ func (p *product) tell(begin time.Time, o *outcome) { p.spans.tell(begin, o) }
 
 // close ends trimtab as an operator does.
 func (p *product) close(_ context.Context, r *row) {
-	p.spans.close()
+	p.spans.Close()
 	if p.process == nil {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trimtab/trimtab/internal/parallel"
+	"github.com/trimtab/trimtab/lab/bench/parallel"
 	solver "github.com/trimtab/trimtab/planner/drf"
 )
 

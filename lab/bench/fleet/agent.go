@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/lab/bench/rig"
 )
 
 // realHost has the one agent that is a real process, and the instances of
@@ -87,7 +88,7 @@ func (f *fleet) startReal(ctx context.Context) error {
 	if err := rewrite(filepath.Join(site, "nats.yaml"), "tls://127.0.0.1:4222", f.url, "tls://127.0.0.1:7422", f.leaf); err != nil {
 		return err
 	}
-	web, err := free()
+	web, err := rig.FreeAddress()
 	if err != nil {
 		return err
 	}

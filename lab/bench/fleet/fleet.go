@@ -20,6 +20,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/lab/bench/rig"
 )
 
 // pool is the one that all hosts share.
@@ -102,11 +103,11 @@ func (f *fleet) write(ctx context.Context) error {
 	if out, err := exec.CommandContext(ctx, f.Binary, "init", "cluster", "--servers", "127.0.0.1", "--hosts", strings.Join(hosts, ","), "--out", filepath.Join(f.dir, "site")).CombinedOutput(); err != nil {
 		return fmt.Errorf("write site: %w\n%s", err, out)
 	}
-	client, err := free()
+	client, err := rig.FreeAddress()
 	if err != nil {
 		return err
 	}
-	leaf, err := free()
+	leaf, err := rig.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -192,7 +193,7 @@ func (f *fleet) startServer(ctx context.Context) error {
 // startStages starts the planner, which makes the streams, then the others.
 func (f *fleet) startStages(ctx context.Context) error {
 	for _, role := range []string{"planner", "analyzer", "console"} {
-		web, err := free()
+		web, err := rig.FreeAddress()
 		if err != nil {
 			return err
 		}
@@ -310,7 +311,7 @@ func (f *fleet) stop() {
 
 // await waits until a page answers with 200.
 func (p *part) await(ctx context.Context, page string, most time.Duration) error {
-	return p.until(ctx, most, func() error { _, _, err := p.get(page); return err })
+	return p.until(ctx, most, func() error { _, _, err := p.get(ctx, page); return err })
 }
 
 // until waits until ask returns nil.
@@ -339,14 +340,4 @@ func (p *part) tail() string {
 		return err.Error()
 	}
 	return string(text[max(0, len(text)-2000):])
-}
-
-// free is an address of 127.0.0.1 that nobody listens on.
-func free() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }

@@ -6,13 +6,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/trimtab/trimtab/lab/bench/rig"
 )
 
 // options are the flags.
@@ -122,7 +123,8 @@ func (o *options) run(ctx context.Context) error {
 		defer func() { _ = os.RemoveAll(dir) }()
 	}
 	if o.Binary == "" {
-		if err := o.build(ctx, filepath.Join(dir, "trimtab")); err != nil {
+		o.Binary = filepath.Join(dir, "trimtab")
+		if err := rig.BuildTrimtab(ctx, o.Binary, rig.Released(o.Profile != "")...); err != nil {
 			return err
 		}
 	}
@@ -136,18 +138,5 @@ func (o *options) run(ctx context.Context) error {
 		results = append(results, r)
 	}
 	printTable(os.Stdout, results)
-	return nil
-}
-
-// build builds the program that is measured.
-func (o *options) build(ctx context.Context, file string) error {
-	args := []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", file, "./cmd/trimtab"}
-	if o.Profile != "" {
-		args = []string{"build", "-tags", "profile", "-o", file, "./cmd/trimtab"}
-	}
-	if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("build trimtab: %w\n%s", err, out)
-	}
-	o.Binary = file
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/internal/client"
+	"github.com/trimtab/trimtab/lab/bench/rig"
 )
 
 // tasksText is the part of the configuration that has the real agent run speculative tasks,
@@ -67,7 +68,7 @@ func (f *fleet) submit(ctx context.Context) error {
 	return console.until(ctx, patience, func() error {
 		j, err := c.BatchJob(ctx, job.Name)
 		if err == nil && j.Running < f.Tasks {
-			err = fmt.Errorf("%d of %d tasks run, %q: %w", j.Running, f.Tasks, j.Problem, errAnswer)
+			err = fmt.Errorf("%d of %d tasks run, %q: %w", j.Running, f.Tasks, j.Problem, rig.ErrAnswer)
 		}
 		return err
 	})
@@ -82,14 +83,14 @@ func (p *part) helpers() (n int, cpu, resident float64) {
 	for _, exe := range all {
 		at := filepath.Dir(exe)
 		pid, _ := strconv.Atoi(filepath.Base(at)) // the pattern is of numbers
-		if of, err := os.Readlink(exe); err != nil || of != program || int(number(at+"/status", "PPid:")) != p.cmd.Process.Pid {
+		if of, err := os.Readlink(exe); err != nil || of != program || int(rig.Number(at+"/status", "PPid:")) != p.cmd.Process.Pid {
 			continue
 		}
 		used, err := (&part{name: p.name, log: p.log, pid: pid}).cpu()
 		if err != nil {
 			continue // it ended
 		}
-		n, cpu, resident = n+1, cpu+used, resident+number(at+"/status", "RssAnon:")/1024
+		n, cpu, resident = n+1, cpu+used, resident+rig.Number(at+"/status", "RssAnon:")/1024
 	}
 	return n, cpu, resident
 }

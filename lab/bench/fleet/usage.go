@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/trimtab/trimtab/lab/bench/rig"
 )
 
 // result is one row of the table.
@@ -83,7 +82,7 @@ func (f *fleet) read(ctx context.Context, r *result) error {
 			_ = p.cmd.Process.Signal(syscall.SIGUSR2)
 		}
 		status := fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid)
-		r.used[p.name] = used{cores: (cpu - before[p.name]) / took, resident: p.resident(), peak: number(status, "VmHWM:") / 1024,
+		r.used[p.name] = used{cores: (cpu - before[p.name]) / took, resident: p.resident(), peak: rig.Number(status, "VmHWM:") / 1024,
 			waited: (p.waited() - waited[p.name]) / took}
 	}
 	if _, err := io.WriteString(f.ask, "report\n"); err != nil || !f.answers.Scan() {
@@ -93,12 +92,12 @@ func (f *fleet) read(ctx context.Context, r *result) error {
 		return fmt.Errorf("read the report of the agents: %w", err)
 	}
 	r.rounds = int(took/f.Round.Seconds()) - 1 // the last had not its whole round
-	r.store, r.streams = stored(filepath.Join(f.dir, "nats")), map[string]int64{}
+	r.store, r.streams = rig.Stored(filepath.Join(f.dir, "nats")), map[string]int64{}
 	streams, _ := filepath.Glob(filepath.Join(f.dir, "nats", "jetstream", "*", "streams", "*")) // the pattern is good
 	for _, dir := range streams {
-		r.streams[filepath.Base(dir)] = stored(dir)
+		r.streams[filepath.Base(dir)] = rig.Stored(dir)
 	}
-	f.askPages(r)
+	f.askPages(ctx, r)
 	for _, p := range f.parts {
 		r.said = append(r.said, p.complaints()...)
 	}
@@ -106,12 +105,12 @@ func (f *fleet) read(ctx context.Context, r *result) error {
 }
 
 // askPages reads /metrics of each process and the first pages of the console.
-func (f *fleet) askPages(r *result) {
+func (f *fleet) askPages(ctx context.Context, r *result) {
 	for _, p := range f.parts {
 		if p.web == "" {
 			continue
 		}
-		if _, n, err := p.get("/metrics"); err == nil {
+		if _, n, err := p.get(ctx, "/metrics"); err == nil {
 			u := r.used[p.name]
 			u.metrics = n
 			r.used[p.name] = u
@@ -120,7 +119,7 @@ func (f *fleet) askPages(r *result) {
 			continue
 		}
 		for _, path := range []string{"/", "/api/v1/status"} {
-			took, n, err := p.get(path)
+			took, n, err := p.get(ctx, path)
 			if err != nil {
 				r.said = append(r.said, fmt.Sprintf("console: GET %s: %v", path, err))
 				continue
@@ -136,25 +135,16 @@ func (p *part) cpu() (float64, error) {
 	if p.cmd != nil {
 		pid = p.cmd.Process.Pid
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	used, err := rig.CPUSeconds(pid)
 	if err != nil {
-		return 0, fmt.Errorf("read what %s used: %w: %s", p.name, err, p.tail())
+		return 0, fmt.Errorf("%s: %w: %s", p.name, err, p.tail())
 	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	sum := 0.0
-	for _, at := range []int{11, 12} { // utime and stime, in ticks of 10 ms
-		ticks, err := strconv.ParseFloat(fields[at], 64)
-		if err != nil {
-			return 0, fmt.Errorf("read what %s used: %w", p.name, err)
-		}
-		sum += ticks / 100
-	}
-	return sum, nil
+	return used, nil
 }
 
 // resident is its memory, in MiB.
 func (p *part) resident() float64 {
-	return number(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid), "VmRSS:") / 1024
+	return rig.Number(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid), "VmRSS:") / 1024
 }
 
 // waited is for how long its threads waited for a CPU so far, in seconds.
@@ -170,51 +160,12 @@ func (p *part) waited() (sum float64) {
 	return sum
 }
 
-// number reads the number after a key in a file of /proc; 0 where it is not.
-func number(file, key string) float64 {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), key)
-	n, _ := strconv.ParseFloat(strings.Fields(rest + " 0")[0], 64) // the kernel writes a number here
-	return n
-}
-
-// stored is how many bytes the files below a directory have.
-func stored(dir string) (sum int64) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			if info, err := d.Info(); err == nil {
-				sum += info.Size()
-			}
-		}
-		return nil // a file that went away meanwhile holds nothing
-	})
-	return sum
-}
-
 // get returns how long a page took and how large it is, uncompressed.
-func (p *part) get(path string) (time.Duration, int, error) {
+func (p *part) get(ctx context.Context, path string) (time.Duration, int, error) {
 	began := time.Now()
-	resp, err := http.Get("http://" + p.web + path)
-	if err != nil {
-		return 0, 0, fmt.Errorf("ask for %s: %w", path, err)
-	}
-	defer resp.Body.Close()
-	var start bytes.Buffer
-	n, err := io.Copy(&start, resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %.300s: %w", resp.Status, start.String(), errAnswer)
-	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("ask for %s: %w", path, err)
-	}
-	return time.Since(began), int(n), nil
+	page, err := rig.Get(ctx, "http://"+p.web+path)
+	return time.Since(began), len(page), err
 }
-
-// errAnswer says that a page is not there.
-var errAnswer = fmt.Errorf("not what was asked for")
 
 // complaints are the warnings and errors of a log, each kind once with its number.
 func (p *part) complaints() (out []string) {

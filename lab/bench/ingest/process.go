@@ -7,10 +7,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/trimtab/trimtab/lab/bench/rig"
 )
 
 // child is a process of this program that answers each line on its input
@@ -90,7 +92,11 @@ func (o *options) try(t trial) (result, error) {
 	if err := receiver.ask("mark", &before); err != nil {
 		return result{}, err
 	}
-	busy, began := busyTime(), time.Now()
+	own := before.CPU
+	machine, err := rig.NewMeter(func() (time.Duration, error) { return own, nil })
+	if err != nil {
+		return result{}, err
+	}
 	var sent sending
 	sender, err := o.spawn(&sent, nil, "-role", "sender", "-address", ready.Address, "-for", o.For.String(),
 		"-batch", strconv.Itoa(t.batch), "-connections", strconv.Itoa(o.Conns), "-calls", strconv.Itoa(o.Calls), "-rate", strconv.Itoa(t.rate))
@@ -104,7 +110,11 @@ func (o *options) try(t trial) (result, error) {
 		return result{}, err
 	}
 	cpu := after.CPU - before.CPU
-	others := max(0, busyTime()-busy-cpu-sent.CPU).Seconds() / time.Since(began).Seconds()
+	own = after.CPU + sent.CPU
+	others, _, err := machine.Others()
+	if err != nil {
+		return result{}, err
+	}
 	if err := receiver.ask("drain", &after); err != nil {
 		return result{}, err
 	}
@@ -112,7 +122,7 @@ func (o *options) try(t trial) (result, error) {
 	r := result{
 		Name: t.name, Batch: t.batch, SpansPerS: spans / sent.Elapsed.Seconds(),
 		ReceiverNS: float64(cpu) / spans, SenderNS: float64(sent.CPU) / spans, Ratio: float64(cpu) / float64(sent.CPU),
-		ReceiverCores: cpu.Seconds() / sent.Elapsed.Seconds(), OthersCores: others, SpansPerCPUSecond: spans / (cpu + sent.CPU).Seconds(),
+		ReceiverCores: cpu.Seconds() / sent.Elapsed.Seconds(), OthersCores: others * float64(runtime.NumCPU()), SpansPerCPUSecond: spans / (cpu + sent.CPU).Seconds(),
 		PeakMiB: float64(after.PeakKiB) / 1024, Sent: sent.Sent, Retried: sent.Retried, P99AnswerMS: sent.P99.Seconds() * 1000,
 		Analysed: after.Analysed, Duplicates: after.Duplicates, Dropped: after.Dropped, Held: after.Held, Requests: after.Requests, SketchesLost: after.SketchesLost,
 	}
@@ -139,42 +149,6 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// busyTime returns how long all cores together were busy since the start of
-// the machine, and 0 where that cannot be read.
-func busyTime() time.Duration {
-	b, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0
-	}
-	// cpu  user nice system idle iowait irq softirq steal guest guest_nice
-	fields := strings.Fields(strings.SplitN(string(b), "\n", 2)[0])
-	const tick, idle, iowait, steal = 10 * time.Millisecond, 4, 5, 8
-	var busy time.Duration
-	for i := 1; i < len(fields) && i <= steal; i++ {
-		if i == idle || i == iowait {
-			continue
-		}
-		n, _ := strconv.ParseInt(fields[i], 10, 64) // the kernel writes numbers here
-		busy += time.Duration(n) * tick
-	}
-	return busy
-}
-
-// peakKiB returns VmHWM of this process.
-func peakKiB() int {
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(b), "VmHWM:")
-	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		return 0
-	}
-	n, _ := strconv.Atoi(fields[0]) // the kernel writes a number here
-	return n
-}
-
 // serveStates answers the parent's lines until they end.
 func serveStates(drain func(), fill func(*state)) error {
 	lines := bufio.NewScanner(os.Stdin)
@@ -182,7 +156,7 @@ func serveStates(drain func(), fill func(*state)) error {
 		if lines.Text() == "drain" {
 			drain()
 		}
-		s := state{CPU: cpuTime(), PeakKiB: peakKiB()}
+		s := state{CPU: cpuTime(), PeakKiB: int(rig.Number("/proc/self/status", "VmHWM:"))}
 		fill(&s)
 		if err := json.NewEncoder(os.Stdout).Encode(s); err != nil {
 			return fmt.Errorf("answer the parent: %w", err)

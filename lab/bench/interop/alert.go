@@ -87,7 +87,7 @@ func (p *player) notified(ctx context.Context, dir string, o *alerted) error {
 		}
 		return o.finish(ctx, t, 2)
 	}
-	at, err := free(1)
+	at, err := rig.FreeAddresses(1)
 	if err != nil {
 		return err
 	}
@@ -104,15 +104,12 @@ receivers:
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write the configuration of Alertmanager: %w", err)
 	}
-	process, err := rig.Start(rig.Program{Args: []string{program, "--config.file=" + file, "--storage.path=" + filepath.Join(dir, "am"), "--web.listen-address=" + at[0], "--cluster.listen-address="},
-		Dir: dir, Log: filepath.Join(dir, "notifier.log"), Stop: syscall.SIGTERM}, nil)
+	process, err := rig.StartAt(ctx, rig.Program{Args: []string{program, "--config.file=" + file, "--storage.path=" + filepath.Join(dir, "am"), "--web.listen-address=" + at[0], "--cluster.listen-address="},
+		Dir: dir, Log: filepath.Join(dir, "notifier.log"), Stop: syscall.SIGTERM}, nil, "http://"+at[0]+"/-/ready")
 	if err != nil {
 		return err
 	}
 	defer process.Close()
-	if err := await(ctx, process, "http://"+at[0]+"/-/ready"); err != nil {
-		return err
-	}
 	now := time.Now()
 	if err := post(ctx, at[0], now, time.Time{}); err != nil {
 		return err
@@ -155,7 +152,7 @@ func post(ctx context.Context, address string, began, ended time.Time) error {
 // finish waits until trimtab took so many messages, at most 20 s.
 func (o *alerted) finish(ctx context.Context, t *product, messages float64) error {
 	for range 100 {
-		m, err := t.metrics()
+		m, err := t.metrics(ctx)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 // between starts what stands between a sender and trimtab, and returns where it
 // listens: gRPC, HTTP.
 func (p *player) between(ctx context.Context, dir string, way route, t *product) (*rig.Process, []string, error) {
-	at, err := free(5)
+	at, err := rig.FreeAddresses(5)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/lab/bench/rig"
 )
 
 // dependency is what the services ask: after 10 to 50 ms, and after 800 ms a poll.
@@ -58,7 +59,7 @@ func drive(ctx context.Context, address string, rate float64, during time.Durati
 	var took []time.Duration
 	ask := func() {
 		start := time.Now()
-		err := fetch("http://" + address + "/")
+		_, err := rig.Get(context.WithoutCancel(ctx), "http://"+address+"/") // also one that ends after the load
 		lock.Lock()
 		defer lock.Unlock()
 		if err != nil {
@@ -82,10 +83,4 @@ func drive(ctx context.Context, address string, rate float64, during time.Durati
 		out.P50, out.P95 = took[len(took)/2], took[len(took)*95/100]
 	}
 	return out
-}
-
-// fetch asks for a page and wants the answer 200.
-func fetch(url string) error {
-	_, err := get(url)
-	return err
 }

@@ -96,13 +96,13 @@ func (p *player) played(ctx context.Context, dir string, o *outcome) error {
 	if err != nil || watched != nil {
 		return fmt.Errorf("play %s: %w", o.Name, errors.Join(err, watched))
 	}
-	return o.Counted.finish(t)
+	return o.Counted.finish(ctx, t)
 }
 
 // serve starts the service, drives it, waits for its last batch, and ends it.
 // beside is called when the load begins; its context ends with the load.
 func (p *player) serve(ctx context.Context, dir string, needs *dependency, o *outcome, grpc, http string, beside func(context.Context)) error {
-	at, err := free(1)
+	at, err := rig.FreeAddresses(1)
 	if err != nil {
 		return err
 	}
@@ -114,14 +114,11 @@ func (p *player) serve(ctx context.Context, dir string, needs *dependency, o *ou
 		env = append(env, places.Replace(e))
 	}
 	// SIGKILL: what OpenTelemetry's register.js adds for SIGTERM keeps a server running.
-	service, err := rig.Start(rig.Program{Args: append(env, command...), Dir: in, Log: filepath.Join(dir, "service.log"), Stop: syscall.SIGKILL}, nil)
+	service, err := rig.StartAt(ctx, rig.Program{Args: append(env, command...), Dir: in, Log: filepath.Join(dir, "service.log"), Stop: syscall.SIGKILL}, nil, "http://"+at[0]+"/")
 	if err != nil {
 		return err
 	}
 	defer service.Close()
-	if err := await(ctx, service, "http://"+at[0]+"/"); err != nil {
-		return err
-	}
 	loaded, over := context.WithCancel(ctx)
 	beside(loaded)
 	o.Sent = drive(ctx, at[0], rate, p.during)

@@ -124,7 +124,7 @@ func (p *player) scrapes(ctx context.Context, dir string, o *scraped) error {
 	})}
 	go func() { _ = service.Serve(l) }() // ends with Close
 	defer func() { _ = service.Close() }()
-	at, err := free(1)
+	at, err := rig.FreeAddresses(1)
 	if err != nil {
 		return err
 	}
@@ -133,14 +133,11 @@ func (p *player) scrapes(ctx context.Context, dir string, o *scraped) error {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write scrapes: %w", err)
 	}
-	server, err := rig.Start(rig.Program{Args: append([]string{program}, o.args(at[0], filepath.Join(dir, "series"), file)...), Dir: dir, Log: filepath.Join(dir, "server.log"), Stop: syscall.SIGTERM}, nil)
+	server, err := rig.StartAt(ctx, rig.Program{Args: append([]string{program}, o.args(at[0], filepath.Join(dir, "series"), file)...), Dir: dir, Log: filepath.Join(dir, "server.log"), Stop: syscall.SIGTERM}, nil, "http://"+at[0]+"/-/healthy")
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	if err := await(ctx, server, "http://"+at[0]+"/-/healthy"); err != nil {
-		return err
-	}
 	t, err := start(ctx, p.trimtab, dir, fmt.Sprintf("prometheus: {url: %q}", "http://"+at[0]), `slo: {performance: 0.95}
     load: sum(rate(http_requests_total[30s]))
     performance: sum(rate(http_requests_total{code="200"}[30s])) / sum(rate(http_requests_total[30s]))`)
@@ -156,5 +153,5 @@ func (p *player) scrapes(ctx context.Context, dir string, o *scraped) error {
 		return err
 	}
 	o.Sent.Rate = rate
-	return o.Counted.finish(t)
+	return o.Counted.finish(ctx, t)
 }

@@ -1,20 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"github.com/trimtab/trimtab/internal/pause"
 	"github.com/trimtab/trimtab/lab/bench/rig"
@@ -26,25 +20,11 @@ type product struct {
 	web, grpc, http string
 }
 
-// free are n addresses of 127.0.0.1 that nobody listens on.
-func free(n int) ([]string, error) {
-	out := make([]string, n)
-	for i := range out {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		defer l.Close() // when all are known, so that they differ
-		out[i] = l.Addr().String()
-	}
-	return out, nil
-}
-
 // start runs the program with a configuration whose only workload is web, and
 // waits until it is ready. extra are further sections, workload further keys of
 // the workload.
 func start(ctx context.Context, binary, dir, extra, workload string) (*product, error) {
-	at, err := free(3)
+	at, err := rig.FreeAddresses(3)
 	if err != nil {
 		return nil, err
 	}
@@ -74,54 +54,17 @@ workloads:
 			return nil, fmt.Errorf("write the configuration: %w", err)
 		}
 	}
-	p.Process, err = rig.Start(rig.Program{Args: []string{binary, "run", "--config.file", file}, Dir: dir, Log: filepath.Join(dir, "trimtab.log"), Stop: syscall.SIGTERM}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return p, await(ctx, p.Process, "http://"+p.web+"/-/ready")
-}
-
-// await waits until a process answers; one that does not is ended.
-func await(ctx context.Context, p *rig.Process, url string) error {
-	err := p.Await(ctx, func(context.Context) error { return fetch(url) })
-	if err != nil {
-		p.Close()
-	}
-	return err
-}
-
-// get returns a page.
-func get(url string) ([]byte, error) {
-	client := http.Client{Timeout: 20 * time.Second}
-	answer, err := client.Get(url)
-	if err != nil {
-		return nil, fmt.Errorf("ask for %s: %w", url, err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", url, err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask for %s: %s: %.200s", url, answer.Status, body)
-	}
-	return body, nil
+	program := rig.Program{Args: []string{binary, "run", "--config.file", file}, Dir: dir, Log: filepath.Join(dir, "trimtab.log"), Stop: syscall.SIGTERM}
+	p.Process, err = rig.StartAt(ctx, program, nil, "http://"+p.web+"/-/ready")
+	return p, err
 }
 
 // metrics are the families of /metrics, by name.
 type metrics map[string]*dto.MetricFamily
 
-func (p *product) metrics() (metrics, error) {
-	text, err := get("http://" + p.web + "/metrics")
-	if err != nil {
-		return nil, err
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	m, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		return nil, fmt.Errorf("read metrics: %w", err)
-	}
-	return m, nil
+// metrics reads them to the end, though ctx may end with the load.
+func (p *product) metrics(ctx context.Context) (metrics, error) {
+	return rig.Metrics(context.WithoutCancel(ctx), "http://"+p.web+"/metrics")
 }
 
 // by sums a family by one label; a gauge and a counter read alike.
@@ -161,7 +104,7 @@ func (p *product) watch(ctx context.Context, settle time.Duration) (counted, err
 		return c, nil
 	}
 	for pause.For(ctx, time.Second/2) {
-		m, err := p.metrics()
+		m, err := p.metrics(ctx)
 		if err != nil {
 			return c, err
 		}
@@ -184,8 +127,8 @@ func (p *product) watch(ctx context.Context, settle time.Duration) (counted, err
 }
 
 // finish adds what can be said at the end.
-func (c *counted) finish(p *product) error {
-	m, err := p.metrics()
+func (c *counted) finish(ctx context.Context, p *product) error {
+	m, err := p.metrics(ctx)
 	if err != nil {
 		return err
 	}

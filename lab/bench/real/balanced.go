@@ -6,41 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/trimtab/trimtab/lab/bench/rig"
 )
-
-// balancerConf makes nginx send each request to the instance with the fewest open ones, and say
-// which that was.
-const balancerConf = `daemon off;
-worker_processes 1;
-user %[3]s;
-pid %[1]s/nginx.pid;
-error_log stderr warn;
-events { worker_connections 8192; }
-http {
-  access_log off;
-  keepalive_requests 1000000;
-  client_body_temp_path %[1]s/body;
-  proxy_temp_path %[1]s/proxy;
-  fastcgi_temp_path %[1]s/fastcgi;
-  uwsgi_temp_path %[1]s/uwsgi;
-  scgi_temp_path %[1]s/scgi;
-  upstream instances { least_conn; server %[4]s max_fails=0; server %[5]s max_fails=0; keepalive 512; }
-  server {
-    listen %[2]s backlog=4096;
-    location / {
-      proxy_pass http://instances;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      add_header %[6]s $upstream_addr always;
-    }
-  }
-}
-`
 
 // instanceHeader is the header by which the load balancer names the instance that answered.
 const instanceHeader = "X-Instance"
@@ -51,8 +22,7 @@ type balanced struct {
 	front, second *rig.Group
 
 	instances [2]nginx
-	address   string
-	balancer  *rig.Process
+	balancer  *rig.Nginx
 	// answered has which instance served a request, by when that was meant to be sent, until
 	// somebody asks.
 	answered sync.Map
@@ -68,35 +38,21 @@ func (b *balanced) start(ctx context.Context, in *rig.Group, dir string) (err er
 			return err
 		}
 	}
-	if b.address, err = rig.FreeAddress(); err != nil {
-		return err
-	}
-	user, err := rig.CurrentUser()
-	if err != nil {
-		return fmt.Errorf("start load balancer: %w", err)
-	}
-	binary, err := rig.Lookup("nginx", "nginx-light")
-	if err != nil {
-		return err
-	}
-	conf, log := filepath.Join(dir, "nginx.conf"), filepath.Join(dir, "nginx.log")
-	text := fmt.Appendf(nil, balancerConf, dir, b.address, user, b.instances[0].address, b.instances[1].address, instanceHeader)
-	if err := os.WriteFile(conf, text, 0o600); err != nil {
-		return fmt.Errorf("start load balancer: %w", err)
-	}
-	b.balancer, err = rig.Start(rig.Program{Args: []string{binary, "-e", log, "-p", dir, "-c", conf}, Dir: dir, Log: log, Stop: syscall.SIGTERM}, b.front)
-	if err != nil {
-		return err
-	}
-	return b.balancer.Await(ctx, func(ctx context.Context) error { return b.do(ctx, 1) })
+	// Each request goes to the instance with the fewest open ones, and the answer says which that was.
+	b.balancer, err = rig.StartNginx(ctx, b.front, dir, rig.Site{
+		HTTP:   fmt.Sprintf("upstream instances { least_conn; server %s max_fails=0; server %s max_fails=0; keepalive 512; }", b.instances[0].Address, b.instances[1].Address),
+		Server: "location / { " + rig.Pass("instances") + " add_header " + instanceHeader + " $upstream_addr always; }",
+		Ready:  "/1", Most: inFlight,
+	})
+	return err
 }
 
 func (b *balanced) do(ctx context.Context, work int) error {
 	if err := errors.Join(b.instances[0].prepare(work), b.instances[1].prepare(work)); err != nil {
 		return err
 	}
-	at, err := b.instances[0].ask(ctx, b.address, work)
-	if deadline, ok := ctx.Deadline(); ok && at == b.instances[1].address {
+	header, err := b.balancer.Ask(ctx, "/"+strconv.Itoa(work))
+	if deadline, ok := ctx.Deadline(); ok && header.Get(instanceHeader) == b.instances[1].Address {
 		b.answered.Store(deadline.Add(-patience).UnixNano(), 1)
 	}
 	return err
@@ -111,9 +67,7 @@ func (b *balanced) instance(from time.Time) int {
 }
 
 func (b *balanced) close() {
-	if b.balancer != nil {
-		b.balancer.Close()
-	}
+	b.balancer.Close()
 	for i := range b.instances {
 		b.instances[i].close()
 	}

@@ -57,7 +57,7 @@ func TestTheFileOfTwoHostsSaysWhichHasWhatAndWhereTheBusIs(t *testing.T) {
 			t.Errorf("%s: host %q, group %q", w.Name, w.Knob.Host, w.Knob.Cgroup)
 		}
 	}
-	if cfg.Actuator.CgroupRoot != filepath.Join(h.root, "g-pool") || cfg.NATS.Listen == "" {
+	if cfg.Actuator.CgroupRoot != filepath.Join(h.Root, "g-pool") || cfg.NATS.Listen == "" {
 		t.Errorf("%+v %+v", cfg.Actuator, cfg.NATS)
 	}
 }

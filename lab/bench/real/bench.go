@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -100,11 +99,7 @@ func (b *bench) program(ctx context.Context, dir string) error {
 	}
 	b.Trimtab = filepath.Join(dir, "trimtab")
 	fmt.Fprintln(b.err, "building trimtab")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", b.Trimtab, "github.com/trimtab/trimtab/cmd/trimtab")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build trimtab: %w\n%s", err, out)
-	}
-	return nil
+	return rig.BuildTrimtab(ctx, b.Trimtab)
 }
 
 // length is how long a scenario lasts here.

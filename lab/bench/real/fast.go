@@ -130,11 +130,11 @@ func (b *bench) repeatFast(ctx context.Context, f *fastBench, whole time.Duratio
 
 // open opens the knobs of the services and of the group above.
 func (f *fastBench) open() (err error) {
-	if f.above, err = cgroup.Open(cgroup.Config{Root: f.host.root, Path: f.host.above.Name}); err != nil {
+	if f.above, err = cgroup.Open(cgroup.Config{Root: f.host.Root, Path: f.host.above.Name}); err != nil {
 		return err
 	}
 	for i, s := range f.host.services {
-		if f.knobs[i], err = cgroup.Open(cgroup.Config{Root: f.host.root, Path: f.host.path(s)}); err != nil {
+		if f.knobs[i], err = cgroup.Open(cgroup.Config{Root: f.host.Root, Path: f.host.path(s)}); err != nil {
 			return err
 		}
 	}
@@ -370,7 +370,7 @@ func moved(ctx context.Context, f *fastBench) (func() error, error) {
 	}
 	kind := cgroup.Kind()
 	open := func(path string) (actuator.Knob, error) {
-		return kind.Open(actuator.Location{Root: f.host.root, Path: path}, trimtab.CPU)
+		return kind.Open(actuator.Location{Root: f.host.Root, Path: path}, trimtab.CPU)
 	}
 	above, err := open(f.host.above.Name)
 	if err != nil {

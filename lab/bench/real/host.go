@@ -56,16 +56,7 @@ func (s *service) groups() []*rig.Group {
 }
 
 // used returns the CPU time that its instances have used so far.
-func (s *service) used() (sum time.Duration, err error) {
-	for _, g := range s.groups() {
-		v, err := g.Used()
-		if err != nil {
-			return 0, err
-		}
-		sum += v
-	}
-	return sum, nil
-}
+func (s *service) used() (time.Duration, error) { return rig.Used(s.groups()...) }
 
 // free takes the quotas of its instances away.
 func (s *service) free(ctx context.Context) error {
@@ -94,68 +85,51 @@ const (
 	usualWeight = 100
 )
 
-// host is everything that runs for the benchmark: services in their groups, a
-// group for the benchmark itself and one for trimtab and Prometheus.
+// host is everything that runs for the benchmark: services in their groups, beside
+// the group of the benchmark and that of trimtab, Prometheus and Alertmanager.
 type host struct {
+	*rig.Host
 	Pool     float64
 	services [3]*service
-	// own has the load generator, control trimtab, Prometheus and Alertmanager.
-	own, control *rig.Group
 	// above is the group above those of the services, which has the pool as its quota. Where
 	// two groups play hosts it is the first, beside the second, and each has half of the pool;
 	// nil: there is one.
 	above  *rig.Group
 	beside *rig.Group
 	// common are the groups of the pool on two hosts.
-	common    []*rig.Group
-	root, dir string
-	// before are the groups that this process was in.
-	before []string
+	common []*rig.Group
+	dir    string
 }
 
 // openHost starts the services of a scenario, without quotas, below a group for all of them, or
 // below two that play hosts: then nginx is on both, behind a load balancer, redis on the first and
 // PostgreSQL on the second. After an error everything is as before.
 func openHost(ctx context.Context, dir string, pool float64, of shape.Scenario) (h *host, err error) {
-	root, err := rig.FindRoot()
-	if err != nil {
-		return nil, fmt.Errorf("find a cgroup to make groups in (root, or a delegated subtree, is needed): %w", err)
+	h = &host{Pool: pool, dir: dir}
+	if h.Host, err = rig.OpenHost(groupPrefix, weight); err != nil {
+		return nil, err
 	}
-	rig.Sweep(root, groupPrefix)
-	h = &host{Pool: pool, root: root, dir: dir}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.close())
 		}
 	}()
-	if h.own, err = rig.NewGroup(root, groupPrefix, "own", weight); err != nil {
-		return nil, err
-	}
-	if h.before, err = rig.Memberships(); err != nil {
-		return nil, err
-	}
-	if err = h.own.AddProcess(os.Getpid()); err != nil {
-		return nil, err
-	}
-	if h.control, err = rig.NewGroup(root, groupPrefix, "control", weight); err != nil {
-		return nil, err
-	}
-	if h.above, err = rig.NewGroup(root, groupPrefix, "pool", weight); err != nil {
+	if h.above, err = h.Group("pool", weight); err != nil {
 		return nil, err
 	}
 	names, soft := team(of)
 	var below [3]string
 	for i := range below {
-		below[i] = filepath.Join(root, h.above.Name)
+		below[i] = filepath.Join(h.Root, h.above.Name)
 	}
 	if of.Two {
-		if h.beside, err = rig.NewGroup(root, groupPrefix, "pool-2", weight); err != nil {
+		if h.beside, err = h.Group("pool-2", weight); err != nil {
 			return nil, err
 		}
 		if err = h.share(&below); err != nil {
 			return nil, err
 		}
-		web := &balanced{front: h.own}
+		web := &balanced{front: h.Own}
 		soft[0] = web
 		if web.second, err = rig.NewGroup(below[2], groupPrefix, names[0], usualWeight); err != nil {
 			return nil, err
@@ -187,7 +161,7 @@ func openHost(ctx context.Context, dir string, pool float64, of shape.Scenario) 
 // share makes the group of the pool on each of two hosts, and names that of each service.
 func (h *host) share(below *[3]string) error {
 	for _, host := range h.hosts() {
-		g, err := rig.NewGroup(filepath.Join(h.root, host.Name), groupPrefix, "shop", usualWeight)
+		g, err := rig.NewGroup(filepath.Join(h.Root, host.Name), groupPrefix, "shop", usualWeight)
 		if err != nil {
 			return err
 		}
@@ -225,13 +199,7 @@ func (h *host) close() error {
 			failed = append(failed, g.Close())
 		}
 	}
-	if h.control != nil {
-		failed = append(failed, h.control.Close())
-	}
-	if h.own != nil {
-		failed = append(failed, rig.Enter(h.before), h.own.Close())
-	}
-	return errors.Join(failed...)
+	return errors.Join(append(failed, h.Host.Close())...)
 }
 
 // names are those of the services.
@@ -353,19 +321,11 @@ func (h *host) usage() (out [3]time.Duration, err error) {
 
 // total returns the CPU time of all groups of the benchmark.
 func (h *host) total() (time.Duration, error) {
-	sum := time.Duration(0)
-	groups := []*rig.Group{h.own, h.control}
+	groups := []*rig.Group{h.Own, h.Control}
 	for _, s := range h.services {
 		groups = append(groups, s.groups()...)
 	}
-	for _, g := range groups {
-		v, err := g.Used()
-		if err != nil {
-			return 0, err
-		}
-		sum += v
-	}
-	return sum, nil
+	return rig.Used(groups...)
 }
 
 // drain lets the services finish what they still have: without quotas, until

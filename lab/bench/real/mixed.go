@@ -94,11 +94,7 @@ func (m *managed) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err = m.process.Await(ctx, func(ctx context.Context) error { return m.do(ctx, 1) }); err != nil {
-		said, _ := os.ReadFile(filepath.Join(m.dir, "said.log"))
-		return fmt.Errorf("%w\n%s", err, said)
-	}
-	return nil
+	return m.process.Await(ctx, func(ctx context.Context) error { return m.do(ctx, 1) })
 }
 
 // do asks for so many units of work.

@@ -42,11 +42,9 @@ func (p *promql) open(ctx context.Context, t *trial, a addresses) error {
 	if err != nil {
 		return err
 	}
-	addresses, err := [2]string{}, error(nil)
-	for i := range addresses {
-		if addresses[i], err = rig.FreeAddress(); err != nil {
-			return err
-		}
+	addresses, err := rig.FreeAddresses(2)
+	if err != nil {
+		return err
 	}
 	p.prometheus, p.token = addresses[0], filepath.Join(t.dir, "alertmanager.token")
 	for name, text := range map[string]string{
@@ -77,14 +75,12 @@ func (p *promql) launch(ctx context.Context, t *trial, alertmanager string) erro
 		if err != nil {
 			return err
 		}
-		child, err := rig.Start(rig.Program{Args: append([]string{binary}, c.args...), Dir: t.dir, Log: filepath.Join(t.dir, c.name+".log"), Stop: syscall.SIGTERM}, t.control)
+		program := rig.Program{Args: append([]string{binary}, c.args...), Dir: t.dir, Log: filepath.Join(t.dir, c.name+".log"), Stop: syscall.SIGTERM}
+		child, err := rig.StartAt(ctx, program, t.Control, "http://"+c.address+"/-/ready")
 		if err != nil {
 			return err
 		}
 		p.children = append(p.children, child)
-		if err := child.Await(ctx, func(ctx context.Context) error { return get(ctx, "http://"+c.address+"/-/ready") }); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -1,21 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/trimtab/trimtab/lab/bench/rig"
 )
-
-func TestOnlyAnIntegerIsAnAnswerOfRedis(t *testing.T) {
-	for text, ok := range map[string]bool{":42\r\n": true, "-ERR no\r\n": false, ":42": false, "": false} {
-		if err := integer(bufio.NewReader(strings.NewReader(text))); (err == nil) != ok {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-}
 
 func TestAnErrorOfPostgresIsFoundAndReadToTheEnd(t *testing.T) {
 	good := "D\x00\x00\x00\x05x" + "Z\x00\x00\x00\x05I"

@@ -7,18 +7,17 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/trimtab/trimtab/lab/bench/rig"
 )
 
 // spans sends one server span for each request, with OpenTelemetry's own SDK,
 // as a service with it would.
 type spans struct {
-	names     [3]string
-	providers []*sdk.TracerProvider
-	tracers   [3]trace.Tracer
+	rig.Tracers
+	names   [3]string
+	tracers [3]trace.Tracer
 	// web is the service with two instances, whose second one has a tracer of its own; nil: none.
 	web    *balanced
 	second trace.Tracer
@@ -58,17 +57,11 @@ func (p *spans) begin(ctx context.Context, a addresses) (err error) {
 
 // tracer sends the spans of a service on a host; "": it is on the only one.
 func (p *spans) tracer(ctx context.Context, a addresses, name, host string) (trace.Tracer, error) {
-	out, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint(a.GRPC), otlptracegrpc.WithInsecure())
-	if err != nil {
-		return nil, fmt.Errorf("send spans to trimtab: %w", err)
-	}
 	about := []attribute.KeyValue{attribute.String("service.name", name)}
 	if host != "" {
 		about = append(about, attribute.String("host.name", host))
 	}
-	provider := sdk.NewTracerProvider(sdk.WithBatcher(out), sdk.WithResource(resource.NewSchemaless(about...)))
-	p.providers = append(p.providers, provider)
-	return provider.Tracer("bench"), nil
+	return p.Add(ctx, a.GRPC, about)
 }
 
 func (p *spans) observe(i int, from time.Time, took time.Duration, failed bool) {
@@ -83,12 +76,6 @@ func (p *spans) observe(i int, from time.Time, took time.Duration, failed bool) 
 	s.End(trace.WithTimestamp(from.Add(took)))
 }
 
-func (p *spans) flush() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	for _, provider := range p.providers {
-		_ = provider.Shutdown(ctx) // the run is over: nothing depends on these
-	}
-}
+func (p *spans) flush() { p.Close() }
 
 func (*spans) close() {}

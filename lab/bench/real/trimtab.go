@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,15 +57,6 @@ type source interface {
 // addresses are where trimtab listens.
 type addresses struct{ Web, GRPC, HTTP, Jaeger, NATS string }
 
-func freeAddresses() (a addresses, err error) {
-	for _, p := range []*string{&a.Web, &a.GRPC, &a.HTTP, &a.Jaeger} {
-		if *p, err = rig.FreeAddress(); err != nil {
-			return a, err
-		}
-	}
-	return a, nil
-}
-
 func (p *subject) open(ctx context.Context, t *trial) error {
 	if p.Quotas || p.Fast {
 		if err := t.set(ctx, equal(t)); err != nil {
@@ -77,19 +67,17 @@ func (p *subject) open(ctx context.Context, t *trial) error {
 	if p.baselines, _, err = t.quotas(ctx); err != nil {
 		return err
 	}
-	a, err := freeAddresses()
+	at, err := rig.FreeAddresses(5)
 	if err != nil {
 		return err
 	}
+	a := addresses{at[0], at[1], at[2], at[3], at[4]}
 	if err := p.Signal.open(ctx, t, a); err != nil {
 		return err
 	}
 	file := filepath.Join(t.dir, "trimtab.yaml")
 	more := ""
 	if t.beside != nil {
-		if a.NATS, err = rig.FreeAddress(); err != nil {
-			return err
-		}
 		more = fmt.Sprintf("nats: {listen: %q}\n", a.NATS)
 	}
 	text, err := p.file(t.host, a, more)
@@ -100,17 +88,12 @@ func (p *subject) open(ctx context.Context, t *trial) error {
 		return fmt.Errorf("write trimtab's file: %w", err)
 	}
 	p.log = filepath.Join(t.dir, "trimtab.log")
-	if p.used, err = t.control.Used(); err != nil {
+	if p.used, err = t.Control.Used(); err != nil {
 		return err
 	}
-	p.process, err = rig.Start(rig.Program{Args: []string{p.Binary, "run", "--config.file", file}, Dir: t.dir, Log: p.log, Stop: syscall.SIGTERM}, t.control)
-	if err != nil {
+	program := rig.Program{Args: []string{p.Binary, "run", "--config.file", file}, Dir: t.dir, Log: p.log, Stop: syscall.SIGTERM}
+	if p.process, err = rig.StartAt(ctx, program, t.Control, "http://"+a.Web+"/-/ready"); err != nil {
 		return err
-	}
-	err = p.process.Await(ctx, func(ctx context.Context) error { return get(ctx, "http://"+a.Web+"/-/ready") })
-	if err != nil {
-		said, _ := os.ReadFile(p.log)
-		return fmt.Errorf("%w\n%s", err, said)
 	}
 	if t.beside != nil {
 		if err := p.join(ctx, t, a); err != nil {
@@ -142,20 +125,13 @@ func (p *subject) join(ctx context.Context, t *trial, a addresses) (err error) {
 	if err != nil {
 		return err
 	}
-	text = []byte(strings.NewReplacer(filepath.Join(t.root, t.above.Name), filepath.Join(t.root, t.beside.Name), t.locks(), t.locks()+"-2").Replace(string(text)))
+	text = []byte(strings.NewReplacer(filepath.Join(t.Root, t.above.Name), filepath.Join(t.Root, t.beside.Name), t.locks(), t.locks()+"-2").Replace(string(text)))
 	file, log := filepath.Join(dir, "trimtab.yaml"), filepath.Join(dir, "trimtab.log")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return fmt.Errorf("write the agent's file: %w", err)
 	}
-	p.agent, err = rig.Start(rig.Program{Args: []string{p.Binary, "agent", "--config.file", file, "--host", secondHost, "--web.listen-address", own.Web}, Dir: dir, Log: log, Stop: syscall.SIGTERM}, t.control)
-	if err != nil {
-		return err
-	}
-	if err = p.agent.Await(ctx, func(ctx context.Context) error { return get(ctx, "http://"+own.Web+"/-/ready") }); err != nil {
-		said, _ := os.ReadFile(log)
-		return fmt.Errorf("%w\n%s", err, said)
-	}
-	return nil
+	p.agent, err = rig.StartAt(ctx, rig.Program{Args: []string{p.Binary, "agent", "--config.file", file, "--host", secondHost, "--web.listen-address", own.Web}, Dir: dir, Log: log, Stop: syscall.SIGTERM}, t.Control, "http://"+own.Web+"/-/ready")
+	return err
 }
 
 // file is trimtab's file: what README shows, free addresses to listen on, and more.
@@ -169,9 +145,9 @@ func (p *subject) file(h *host, a addresses, more string) ([]byte, error) {
 	b.WriteString(more)
 	switch mount, err := hostfs.CPUHierarchy(); {
 	case h.beside != nil:
-		fmt.Fprintf(&b, "actuator: {cgroup_root: %q, lock_dir: %q}\n", filepath.Join(h.root, h.above.Name), h.locks())
-	case err != nil || mount != h.root:
-		fmt.Fprintf(&b, "actuator: {cgroup_root: %q}\n", h.root)
+		fmt.Fprintf(&b, "actuator: {cgroup_root: %q, lock_dir: %q}\n", filepath.Join(h.Root, h.above.Name), h.locks())
+	case err != nil || mount != h.Root:
+		fmt.Fprintf(&b, "actuator: {cgroup_root: %q}\n", h.Root)
 	}
 	if p.Fast {
 		fmt.Fprintf(&b, "fast: {mode: act, parent: %s}\n", h.above.Name)
@@ -200,8 +176,7 @@ func (p *subject) run(ctx context.Context, _ *trial) error {
 	case <-ctx.Done():
 		return nil
 	case <-p.process.Done():
-		said, _ := os.ReadFile(p.log)
-		return fmt.Errorf("trimtab: %w: %w\n%s", rig.ErrGone, p.process.Err(), said)
+		return p.process.Gone()
 	}
 }
 
@@ -216,7 +191,7 @@ func (p *subject) close(ctx context.Context, t *trial, r *row) {
 		p.Signal.close()
 		return
 	}
-	if used, err := t.control.Used(); err == nil {
+	if used, err := t.Control.Used(); err == nil {
 		r.OwnCores = (used - p.used).Seconds() / t.whole.Seconds()
 	}
 	p.Signal.flush()
@@ -257,21 +232,4 @@ func complaints(log string) (out []string) {
 		}
 	}
 	return out
-}
-
-// get asks for a page and wants 200.
-func get(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return fmt.Errorf("get %s: %w", url, err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("get %s: %w", url, err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("get %s: %s: %w", url, resp.Status, rig.ErrAnswer)
-	}
-	return nil
 }

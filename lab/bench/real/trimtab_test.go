@@ -14,7 +14,7 @@ import (
 
 // three are services without software.
 func three() *host {
-	h := &host{Pool: 0.66, root: "/sys/fs/cgroup/cpu", above: &rig.Group{Name: "g-pool"}}
+	h := &host{Pool: 0.66, Host: &rig.Host{Root: "/sys/fs/cgroup/cpu"}, above: &rig.Group{Name: "g-pool"}}
 	for i, name := range shape.Names() {
 		h.services[i] = &service{Name: name, SLO: slo{250 * time.Millisecond, 0.95}, group: &rig.Group{Name: "g-" + name}}
 	}

@@ -7,10 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
 	"sync"
 	"time"
 )
@@ -119,38 +115,27 @@ func Dial(ctx context.Context, address string) (net.Conn, error) {
 	return c, nil
 }
 
-// FreeAddress returns a loopback address that nobody listens on now. Its port lies
-// below those from which the kernel chooses for connections.
+// FreeAddress returns a loopback address that nobody listens on now.
 func FreeAddress() (string, error) {
-	var last error
-	for range 1000 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String(), nil
-		}
-		last = err
-	}
-	return "", fmt.Errorf("find a free port: %w", last)
-}
-
-// Lookup finds a program that may be beside the search path of plain users.
-func Lookup(name, debian string) (string, error) {
-	if path, err := exec.LookPath(name); err == nil {
-		return path, nil
-	}
-	path := filepath.Join("/usr/sbin", name)
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("no %s here: apt-get install --no-install-recommends %s: %w", name, debian, err)
-	}
-	return path, nil
-}
-
-// CurrentUser is the name of the user that this process runs as.
-func CurrentUser() (string, error) {
-	u, err := user.Current()
+	all, err := FreeAddresses(1)
 	if err != nil {
-		return "", fmt.Errorf("find own user: %w", err)
+		return "", err
 	}
-	return u.Username, nil
+	return all[0], nil
+}
+
+// FreeAddresses returns different loopback addresses that nobody listens on now. Their
+// ports lie below those from which the kernel chooses for connections.
+func FreeAddresses(n int) (out []string, err error) {
+	for range 1000 {
+		if len(out) == n {
+			return out, nil
+		}
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))); err == nil {
+			defer l.Close() // when all are known, so that they differ
+			out = append(out, l.Addr().String())
+		}
+	}
+	return nil, fmt.Errorf("find a free port: %w", err)
 }

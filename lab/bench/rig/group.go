@@ -150,9 +150,9 @@ func killAll(pids string) {
 	}
 }
 
-// Sweep removes what a benchmark that was killed left behind: groups named
+// sweep removes what a benchmark that was killed left behind: groups named
 // after a process that is gone, with what still runs in them.
-func Sweep(root, prefix string) {
+func sweep(root, prefix string) {
 	left, err := filepath.Glob(filepath.Join(root, prefix+"*"))
 	if err != nil {
 		return
@@ -172,10 +172,10 @@ func Sweep(root, prefix string) {
 	}
 }
 
-// Memberships returns the directories of the groups that this process is in,
+// memberships returns the directories of the groups that this process is in,
 // in the hierarchies that the benchmark's groups have. A line of /proc/self/cgroup is
 // "number:controllers:path" (cgroups(7)); version 2 has no controllers there.
-func Memberships() ([]string, error) {
+func memberships() ([]string, error) {
 	mount, err := hostfs.CPUHierarchy()
 	if err != nil {
 		return nil, err
@@ -208,8 +208,8 @@ func Memberships() ([]string, error) {
 	return out, nil
 }
 
-// Enter moves this process into groups of several hierarchies.
-func Enter(groups []string) error {
+// enter moves this process into groups of several hierarchies.
+func enter(groups []string) error {
 	var failed []error
 	for _, dir := range groups {
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, os.Getpid()), 0); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// tick is the unit of /proc/stat: USER_HZ is 100 on every Linux that Go runs
+// tick is the unit of CPU time in /proc: USER_HZ is 100 on every Linux that Go runs
 // on.
 const tick = 10 * time.Millisecond
 

@@ -24,9 +24,13 @@ type Program struct {
 	Stop syscall.Signal
 }
 
+// logEnd is how many bytes of a log an error has.
+const logEnd = 4000
+
 // Process is a program that runs.
 type Process struct {
 	name string
+	log  string
 	stop syscall.Signal
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -49,7 +53,7 @@ func Start(p Program, in *Group) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.Args[0], err)
 	}
-	out := &Process{name: filepath.Base(p.Args[0]), stop: p.Stop, cmd: cmd, done: make(chan struct{})}
+	out := &Process{name: filepath.Base(p.Args[0]), log: p.Log, stop: p.Stop, cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	// Pdeathsig follows the thread that started the child: this one stays.
 	go func() {
@@ -78,6 +82,20 @@ func Start(p Program, in *Group) (*Process, error) {
 	return out, nil
 }
 
+// StartAt starts a program as [Start] does, and returns when a page of it answers with
+// 200. A program that does not get there is ended.
+func StartAt(ctx context.Context, p Program, in *Group, url string) (*Process, error) {
+	out, err := Start(p, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := out.Await(ctx, func(ctx context.Context) error { _, err := Get(ctx, url); return err }); err != nil {
+		out.Close()
+		return nil, err
+	}
+	return out, nil
+}
+
 // Close ends the process: in order, and after a minute by force.
 func (p *Process) Close() {
 	_ = p.cmd.Process.Signal(p.stop) // it may be gone
@@ -93,7 +111,7 @@ func (p *Process) Close() {
 var ErrGone = errors.New("it ended by itself")
 
 // Await polls until it succeeds, at most for readyWithin. A process that ended
-// will not become ready.
+// will not become ready. The error has the end of the log.
 func (p *Process) Await(ctx context.Context, poll func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
@@ -107,11 +125,23 @@ func (p *Process) Await(ctx context.Context, poll func(context.Context) error) e
 		select {
 		case <-tick.C:
 		case <-p.done:
-			return fmt.Errorf("wait for %s: %w: %w", p.name, ErrGone, errors.Join(p.err, err))
+			return fmt.Errorf("wait for %s: %w: %w\n%s", p.name, ErrGone, errors.Join(p.err, err), p.said())
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w: %w", p.name, ctx.Err(), err)
+			return fmt.Errorf("wait for %s: %w: %w\n%s", p.name, ctx.Err(), err, p.said())
 		}
 	}
+}
+
+// Gone returns the error of a process that ended though it should not have, with the
+// end of its log. It may be asked once Done is closed.
+func (p *Process) Gone() error {
+	return fmt.Errorf("%s: %w: %w\n%s", p.name, ErrGone, p.err, p.said())
+}
+
+// said is the end of the log.
+func (p *Process) said() []byte {
+	text, _ := os.ReadFile(p.log) // without it the error says less
+	return text[max(0, len(text)-logEnd):]
 }
 
 // Done is closed when the process has ended; then Err is what Wait said.

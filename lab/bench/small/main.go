@@ -5,13 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/lab/bench/rig"
 )
 
 // options are the flags.
@@ -60,12 +60,8 @@ func (o *options) run(ctx context.Context) error {
 	binary := o.Binary
 	if binary == "" {
 		binary = filepath.Join(dir, "trimtab")
-		args := []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./cmd/trimtab"}
-		if o.Profile != "" {
-			args = []string{"build", "-tags", "profile", "-o", binary, "./cmd/trimtab"}
-		}
-		if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
-			return fmt.Errorf("build trimtab: %w\n%s", err, out)
+		if err := rig.BuildTrimtab(ctx, binary, rig.Released(o.Profile != "")...); err != nil {
+			return err
 		}
 	}
 	g, err := makeGroups(dir, o.Groups)
@@ -107,7 +103,7 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 	if o.For >= 2*warm {
 		parts = min(most, int(o.For/time.Minute))
 	}
-	first, err := p.read()
+	first, err := p.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -122,7 +118,7 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 		if !pause.For(ctx, o.For/time.Duration(parts)) {
 			return ctx.Err()
 		}
-		now, err := p.read()
+		now, err := p.read(ctx)
 		if err != nil {
 			return err
 		}
@@ -142,7 +138,7 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 			growth(settled, func(r *reading) float64 { return r.resident }), growth(settled, func(r *reading) float64 { return r.heap }))
 	}
 	for _, path := range []string{"/metrics", "/", "/workloads/" + name(0), "/pipeline", "/fairness", "/api/v1/status"} {
-		took, size, err := p.ask(path)
+		took, size, err := p.ask(ctx, path)
 		if err != nil {
 			return err
 		}
@@ -154,5 +150,5 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 		return fmt.Errorf("send spans: %w", err)
 	default:
 	}
-	return p.lag()
+	return p.lag(ctx)
 }

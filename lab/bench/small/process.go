@@ -5,27 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"golang.org/x/sys/unix"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/lab/bench/rig"
 )
 
 // process is the program that is measured.
@@ -40,10 +33,10 @@ type process struct {
 func (o *options) start(ctx context.Context, dir, binary string, g *groups) (*process, error) {
 	p := &process{storage: filepath.Join(dir, "data")}
 	var err error
-	if p.web, err = free(); err != nil {
+	if p.web, err = rig.FreeAddress(); err != nil {
 		return nil, err
 	}
-	if p.otlp, err = free(); err != nil {
+	if p.otlp, err = rig.FreeAddress(); err != nil {
 		return nil, err
 	}
 	file := filepath.Join(dir, "trimtab.yaml")
@@ -99,16 +92,6 @@ func startWithSlack(c *exec.Cmd, slack time.Duration) error {
 	return <-started
 }
 
-// free is an address of 127.0.0.1 that nobody listens on.
-func free() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}
-
 // text is the configuration.
 func (o *options) text(p *process, g *groups) []byte {
 	var b bytes.Buffer
@@ -148,39 +131,22 @@ type reading struct {
 	cpu, resident, heap, stored, written float64
 }
 
-func (p *process) read() (r reading, err error) {
+func (p *process) read(ctx context.Context) (r reading, err error) {
 	r.at = time.Now()
+	if r.cpu, err = rig.CPUSeconds(p.cmd.Process.Pid); err != nil {
+		return r, err
+	}
 	root := fmt.Sprintf("/proc/%d/", p.cmd.Process.Pid)
-	stat, err := os.ReadFile(root + "stat")
-	if err != nil {
-		return r, fmt.Errorf("read what trimtab used: %w", err)
-	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	// utime and stime, in ticks of 10 ms.
-	for _, at := range []int{11, 12} {
-		ticks, err := strconv.ParseFloat(fields[at], 64)
-		if err != nil {
-			return r, fmt.Errorf("read what trimtab used: %w", err)
-		}
-		r.cpu += ticks / 100
-	}
-	r.resident = number(root+"status", "VmRSS:") / 1024
-	r.written = number(root+"io", "wchar:")
-	families, err := p.metrics()
+	r.resident = rig.Number(root+"status", "VmRSS:") / 1024
+	r.written = rig.Number(root+"io", "wchar:")
+	families, err := rig.Metrics(ctx, "http://"+p.web+"/metrics")
 	if err != nil {
 		return r, err
 	}
 	for _, m := range families["go_memstats_heap_inuse_bytes"].GetMetric() {
 		r.heap = m.GetGauge().GetValue() / (1 << 20)
 	}
-	_ = filepath.WalkDir(p.storage, func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			if info, err := d.Info(); err == nil {
-				r.stored += float64(info.Size()) / (1 << 20)
-			}
-		}
-		return nil // a file that went away meanwhile holds nothing
-	})
+	r.stored = float64(rig.Stored(p.storage)) / (1 << 20)
 	return r, nil
 }
 
@@ -206,51 +172,16 @@ func growth(readings []reading, of func(*reading) float64) float64 {
 	return slope
 }
 
-// number reads the number after a key in a file of /proc; 0 where it is not.
-func number(file, key string) float64 {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), key)
-	fields := strings.Fields(rest + " 0")
-	n, _ := strconv.ParseFloat(fields[0], 64) // the kernel writes a number here
-	return n
-}
-
 // ask returns how long a page took and how large it is.
-func (p *process) ask(path string) (time.Duration, int, error) {
+func (p *process) ask(ctx context.Context, path string) (time.Duration, int, error) {
 	began := time.Now()
-	resp, err := http.Get("http://" + p.web + path)
-	if err != nil {
-		return 0, 0, fmt.Errorf("ask for %s: %w", path, err)
-	}
-	defer resp.Body.Close()
-	n, err := io.Copy(io.Discard, resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return 0, 0, fmt.Errorf("ask for %s: %s %w", path, resp.Status, err)
-	}
-	return time.Since(began), int(n), nil
-}
-
-// metrics reads /metrics.
-func (p *process) metrics() (map[string]*dto.MetricFamily, error) {
-	resp, err := http.Get("http://" + p.web + "/metrics")
-	if err != nil {
-		return nil, fmt.Errorf("read metrics: %w", err)
-	}
-	defer resp.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(resp.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read metrics: %w", err)
-	}
-	return families, nil
+	page, err := rig.Get(ctx, "http://"+p.web+path)
+	return time.Since(began), len(page), err
 }
 
 // lag prints how long values waited for their stage, and steps took.
-func (p *process) lag() error {
-	families, err := p.metrics()
+func (p *process) lag(ctx context.Context) error {
+	families, err := rig.Metrics(ctx, "http://"+p.web+"/metrics")
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package fast
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,26 +12,17 @@ import (
 
 // Experiment plays policies beside each other, on each load with each seed.
 type Experiment struct {
+	sim.Frame
 	Run   []string
 	Loads []string
 	// Own are further loads; their names are not those of built-in ones.
 	Own     []Load
 	Seconds int
-	Seeds   int
-	First   uint64
 	// Pool is what the hosts have together, in cores.
 	Pool float64
-	// Runner and Watch are required; Done is called after each load and seed.
-	Runner sim.Runner
-	Watch  sim.Watch
-	Done   func()
-	// Stop, when not nil, is asked now and then whether to end without an answer.
-	Stop func() bool
 
 	bandits map[bandit]*quota.Tower
 }
-
-var errStopped = errors.New("stopped")
 
 // Cell is one policy on one load with one seed.
 type Cell struct {
@@ -87,10 +77,8 @@ func (x *Experiment) Validate() error {
 	if x.Seconds < 120 || x.Seconds > 86_400 || x.Seeds < 1 || x.Seeds > 10_000 || !(x.Pool >= 1 && x.Pool <= hosts*hostCPUs) {
 		return trimtab.Invalidf("simulation: %d s, %d seeds, %v cores: want 120 to 86400 s and at most %v cores", x.Seconds, x.Seeds, x.Pool, hosts*hostCPUs)
 	}
-	for _, name := range x.Run {
-		if !slices.Contains(PolicyNames(), name) {
-			return &UnknownError{What: "policy", Name: name, Known: PolicyNames()}
-		}
+	if err := sim.Known("policy", x.Run, PolicyNames()); err != nil {
+		return err
 	}
 	for _, name := range x.Loads {
 		if _, err := Named(name, 1, 1); err != nil {
@@ -133,13 +121,13 @@ func (x *Experiment) Play() (*Answer, error) {
 		return nil, err
 	}
 	x.train()
-	if x.stopped() {
-		return nil, fmt.Errorf("train policies: %w", errStopped)
+	if x.Stopped() {
+		return nil, fmt.Errorf("train policies: %w", sim.ErrStopped)
 	}
 	jobs := x.jobs()
 	parts, done := make([]Answer, len(jobs)*x.Seeds), make([]bool, len(jobs)*x.Seeds)
-	x.Runner(len(parts), func(i int) {
-		j, seed := jobs[i/x.Seeds], x.First+uint64(i%x.Seeds)
+	_, err := x.Frame.Play(len(jobs), func(row, k int) error {
+		j, seed, i := jobs[row], x.First+uint64(k), row*x.Seeds+k
 		switch {
 		case j.pool:
 			parts[i].Pools, parts[i].Captain = x.pools(seed)
@@ -148,14 +136,11 @@ func (x *Experiment) Play() (*Answer, error) {
 		default:
 			parts[i].Cells, parts[i].Unforeseen = x.load(j, seed)
 		}
-		done[i] = !x.stopped()
-		if x.Done != nil {
-			x.Done()
-		}
+		done[i] = !x.Stopped()
+		return nil
 	})
-	stopped := x.stopped()
-	if stopped && !slices.Contains(done, true) {
-		return nil, fmt.Errorf("run experiment: %w", errStopped)
+	if err != nil && !slices.Contains(done, true) {
+		return nil, err
 	}
 	out := &Answer{}
 	for i := range parts {
@@ -168,13 +153,8 @@ func (x *Experiment) Play() (*Answer, error) {
 		out.Captain = append(out.Captain, parts[i].Captain...)
 		out.Learnt = append(out.Learnt, parts[i].Learnt...)
 	}
-	if stopped {
-		return out, fmt.Errorf("run experiment: %w", errStopped)
-	}
-	return out, nil
+	return out, err
 }
-
-func (x *Experiment) stopped() bool { return x.Stop != nil && x.Stop() }
 
 // app is the application of a job.
 func (x *Experiment) app(j job, seed uint64) *App {
@@ -196,7 +176,7 @@ func (x *Experiment) load(j job, seed uint64) (cells, unforeseen []Cell) {
 			}
 			c := Cell{Policy: name, Burst: burst, Load: j.load, Steps: a.Load.Steps, Seed: seed}
 			x.cheapest(&c, a)
-			if x.stopped() {
+			if x.Stopped() {
 				return nil, nil
 			}
 			cells = append(cells, c)
@@ -243,7 +223,7 @@ func (x *Experiment) cheapest(c *Cell, a *App) {
 		return
 	}
 	safest, found := ks[0], false
-	for len(ks) > 0 && !x.stopped() {
+	for len(ks) > 0 && !x.Stopped() {
 		mid := (len(ks) - 1) / 2
 		try := *c
 		if x.run(&try, a, ks[mid]); try.Holds() {
@@ -264,7 +244,7 @@ func (x *Experiment) cheapestOfAll(c *Cell, a *App, ks []float64) {
 		if x.run(&try, a, k); i == 0 || try.Holds() && (!found || try.Cores < c.Cores) {
 			*c, found = try, try.Holds()
 		}
-		if x.stopped() {
+		if x.Stopped() {
 			return
 		}
 	}
@@ -288,7 +268,7 @@ func (x *Experiment) train() {
 		return
 	}
 	trained := make([]*quota.Tower, 2*x.Seeds)
-	x.Runner(len(trained), func(i int) {
+	x.Each(len(trained), func(i int) {
 		trained[i] = x.trained(bandit{x.First + uint64(i/2), i%2 == 1})
 	})
 	x.bandits = map[bandit]*quota.Tower{}
@@ -342,7 +322,7 @@ const leastPool, pools = 1.1, 30
 // least is the least pool that holds, in tenths of the use.
 func (x *Experiment) least(name string, burst bool, seed uint64, apps []*App, used float64) Pooled {
 	best := Pooled{Policy: name, Burst: burst, Seed: seed, Least: leastPool + 0.1*pools}
-	for lo, hi := 0, pools-1; lo <= hi && !x.stopped(); {
+	for lo, hi := 0, pools-1; lo <= hi && !x.Stopped(); {
 		mid := (lo + hi) / 2
 		times := leastPool + 0.1*float64(mid)
 		cl := newCluster(apps, times*used, burst, seed)

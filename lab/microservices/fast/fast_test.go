@@ -6,14 +6,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/sim"
 )
 
 func experiment(seconds int, run []string, loads ...string) *Experiment {
-	return &Experiment{Run: run, Loads: loads, Seconds: seconds, Seeds: 1, First: 7, Pool: 160, Runner: sim.InOrder, Watch: func() time.Duration { return 0 }}
+	return &Experiment{Run: run, Loads: loads, Seconds: seconds, Frame: sim.Frame{Seeds: 1, First: 7}, Pool: 160}
 }
 
 func TestTheSameSeedsGiveTheSameBits(t *testing.T) {
@@ -39,7 +38,7 @@ func TestAPoolThatIsTightIsNeverExceeded(t *testing.T) {
 	}
 	for _, times := range []float64{1.2, 2} {
 		cl := newCluster(apps, times*used, true, 1)
-		if r := cl.play(newFast(cl, x.Watch), nil); r.Over > 0 || r.Second > g6Second {
+		if r := cl.play(newFast(cl, x.Now), nil); r.Over > 0 || r.Second > g6Second {
 			t.Errorf("pool of %v x used: %d ticks over, %v in a second", times, r.Over, r.Second)
 		}
 	}
@@ -119,7 +118,7 @@ func TestAStoppedExperimentHasNoAnswer(t *testing.T) {
 	x := experiment(120, PolicyNames(), Constant)
 	asked := 0
 	x.Stop = func() bool { asked++; return asked > 3 }
-	if a, err := x.Play(); !errors.Is(err, errStopped) || a != nil {
+	if a, err := x.Play(); !errors.Is(err, sim.ErrStopped) || a != nil {
 		t.Errorf("%v, %v", a, err)
 	}
 }

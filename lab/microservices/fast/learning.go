@@ -98,9 +98,9 @@ func (p *rounded) note(c *cluster) {
 func (x *Experiment) learning(seed uint64, draw func(int) (float64, bool)) []round {
 	l, _ := Named(Diurnal, x.Seconds, seed) // it is built in
 	c := newCluster([]*App{NewApp(l, seed)}, x.Pool, true, seed)
-	p := &rounded{fast: newFast(c, x.Watch), draw: draw}
+	p := &rounded{fast: newFast(c, x.Now), draw: draw}
 	c.play(p, x.Stop)
-	if len(p.rounds) < 12 || x.stopped() {
+	if len(p.rounds) < 12 || x.Stopped() {
 		return nil
 	}
 	out := p.rounds[10 : len(p.rounds)-1]

@@ -72,7 +72,7 @@ func Named(name string, seconds int, seed uint64) (*Load, error) {
 	default:
 		text, err := recorded.ReadFile(path.Join("loads", name+".txt"))
 		if err != nil {
-			return nil, &UnknownError{What: "load", Name: name, Known: Loads()}
+			return nil, &sim.UnknownError{What: "load", Name: name, Known: Loads()}
 		}
 		trace := parse(string(text))
 		for i := range l.Rate {

@@ -33,18 +33,6 @@ func PolicyNames() []string {
 	return []string{Weights, Static, K8sCPU, K8sCPUFast, Captain, Tower, Escra, Rounds, Fast, Oracle}
 }
 
-// UnknownError tells that there is no such policy or load.
-type UnknownError struct {
-	What, Name string
-	Known      []string
-}
-
-// Error names it.
-func (e *UnknownError) Error() string { return fmt.Sprintf("%s %q: unknown", e.What, e.Name) }
-
-// Unwrap makes it trimtab.ErrInvalid.
-func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
-
 // knobs of each policy, the safest first; nil: it has none.
 func knobs(name string) (out []float64) {
 	switch name {
@@ -83,7 +71,7 @@ func (x *Experiment) newPolicy(name string, knob float64, c *cluster, seed uint6
 	case Rounds:
 		return &rounds{times: knob}
 	case Fast:
-		return newFast(c, x.Watch)
+		return newFast(c, x.Now)
 	case Weights:
 		return kernel{}
 	}

@@ -21,7 +21,7 @@ type Node struct {
 	Observed bool
 }
 
-// Between makes k the point at x, the share t of the way from a to b.
+// Between sets k to the point at x, at the fraction t of the way from a to b.
 func (k *Node) Between(a, b *Node, x, t float64) {
 	k.X = x
 	k.Load = a.Load + t*(b.Load-a.Load)
@@ -34,7 +34,7 @@ func (k *Node) Between(a, b *Node, x, t float64) {
 	k.Observed = false
 }
 
-// Fit is what holds for all nodes of a fitted curve.
+// Fit has the values that are common to all nodes of a fitted curve.
 type Fit struct {
 	Mode Mode
 	// Z is how many standard deviations the bounds are away.
@@ -47,8 +47,8 @@ type Fit struct {
 	// Phi and Serial are the dispersion and its factor for serial correlation.
 	Phi, Serial float64
 
-	// load is the latest one that Place was asked for: curves are read off at
-	// many allocations under one load, and logarithms are half of a query.
+	// load is the latest argument of Place: curves are read at many allocations under one load,
+	// and logarithms are half of the cost.
 	load, log2, ln float64
 }
 
@@ -74,8 +74,8 @@ func (f *Fit) Floor(phi float64) float64 {
 	return max(1e-9, phi)
 }
 
-// Scale is what an effect of the load of 1 does at a place of the given noise
-// and height: nothing where a fraction is 0 or 1, in proportion to a number.
+// Scale returns the change of performance for a load effect of 1, where the noise is unit and the
+// height p: none where a fraction is 0 or 1, in proportion to a number.
 func (f *Fit) Scale(unit, p float64) float64 {
 	if f.Mode == Fraction {
 		return 2 * math.Sqrt(unit)
@@ -83,13 +83,13 @@ func (f *Fit) Scale(unit, p float64) float64 {
 	return max(p, 0.05*f.Top)
 }
 
-// Off is what the load of l (ln) may do at k, which was seen at another one.
+// Off returns the possible effect of the load l (ln) at k, which was measured at another load.
 func (f *Fit) Off(k *Node, l float64) float64 {
 	return f.Scale(k.Unit, k.Mean) * Within(l-k.Load, 3)
 }
 
-// Shift moves k to the load l (ln), by the effect of the load at equal a/l,
-// and widens it by what is not known of that effect.
+// Shift moves k to the load l (ln), by the effect of the load at equal a/l, and widens it by the
+// uncertainty of that effect.
 func (f *Fit) Shift(k *Node, l float64) {
 	scale := f.Scale(k.Unit, k.Mean)
 	move := f.Effect * scale * Within(l-f.LoadRef, 3)
@@ -101,9 +101,8 @@ func (f *Fit) Shift(k *Node, l float64) {
 	k.Upper = min(top, max(k.Mean, k.Upper+move+wider))
 }
 
-// Place returns x and ln(load) of an allocation under a load, both >= 0 and
-// finite, else not ok: the left end without an allocation, the right one
-// without load, and then the load of reference.
+// Place returns x and ln(load) of an allocation under a load, both >= 0 and finite, else not ok:
+// the left end without an allocation; the right end and the load of reference without load.
 func (f *Fit) Place(allocation, load float64) (x, l float64, ok bool) {
 	if !(allocation >= 0 && load >= 0) || math.IsInf(allocation, 0) || math.IsInf(load, 0) {
 		return 0, 0, false
@@ -120,9 +119,9 @@ func (f *Fit) Place(allocation, load float64) (x, l float64, ok bool) {
 	return math.Inf(-1), f.LoadRef, true
 }
 
-// Beyond is the most that a performance of at most upper, here, can be where
-// so many octaves more are given than ever were: 1 for a fraction; a number
-// without known range grows at most like the allocation.
+// Beyond returns the most that a performance of at most upper, here, can be with so many octaves
+// more than were ever given: 1 for a fraction; a number without known range grows at most like
+// the allocation.
 func (f *Fit) Beyond(upper, octaves float64) float64 {
 	if f.Mode == Fraction {
 		return 1

@@ -9,8 +9,8 @@ import (
 // Moments are the weighted moments of reports. Sums are centred on the means,
 // so nothing cancels.
 type Moments struct {
-	// N is how many reports count here, W the sum of their weights. Fresh are
-	// those of N that a learner judges apart, where it does so.
+	// N is how many reports count here, W the sum of their weights. Fresh are those of N that a
+	// learner judges separately, if it does.
 	N     float64 `json:"n"`
 	Fresh float64 `json:"fresh,omitempty"`
 	W     float64 `json:"w"`

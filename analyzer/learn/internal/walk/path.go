@@ -3,49 +3,47 @@ package walk
 import "math"
 
 const (
-	// wander is the prior variance of the performance per octave, relative to
-	// its highest, worth wanderOctaves octaves of data.
+	// wander is the prior variance of the performance per octave, relative to its highest, worth
+	// wanderOctaves octaves of data.
 	wander, wanderOctaves = 0.1, 0.25
-	// narrow is the least distance between bins, in octaves, and stretch the
-	// least way that is judged as the surroundings of a gap.
+	// narrow is the least distance between bins, in octaves, and stretch the least range that
+	// counts as the surroundings of a gap.
 	narrow, stretch = 1e-6, 0.02
 )
 
-// Leaf is what a fit knows of one bin.
+// Leaf is a fit's knowledge of one bin.
 type Leaf struct {
 	// Unit is the variance of a report of weight 1 and dispersion 1, Phi the
 	// dispersion, Squares and Freedom what that was estimated from.
 	Unit, Phi, Squares, Freedom float64
 	// X is the place, Y the performance there, R its variance.
 	X, Y, R float64
-	// LL and LP are the sums of what the load did at equal a/l, Scale what an
-	// effect of the load of 1 does here.
+	// LL and LP are the sums for the effect of the load at equal a/l, Scale the change of
+	// performance here for an effect of 1.
 	LL, LP, Scale float64
 }
 
-// Gap is the way from one bin to the next.
+// Gap is the range between one bin and the next.
 type Gap struct {
 	// Octaves is its width, Wander the variance of the walk per octave.
 	Octaves, Wander float64
-	// rise is the squared rise beyond the noise, and told how much of it is not
-	// drowned in that, in [0, 1].
+	// rise is the squared rise beyond the noise, and told how much of it exceeds the noise, in
+	// [0, 1].
 	rise, told float64
 }
 
-// Steepness is how to tell what is steep from what is noise.
+// Steepness says how to distinguish steepness from noise.
 type Steepness struct {
-	// Telling is how many times its variance a squared rise must be to tell of
-	// a step at that very gap, >= 1; with little to tell, what is noise looks
-	// steep, and nothing is smoothed. Around is the weight of how steep it is
-	// about the gap, and on the whole curve.
+	// Telling is how many times its variance a squared rise must be to prove a step at that very
+	// gap, >= 1; with a small value, noise looks steep, and nothing is smoothed. Around is the
+	// weight of the steepness around the gap, and on the whole curve.
 	Telling, Around float64
 }
 
-// Estimate finds, for each of the len(leaf)-1 gaps between bins, how far the
-// curve, whose highest performance is top, wanders per octave: the squared
-// rise beyond the noise, pooled over neighbours and mixed with the whole
-// curve's, so that steps stay steps and flats flat. A rise that drowns in noise
-// says little, so that reports with much of it leave what was assumed before.
+// Estimate estimates, for each of the len(leaf)-1 gaps between bins, how far the curve, whose
+// highest performance is top, wanders per octave: the squared rise beyond the noise, pooled over
+// neighbours and mixed with the whole curve's, so that steps stay steps and flats flat. A rise
+// within the noise counts little, so that noisy reports leave the prior.
 func (s Steepness) Estimate(gap []Gap, leaf []Leaf, top float64) {
 	if len(gap) == 0 {
 		return
@@ -77,9 +75,9 @@ func (s Steepness) Estimate(gap []Gap, leaf []Leaf, top float64) {
 // shareOf is the walk's share of the variance of a rise that is seen with noise.
 func shareOf(walk, noise float64) float64 { return walk / (walk + noise) }
 
-// tally adds up squared rises beyond the noise, and the octaves they are over,
-// each by the square of the walk's share of it: what a squared rise tells of the
-// walk has a variance of that of the rise, squared.
+// tally sums squared rises beyond the noise, and the octaves that they span, each weighted by the
+// square of the walk's share of it, since the variance of a squared rise is that of the rise,
+// squared.
 type tally struct{ prior, rise, octaves float64 }
 
 // pool adds the rise from the left half of the bins to the right one, and those
@@ -106,16 +104,15 @@ func (t *tally) pool(leaf []Leaf) (x, y, r float64) {
 	return x + share*(x2-x), y + share*(y2-y), share * r2
 }
 
-// Path is a random walk that is seen with noise at places in order.
+// Path is a random walk that is observed with noise at points in order.
 type Path struct {
-	// Mean and Variance are what is seen at each place, and after Smooth what
-	// is known there.
+	// Mean and Variance are the observation at each point, and after Smooth the estimate there.
 	Mean, Variance []float64
 	// way is the variance of the walk to each place from the one before.
 	way []float64
 }
 
-// Make makes n places of which nothing is known yet.
+// Make makes n points without observations.
 func (p *Path) Make(n int) {
 	if cap(p.way) < n {
 		p.Mean, p.Variance, p.way = make([]float64, n), make([]float64, n), make([]float64, n)
@@ -123,13 +120,13 @@ func (p *Path) Make(n int) {
 	p.Mean, p.Variance, p.way = p.Mean[:n], p.Variance[:n], p.way[:n]
 }
 
-// Set makes place i one that the walk reaches with the variance way, where y is
-// seen with the variance r; infinite: nothing is seen.
+// Set sets point i, which the walk reaches with the variance way, and where y was observed with
+// the variance r; infinite: no observation.
 func (p *Path) Set(i int, y, r, way float64) { p.Mean[i], p.Variance[i], p.way[i] = y, r, way }
 
-// Smooth finds mean and variance at all places: the Kalman filter forward and
-// the Rauch-Tung-Striebel smoother back. No variance but the last falls below
-// least. The first place must be seen.
+// Smooth computes mean and variance at all points: the Kalman filter forward and the
+// Rauch-Tung-Striebel smoother back. No variance but the last falls below least. The first point
+// must have an observation.
 func (p *Path) Smooth(least float64) {
 	n := len(p.Mean)
 	all, variances, way := p.Mean[:n], p.Variance[:n], p.way[:n]

@@ -6,7 +6,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 )
 
-// Mode is what a report's performance is.
+// Mode is the kind of a report's performance.
 type Mode string
 
 // The modes.
@@ -46,9 +46,27 @@ type Report struct {
 	W float64 `json:"w"` // weight: requests, 1/sigma², or 1
 }
 
-// Report returns o, whose load is > 0, as a learner of mode m takes it. It is
-// not ok, and of weight 1, when o says less than the mode wants to know: it
-// should count with the typical weight.
+// ReportOf returns o, whose load is > 0, as a learner of mode m takes it. One that says less
+// than the mode wants to know has the mean weight of the reports in the bins, 1 before
+// there is one.
+func ReportOf[B any](m Mode, o learn.Observation, bins []B, of func(*B) *Moments) Report {
+	r, ok := m.Report(o)
+	if ok {
+		return r
+	}
+	weight, reports := 0.0, 0.0
+	for i := range bins {
+		weight += of(&bins[i]).W
+		reports += of(&bins[i]).N
+	}
+	if reports > 0 {
+		r.W = weight / reports
+	}
+	return r
+}
+
+// Report converts o, whose load is > 0, for a learner of mode m. It is not ok, and of weight 1,
+// if o lacks what the mode needs: it should count with the typical weight.
 func (m Mode) Report(o learn.Observation) (r Report, ok bool) {
 	r = Report{X: math.Log2(o.Allocation) - math.Log2(o.Load), L: math.Log(o.Load), P: o.Performance, W: 1}
 	switch {

@@ -1,10 +1,10 @@
 package walk
 
-// memory is the number of reports that the serial correlation is taken over;
-// steady, how many uncorrelated ones are assumed before the first.
+// memory is the number of reports over which the serial correlation is computed; steady, how many
+// uncorrelated ones are assumed before the first.
 const memory, steady = 200, 30
 
-// Serial estimates how much noise goes on from one report to the next.
+// Serial estimates how much noise persists from one report to the next.
 type Serial struct {
 	// Last is the last standardised residual; Square and Product the faded
 	// sums of its square and of its product with the one before.

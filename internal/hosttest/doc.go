@@ -1,4 +1,4 @@
-// Package host is a simulated host that fulfils the contract of actions as the real
+// Package hosttest is a simulated host that fulfils the contract of actions as the real
 // one does: what decides can be tested against the strict thing, without a kernel.
 //
 // A [Host] refuses plans that are not newer than what it accepted, that ran out, that
@@ -15,4 +15,4 @@
 // Its answers are those of package actuator, value for value; its test hands both the
 // same plans. It does not know the host's own limits on falls, floors, applied plans
 // and pauses: it is one host of several of its pool.
-package host
+package hosttest
