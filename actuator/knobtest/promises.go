@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// floored tests a knob for [actuator.Floored]: Floor is the least value that may be set, it
+// floored tests Floor of [actuator.Traits]: it is the least value that may be set, it
 // covers what is in use, and nothing is lowered below it. A rise is always allowed, also to less
 // than the floor. The knob of a restore does the same.
 func floored(t testing.TB, f Fixture) {
@@ -97,7 +97,7 @@ func followsUse(t testing.TB, k actuator.Knob, f Fixture) {
 	write(t, k, low)
 }
 
-// delayed tests a knob for [actuator.Delayed]: from the write on Read returns the last set value,
+// delayed tests Effective of [actuator.Traits]: from the write on Read returns the last set value,
 // and Effective what is in force, which is the former value or one set since. The knob of a
 // restore does the same.
 func delayed(t testing.TB, f Fixture) {

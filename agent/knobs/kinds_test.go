@@ -224,4 +224,4 @@ func TestTheTableOfKindsIsPrinted(t *testing.T) {
 	}
 }
 
-func (d dial) Traits() actuator.Traits { return actuator.Traits{} }
+func (k fileKnob) Traits() actuator.Traits { return actuator.Traits{} }
