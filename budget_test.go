@@ -78,9 +78,7 @@ func overBudget() map[string]size {
 	return map[string]size{
 		"actuator.Actuator":             {155, 38},
 		"actuator.held":                 {0, 34},
-		"actuator/task.Runner":          {44, 0},
 		"agent/beside.jobHost":          {0, 35},
-		"agent/beside.taskHost":         {43, 38},
 		"analyzer/path.node":            {0, 26},
 		"bus/natsbus.Bus":               {58, 0},
 		"bus/natsbus.Config":            {0, 26},
@@ -97,12 +95,10 @@ func overBudget() map[string]size {
 		"planner.berthed":               {0, 53},
 		"planner.borrower":              {0, 74},
 		"planner/allocation.Allocation": {0, 52},
-		"planner/colocate.policy":       {54, 0},
 		"planner/drf.Matrix":            {0, 27},
 		"planner/jobs.Manager":          {71, 30},
 		"planner/jobs.job":              {0, 28},
 		"planner/local.group":           {0, 27},
-		"planner/throttle.Policy":       {54, 30},
 		"planner/welfare.fix":           {0, 29},
 		"planner/welfare.market":        {0, 26},
 	}

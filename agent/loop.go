@@ -42,7 +42,7 @@ type Loop[Seen, Decision any] struct {
 	// nothing is saved.
 	Save      func(ctx context.Context, now time.Time)
 	SaveEvery time.Duration
-	// Took hears how long a round took; nil: nobody does.
+	// Took is called with the duration of each round; nil: not called.
 	Took func(time.Duration)
 
 	saved time.Time

@@ -213,28 +213,21 @@ func (k *curves) save(s *saved) (err error) {
 
 // load takes over what save entered, as far as it was learnt by the same learners over the same
 // ranges.
-func (k *curves) load(s *saved) error {
+func (k *curves) load(s *saved) (err error) {
 	k.versions.restore(s.Versions)
 	if k.learner != nil && s.Learner == k.learner.Name() {
-		if err := k.learner.Restore(s.Curve); err != nil {
-			return err
-		}
-		k.changes = k.learner.Changes()
-		if err := k.fixed.load(s.Fixed, k.spec.Learner); err != nil {
-			return err
+		if err = k.learner.Restore(s.Curve); err == nil {
+			k.changes = k.learner.Changes()
+			err = k.fixed.load(s.Fixed, k.spec.Learner)
 		}
 	}
-	if k.proxy != nil && s.Learner == k.proxy.Name() && len(s.Proxy) > 0 {
-		if err := k.proxy.Restore(s.Proxy); err != nil {
-			return err
-		}
+	if k.proxy != nil && s.Learner == k.proxy.Name() && len(s.Proxy) > 0 && err == nil {
+		err = k.proxy.Restore(s.Proxy)
 	}
 	for _, a := range k.axes {
-		if x, ok := s.Others[a.Resource]; ok && x.Learner == a.learner.Name() && x.Max == a.Max {
-			if err := a.learner.Restore(x.Curve); err != nil {
-				return err
-			}
+		if x, ok := s.Others[a.Resource]; ok && x.Learner == a.learner.Name() && x.Max == a.Max && err == nil {
+			err = a.learner.Restore(x.Curve)
 		}
 	}
-	return nil
+	return err
 }

@@ -123,6 +123,14 @@ func (w *workload) forecastLoad() *trimtab.LoadForecast {
 	return w.expected.forecast(&w.last, &w.queueing, w.samples.underWay(trimtab.Load))
 }
 
+// loadToCome returns the bound of that; 0: no load was seen.
+func (w *workload) loadToCome() float64 {
+	if l := w.forecastLoad(); l != nil {
+		return l.Upper
+	}
+	return 0
+}
+
 // inputs lists what the estimate looked at, in a fixed order.
 func (w *workload) inputs(now time.Time) []trimtab.Input {
 	r := &w.last

@@ -58,26 +58,22 @@ func (w *workload) declaredFor(now time.Time) standIn {
 	if !w.spec.Fallback.Declared() || !(w.spec.Max > 0) || w.spec.measured() && !w.samples.stale(now, w.samples.sawPerformance) {
 		return standIn{}
 	}
-	l := w.forecastLoad()
-	if l != nil && l.Upper > 0 && !w.samples.stale(now, w.samples.sawLoad) {
+	var all []standIn
+	load, least, most, level := w.loadToCome(), w.spec.Min, w.held.most(), w.config.Level
+	if load > 0 && !w.samples.stale(now, w.samples.sawLoad) {
 		if w.curves.proxy != nil && w.samples.fresh(trimtab.Proxy, now) != nil {
-			if c := learn.CurveOf(w.curves.proxy, l.Upper, w.spec.Min, w.held.most(), w.config.Level); c != nil {
-				return standIn{ByProxy, c}
-			}
+			all = append(all, standIn{ByProxy, learn.CurveOf(w.curves.proxy, load, least, most, level)})
 		}
 		if p := w.spec.Fallback.Profile; p != nil {
-			if c := p.Curve(l.Upper, w.spec.Min, w.held.most(), w.config.Level); c != nil {
-				return standIn{ByProfile, c}
-			}
+			all = append(all, standIn{ByProfile, p.Curve(load, least, most, level)})
 		}
 	}
 	if d := w.spec.Fallback.Demand; d != nil {
-		load := 0.0
-		if l != nil {
-			load = l.Upper
-		}
-		if c := d.Curve(load, w.spec.Min, w.held.most(), w.config.Level); c != nil {
-			return standIn{ByDemand, c}
+		all = append(all, standIn{ByDemand, d.Curve(load, least, most, level)})
+	}
+	for _, in := range all {
+		if in.curve != nil {
+			return in
 		}
 	}
 	return standIn{}

@@ -19,15 +19,15 @@ func (w *workload) coming(r *report.Report) *float64 {
 	if r.Load == nil || w.queueing.model == nil {
 		return r.Now
 	}
+	var load float64
 	if r.LoadFrom == FromSpans {
-		load := w.queueing.sinceReport(r, &w.held)
-		r.Now = &load
-		return r.Now
+		load = w.queueing.sinceReport(r, &w.held)
+	} else {
+		if s := w.samples.fresh(trimtab.Load, r.At); s != nil && s.Window > 0 {
+			w.queueing.answered(s.Time.Add(-s.Window.Duration()), s.Time, s.Value*float64(s.Window), true)
+		}
+		load = w.queueing.useLoad(r.At, *r.Load, &w.held)
 	}
-	if s := w.samples.fresh(trimtab.Load, r.At); s != nil && s.Window > 0 {
-		w.queueing.answered(s.Time.Add(-s.Window.Duration()), s.Time, s.Value*float64(s.Window), true)
-	}
-	load := w.queueing.useLoad(r.At, *r.Load, &w.held)
 	r.Now = &load
 	return r.Now
 }

@@ -155,33 +155,26 @@ func (a *Analyzer) Restore(name string, state []byte) error {
 
 // load takes s over; after an error w must begin anew.
 func (w *workload) load(s *saved) error {
-	if err := w.curves.load(s); err != nil {
-		return err
+	err := w.curves.load(s)
+	if w.app != nil && w.app.entry == w && err == nil {
+		err = w.app.restore(s.Application)
 	}
-	if w.app != nil && w.app.entry == w {
-		if err := w.app.restore(s.Application); err != nil {
-			return err
+	if live := w.tail.live; live != nil && err == nil {
+		err = live.Restore(s.Contributions)
+	}
+	if err == nil {
+		err = w.queueing.load(s.Queue)
+	}
+	if err == nil {
+		err = w.samples.join.Restore(s.Loads)
+	}
+	if w.observed != nil && s.Observed != nil && err == nil {
+		if err = s.Observed.valid(); err == nil {
+			w.observed = s.Observed
 		}
 	}
-	if live := w.tail.live; live != nil {
-		if err := live.Restore(s.Contributions); err != nil {
-			return err
-		}
-	}
-	if err := w.queueing.load(s.Queue); err != nil {
+	if err != nil || s.ReportNS != int64(w.config.Report) {
 		return err
-	}
-	if err := w.samples.join.Restore(s.Loads); err != nil {
-		return err
-	}
-	if w.observed != nil && s.Observed != nil {
-		if err := s.Observed.valid(); err != nil {
-			return err
-		}
-		w.observed = s.Observed
-	}
-	if s.ReportNS != int64(w.config.Report) {
-		return nil
 	}
 	if f := w.expected.forecaster; f != nil && s.Forecaster == f.Name() {
 		if err := f.Restore(s.Load); err != nil {

@@ -159,19 +159,14 @@ func (w *workload) inferred(now time.Time, hold *trimtab.Held) standIn {
 	} else if w.last.Performance == nil && w.idle(now) {
 		name, amount = ByIdleness, math.Max(w.spec.Min, idleCores)
 	}
-	if name == "" {
-		return standIn{}
+	d, load := declared.Demand{Amount: math.Min(amount, w.held.most()), Target: w.spec.Target}, 0.0
+	if name == ByStarvation {
+		load = w.loadToCome()
 	}
-	d := declared.Demand{Amount: math.Min(amount, w.held.most()), Target: w.spec.Target}
-	load := 0.0
-	if l := w.forecastLoad(); l != nil && name == ByStarvation {
-		load = l.Upper
-	}
-	if d.Validate() != nil {
-		return standIn{}
-	}
-	if c := d.Curve(load, w.spec.Min, w.held.most(), w.config.Level); c != nil {
-		return standIn{name, c}
+	if name != "" && d.Validate() == nil {
+		if c := d.Curve(load, w.spec.Min, w.held.most(), w.config.Level); c != nil {
+			return standIn{name, c}
+		}
 	}
 	return standIn{}
 }

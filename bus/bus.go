@@ -90,7 +90,8 @@ type Subscription struct {
 	// everything that is still stored.
 	History bool
 	// MaxAge makes a group of a Durable kind, when it begins or a member joins after a pause,
-	// skip values that the bus stored longer ago; 0: none.
+	// skip values that the bus stored longer ago; 0: none. On a bus that no other
+	// process can reach it also skips what was stored before this process began.
 	MaxAge time.Duration
 	// Handle is called by one goroutine at a time per subscription. nil means
 	// handled. For Durable and Latest an error brings the value again later;

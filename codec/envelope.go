@@ -12,8 +12,7 @@ import (
 // one and must accept all lower ones: version1.go reads those of version 1.
 const Version = 2
 
-// MaxBytes bounds an encoded value: larger ones are refused by Encode
-// and Decode with trimtab.ErrInvalid.
+// MaxBytes limits an encoded value: Encode and Decode refuse larger ones with trimtab.ErrInvalid.
 const MaxBytes = 4 << 20
 
 // Envelope is the JSON form of every kind but spans.
@@ -90,10 +89,9 @@ func Older(want trimtab.Kind, b []byte) bool {
 	return json.Unmarshal(b, &e) == nil && e.Version < Version
 }
 
-// decodeOurs reads an envelope that has the form in which Encode prints it:
-// {"kind":"sample","version":2,"origin":{…},"value":{…}}. The value is then
-// read where it stands, in half the time. Anything else, and anything wrong,
-// is left to Decode, which can say what is wrong.
+// decodeOurs reads an envelope in the form that Encode prints:
+// {"kind":"sample","version":2,"origin":{…},"value":{…}}. It decodes the value in place, in half
+// the time. Any other form, and any error, is left to Decode, which reports what is wrong.
 func decodeOurs(want trimtab.Kind, b []byte) (trimtab.Value, trimtab.Origin, bool) {
 	var o trimtab.Origin
 	// The mark cannot be inside a text, where each of its quotes had a backslash.

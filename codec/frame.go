@@ -26,8 +26,8 @@ const (
 	SpanBytes = 56
 	// MaxFrameSpans bounds a frame, so that it fits a message.
 	MaxFrameSpans = 16384
-	// MaxPeers is how many peers a resource can have in a frame. A resource may stand in
-	// it more than once.
+	// MaxPeers is how many peers a resource can have in a frame. A resource may be in it more
+	// than once.
 	MaxPeers = 7
 	// PeerBytes is the size of a peer in a frame without its name.
 	PeerBytes = 8

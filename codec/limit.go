@@ -1,11 +1,11 @@
 package codec
 
-// maxListed bounds the elements of all lists of a message together, and the
-// members of its objects over the ones that a list element has: in a list of
-// large structures two bytes become hundreds.
+// maxListed limits the elements of all lists of a message in sum, and the members of its objects
+// beyond the fields of a list element: in a list of large structures two bytes decode to
+// hundreds.
 const maxListed = 1 << 16
 
-// smallMessage is too short to become large by what it lists.
+// smallMessage is a size below which no list can decode to much memory.
 const smallMessage = 128 << 10
 
 // listed counts the list elements in a JSON text, and a quarter of the members

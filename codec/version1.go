@@ -87,8 +87,8 @@ func (p *plan1) upgrade() {
 	}
 }
 
-// cause1 reads a cause. The names of alerts, groups and workloads may hold any
-// text: what was said of them stays one.
+// cause1 reads a cause. The names of alerts, groups and workloads may hold any text, and are kept
+// as text.
 func cause1(text string) trimtab.Cause {
 	c := trimtab.Cause{Text: text}
 	if rest, ok := strings.CutPrefix(text, "apply "); ok {
@@ -109,7 +109,7 @@ func cause1(text string) trimtab.Cause {
 	return c
 }
 
-// held1 reads reasons: their kinds were not told.
+// held1 reads reasons, which had no kinds in version 1.
 func held1(texts map[string]string) map[string]trimtab.Held {
 	if texts == nil {
 		return nil
@@ -121,7 +121,7 @@ func held1(texts map[string]string) map[string]trimtab.Held {
 	return out
 }
 
-// hold1 reads why an estimate held: "no INPUT from SOURCE …", or anything else.
+// hold1 reads why an estimate was held: "no INPUT from SOURCE …", or any text.
 func hold1(text string) *trimtab.Held {
 	if text == "" {
 		return nil

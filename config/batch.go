@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -11,9 +10,9 @@ import (
 // speculate has one too.
 type Batch struct {
 	// How machines are selected for speculative tasks: MMF (by load, then by queue, as in ROSE), RB (at random), SLB (by load), QLB (by queue). Left out: MMF.
-	Policy string `yaml:"policy"`
+	Policy string `yaml:"policy" of:"MMF RB SLB QLB" hint:"write one of: MMF, RB, SLB, QLB"`
 	// UP: use first; RP: responsiveness first, which leaves out the machines with the highest CPI and MPKI where they are counted. Left out: RP.
-	Mode string `yaml:"mode"`
+	Mode string `yaml:"mode" of:"UP RP" hint:"write one of: UP, RP"`
 	// The most machines on which speculative tasks start at a time (L_max), 1 to 100000. Left out: 100.
 	Candidates int `yaml:"candidates" want:"1 to 100000"`
 	// How many times as many pass by their load before the queue decides (d), 1 to 100. Left out: 2.
@@ -25,7 +24,7 @@ type Batch struct {
 	// Weights of the loads by which machines are ranked. A machine that does not tell one of them is no candidate. Left out: {cpu: 1, memory: 1}.
 	Weights map[string]float64 `yaml:"weights"`
 	// Order in which candidates get tasks: random or round-robin. Left out: random.
-	Dispatch string `yaml:"dispatch"`
+	Dispatch string `yaml:"dispatch" of:"random round-robin" hint:"write one of: random, round-robin"`
 	// Progress from which a task that was granted regular resources elsewhere goes on where it runs, 0 to 1. Left out: 0.6.
 	Keep *float64 `yaml:"keep" want:"0 to 1" hint:"0.6 keeps tasks of which 60% are done"`
 	// How long a host runs on tasks after a report that was answered; a host that is silent for longer than that and a tenth is known to have ended them. 10s to 10m. Left out: 30s.
@@ -34,9 +33,7 @@ type Batch struct {
 	QueueTimeout time.Duration `yaml:"queue_timeout" want:"1s to 24h"`
 }
 
-// batchPolicies and batchLoads are what may be written.
-func batchPolicies() []string { return []string{"MMF", "RB", "SLB", "QLB"} }
-
+// batchLoads are what may be written.
 func batchLoads() []string {
 	var names []string
 	for _, t := range (&SpeculateThresholds{}).list() {
@@ -72,14 +69,6 @@ func (b *Batch) fill() {
 func (b *Batch) check(v *validator) {
 	if b == nil {
 		return
-	}
-	for _, c := range []struct {
-		name, value string
-		of          []string
-	}{{"policy", b.Policy, batchPolicies()}, {"mode", b.Mode, []string{Utilization, Responsiveness}}, {"dispatch", b.Dispatch, []string{"random", "round-robin"}}} {
-		if c.value != "" && !slices.Contains(c.of, c.value) {
-			v.fail("batch."+c.name, fmt.Sprintf("unknown %s %q", c.name, clip(c.value)), "write one of: "+strings.Join(c.of, ", "))
-		}
 	}
 	for at, of := range map[string]map[string]float64{"batch.thresholds.": b.Thresholds, "batch.weights.": b.Weights} {
 		for name, x := range of {

@@ -12,7 +12,7 @@ import (
 // Colocate is best-effort jobs beside the latency-critical workloads of a host.
 type Colocate struct {
 	// What decides: rhythm (thresholds for each component, and the job that loses least goes first), rhythm-indiscriminate (any job goes), heracles (one rule for a whole service), deflation (the same share is taken from all) or none (no job runs). Left out: rhythm.
-	Policy string `yaml:"policy"`
+	Policy string `yaml:"policy" of:"rhythm rhythm-indiscriminate heracles deflation none"`
 	// recommend: trimtab says what it would do, and writes nothing; act: trimtab does it. For jobs that have no mode of their own. Left out: recommend.
 	Mode trimtab.Mode `yaml:"mode"`
 	// Time between two decisions, 100ms to 1m. Left out: 2s.
@@ -89,11 +89,6 @@ const (
 // Predictions lists the kinds of prediction.
 func Predictions() []string { return []string{DataParallel, Training, Unpredicted} }
 
-// colocationPolicies are those of planner/colocate.
-func colocationPolicies() []string {
-	return []string{"rhythm", "rhythm-indiscriminate", "heracles", "deflation", "none"}
-}
-
 // LeastCPU is the least that a job may have where nothing is declared.
 const LeastCPU = 0.01
 
@@ -160,9 +155,6 @@ func (w *Workload) fillJob(c *Colocate) {
 func (c *Colocate) check(v *validator) {
 	if c == nil {
 		return
-	}
-	if c.Policy != "" && !contains(colocationPolicies(), c.Policy) {
-		v.fail("colocate.policy", fmt.Sprintf("unknown policy %q", clip(c.Policy)), suggest(c.Policy, colocationPolicies()))
 	}
 	if modes := []string{string(trimtab.Recommend), string(trimtab.Act)}; c.Mode != "" && !contains(modes, string(c.Mode)) {
 		v.fail("colocate.mode", fmt.Sprintf("unknown mode %q", clip(string(c.Mode))), suggest(string(c.Mode), []string{"recommend", "act"})+"; without the section nothing is decided")

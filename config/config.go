@@ -123,7 +123,7 @@ type Group struct {
 	// Path from the root down, parts joined by '/', such as shop/web.
 	Path string `yaml:"path"`
 	// Share that it is entitled to, relative to its siblings, > 0. Left out: 1.
-	Weight float64 `yaml:"weight"`
+	Weight float64 `yaml:"weight" want:"more than 0 and at most 1000000" hint:"the default is 1"`
 	// What its members get together before anything is shared by weight, as far as they need it, in cores or workers.
 	Guarantee float64 `yaml:"guarantee"`
 	// The same of the further resources of the pool.
@@ -350,7 +350,7 @@ type ExportOTLP struct {
 	// URL of the endpoint, such as http://collector:4317, https:// for TLS; "env" for that of OTEL_EXPORTER_OTLP_ENDPOINT, which alone switches nothing on. Left out: nothing is pushed. One of trimtab's own receivers is refused.
 	Endpoint string `yaml:"endpoint"`
 	// grpc or http (protobuf). Left out: that of OTEL_EXPORTER_OTLP_PROTOCOL, else grpc.
-	Protocol string `yaml:"protocol"`
+	Protocol string `yaml:"protocol" of:"grpc http" hint:"use grpc or http; http sends protobuf"`
 	// Headers of every request. Left out: those of OTEL_EXPORTER_OTLP_HEADERS, which keeps secrets out of this file.
 	Headers map[string]Secret `yaml:"headers"`
 	// TLS towards an https endpoint. Left out: the OTEL_ variables, else the system's authorities.
@@ -372,7 +372,7 @@ type ExportKEDA struct {
 // ExportKubernetes says what a cluster is told.
 type ExportKubernetes struct {
 	// Events on the workload: changes (each change, and what was refused or failed), all (also what would be changed, in mode recommend) or off. Left out: changes, from the process that turns its knobs.
-	Events string `yaml:"events"`
+	Events string `yaml:"events" of:"off changes all" hint:"write off, changes or all"`
 	// Namespace of the ConfigMap trimtab-start-values-POOL, from which a MutatingAdmissionPolicy gives new pods the limits of the others from their start: startValues of the chart. Left out: pods begin with their template.
 	StartValues string `yaml:"start_values"`
 	// Name of a recommender: the status of each VerticalPodAutoscaler whose spec.recommenders has it is written from what was learnt. Left out: none is.

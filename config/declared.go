@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -10,31 +11,41 @@ import (
 )
 
 // A field that is a number, a time or a size declares its range in the words in which a
-// mistake is reported, and the hint where it is not that of its kind:
+// mistake is reported, one that is a word the words that there are, and both the hint where
+// it is not that of their kind:
 //
 //	Ceiling float64 `yaml:"ceiling" want:"1 to 100" hint:"4 lets a workload borrow …"`
+//	Class trimtab.Class `yaml:"class" of:"latency-critical best-effort"`
 
-// bounded is a value of the file whose field declares a range.
+// bounded is a value of the file whose field declares what it may be.
 type bounded struct {
-	path       string
-	value      any
-	want, hint string
+	path           string
+	value          any
+	want, of, hint string
 }
 
-// bound notes the field of v that has a name in the file, if it declares a range.
+// bound notes the field of v that has a name in the file, if it declares what it may be.
 func (d *decoder) bound(path, name string, v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		key, _ := keyOf(f)
-		if x := reflect.Indirect(v.Field(i)); key == name && x.IsValid() && f.Tag.Get("want") != "" {
-			d.bounded = append(d.bounded, bounded{path, x.Interface(), f.Tag.Get("want"), f.Tag.Get("hint")})
+		b := bounded{path, nil, f.Tag.Get("want"), f.Tag.Get("of"), f.Tag.Get("hint")}
+		if x := reflect.Indirect(v.Field(i)); key == name && x.IsValid() && b.want+b.of != "" {
+			b.value = x.Interface()
+			d.bounded = append(d.bounded, b)
 		}
 	}
 }
 
-// declared reports the values that are outside of what their fields declare.
+// declared reports the values that are not what their fields declare.
 func (v *validator) declared() {
 	for _, b := range v.bounded {
+		if word := fmt.Sprint(b.value); b.of != "" {
+			if all := strings.Fields(b.of); word != "" && !contains(all, word) {
+				v.fail(b.path, fmt.Sprintf("unknown %s %q", lastOf(b.path), clip(word)), cmp.Or(b.hint, suggest(word, all)))
+			}
+			continue
+		}
 		x, text, hint := asNumber(b.value), fmt.Sprint(b.value), "remove the key for the default"
 		switch d, isTime := b.value.(time.Duration); {
 		case isTime:
@@ -45,11 +56,8 @@ func (v *validator) declared() {
 				hint = fmt.Sprintf("write a share of 1: %v%% is %s", x, rounded(x/100))
 			}
 		}
-		if b.hint != "" {
-			hint = b.hint
-		}
 		if !meets(b.value, b.want) {
-			v.fail(b.path, fmt.Sprintf("%s is %s, want %s", lastOf(b.path), text, b.want), hint)
+			v.fail(b.path, fmt.Sprintf("%s is %s, want %s", lastOf(b.path), text, b.want), cmp.Or(b.hint, hint))
 		}
 	}
 }

@@ -25,7 +25,7 @@ type decoder struct {
 	// zeros are numbers and times that the file says are 0, to tell them from what is left
 	// out.
 	zeros []zeroGiven
-	// bounded are the values whose fields declare a range.
+	// bounded are the values whose fields declare what they may be.
 	bounded []bounded
 	// others tells that others wrote the file: it may have whatever YAML has.
 	others bool

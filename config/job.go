@@ -23,7 +23,7 @@ type JobFile struct {
 	// Further attempts at each task after one that failed or took too long, 0 to 100. Left out: 2.
 	Retries *int `yaml:"retries"`
 	// How long a task waits in a host's queue before it is dispatched elsewhere. Left out: the planner's.
-	QueueTimeout time.Duration `yaml:"queue_timeout"`
+	QueueTimeout time.Duration `yaml:"queue_timeout" want:"1s to 168h"`
 	// The tasks, which may run in any order and at the same time. Required.
 	Tasks []JobTask `yaml:"tasks"`
 }
@@ -47,7 +47,7 @@ type JobTask struct {
 	// File in which it writes its progress, a number from 0 to 1.
 	Progress string `yaml:"progress"`
 	// Time after which it is ended, and counts as failed. Left out: none.
-	Wall time.Duration `yaml:"wall"`
+	Wall time.Duration `yaml:"wall" want:"1s to 8760h"`
 }
 
 const defaultRetries = 2
@@ -96,15 +96,11 @@ func ParseJob(name string, data []byte) (*trimtab.BatchJob, error) {
 
 // check looks at each field where it stands.
 func (f *JobFile) check(v *validator) {
+	v.declared()
 	v.jobName("name", "job", f.Name)
-	if f.Priority < -trimtab.MaxPriority || f.Priority > trimtab.MaxPriority {
-		v.count("priority", f.Priority, -trimtab.MaxPriority, trimtab.MaxPriority)
-	}
+	v.count("priority", f.Priority, -trimtab.MaxPriority, trimtab.MaxPriority)
 	if f.Retries != nil {
 		v.count("retries", *f.Retries, 0, trimtab.MaxRetries)
-	}
-	if v.has("queue_timeout") {
-		v.between("queue_timeout", f.QueueTimeout, time.Second, 7*24*time.Hour)
 	}
 	if len(f.Tasks) == 0 {
 		v.fail("tasks", "the job has no tasks", "write tasks: [{name: first, command: [/opt/batch/first], cpu: 1, memory: 256MiB}]")
@@ -165,9 +161,6 @@ func (t *JobTask) check(v *validator, at string) {
 		if v.has(at+"."+key) && !path.IsAbs(p) {
 			v.fail(at+"."+key, fmt.Sprintf("%s %q is no absolute path", key, clip(p)), "hosts have no working directory of yours: begin with /")
 		}
-	}
-	if v.has(at + ".wall") {
-		v.between(at+".wall", t.Wall, time.Second, 365*24*time.Hour)
 	}
 	for name := range t.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") {

@@ -149,9 +149,6 @@ func (v *validator) groups() {
 			v.fail(at+".path", fmt.Sprintf("a second group %q", clip(g.Path)), "list each group once")
 		}
 		paths[g.Path] = true
-		if v.has(at+".weight") && !(g.Weight > 0 && g.Weight <= 1e6) {
-			v.fail(at+".weight", fmt.Sprintf("weight is %v, want more than 0 and at most 1000000", g.Weight), "the default is 1")
-		}
 		if v.guarantee(at+".guarantee", g.Guarantee); !strings.Contains(g.Path, "/") {
 			sum += g.Guarantee
 			g.Guarantees.check(v, at, nil, further)

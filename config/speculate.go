@@ -18,7 +18,7 @@ type Speculate struct {
 	// Programs that may run: absolute paths, in which a * stands for a part of a name, such as [/opt/batch/*]. Nothing else starts, whatever a planner asks. An interpreter among them runs anything that user may. Required.
 	Programs []string `yaml:"programs"`
 	// UP: use first, tasks are only admitted by the thresholds and ratios below; RP: responsiveness first, tasks of which it is proven that they disturb a service are frozen, and none starts beside a service of which no fresh signal is known. Left out: RP.
-	Mode string `yaml:"mode"`
+	Mode string `yaml:"mode" of:"UP RP" hint:"write UP (use first) or RP (responsiveness of services first)"`
 	// Cores beyond those that services have by their limits to which tasks are bound last, in mode RP. Left out: 1.
 	Slack int `yaml:"slack" want:"0 to 10000"`
 	// Which part of what the host has speculative tasks may be promised together.
@@ -146,9 +146,6 @@ func (s *Speculate) check(v *validator) {
 	}
 	s.checkAccount(v)
 	s.checkPrograms(v)
-	if modes := []string{Utilization, Responsiveness}; s.Mode != "" && !contains(modes, s.Mode) {
-		v.fail("speculate.mode", fmt.Sprintf("unknown mode %q", clip(s.Mode)), "write UP (use first) or RP (responsiveness of services first)")
-	}
 	if !v.has("speculate.slack") {
 		s.Slack = 1 // 0 can be asked for
 	}

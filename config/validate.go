@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -413,20 +414,9 @@ func short(d time.Duration) string {
 	return s
 }
 
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
+func contains(list []string, s string) bool { return slices.Contains(list, s) }
 
-// modes and classes are those of the root package, as texts.
+// modes are those of the root package, as texts.
 func modes() []string {
 	return []string{string(trimtab.Off), string(trimtab.Recommend), string(trimtab.Act)}
-}
-
-func classes() []string {
-	return []string{string(trimtab.LatencyCritical), string(trimtab.BestEffort)}
 }

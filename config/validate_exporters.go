@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -37,9 +36,6 @@ func (o *ExportOTLP) check(v *validator) {
 		v.url(at+"endpoint", o.Endpoint, []string{"http", "https"})
 		o.checkLoop(v, at+"endpoint")
 	}
-	if o.Protocol != "" && !slices.Contains([]string{"grpc", "http"}, o.Protocol) {
-		v.fail(at+"protocol", fmt.Sprintf("unknown protocol %q", clip(o.Protocol)), "use grpc or http; http sends protobuf")
-	}
 	o.TLS.check(v, at+"tls", false)
 	if o.TLS != (TLS{}) && strings.HasPrefix(o.Endpoint, "http://") {
 		v.fail(at+"tls", "tls is configured, and the endpoint is http", "write https:// in the endpoint")
@@ -66,9 +62,6 @@ func (k *ExportKEDA) check(v *validator) {
 
 func (k *ExportKubernetes) check(v *validator) {
 	const at = "exporters.kubernetes."
-	if k.Events != "" && !slices.Contains([]string{"off", "changes", "all"}, k.Events) {
-		v.fail(at+"events", fmt.Sprintf("unknown events %q", clip(k.Events)), "write off, changes or all")
-	}
 	if k.StartValues != "" {
 		v.dns(at+"start_values", k.StartValues)
 	}

@@ -46,15 +46,9 @@ func (w *Workload) check(v *validator, at string) {
 	} else {
 		v.name(at+".name", "workload name", w.Name)
 	}
-	if w.Class != "" && !contains(classes(), string(w.Class)) {
-		v.fail(at+".class", fmt.Sprintf("unknown class %q", clip(string(w.Class))), suggest(string(w.Class), classes()))
-	}
 	if w.Mode != "" && !contains(modes(), string(w.Mode)) {
 		v.meant[at+".mode"] = true // what it was to be is not known
 		v.fail(at+".mode", fmt.Sprintf("unknown mode %q", clip(string(w.Mode))), suggest(string(w.Mode), modes()))
-	}
-	if v.has(at+".weight") && !(w.Weight > 0 && w.Weight <= 1e6) {
-		v.fail(at+".weight", fmt.Sprintf("weight is %v, want more than 0 and at most 1000000", w.Weight), "the default is 1")
 	}
 	if v.config.IsJob(w) {
 		w.checkMatch(v, at)

@@ -14,13 +14,13 @@ type Workload struct {
 	// Name, unique; letters, digits, '.', '_', '-', '/' and ':'.
 	Name string `yaml:"name"`
 	// latency-critical or best-effort, which only names it unless there is a section colocate. Left out: latency-critical.
-	Class trimtab.Class `yaml:"class"`
+	Class trimtab.Class `yaml:"class" of:"latency-critical best-effort"`
 	// The objective of its service level (SLO). Needed unless mode is off.
 	SLO SLO `yaml:"slo"`
 	// Worth of performance p: linear (m), quadratic (m²), sqrt (√m), or an expression of p, slo and m = min(1, p/slo); clamped to [0, 1]. Left out: linear.
 	Utility string `yaml:"utility"`
 	// Weight of its entitlement, relative to the others in its group, > 0. Twice the weight: twice the share. Left out: 1.
-	Weight float64 `yaml:"weight"`
+	Weight float64 `yaml:"weight" want:"more than 0 and at most 1000000" hint:"the default is 1"`
 	// Group that it belongs to, such as shop or shop/web. Left out: none.
 	Group string `yaml:"group"`
 	// What it gets before anything is shared by weight, as far as it needs it, in cores or workers: for njc, resource-fair and drf.

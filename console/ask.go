@@ -31,7 +31,7 @@ func parameter(w http.ResponseWriter, r *http.Request, name string, otherwise, l
 	return min(n, most), true
 }
 
-// unknown answers for a workload that nobody named.
+// unknown answers 404 for a workload that is neither configured nor seen.
 func unknown(w http.ResponseWriter, workload string) {
 	problem(w, http.StatusNotFound, fmt.Errorf("find workload %.300q: not configured and not seen", workload))
 }

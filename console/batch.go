@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
-// maxBatchBody bounds a job that is submitted: what the bus takes.
+// maxBatchBody limits a submitted job to the size of a message on the bus.
 const maxBatchBody = 4 << 20
 
 // batch serves what is known of speculative jobs, and takes requests on them.
@@ -42,7 +42,7 @@ func (h batch) job(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, j)
 }
 
-// task answers how one task stands, with the last lines of its newest attempt.
+// task answers with one task, and the last lines of its newest attempt.
 func (h batch) task(w http.ResponseWriter, r *http.Request) {
 	t, err := h.taskOf(r.PathValue("job"), r.PathValue("task"))
 	if err != nil {
@@ -108,7 +108,8 @@ func (h batch) change(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusAccepted, &taken)
 }
 
-// refuses says what the job manager would, as far as it is known here: it answers nobody.
+// refuses returns the error that the job manager would have, as far as it can be known here: the
+// manager itself does not answer.
 func (h batch) refuses(q *trimtab.JobRequest) (int, error) {
 	j, ok := h.view.BatchJob(q.Job.Name)
 	switch {

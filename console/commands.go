@@ -16,8 +16,8 @@ import (
 // maxBody bounds what a request may carry: commands are small.
 const maxBody = 64 << 10
 
-// commandWithin is how long the bus may take to say what became of a command: a
-// second to store it, another to find out whether it was.
+// commandWithin is how long the bus may take to confirm a command: a second to store it, another
+// to find out whether it did.
 const commandWithin = 3 * time.Second
 
 // readJSON reads the body of a request, of at most so many bytes, into v. With an error it

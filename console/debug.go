@@ -18,7 +18,7 @@ func (h *handler) config(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(h.options.Config())
 }
 
-// debug answers with one of the process's texts for people who look for a fault.
+// debug answers with one of the process's texts for fault finding.
 func (h *handler) debug(w http.ResponseWriter, r *http.Request) {
 	print, ok := h.options.Debug[r.PathValue("name")]
 	if !ok {

@@ -22,9 +22,9 @@ const (
 // streams counts the clients that listen.
 type streams struct{ open atomic.Int64 }
 
-// events streams what changes until the client or the process goes away. A
-// stream keeps no queue: it remembers how far it told, so that a slow client
-// costs nobody anything, and is dropped when it does not read at all.
+// events streams changes until the client or the process ends. A stream has no queue, only the
+// version that it sent last: a slow client costs no memory, and one that does not read at all is
+// dropped.
 func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	if h.streams.open.Add(1) > maxStreams {
 		h.streams.open.Add(-1)
@@ -34,13 +34,12 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.streams.open.Add(-1)
 	s := &stream{ResponseWriter: w, control: http.NewResponseController(w)}
-	// The server's bound on reading a request does not hold for a stream; one
-	// that has no deadlines is as good.
+	// The server's read timeout must not end a stream. An error says that the connection has no
+	// deadlines, which is as good.
 	_ = s.control.SetReadDeadline(time.Time{})
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
-	// Taken before the client hears that the stream stands: what changes from
-	// then on is told.
+	// Taken before the client reads the first bytes, so that it gets every change from then on.
 	_, told := h.view.Changes(0, time.Now())
 	if s.write(": trimtab\nretry: 2000\n\n") != nil {
 		return
@@ -62,7 +61,7 @@ func (s *stream) write(text string) error {
 	return s.control.Flush()
 }
 
-// stream tells what changed after version told.
+// stream sends what changed after the version told.
 func (h *handler) stream(r *http.Request, s *stream, told uint64) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()

@@ -6,18 +6,17 @@ import (
 	"sync/atomic"
 )
 
-// An answer is in memory until its client has read it. Large ones on their way
-// to all clients together are bounded, so that those who do not read cost
-// little; small ones always pass.
+// An answer stays in memory until its client has read it. The large ones being sent are limited
+// in sum, so that slow readers cost little; small ones always pass.
 const (
 	smallAnswer = 64 << 10
 	maxFlight   = 48 << 20
 )
 
-// flight counts the bytes of large answers that are on their way.
+// flight counts the bytes of large answers being sent.
 type flight struct{ bytes atomic.Int64 }
 
-// bounded answers 503 instead of a large answer while too many are on their way.
+// bounded answers 503 instead of a large answer while too many bytes are being sent.
 func (f *flight) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &outgoing{ResponseWriter: w, flight: f, code: http.StatusOK}
@@ -26,7 +25,7 @@ func (f *flight) bounded(next http.Handler) http.Handler {
 	})
 }
 
-// outgoing is an answer on its way. Its status waits for the first byte.
+// outgoing is an answer being sent. Its status line waits for the first byte.
 type outgoing struct {
 	http.ResponseWriter
 	flight *flight

@@ -37,11 +37,10 @@ type Options struct {
 	Request func(context.Context, *trimtab.JobRequest) error
 	// Config returns the configuration in force, as it may be shown.
 	Config func() []byte
-	// Debug prints texts without secrets for people who look for a fault, by
-	// name: log, goroutines.
+	// Debug are texts without secrets for fault finding, by name: log, goroutines.
 	Debug map[string]func(io.Writer) error
-	// Mount are further handlers by path. They check who asks themselves, so
-	// that any Host reaches them.
+	// Mount are further handlers by path. They check their callers themselves; any Host header
+	// reaches them.
 	Mount map[string]http.Handler
 	// Stages returns every part of the process; nil: only what Ready tells is
 	// known.
@@ -50,16 +49,16 @@ type Options struct {
 	Bus bus.Bus
 	// Leader returns who leads a pool and in which term; nil: not known.
 	Leader func(ctx context.Context, pool string) (holder string, epoch uint64, err error)
-	// Jobs returns the best-effort jobs of this process's host, or nil while it keeps
-	// none; nil: it never does.
+	// Jobs returns the best-effort jobs of this process's host, or nil while it has no such part;
+	// nil: it never has.
 	Jobs func() Jobs
 	// WhatIf answers what-if questions; nil: this process has no answer.
 	WhatIf WhatIf
 	// Done ends the streams of events, so that a server that stops need not
 	// wait for them; nil: never.
 	Done <-chan struct{}
-	// Hosts are accepted as Host besides loopback names and addresses; "*"
-	// accepts any, for a site whose proxy checks it.
+	// Hosts are accepted in the header Host besides loopback names and addresses; "*" accepts
+	// any, for a site whose proxy checks it.
 	Hosts []string
 }
 
@@ -134,8 +133,8 @@ func (h *handler) routeAPI(mux *http.ServeMux) {
 	batch{h.view, h.options.Request}.route(mux)
 }
 
-// compressed gzips what is worth it for those who accept it, at the level that
-// costs least: the metrics of 2,000 workloads are 3 MiB.
+// compressed gzips large answers for clients that accept it, at the fastest level: the metrics of
+// 2,000 workloads are 3 MiB.
 func compressed(next http.Handler) http.Handler {
 	wrap, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed))
 	if err != nil {
@@ -192,9 +191,9 @@ func (o *Options) allows(host string) bool {
 	return strings.EqualFold(host, "localhost") || slices.Contains(o.Hosts, host) || slices.Contains(o.Hosts, "*")
 }
 
-// foreign tells what a page elsewhere asks for: anything that changes
-// something, and of the API what it cannot read but could hold open. A link to
-// it may be followed.
+// foreign reports a request from another site's page that is to be refused: any that changes
+// something, and of the API also reads, which the page cannot see but could hold open. Links to
+// the API are allowed.
 func foreign(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return foreignOrigin(r)
@@ -207,7 +206,7 @@ func foreignSite(r *http.Request) bool {
 	return site != "" && site != "same-origin" && site != "none"
 }
 
-// foreignOrigin tells a browser's cross-site request. Programs send neither header.
+// foreignOrigin reports a browser's cross-site request. Programs send neither header.
 func foreignOrigin(r *http.Request) bool {
 	if foreignSite(r) {
 		return true
@@ -220,8 +219,8 @@ func foreignOrigin(r *http.Request) bool {
 	return err != nil || u.Host != r.Host
 }
 
-// ready answers 503 with one line for each part that does not work: its name,
-// what it does not do, since when, and what to do.
+// ready answers 503 with one line for each part that fails: its name, what it does not do, since
+// when, and what to do.
 func (h *handler) ready(w http.ResponseWriter, _ *http.Request) {
 	bad := map[string]string{}
 	if h.options.Ready != nil {

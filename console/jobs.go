@@ -18,11 +18,11 @@ import (
 type Jobs interface {
 	// Colocation says how they stand.
 	Colocation() *view.Colocation
-	// Register takes up a job as a JSON object describes it, and returns its ID. An
-	// error that is trimtab.ErrInvalid is the sender's.
+	// Register adds a job from a JSON object, and returns its ID. An error that is
+	// trimtab.ErrInvalid is the sender's.
 	Register(body []byte) (id string, err error)
-	// Remove lets go of a job that was registered, Report takes in what one tells of
-	// its progress. Their error is ErrNoJob where there is none.
+	// Remove ends trimtab's control of a registered job, Report reads a job's report of its
+	// progress. Both return ErrNoJob for an unknown job.
 	Remove(id string) error
 	Report(id string, body []byte) error
 }
@@ -42,7 +42,7 @@ func (h *handler) routeJobs(mux *http.ServeMux) {
 	mux.HandleFunc("DELETE "+at+"/{id...}", h.withJobs(removeJob))
 }
 
-// jobsNow returns the jobs of this host; nil: it has no part that keeps some.
+// jobsNow returns the jobs of this host; nil: no part of the process manages jobs.
 func (h *handler) jobsNow() Jobs {
 	if h.options.Jobs == nil {
 		return nil
@@ -61,14 +61,14 @@ func (h *handler) withJobs(serve func(Jobs, http.ResponseWriter, *http.Request))
 	}
 }
 
-// colocations answers how the best-effort jobs of all hosts stand, or of those that have
-// the job or service that is named.
+// colocations answers with the best-effort jobs of all hosts, or of those that have the named job
+// or service.
 func (h *handler) colocations(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	writeJSON(w, http.StatusOK, h.view.Colocations(time.Now(), view.JobFilter{Job: q.Get("job"), Service: q.Get("service")}))
 }
 
-// colocation answers all that is known of the jobs of one host.
+// colocation answers with all that is known of the jobs of one host.
 func (h *handler) colocation(w http.ResponseWriter, r *http.Request) {
 	name := view.Named(r.PathValue("name"), r.URL.Query())
 	c, ok := h.view.Colocation(name, time.Now())

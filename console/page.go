@@ -22,8 +22,8 @@ type site struct {
 	glossary  []chapter
 }
 
-// mountPages adds the pages and what they load to mux. The templates are part
-// of the program: one that does not parse is a programmer's error, and panics.
+// mountPages adds the pages and their assets to mux. A template that does not parse is a
+// programmer's error, and panics.
 func mountPages(mux *http.ServeMux, h *handler) {
 	s := &site{handler: h, assets: newAssets(), glossary: glossary()}
 	s.templates = template.Must(template.New("").Funcs(s.words()).ParseFS(assets, "web/*.html"))
@@ -54,14 +54,14 @@ type frame struct {
 	// module that keeps the page live; API that of the workload.
 	JSON, Script, API string
 	Now               time.Time
-	// Charts tells that the page draws some; Fair that there is a page on
-	// fairness, HasJobs that there are best-effort jobs, HasBatch speculative ones.
+	// Charts says that the page has charts; Fair, HasJobs and HasBatch that there are pages on
+	// fairness, best-effort jobs and speculative jobs.
 	Charts, Fair, HasJobs, HasBatch bool
 	// Between is the least time between two drawings, in ms; 0: that of most pages.
 	Between int
-	// Reports tells that there is a pool to report on.
+	// Reports says that there is a pool to report on.
 	Reports bool
-	// Asks tells that what-if questions are answered.
+	// Asks says that what-if questions are answered.
 	Asks   bool
 	Paused bool
 	// NotReady has the reason of each part that is not ready, by the part's name.
@@ -119,8 +119,7 @@ type overview struct {
 	Frame frame
 	view.Status
 	Query string
-	// All counts all workloads by what they ask of a person, whatever the
-	// filter.
+	// All counts all workloads by severity, without the filter.
 	All            map[string]int
 	Chips          []link
 	First, Last    int
@@ -165,7 +164,7 @@ func (o *overview) LoadSpark(r view.Row) string { return spark(o.trends[r.Name].
 // AllocationSpark draws the workload's allocation.
 func (o *overview) AllocationSpark(r view.Row) string { return spark(o.trends[r.Name].Allocation, 0) }
 
-// overviewTitle says in a browser's tab whether somebody is in trouble.
+// overviewTitle has the number of workloads in trouble, for the browser's tab.
 func overviewTitle(o *overview) string {
 	title := "Workloads"
 	if o.Capacity > 0 {

@@ -22,7 +22,7 @@ type batchPage struct {
 	More int
 }
 
-// Machines tells how many hosts would take tasks now.
+// Machines is how many hosts accept tasks now.
 func (p *batchPage) Machines() (n int) {
 	for i := range p.Hosts {
 		if !p.Hosts[i].Silent && p.Hosts[i].Blocked == "" {

@@ -64,8 +64,8 @@ func (s *site) drawGlossary(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, "glossary.html", &g)
 }
 
-// term makes a word on a page a link to what it means. label is shown; of is the term of
-// the glossary, where that is another word.
+// term links a word to its entry in the glossary. label is shown; of is the entry, where that is
+// another word.
 func (s *site) term(label string, of ...string) (template.HTML, error) {
 	id := anchor(label)
 	if len(of) > 0 {

@@ -20,8 +20,8 @@ type hosts struct {
 	Frame frame
 	view.Hosts
 	Query string
-	// All counts all hosts by what they ask of a person, whatever the filter; Tight
-	// is the one with the least free, nil where none is measured.
+	// All counts all hosts by severity, without the filter; Tight is the one with the least free,
+	// nil where none is measured.
 	All            map[string]int
 	Tight          *view.Host
 	Chips          []link
@@ -96,8 +96,7 @@ func addressOf(h view.Host) string {
 	return at + sep + url.Values{"pool": {h.Pool}}.Encode()
 }
 
-// roomBar is what is given out of a host, in the colour of trouble where it is more
-// than there is.
+// roomBar is what is given out of a host, red where it is more than the host has.
 func roomBar(r view.Room) bar {
 	if r.Capacity == nil {
 		return bar{}
@@ -109,7 +108,7 @@ func roomBar(r view.Room) bar {
 	return b
 }
 
-// capacityOf says what a host has of a resource.
+// capacityOf is what a host has of a resource.
 func capacityOf(r view.Room) string {
 	if r.Capacity == nil {
 		return "capacity not measured"
@@ -117,7 +116,7 @@ func capacityOf(r view.Room) string {
 	return "of " + sized(*r.Capacity, r.Resource)
 }
 
-// freeOf says what is left of it.
+// freeOf is what a host has left of it.
 func freeOf(r view.Room) string {
 	if r.Free == nil {
 		return view.Missing
@@ -136,7 +135,7 @@ func mayHave(k view.Knob) string {
 	return view.AmountIn(trimtab.Units(k.Min), k.Resource) + " to " + view.AmountIn(trimtab.Units(k.Max), k.Resource)
 }
 
-// knobHas is what a knob gives.
+// knobHas is the value of a knob.
 func knobHas(k view.Knob) string {
 	if a := k.InForce(); !a.Unlimited {
 		return sized(a.Value, k.Resource)
@@ -173,7 +172,7 @@ func pager(path string, f view.Filter, offset, shown, total int) (first, last in
 // chip is a word of a filter that needs no typing.
 type chip struct{ text, word string }
 
-// chips are links that each add a word to the filter, or take it out. The order stays.
+// chips are links that each add a word to the filter, or remove it; they keep the sort order.
 func chips(path string, f view.Filter, of []chip) []link {
 	words := strings.Fields(f.Query)
 	to := func(words []string) string {

@@ -19,17 +19,17 @@ type jobsPage struct {
 	// Fleet has all hosts that were heard of; Colocation is that of one, nil: of none.
 	Fleet view.FleetJobs
 	*view.Colocation
-	// Silent tells that nothing was heard of the host for long.
+	// Silent says that nothing was heard of the host for long.
 	Silent string
 	Rooms  []jobRoom
 }
 
-// Several tells that there is a choice of hosts.
+// Several reports whether there is a choice of hosts.
 func (p *jobsPage) Several() bool {
 	return len(p.Fleet.Hosts) > 1 || len(p.Fleet.Hosts) == 1 && p.Colocation == nil
 }
 
-// jobRoom is what jobs have of one resource, of what they may have.
+// jobRoom is what jobs use of one resource, and what they may use.
 type jobRoom struct {
 	Resource       string
 	Used, Capacity float64

@@ -13,7 +13,7 @@ type planPage struct {
 	*view.Planned
 	Moves []view.Decision
 	More  int
-	// Approves tells that this process can send commands.
+	// Approves says that this process can send commands.
 	Approves bool
 }
 
@@ -28,8 +28,8 @@ func (s *site) drawPlan(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, "plan.html", &p)
 }
 
-// Lasts is the time at which the plan's lease ends unless a newer plan comes.
+// Lasts is when the plan's lease ends unless a newer plan comes.
 func (p *planPage) Lasts() time.Time { return p.Time.Add(p.Lease.Duration()) }
 
-// Over tells that it does not hold any more.
+// Over reports whether the lease has ended.
 func (p *planPage) Over() bool { return time.Now().After(p.Lasts()) }

@@ -74,8 +74,8 @@ func (s *site) drawReport(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, "report.html", &p)
 }
 
-// part is what the page shows of a section: the rows of workloads that match, in the order
-// that was asked for.
+// part is a section as the page shows it: the rows of matching workloads, sorted as the query
+// asks.
 func (p *reportPage) part(key string, s view.Section, asked url.Values) part {
 	out := part{Section: s}
 	for i, label := range s.Head {
@@ -107,8 +107,7 @@ func (p *reportPage) part(key string, s view.Section, asked url.Values) part {
 	return out
 }
 
-// cellRank is the place of a cell of a document: by the number that it begins with, in
-// seconds where that is a time.
+// cellRank sorts a cell of a document by its leading number, in seconds where that is a duration.
 func cellRank(text string) rank {
 	if text == view.Missing || text == "" {
 		return rank{missing: true}

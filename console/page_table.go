@@ -60,7 +60,7 @@ func (f *frame) Sorted(table string, rows any) any {
 	return out.Interface()
 }
 
-// rank is the place of a value in an order: by number, or by text where it has none.
+// rank sorts a value: by number, or by text where it has none.
 type rank struct {
 	number  float64
 	text    string
@@ -119,7 +119,7 @@ func rankOf(v reflect.Value, path []string) rank {
 	return rank{missing: true}
 }
 
-// child is a field or what a map has by a name; the zero value where there is none.
+// child is a field of a struct or an entry of a map by name; the zero value where there is none.
 func child(v reflect.Value, name string) (out reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -134,8 +134,8 @@ func child(v reflect.Value, name string) (out reflect.Value) {
 	return out
 }
 
-// spark is the path of some values over time in a box of 100 by 20, from 0 to the
-// greatest, at least to most; "": there is too little.
+// spark is the SVG path of values over time in a box of 100 by 20, from 0 to the larger of most
+// and the largest value; "" with too few values.
 func spark(points []*float64, most float64) string {
 	n := 0
 	for _, p := range points {

@@ -16,8 +16,8 @@ import (
 // whatIfPage is what whatif.html shows.
 type whatIfPage struct {
 	Frame frame
-	// Answer is to the change; as things are where Problem says why that has none,
-	// and nil where there is none at all.
+	// Answer is the answer to the change; where Problem says why there is none, the answer
+	// without a change, or nil.
 	Answer  *trimtab.WhatIf
 	Problem string
 	Query   string
@@ -99,8 +99,8 @@ func (p *whatIfPage) draw(query url.Values) {
 	p.Rows = p.Rows[:len(p.Rows)-p.More]
 }
 
-// dragged is a slider from least to most whose places include what is now: browsers
-// move a value that is not one to the next place. Without a step it has about 60.
+// dragged is a slider from least to most that has the present value among its steps, as browsers
+// move any other to the nearest step. Without a step it has about 60.
 func dragged(name, label string, was, least, most, step float64, query url.Values) slider {
 	if step == 0 {
 		step = math.Pow(10, math.Floor(math.Log10((most-least)/60)))

@@ -60,7 +60,7 @@ func (s *site) words() template.FuncMap {
 	}
 }
 
-// percentOf takes what templates have: a number, or where there may be one.
+// percentOf accepts the types in templates: float64 or *float64.
 func percentOf(v any) string {
 	switch v := v.(type) {
 	case float64:
@@ -82,7 +82,7 @@ func sized(v float64, resource string) string {
 	return view.Sized(v, resource)
 }
 
-// effectWords says what came of a decision.
+// effectWords describes the effect of a decision.
 func effectWords(e *view.Effect, share bool) string {
 	switch e.Performance {
 	case view.TooEarly:
@@ -95,8 +95,8 @@ func effectWords(e *view.Effect, share bool) string {
 	return fmt.Sprintf("performance %s from %s to %s", e.Performance, view.Performance(e.Before, share), view.Performance(e.After, share))
 }
 
-// bar is a horizontal bar: how far it is filled, and marks on it. Places are in
-// percent of its length, as text.
+// bar is a horizontal bar: how far it is filled, and marks on it. Positions are text, in percent
+// of its length.
 type bar struct {
 	Fill, Class string
 	Ticks       []barTick

@@ -21,8 +21,8 @@ type detail struct {
 	Ranges  []link
 	Decided []view.Advice
 	Kept    int // decisions
-	// Paged tells that older decisions are shown; Newest and Older are the
-	// addresses of the others.
+	// Paged says that older decisions are shown; Newest and Older are the addresses of the
+	// neighbouring pages.
 	Paged         bool
 	Newest, Older string
 	Patch         *view.Patch
@@ -60,8 +60,7 @@ func (s *site) drawWorkload(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, "workload.html", &d)
 }
 
-// address is where a page or a part of the API is about the named workload or
-// host.
+// address is the address of a page, or of the API, for a workload or host.
 func address(prefix, name string) string {
 	segment, query := view.Path(name)
 	if query != "" {
@@ -119,7 +118,7 @@ func with(query url.Values, key, value string) url.Values {
 	return out
 }
 
-// Missed tells whether the performance is under the SLO.
+// Missed reports whether the performance is under the SLO.
 func (d *detail) Missed() bool {
 	return d.SLOTarget != nil && d.Performance != nil && *d.Performance < *d.SLOTarget
 }
@@ -132,7 +131,7 @@ func (d *detail) Expected() string {
 	return between(d.Explanation.Bounds[0], d.Explanation.Bounds[1], d.Share)
 }
 
-// Bounded says within which bounds the knob may be set.
+// Bounded is the range in which the knob may be set.
 func (d *detail) Bounded() string {
 	if d.Least == nil || d.Most == nil || *d.Most == 0 {
 		return ""
@@ -140,7 +139,7 @@ func (d *detail) Bounded() string {
 	return view.Number(*d.Least) + " to " + view.Number(*d.Most)
 }
 
-// EachMoved says what the newest decision does with each of several instances.
+// EachMoved describes the newest decision for each of several instances.
 func (d *detail) EachMoved() string { return view.Each(d.Moves, d.Resource) }
 
 // ShownKnobs are the first of the knobs, HiddenKnobs counts the others.
@@ -152,7 +151,7 @@ func (d *detail) ShownKnobs() []view.Knob {
 // HiddenKnobs counts what ShownKnobs leaves out.
 func (d *detail) HiddenKnobs() int { return len(d.Knobs) - len(d.ShownKnobs()) + d.Omitted }
 
-// missing answers for a workload that nobody named.
+// missing answers 404 for a workload that is neither configured nor seen.
 func (s *site) missing(w http.ResponseWriter, r *http.Request, name string) {
 	f := s.frame(r, "missing", name, "/api/v1/status")
 	f.Subject = name

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// askEvery is how old an answer of the bus may be: however many look on,
-	// it is asked once a second.
+	// askEvery is how old an answer of the bus may be: it is asked once a second, however many
+	// clients look.
 	askEvery = time.Second
 	// askPatience bounds the wait for the bus.
 	askPatience = 2 * time.Second
@@ -30,7 +30,7 @@ type asked struct {
 	problem string
 }
 
-// busNow returns what the bus knows, at most askEvery old.
+// busNow returns the bus's answer, at most askEvery old.
 func (h *handler) busNow(ctx context.Context) *asked {
 	a := &h.asked
 	a.mu.Lock()
@@ -61,7 +61,7 @@ func (a *asked) ask(ctx context.Context, o *Options, pool string) {
 	}
 }
 
-// led adds to a status who leads and what is not ready.
+// led adds the leader, and the parts that are not ready, to a status.
 func (h *handler) led(ctx context.Context, s *view.Status) {
 	a := h.busNow(ctx)
 	s.Leader, s.Epoch = a.holder, a.epoch

@@ -13,17 +13,17 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// WhatIf answers a what-if question from what the console knows.
+// WhatIf answers a what-if question from the console's read model.
 type WhatIf func(change trimtab.Change, now time.Time) (*trimtab.WhatIf, error)
 
-// maxAsking bounds the what-if questions that are solved at once, and askingWithin how
-// long one more waits: each takes a processor for as long as a round does.
+// maxAsking is how many what-if questions are solved at once, askingWithin how long another
+// waits: each uses a CPU for as long as a round does.
 const maxAsking, askingWithin = 2, 3 * time.Second
 
 // asking are the questions that are being solved.
 type asking chan struct{}
 
-// errBusy tells that too many questions are being solved.
+// errBusy says that too many questions are being solved.
 var errBusy = errors.New("answer what-if: others are being solved; ask again later")
 
 // whatIfNow answers one question.
@@ -57,7 +57,7 @@ func (h *handler) whatIf(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
-// statusOf says whose an error of a question is.
+// statusOf is the HTTP status of an error of a question.
 func statusOf(err error) int {
 	switch {
 	case errors.Is(err, errBusy):

@@ -15,9 +15,8 @@ func Generate() map[string][]byte {
 	return files
 }
 
-// The selectors of an expression: "@" inside braces stands for the labels of a
-// site, "@w" for the chosen workloads among them, and "@1" for the one of the
-// board Workload.
+// Placeholders in expressions: "@" inside braces is replaced by the labels of a site, "@w" also
+// by the chosen workloads, and "@1" by the one of the dashboard Workload.
 const (
 	siteLabels = `namespace=~"$namespace"`
 	manyLabels = siteLabels + `,workload=~"$workload"`
@@ -48,7 +47,7 @@ type grid struct {
 	x, y, high int
 }
 
-// row begins a part of the board.
+// row begins a row of the dashboard.
 func (g *grid) row(title string) {
 	g.feed()
 	open, none := false, []panel{}
@@ -129,7 +128,7 @@ func between0And1(p *panel) {
 	p.FieldConfig.Defaults.Max = number(1)
 }
 
-// stacked lays one curve on the other, except those whose legend is named.
+// stacked stacks the curves, except those with the named legends.
 func stacked(except ...string) func(*panel) {
 	return func(p *panel) {
 		c := p.FieldConfig.Defaults.Custom
@@ -149,7 +148,7 @@ func bars(p *panel) {
 	c["stacking"] = object{"mode": "normal", "group": "A"}
 }
 
-// stairs draws values that hold until they change.
+// stairs draws values as steps.
 func stairs(p *panel) { p.FieldConfig.Defaults.Custom["lineInterpolation"] = "stepAfter" }
 
 // colored sets where a value turns from good to bad.
@@ -162,7 +161,7 @@ func colored(base string, steps ...step) func(*panel) {
 
 func at(value float64, color string) step { return step{color, &value} }
 
-// words shows text in place of numbers.
+// words shows texts for numbers.
 func words(of map[string]string) func(*panel) {
 	options := object{}
 	for value, text := range of {
@@ -173,7 +172,7 @@ func words(of map[string]string) func(*panel) {
 	}
 }
 
-// set overrides properties of the curve, or column, with that name.
+// set overrides properties of the curve or column with that name.
 func set(name string, properties ...object) func(*panel) {
 	return func(p *panel) {
 		p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, override{object{"id": "byName", "options": name}, properties})
@@ -205,7 +204,7 @@ func newBoard(name, title, about string, g *grid, more ...variable) *board {
 	}
 }
 
-// labelValues is a variable whose choices are asked of Prometheus.
+// labelValues is a variable with choices from a Prometheus query.
 func labelValues(name, label, question string, many bool) variable {
 	v := variable{
 		Name: name, Label: label, Type: "query", Datasource: pointer(chosen()), Refresh: 2, Sort: 1,

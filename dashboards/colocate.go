@@ -1,7 +1,7 @@
 package dashboards
 
-// colocate is best-effort jobs beside services, by host: what was decided and why,
-// what they got, and what was taken back from them.
+// colocate is the dashboard of best-effort jobs beside services, by host: decisions and reasons,
+// what jobs got, and what was taken back.
 func colocate() *board {
 	g := &grid{}
 	g.row("Decisions")

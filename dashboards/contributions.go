@@ -1,7 +1,7 @@
 package dashboards
 
-// contributions is what adds to the tail of one latency-critical workload, and what
-// best-effort jobs beside it may take.
+// contributions is the dashboard of what adds to the tail latency of one latency-critical
+// workload, and what best-effort jobs beside it may use.
 func contributions() *board {
 	g := &grid{}
 	const max1, pod = `max by (workload) (`, `max by (component, host) (`

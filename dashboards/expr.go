@@ -15,10 +15,9 @@ func Recorded() []string {
 	return names
 }
 
-// Metrics returns the names in a PromQL expression that begin with "trimtab",
-// sorted, each once: those of metrics and of recorded series, also where a
-// matcher of __name__ spells one out. The error tells of a text or a bracket
-// that does not end. This is a scanner, not a parser: promtool knows more.
+// Metrics returns the names in a PromQL expression that begin with "trimtab", sorted, each once:
+// metrics and recorded series, also where a matcher of __name__ has one. The error is a text or
+// bracket without an end. This is a scanner, not a parser; promtool checks more.
 func Metrics(expr string) ([]string, error) {
 	s := exprScanner{text: expr}
 	for s.at < len(s.text) {

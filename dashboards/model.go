@@ -8,7 +8,7 @@ import (
 // schemaVersion is that of the dashboards of Grafana 11 to 13.
 const schemaVersion = 42
 
-// object is a part of Grafana's model that has no shape of its own here.
+// object is a part of Grafana's model without a type here.
 type object = map[string]any
 
 // board is the part of Grafana's dashboard that is used.

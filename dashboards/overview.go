@@ -4,14 +4,14 @@ package dashboards
 // apart are kept.
 const (
 	attainment = `clamp_max(max by (namespace, job, workload) (trimtab_workload_performance{@w}) / (max by (namespace, job, workload) (trimtab_workload_slo_performance{@w}) > 0), 1)`
-	// What is given of the first resource: those beside it have other units. A
-	// workload on many hosts, or in brief, has one series with an empty host.
+	// What is given of the first resource; others have other units. A workload on many hosts, or
+	// in brief, has one series with an empty host.
 	allocation = `sum by (namespace, job, workload) (max by (namespace, job, workload, host, resource) (trimtab_workload_allocation{@w}) unless on (namespace, job, resource) trimtab_pool_further_capacity{@})`
 	hostFree   = `1 - max by (namespace, job, pool, host, resource) (trimtab_host_given{@}) / (max by (namespace, job, pool, host, resource) (trimtab_host_capacity{@}) > 0)`
 	givenOut   = `sum by (namespace, job) (max by (namespace, job, workload, host, resource) (trimtab_workload_allocation{@}) unless on (namespace, job, resource) trimtab_pool_further_capacity{@}) / sum by (namespace, job) (max by (namespace, job, pool) (trimtab_pool_capacity{@}))`
 )
 
-// overview is the first thing to open: how well the pool serves its workloads.
+// overview is the first dashboard to open: how well the pool serves its workloads.
 func overview() *board {
 	g := &grid{}
 	g.row("At a glance")

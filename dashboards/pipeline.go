@@ -5,7 +5,7 @@ func rate(metric, by string) string {
 	return `sum by (` + by + `) (rate(` + metric + `{@}[$__rate_interval]))`
 }
 
-// quantile is that of a histogram of the last minutes, by labels.
+// quantile is the expression for a quantile of a histogram over the last minutes, by labels.
 func quantile(q, metric, by string) string {
 	if by != "" {
 		by += ", "
@@ -22,8 +22,8 @@ func spread(metric, by string) []query {
 	return []query{{quantile("0.5", metric, by), "p50" + legend}, {quantile("0.99", metric, by), "p99" + legend}}
 }
 
-// pipeline is the health of trimtab itself: values flow, nothing is lost, the
-// stages keep up, the actuator can write.
+// pipeline is the dashboard of trimtab's own health: values flow, nothing is lost, the stages
+// keep up, the actuator can write.
 func pipeline() *board {
 	g := &grid{}
 	pipelineHealth(g)

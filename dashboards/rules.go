@@ -9,12 +9,12 @@ import (
 // runbooks is where the pages of docs/runbooks are read.
 const runbooks = "https://github.com/trimtab/trimtab/blob/main/docs/runbooks/"
 
-// recording is a series that Prometheus computes and keeps.
+// recording is a recording rule of Prometheus.
 type recording struct {
 	name, expr string
 }
 
-// recordings returns what is kept for alerts, and for boards of a site's own.
+// recordings returns the recording rules for alerts, and for a site's own dashboards.
 func recordings() []recording {
 	return []recording{
 		{"trimtab:workload_attainment:ratio", attainment},
@@ -35,7 +35,7 @@ type alert struct {
 	summary, description        string
 }
 
-// maxAlerts bounds what may wake somebody.
+// maxAlerts limits the alerts that may wake a person.
 const maxAlerts = 8
 
 func alerts() []alert {

@@ -1,7 +1,7 @@
 package dashboards
 
-// speculate is speculative tasks, by host: what ran, what was refused, and who was proven
-// to disturb a service.
+// speculate is the dashboard of speculative tasks, by host: what ran, what was refused, and which
+// task was shown to disturb a service.
 func speculate() *board {
 	g := &grid{}
 	g.row("Tasks")

@@ -1,6 +1,6 @@
 package dashboards
 
-// workload is one workload: why it has what it has.
+// workload is the dashboard of one workload: why it has its allocation.
 func workload() *board {
 	g := &grid{}
 	const max1 = `max by (workload) (`
@@ -72,7 +72,7 @@ func workload() *board {
 	return b
 }
 
-// whatWaits is what the kernel sees waiting.
+// whatWaits has what the kernel counts as waiting.
 func whatWaits(g *grid) {
 	g.graph(12, "What waits", "Connections that wait to be accepted, and for how many seconds of each second its threads waited for a CPU, all together. Read while the workload is near its limit, stopped by it, or the host is full.", "short", []query{
 		{`max by (workload) (trimtab_workload_accept_queue{@1})`, "connections to be accepted"},
@@ -80,7 +80,7 @@ func whatWaits(g *grid) {
 	}, from0)
 }
 
-// fastLoop is what the fast loops of hosts do, over all workloads.
+// fastLoop has what the fast loops of hosts do, over all workloads.
 func fastLoop(g *grid) {
 	g.graph(12, "Fast loop", "Quotas that hosts moved between rounds, ticks that came late, and rounds that were asked for since a loan lasts or a host has no room.", "ops", []query{
 		{rate("trimtab_fast_writes_total", "job"), "writes of {{job}}"},
@@ -94,7 +94,7 @@ func fastLoop(g *grid) {
 	}, from0)
 }
 
-// workloadCounters is what the CPUs and the kernel count, where measure.perf is on.
+// workloadCounters has counters of CPUs and kernel, where measure.perf is on.
 func workloadCounters(g *grid) {
 	const max1 = `max by (workload) (`
 	g.row("Performance counters (measure.perf)")
@@ -148,7 +148,7 @@ func band(lower, upper string) func(*panel) {
 	}
 }
 
-// dashed draws a curve that is wished for, not measured.
+// dashed draws a curve of targets, not measurements, dashed.
 func dashed(name string) func(*panel) {
 	return set(name, property("custom.lineStyle", object{"fill": "dash", "dash": []int{6, 4}}))
 }

@@ -44,7 +44,7 @@ type Planner struct {
 	byComponent map[string][]*allocation.Workload
 	ledger      *ledger.Ledger
 
-	// ends tells that no workload's utility rises beyond its SLO.
+	// ends says that no workload's utility rises beyond its SLO.
 	ends bool
 
 	issue    *issue.Issuer
@@ -56,9 +56,9 @@ type Planner struct {
 	came     string                    // a workload of which an instance came to serve since then
 	overload map[string]overload.State // by host, of workloads that share by weight there
 	shift    shift.State               // of those on several hosts
-	// patience is the least time from the last round to one that a workload's need starts: it
+	// backoff is the least time from the last round to one that a workload's need starts: it
 	// grows while such rounds change nothing.
-	patience time.Duration
+	backoff  time.Duration
 	asked    time.Time // the time of the last Round command
 	seen     seen.Values
 	gaps     gaps.Gaps              // between rounds that alerts and fast loops ask for
@@ -110,7 +110,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		p.lead(now, v)
 	case *trimtab.Estimate:
 		if p.learn(now, v) {
-			return p.hurry(now, p.byName[v.Workload])
+			return p.urgentRound(now, p.byName[v.Workload])
 		}
 	case *trimtab.Holding:
 		return p.hold(now, v)

@@ -35,7 +35,7 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	}
 	p.counts.rounds++
 	if len(r.shrinks)+len(r.grows) > 0 {
-		p.patience = 0
+		p.backoff = 0
 	}
 	return p.publish(now, issue.Decision{
 		Plan:    trimtab.Plan{Lendable: r.lendable, Envelopes: r.within, Value: r.value, Gap: r.gap, Held: r.heldBack, Unmoved: r.unmoved, Alarms: alarmsOf(p), Cause: r.cause, Cut: r.cut, Audit: r.audit},
@@ -123,9 +123,9 @@ func (r *decision) aim() {
 // count decides the numbers of instances.
 func (r *decision) count() {
 	c := counting{r}
-	c.rests()
+	c.recordIdle()
 	c.numbers()
-	c.wakes()
+	c.leaveZero()
 }
 
 // guard moves at most B units of one resource towards the targets, within the guard's bounds.

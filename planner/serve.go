@@ -15,15 +15,15 @@ import (
 // If the pool has enough for all, every workload gets what it needs and a part of the rest
 // (package need), and nothing moves while all have what they need. Otherwise the policy decides.
 
-// hurry starts a round early for a workload that has less than it needs, if it misses its SLO,
-// its load left the band of the forecast, or the shortfall exceeds the noise of its load. The
-// first early round starts at once; as long as such rounds change nothing, the wait for the next
-// is Urgent, then doubles, up to a whole round.
-func (p *Planner) hurry(now time.Time, w *allocation.Workload) []trimtab.Value {
+// urgentRound starts a round early for a workload that has less than it needs, if it misses its
+// SLO, its load left the band of the forecast, or the shortfall exceeds the noise of its load. The
+// first early round starts at once; as long as such rounds change nothing, the wait for the next is
+// Urgent, then doubles, up to a whole round.
+func (p *Planner) urgentRound(now time.Time, w *allocation.Workload) []trimtab.Value {
 	if w == nil || w.Estimate == nil || !p.leading || p.issue.Waits() || !p.serves() || w.Mode != trimtab.Act {
 		return nil
 	}
-	if p.cfg.Urgent <= 0 || now.Sub(p.last) < max(p.patience, p.cfg.Urgent) || p.issue.Paused() {
+	if p.cfg.Urgent <= 0 || now.Sub(p.last) < max(p.backoff, p.cfg.Urgent) || p.issue.Paused() {
 		return nil
 	}
 	r := &decision{planner: p, now: now}
@@ -42,7 +42,7 @@ func (p *Planner) hurry(now time.Time, w *allocation.Workload) []trimtab.Value {
 		return nil
 	}
 	next := p.next
-	p.patience = min(max(2*p.patience, p.cfg.Urgent), p.cfg.Round)
+	p.backoff = min(max(2*p.backoff, p.cfg.Urgent), p.cfg.Round)
 	out := p.round(now, trimtab.Cause{Kind: trimtab.CauseNeed, Workload: w.Name})
 	p.next = next
 	return out

@@ -20,9 +20,9 @@ import (
 //
 // Spans cannot show this: without an instance there are none.
 
-// rests records since when workloads that may go to zero have no load, and since when their load
-// is unknown.
-func (r counting) rests() {
+// recordIdle records since when workloads that may go to zero have no load, and since when their
+// load is unknown.
+func (r counting) recordIdle() {
 	for _, w := range r.planner.workloads {
 		n := w.Number
 		if n == nil || !w.Count.AllowZero {
@@ -47,8 +47,8 @@ func (r counting) waking(w *allocation.Workload, k *ledger.Knob) (n int, why str
 	return 0, ""
 }
 
-// wakes brings workloads back from zero that have load, or may have some.
-func (r counting) wakes() {
+// leaveZero brings workloads back from zero that have load, or may have some.
+func (r counting) leaveZero() {
 	left := math.Inf(1)
 	for _, w := range r.planner.workloads {
 		k := r.planner.scaleKnob(w)

@@ -108,7 +108,7 @@ func (h *Histogram) bucket(i int, weight float64) {
 	h.counts[i-h.first] += weight
 }
 
-// widen makes the window hold the buckets from first to last, and some beside them.
+// widen extends the window to the buckets from first to last, and some beyond.
 func (h *Histogram) widen(first, last int) {
 	switch {
 	case len(h.counts) == 0:
@@ -157,8 +157,8 @@ func (h *Histogram) Merge(other *Histogram) {
 	}
 }
 
-// Scale multiplies all weights by a factor in [0, 1], to forget a part of what
-// was counted. Anything else is not done.
+// Scale multiplies all weights by a factor in [0, 1], to forget a part of the counts. Any other
+// factor is ignored.
 func (h *Histogram) Scale(factor float64) {
 	if !(factor >= 0 && factor <= 1) {
 		return
@@ -185,7 +185,7 @@ func (h *Histogram) Settle() {
 	}
 }
 
-// Bytes returns how much memory the buckets take.
+// Bytes returns how much memory the buckets use.
 func (h *Histogram) Bytes() int { return 8 * cap(h.counts) }
 
 // Clone returns a copy that shares nothing with h.
@@ -269,7 +269,7 @@ type histogramJSON struct {
 	Buckets [][2]float64 `json:"buckets,omitempty"`
 }
 
-// MarshalJSON writes only the buckets that hold something.
+// MarshalJSON writes only the buckets that are not empty.
 func (h Histogram) MarshalJSON() ([]byte, error) {
 	out := histogramJSON{Zero: h.zero, Sum: h.sum}
 	for k, c := range h.counts {

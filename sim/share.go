@@ -47,5 +47,5 @@ func Share(amount float64, wants, weights, given []float64) float64 {
 	return sum
 }
 
-// waits marks who is not served in full so far.
+// waits marks those that have not got all that they want yet.
 const waits = -1

@@ -21,8 +21,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Arbiter is one claimant's side of what all claimants of a host share. It is not
-// safe for concurrent use.
+// Arbiter keeps one claimant's claims among those of all claimants of a host. It is not safe for
+// concurrent use.
 type Arbiter struct {
 	dir    string
 	who    Claimant
@@ -31,15 +31,15 @@ type Arbiter struct {
 	file *hostfs.Lock
 	// claimed is what the file says.
 	claimed map[string]Claim
-	// others is what the others claimed when that was read last, of the dead all that
-	// they may come to; dead is what was read of these.
+	// others is what the others claimed when that was last read, for dead claimants the most that
+	// their knobs may reach; dead are the records of these.
 	others []record
 	dead   []*record
 }
 
 const (
-	// askWait is how long a rise waits for another claimant that is just reading or
-	// writing claims, which takes well below a millisecond unless it was stopped.
+	// askWait is how long a rise waits for the lock on the claims. Others hold it well below a
+	// millisecond unless they were stopped.
 	askWait = 250 * time.Millisecond
 	// slack is what rounding to the knobs' quanta may add to the sum of all.
 	slack = 1e-3
@@ -55,10 +55,9 @@ func New(dir string, who Claimant, logger *slog.Logger) *Arbiter {
 	return &Arbiter{dir: dir, who: who, logger: logger, claimed: map[string]Claim{}}
 }
 
-// Settle writes down what this claimant has, granted or not, and reads what the
-// others claim. While another claimant is at it the error is trimtab.ErrRefused, and
-// all is as it was read and written last. It waits for that one only where the others
-// would count too little of this one until the next try.
+// Settle writes this claimant's claims, granted or not, and reads those of the others. If another
+// holds the lock the error is trimtab.ErrRefused, and nothing changes. It waits for the lock only
+// where the others would otherwise count too little for this claimant until the next try.
 func (a *Arbiter) Settle(ctx context.Context, claims map[string]Claim) error {
 	wait := time.Duration(0)
 	if a.more(claims) {
@@ -83,9 +82,9 @@ func (a *Arbiter) more(claims map[string]Claim) bool {
 	return false
 }
 
-// Ask claims as much as may be had of a resource, where the claimant has claims now
-// and wants more of this one, and returns how much that is: what it has at least,
-// want at most. On an error nothing is granted beyond what was claimed before.
+// Ask claims as much as available of a resource, at least what the claimant has and at most want,
+// and returns it; claims are its present ones. On an error nothing is granted beyond earlier
+// claims.
 func (a *Arbiter) Ask(ctx context.Context, claims map[string]Claim, resource string, want float64) (granted float64, err error) {
 	leave, err := a.enter(ctx, askWait)
 	if err != nil {
@@ -106,14 +105,13 @@ func (a *Arbiter) Ask(ctx context.Context, claims map[string]Claim, resource str
 	return granted, nil
 }
 
-// Claimed returns what is written down for this claimant.
+// Claimed returns this claimant's written claim.
 func (a *Arbiter) Claimed(resource string) Claim { return a.claimed[resource] }
 
-// Left is [Room] by what was read last.
+// Left is [Room] by the last read.
 func (a *Arbiter) Left(resource string, own Claim) float64 { return Room(own, a.of(resource)) }
 
-// Others returns what the others claim of a resource, together, where that counts for
-// one that has own.
+// Others returns the sum of the others' claims on a resource that compete with own.
 func (a *Arbiter) Others(resource string, own Claim) (sum float64) {
 	for _, s := range a.Shares(resource, own) {
 		sum += s.May
@@ -131,14 +129,14 @@ func (a *Arbiter) of(resource string) (all []Claim) {
 	return all
 }
 
-// Share is what one other claimant may have of a resource.
+// Share is what one other claimant may use of a resource.
 type Share struct {
 	Claimant
 	May float64
 }
 
-// Shares are what each of the others may have of a resource, the largest first, where
-// that counts for one that has own.
+// Shares are what each of the others may use of a resource, largest first, of claims that compete
+// with own.
 func (a *Arbiter) Shares(resource string, own Claim) (all []Share) {
 	for i := range a.others {
 		o := &a.others[i]
@@ -160,8 +158,8 @@ func (a *Arbiter) Dead() (journals []string) {
 	return journals
 }
 
-// Drop removes the claims of claimants that Dead listed and whose journals were found
-// since to have nothing left to restore. One that lived again meanwhile keeps its own.
+// Drop removes the claims of claimants that Dead listed and whose journals have nothing left to
+// restore. One that runs again keeps its claim.
 func (a *Arbiter) Drop(ctx context.Context, journals []string) error {
 	leave, err := a.enter(ctx, 0)
 	if err != nil {
@@ -185,8 +183,7 @@ func (a *Arbiter) drop(ctx context.Context, was *record) error {
 	return os.Remove(path)
 }
 
-// Close ends the claim when it is over; otherwise it stays, as that of a dead
-// claimant.
+// Close removes the claim if over; else the claim stays, as that of a dead claimant.
 func (a *Arbiter) Close(over bool) error {
 	if a.file == nil {
 		return nil
@@ -199,7 +196,7 @@ func (a *Arbiter) Close(over bool) error {
 	return file.Close()
 }
 
-// enter keeps all other claimants of the host out until leave.
+// enter locks out all other claimants of the host until leave.
 func (a *Arbiter) enter(ctx context.Context, wait time.Duration) (leave func(), err error) {
 	// The directory may be gone since: /run does not outlive a boot.
 	if err := os.MkdirAll(a.dir, 0o700); err != nil {
@@ -212,15 +209,14 @@ func (a *Arbiter) enter(ctx context.Context, wait time.Duration) (leave func(), 
 	return func() { _ = lock.Close() }, nil
 }
 
-// pathOf returns the file of a claimant. The journal alone would not tell two
-// containers apart that both have theirs in one place of their own.
+// pathOf returns the file of a claimant. The pool is part of the name, as two containers may both
+// have their journal under the same path.
 func (a *Arbiter) pathOf(who *Claimant) string {
 	sum := sha256.Sum256([]byte(who.Journal + "\x00" + who.Pool))
 	return filepath.Join(a.dir, hex.EncodeToString(sum[:8])+suffix)
 }
 
-// gather reads what the others claim. On an error nobody knows what that is, and
-// what was read before stays.
+// gather reads the others' claims. On an error the claims read before stay.
 func (a *Arbiter) gather(ctx context.Context) error {
 	dir, err := os.Open(a.dir)
 	if err != nil {
@@ -262,7 +258,7 @@ func (a *Arbiter) gather(ctx context.Context) error {
 	return nil
 }
 
-// utmost is what a dead claimant may have: perhaps somebody is just restoring for it.
+// utmost counts a dead claimant at its most: another process may be restoring for it now.
 func utmost(claims map[string]Claim) map[string]Claim {
 	all := maps.Clone(claims)
 	for resource, c := range all {
@@ -272,8 +268,8 @@ func utmost(claims map[string]Claim) map[string]Claim {
 	return all
 }
 
-// read reads the claim of another; nil: there is none. One that is no claim is set
-// aside, unless its owner lives: that writes it again when it looks the next time.
+// read reads another claimant's file; nil: there is none. A file that is no claim is set aside,
+// unless its owner lives, which will rewrite it.
 func (a *Arbiter) read(ctx context.Context, path string) (r *record, lives bool, err error) {
 	r, err = readRecord(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -322,7 +318,7 @@ func (a *Arbiter) write(ctx context.Context, claims map[string]Claim) error {
 	return nil
 }
 
-// own makes sure that this claimant has its file.
+// own makes sure that this claimant's file exists.
 func (a *Arbiter) own(ctx context.Context) error {
 	if a.file != nil && a.file.There() {
 		return nil

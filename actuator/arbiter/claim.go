@@ -7,7 +7,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Claim is what one claimant has of one resource, in the resource's unit.
+// Claim is what one claimant uses of one resource, in the resource's unit.
 type Claim struct {
 	// Now is what its knobs are limited to together.
 	Now float64 `json:"now"`
@@ -30,10 +30,9 @@ func (c *Claim) validate() error {
 	return nil
 }
 
-// Room returns the most that a claimant may raise its knobs to, all together, while
-// the others claim what they do. It is infinite where nothing was measured, and where
-// no other claims anything: what a pool alone may have is not for the arbiter to say.
-// It may be less than own.Now: then nothing is raised, and nothing has to be lowered.
+// Room returns the most that a claimant may raise its knobs to in sum, given the others' claims.
+// It is infinite where nothing was measured, or no other claims anything: a single pool has its
+// own limit. It may be less than own.Now: then nothing is raised, and nothing need be lowered.
 func Room(own Claim, others []Claim) float64 {
 	room := math.Inf(1)
 	if !claimed(own, others) {
@@ -49,7 +48,7 @@ func Room(own Claim, others []Claim) float64 {
 	return room
 }
 
-// roomIn is Room as far as one root bounds it.
+// roomIn is Room within one root.
 func roomIn(root string, capacity float64, own Claim, others []Claim) float64 {
 	now, may := 0.0, 0.0
 	for _, o := range others {
@@ -67,8 +66,8 @@ func within(root, other string) bool {
 	return root == other || other == "" || strings.HasPrefix(root, other+"/")
 }
 
-// claimed reports whether any of the others claims something in a root that has, or
-// lies in, that of own.
+// claimed reports whether any of the others claims something in a root that contains, or lies in,
+// that of own.
 func claimed(own Claim, others []Claim) bool {
 	for _, o := range others {
 		if o.May > 0 && (within(o.Root, own.Root) || within(own.Root, o.Root)) {

@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Claimant says who claims.
+// Claimant identifies who claims.
 type Claimant struct {
 	// Journal is the directory of its journal, which names it.
 	Journal string `json:"journal"`
@@ -24,16 +24,15 @@ type Claimant struct {
 	Boot string `json:"boot"`
 }
 
-// record is what a claimant's file says.
+// record is the content of a claimant's file.
 type record struct {
 	Claimant
 	// Claims are by resource.
 	Claims map[string]Claim `json:"claims"`
 }
 
-// The form of a claimant's file: the checksum of what follows the first line, in
-// hexadecimal, then JSON, then blanks up to fileSize, so that a change of the claim
-// needs no room on a disk that is full.
+// The format of a claimant's file: the checksum of the rest, in hexadecimal, on the first line,
+// then JSON, then blanks up to fileSize, so that a change of the claim works on a full disk.
 const (
 	fileSize = 4 << 10
 	// maxFile is the most that is read of a file.
@@ -42,7 +41,7 @@ const (
 	sumLength = 9
 )
 
-// errEmpty is what a file is that was made and not yet written.
+// errEmpty is the error of a file that was created and not yet written.
 var errEmpty = errors.New("empty")
 
 func (r *record) encode() ([]byte, error) {

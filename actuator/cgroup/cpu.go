@@ -27,9 +27,9 @@ type Config struct {
 	Force bool `json:"force,omitempty"`
 	// Parents are those that may be raised for the sake of this group.
 	Parents []Parent `json:"parents,omitempty"`
-	// Bursts tells that trimtab sets the group's CFS burst, which was 0 before.
+	// Bursts says that trimtab sets the group's CFS burst, which was 0 before.
 	Bursts bool `json:"bursts,omitempty"`
-	// Weighs tells that trimtab sets the group's weight, which was the usual one before.
+	// Weighs says that trimtab sets the group's weight, which was the usual one before.
 	Weighs bool `json:"weighs,omitempty"`
 	// Roots lets the knobs of one root share its open files, two descriptors each. Nil: they do
 	// not share.

@@ -24,8 +24,8 @@ func Kind() actuator.Kind {
 	}
 }
 
-// Sum returns the sum of the highest frequencies of all policies of this host, in MHz.
-// Workloads that each have policies of their own cannot have more together. The error is
+// Sum returns the sum of the highest frequencies of all policies of this host, in MHz: the most
+// that workloads with policies of their own can have together. The error is
 // trimtab.ErrUnsupported if the host has no policies.
 func Sum() (float64, error) {
 	f, err := openFolder(system)

@@ -36,14 +36,13 @@ type Config struct {
 type Frequency struct {
 	config Config
 	turned
-	// next are the ceilings that Undo noted last, for policies that a write is to
-	// turn first.
+	// next are the ceilings that Undo noted last, of policies that a write is about to change.
 	next turned
 	// seen are the policies of the group as they were read last, for Nearest.
 	seen []*policy
 }
 
-// turned is what was in force before this knob changed it.
+// turned is the state before this knob changed it.
 type turned struct {
 	// Was has the ceiling of each policy, in kHz; 0: the highest that it can do.
 	Was map[string]int64 `json:"was,omitempty"`
@@ -131,7 +130,7 @@ func (k *Frequency) Undo() []byte {
 	return actuator.UndoOf(undo{Kind: kind, Config: k.config, turned: k.next})
 }
 
-// Recall takes over the changes that an earlier process made.
+// Recall restores the record of changes that an earlier process made.
 func (k *Frequency) Recall(b []byte) error {
 	u, err := readUndo(b)
 	if err == nil {
@@ -322,8 +321,8 @@ func (k *Frequency) Read(ctx context.Context) (trimtab.Amount, error) {
 	case oneWrite(there):
 		return amountOf(there), nil
 	}
-	// A process may have died between two policies. If one has another ceiling than
-	// before, something is to be restored.
+	// A process may have died between two policies: if one has another ceiling than before, there
+	// is something to restore.
 	return amountOf(changed), nil
 }
 
@@ -387,9 +386,9 @@ func (k *Frequency) Nearest(a trimtab.Amount) trimtab.Amount {
 	return amountOf(after)
 }
 
-// Write sets the ceiling of all policies of the group, and restores the policies that it
-// changed before and that are the group's no longer. To write what was there before the
-// first write restores each policy to its own former ceiling.
+// Write sets the ceiling of all policies of the group, and restores policies that it changed
+// before and that the group no longer has. Writing the value from before the first write restores
+// each policy's own former ceiling.
 func (k *Frequency) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write %s: %w", k, err)

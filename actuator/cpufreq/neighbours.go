@@ -68,8 +68,8 @@ func (n *Neighbours) set(k *Frequency, policies []string) {
 	}
 }
 
-// shares returns the group of another knob that has one of the policies, and that policy;
-// "" if there is none. Two knobs of the same group count as one.
+// shares returns the group of another knob that uses one of the policies, and that policy; "" if
+// there is none. Two knobs of the same group count as one.
 func (n *Neighbours) shares(k *Frequency, policies []string) (group, policy string) {
 	if n == nil {
 		return "", ""

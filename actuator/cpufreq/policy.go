@@ -65,7 +65,7 @@ func missing(dir string) error {
 	return fmt.Errorf("no policies in %s: this kernel has no cpufreq driver for these CPUs, as in most virtual machines: %w", dir, trimtab.ErrUnsupported)
 }
 
-// policy is what the kernel says of one policy. Frequencies are in kHz.
+// policy is one policy of the kernel. Frequencies are in kHz.
 type policy struct {
 	name string
 	// cpus are the CPUs of the policy that are online.
@@ -74,12 +74,12 @@ type policy struct {
 	ceiling, least, most int64
 	// table has the frequencies that the hardware offers, ascending; nil: any.
 	table []int64
-	// offline reports that all its CPUs are offline. The kernel keeps the ceiling then,
-	// and does not show it.
+	// offline says that all its CPUs are offline. The kernel then keeps the ceiling but does not
+	// show it.
 	offline bool
 }
 
-// offline reports whether err is what the kernel answers for a policy without online CPUs.
+// offline reports whether err is the kernel's answer for a policy without online CPUs.
 func offline(err error) bool {
 	return errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EAGAIN)
 }
@@ -93,9 +93,9 @@ func readAll(f files, dir string) (map[string]*policy, error) {
 	return shapes.read(f, func(*policy) bool { return true })
 }
 
-// shapes is what can change only when CPUs go online or offline: the CPUs of each policy,
-// its lowest frequency and its table. It is kept, since a host may have a policy for each
-// of hundreds of CPUs, and a knob needs few of them.
+// shapes are what changes only when CPUs go online or offline: the CPUs of each policy, its
+// lowest frequency and its table. They are cached, as a host may have hundreds of policies, and a
+// knob needs few of them.
 type shapes map[string]*policy
 
 // readShapes reads the shapes of the policies that are there.
@@ -139,8 +139,7 @@ func readShape(f files, name string) (*policy, error) {
 	return p, err
 }
 
-// read returns all policies. For the wanted ones it also reads what may change at any
-// time.
+// read returns all policies, and for the wanted ones also reads what may change at any time.
 func (s shapes) read(f files, wanted func(*policy) bool) (map[string]*policy, error) {
 	all := make(map[string]*policy, len(s))
 	for name, shape := range s {
@@ -205,8 +204,7 @@ func ParseFrequency(text string) (int64, error) {
 	return v, nil
 }
 
-// readTable reads the frequencies of drivers that have a table, with those that
-// only a boost reaches.
+// readTable reads the frequencies of a driver with a table, boost frequencies included.
 func readTable(f files, name string) ([]int64, error) {
 	var all []int64
 	for _, file := range []string{"scaling_available_frequencies", "scaling_boost_frequencies"} {

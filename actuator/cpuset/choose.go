@@ -8,8 +8,8 @@ import (
 // Topology says which CPUs are threads of one physical core: the cores, each a set.
 type Topology []Set
 
-// Cores returns the allowed CPUs of each core in order of their lowest CPU, without cores
-// that have none. A CPU that the topology does not know counts as a core of its own.
+// Cores returns the allowed CPUs of each core in order of their lowest CPU, without empty ones. A
+// CPU that the topology does not have counts as a core of its own.
 func (t Topology) Cores(allowed Set) []Set {
 	if len(allowed) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (t Topology) Cores(allowed Set) []Set {
 	return out
 }
 
-// Choice is what [Choose] chooses from.
+// Choice is the input of [Choose].
 type Choice struct {
 	// Cores are those that the group may have, as Topology.Cores gives them.
 	Cores []Set
@@ -47,11 +47,10 @@ type Choice struct {
 	High bool
 }
 
-// Choose returns n cores, each with all its allowed threads: first cores that only this
-// group has, then free cores, both from the lowest (or with High from the highest) number.
-// If these are too few, a group that does not grow may also keep cores that it shares
-// already. ok is false if there are fewer than n, and for n < 1, since a set is never
-// empty.
+// Choose returns n cores, each with all its allowed threads: first those that only this group
+// has, then free ones, each from the lowest number (with High from the highest). If these are too
+// few, a group that does not grow may also keep cores that it shares already. ok is false if
+// there are fewer than n, and for n < 1, since a set is never empty.
 func Choose(n int, c Choice) (set Set, ok bool) {
 	own, free, shared := c.sorted()
 	had := len(own) + len(shared)
@@ -68,7 +67,7 @@ func Choose(n int, c Choice) (set Set, ok bool) {
 // union returns what is in any of the sets.
 func union(all []Set) Set { return Set(nil).Or(slices.Concat(all...)) }
 
-// sorted orders the cores: those to take first come first.
+// sorted returns the cores in the order in which they are chosen.
 func (c *Choice) sorted() (own, free, shared []Set) {
 	for _, core := range c.Cores {
 		switch has, taken := c.Has.Meets(core), c.Others.Meets(core); {

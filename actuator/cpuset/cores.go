@@ -139,8 +139,8 @@ func (k *Cores) MayWrite(ctx context.Context) error {
 	return err
 }
 
-// filled refuses to change an empty set of version 1. No process can run in such a group,
-// and while one does the set could not be emptied again for a restore.
+// filled refuses to change an empty set of version 1. No process can run in such a group, and
+// once one does the set could not be emptied again for a restore.
 func (k *Cores) filled(s *state) error {
 	if s.version == 1 && len(s.mask) == 0 {
 		return fmt.Errorf("cpuset.cpus of cgroup %s is empty, so nothing may run in it: fill it and cpuset.mems first, as with %s: %w",
@@ -153,8 +153,8 @@ func (k *Cores) filled(s *state) error {
 type state struct {
 	version  int
 	topology Topology
-	// mask is what the group was given, allowed what its parent has, in the file of
-	// that name; texts are what the files said.
+	// mask is the group's set, allowed its parent's, read from the file allowedIn; texts are the
+	// files' contents.
 	mask, allowed Set
 	allowedIn     string
 	texts         [2]string
@@ -163,10 +163,10 @@ type state struct {
 	most   float64
 }
 
-// unlimited reports whether the group has what its parent has.
+// unlimited reports whether the group has all CPUs of its parent.
 func (s *state) unlimited() bool { return s.version == 2 && len(s.mask) == 0 }
 
-// count fills in how many cores the sets are.
+// count counts the cores of the sets.
 func (s *state) count() {
 	set := s.mask
 	if s.version == 2 && set.Covers(union(s.topology)) { // as Restore sets it
@@ -179,8 +179,8 @@ func (s *state) count() {
 	s.most = float64(len(s.topology.Cores(s.allowed)))
 }
 
-// look reads the group and its parent. What is the same text as before is the same
-// state: CPUs that come or go change what the parent has.
+// look reads the group and its parent. The same text means the same state: CPUs that come or go
+// change the parent's text.
 func (k *Cores) look() (*state, error) {
 	s := &state{version: k.version(), allowedIn: effective2}
 	if s.version == 1 {
@@ -241,7 +241,7 @@ func parse(group, name, text string) (Set, error) {
 	return s, nil
 }
 
-// Read returns how many cores the group was given.
+// Read returns how many cores the group's set has.
 func (k *Cores) Read(ctx context.Context) (trimtab.Amount, error) {
 	s, err := k.read(ctx)
 	if err != nil {
@@ -263,9 +263,8 @@ func (k *Cores) read(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
-// Effective returns how many cores are in force; that is fewer than were given if the
-// parent lacks some of them. It relies on a Read just before, so that a group without
-// changes costs three reads a second.
+// Effective returns how many cores are in force: fewer than set if the parent lacks some. It
+// reuses the Read just before, so that an unchanged group costs three file reads a second.
 func (k *Cores) Effective(ctx context.Context) (trimtab.Amount, error) {
 	if k.found == nil {
 		if _, err := k.Read(ctx); err != nil {
@@ -420,7 +419,7 @@ func (k *Cores) others(version int) (all Set, names []string, err error) {
 	return all, names, err
 }
 
-// put writes a mask, for a unit through systemd; nil stands for the CPUs of the parent.
+// put writes a mask, for a unit through systemd; nil means the parent's CPUs.
 func (k *Cores) put(ctx context.Context, s *state, set Set) error {
 	var err error
 	unit := k.Unit() != ""

@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Guests is the name of a group in which are speculative tasks: they are bound to cores
-// that others leave, and have none that nobody else may take.
+// Guests is the name of a group of speculative tasks: they run on cores that others leave idle,
+// and have none exclusively.
 const Guests = "oversubscribed"
 
 // Kind returns the kind of knob that sets the CPUs of a cgroup; its locations are those of
@@ -29,7 +29,7 @@ func Kind() actuator.Kind {
 	return k
 }
 
-// rootOf returns the root of the sets: version 1 keeps them in a hierarchy of its own.
+// rootOf returns the root of the cpusets: version 1 has a hierarchy for them.
 func rootOf(root string) string { return cmp.Or(hostfs.Twin(root, "cpuset"), root) }
 
 // measure counts the physical cores that groups in root may have together.

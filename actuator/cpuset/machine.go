@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// sysfs is where the kernel tells of CPUs.
+// sysfs is where the kernel lists CPUs.
 const sysfs = "/sys/devices/system/cpu"
 
 // Machine knows which CPUs are threads of one core, and reads that again when the set of
@@ -72,8 +72,9 @@ func (m *Machine) Possible(otherwise Set) Set {
 	return all
 }
 
-// Usable returns the CPUs of a set without isolated ones, to which the kernel moves no task
-// by itself: threads that have several of those stay on one. A set of no others is as it is.
+// Usable returns the CPUs of a set without isolated ones: the kernel moves no task to those by
+// itself, so threads with several would stay on one. A set of isolated ones only is returned as
+// it is.
 func (m *Machine) Usable(all Set) Set {
 	m.mu.Lock()
 	defer m.mu.Unlock()

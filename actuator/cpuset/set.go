@@ -88,7 +88,7 @@ func (s Set) Covers(t Set) bool {
 // Meets reports whether something is in both.
 func (s Set) Meets(t Set) bool { return slices.ContainsFunc(s, t.Has) }
 
-// mask is the set as systemd has it: a bit for each CPU, the lowest first.
+// mask is the set in systemd's form: a bit for each CPU, the lowest first.
 func (s Set) mask() []byte {
 	b := []byte{}
 	for _, n := range s {

@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	// patience is how long a write waits for killed processes to end, and for processes
-	// to freeze before they are killed: most take a few ms, those of a group with little
-	// CPU time some 100 ms. rounds is how often that is tried where one process can start
-	// another meanwhile.
+	// patience is how long a write waits for killed processes to end, and for processes to freeze
+	// before they are killed: most take a few ms, those of a group with little CPU time some 100
+	// ms. rounds is how often it tries where a process may start another meanwhile.
 	patience = 250 * time.Millisecond
 	rounds   = 2
-	// hurry is for how long nobody waits once one wait was in vain: others that wait for
-	// the same device would take as long, each in its turn.
-	hurry = 2 * time.Second
+	// noWaitFor is for how long writes do not wait after a wait that timed out: processes stuck on
+	// the same device would each take as long.
+	noWaitFor = 2 * time.Second
 	// What has not ended is killed again after firstAgain, then each time after twice as
 	// long as before, at most lastAgain.
 	firstAgain, lastAgain = time.Second, time.Minute
@@ -33,15 +32,14 @@ const (
 	pause = time.Millisecond
 )
 
-// Alive says whether one group has processes, 1, or none, 0: writing 0 kills them.
-// Some do not end then, as while they wait for a device: 0 is what was asked for, and is
-// not in force until they have.
+// Alive says whether one group has processes, 1, or none, 0; writing 0 kills them. A process that
+// waits for a device may not end: 0 is then the set value, and in force only once it has.
 type Alive struct {
 	group
 	config Config
 	doomed *doomed
-	// seen is what was just read, for the Effective that follows: to look through a group
-	// with all in it takes a while; nil: nothing was.
+	// seen is the value that was just read, for the Effective that follows, as looking through a
+	// large group takes long; nil: none.
 	seen *trimtab.Amount
 	// vain is when a wait was last in vain, of this knob or of others of its Kind, in
 	// nanoseconds since 1970.
@@ -92,8 +90,8 @@ func (k *Alive) String() string {
 // Resource returns "alive".
 func (k *Alive) Resource() string { return trimtab.Alive }
 
-// Probe says whether the group is there, and its processes can be killed as one: a
-// file that only lists numbers may name anybody's.
+// Probe returns an error unless the group exists and is a real control group: in a plain file the
+// process IDs could be any.
 func (k *Alive) Probe(ctx context.Context) error {
 	if err := k.Files.Probe(ctx, k.maker(), k.file()); err != nil {
 		return err
@@ -112,8 +110,7 @@ func (k *Alive) real() error {
 // MayWrite says whether the processes may be killed by this process.
 func (k *Alive) MayWrite(ctx context.Context) error { return k.Files.MayWrite(ctx, k.file()) }
 
-// Read returns 1 while there is a process in the group or in one inside it that was not
-// killed.
+// Read returns 1 while the group or one inside it has a process that was not killed.
 func (k *Alive) Read(ctx context.Context) (trimtab.Amount, error) {
 	some, err := k.some(ctx)
 	if err == nil && some && k.doomed != nil {
@@ -127,8 +124,8 @@ func (k *Alive) Read(ctx context.Context) (trimtab.Amount, error) {
 	return v, nil
 }
 
-// Effective returns 1 while there is a process. Those that were killed and have not
-// ended it kills again, with a back-off, and does not wait for them.
+// Effective returns 1 while there is a process. It kills again those that were killed and have
+// not ended, with a back-off, and does not wait for them.
 func (k *Alive) Effective(ctx context.Context) (trimtab.Amount, error) {
 	if seen := k.seen; seen != nil && k.doomed == nil && ctx.Err() == nil {
 		k.seen = nil
@@ -145,7 +142,8 @@ func (k *Alive) Effective(ctx context.Context) (trimtab.Amount, error) {
 	return units(some), nil
 }
 
-// some reports whether there is a process. Once there is none, none is waited for.
+// some reports whether there is a process. When there is none, the list of killed ones is
+// cleared.
 func (k *Alive) some(ctx context.Context) (bool, error) {
 	some, err := false, ctx.Err()
 	if err == nil {
@@ -157,8 +155,8 @@ func (k *Alive) some(ctx context.Context) (bool, error) {
 	return some, err
 }
 
-// others reports whether there is a process that was not killed: then somebody has
-// started it since, and that was not asked for.
+// others reports whether there is a process that was not killed: another program has started it
+// since.
 func (k *Alive) others() (bool, error) {
 	all, err := k.processes()
 	some := slices.ContainsFunc(all, func(pid int) bool { return !slices.Contains(k.doomed.pids, pid) })
@@ -182,8 +180,8 @@ func (k *Alive) populated() (bool, error) {
 // Nearest is 1 from a half on, also without limit.
 func (k *Alive) Nearest(a trimtab.Amount) trimtab.Amount { return nearest(a) }
 
-// Write of 0 kills all processes of the group with SIGKILL, and waits a moment for them
-// to end. That of 1 is refused where there is none: nothing is started here.
+// Write of 0 kills all processes of the group with SIGKILL, and waits a moment for them to end.
+// Write of 1 is refused where there is none: this knob starts nothing.
 func (k *Alive) Write(ctx context.Context, a trimtab.Amount) error {
 	k.seen = nil
 	if err := k.write(ctx, a); err != nil {
@@ -239,8 +237,8 @@ func (k *Alive) kill(ctx context.Context) error {
 	return k.killEach(ctx)
 }
 
-// killEach is for groups without cgroup.kill. What was frozen is frozen again, and
-// nothing stays frozen that was not.
+// killEach kills in groups without cgroup.kill. A group that was frozen before is frozen again
+// afterwards, and no other.
 func (k *Alive) killEach(ctx context.Context) error {
 	was, err := k.frozenBySelf()
 	if err != nil {
@@ -261,8 +259,8 @@ func (k *Alive) killEach(ctx context.Context) error {
 	return err
 }
 
-// killFrozen sends SIGKILL to each process, of which it lets none start another, or
-// end so that somebody else gets its number.
+// killFrozen sends SIGKILL to each process while all are frozen, so that none starts another, and
+// no process ID is reused.
 func (k *Alive) killFrozen(ctx context.Context) error {
 	if err := k.freeze(true); err != nil {
 		return err
@@ -292,7 +290,7 @@ func (k *Alive) signal() error {
 	return nil
 }
 
-// ended waits a moment until there is no process, and reports whether there is none.
+// ended waits a moment until there is no process, and reports whether that is so.
 func (k *Alive) ended(ctx context.Context) (bool, error) {
 	empty, err := k.until(ctx, func() (bool, error) {
 		some, err := k.populated()
@@ -304,11 +302,10 @@ func (k *Alive) ended(ctx context.Context) (bool, error) {
 	return empty, err
 }
 
-// until looks until it is so, at most as long as patience lasts, and reports whether
-// it is.
+// until polls so for at most patience, and reports whether it became true.
 func (k *Alive) until(ctx context.Context, so func() (bool, error)) (bool, error) {
 	wait := patience
-	if time.Since(time.Unix(0, k.vain.Load())) < hurry {
+	if time.Since(time.Unix(0, k.vain.Load())) < noWaitFor {
 		wait = 0
 	}
 	end := time.After(wait)
@@ -334,8 +331,8 @@ func isGone(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV)
 }
 
-// Restore brings back nothing: where processes were killed, its error is
-// trimtab.ErrUnsupported. Such as have not ended are not killed again.
+// Restore starts nothing: where processes were killed, its error is trimtab.ErrUnsupported. Those
+// that have not ended are not killed again.
 func (k *Alive) Restore(ctx context.Context, _ []byte) error {
 	v, err := k.Read(ctx)
 	if err == nil && v.Value == 0 {

@@ -29,7 +29,7 @@ const (
 // Config says which group.
 type Config = cgroup.Config
 
-// group is a group with what is common to both switches.
+// group has what both switches have in common.
 type group struct{ *cgroup.Files }
 
 func openGroup(c Config) (group, error) {
@@ -39,7 +39,7 @@ func openGroup(c Config) (group, error) {
 
 func (g group) version() int { return g.Version(state1) }
 
-// file is what freezes the group.
+// file is the file that freezes the group.
 func (g group) file() string {
 	if g.version() == 1 {
 		return state1
@@ -47,7 +47,7 @@ func (g group) file() string {
 	return freeze2
 }
 
-// maker is what makes that file.
+// maker is what provides that file.
 func (g group) maker() string {
 	if g.version() == 1 {
 		return "the freezer controller"
@@ -78,9 +78,9 @@ func (g group) frozen() (bool, error) {
 	return state == "FROZEN", err
 }
 
-// refrozen is frozen for whoever asked for it. Version 1 asks each process once: one that
-// was in vfork then sleeps until its child runs on, which is frozen, and the group stays
-// FREEZING for ever. Asked again, the kernel counts it as frozen where it sleeps.
+// refrozen reports whether the group is frozen, and asks again if not. Version 1 asks each
+// process once: a parent in vfork then sleeps until its child goes on, which is frozen, and the
+// group stays FREEZING for ever. Asked again, the kernel counts the sleeping parent as frozen.
 func (g group) refrozen() (bool, error) {
 	on, err := g.frozen()
 	if on || err != nil || g.version() != 1 {
@@ -140,9 +140,9 @@ func (g group) event(name string) (bool, error) {
 	return false, trimtab.Invalidf("%s %.80q of cgroup %s: no %s", events2, text, g.Group(), name)
 }
 
-// listsNone reports whether a group inside lists no process that matters: it is gone, or is
-// a threaded one, as libvirt's virtual CPUs have. The processes of its threads are in the
-// list of the group above that they came from.
+// listsNone reports whether a group inside lists no process that matters: it is gone, or is a
+// threaded one, as for libvirt's virtual CPUs. The processes of its threads are listed by the
+// group above.
 func listsNone(err error) bool { return isGone(err) || errors.Is(err, syscall.EOPNOTSUPP) }
 
 // processes lists those of the group and all groups in it.

@@ -85,13 +85,13 @@ func (k *Running) Probe(ctx context.Context) error {
 // MayWrite says whether the group is free to be frozen, and by this process.
 func (k *Running) MayWrite(ctx context.Context) error { return k.Files.MayWrite(ctx, k.file()) }
 
-// Read returns what was asked of the group.
+// Read returns whether the group was set to run.
 func (k *Running) Read(ctx context.Context) (trimtab.Amount, error) {
 	return k.read(ctx, k.frozenBySelf)
 }
 
-// Effective returns 0 once all processes are frozen. Where this knob asked for that, it
-// asks again for those that are not.
+// Effective returns 0 once all processes are frozen. Where this knob froze the group, it freezes
+// again those that are not.
 func (k *Running) Effective(ctx context.Context) (trimtab.Amount, error) {
 	if k.freezing {
 		return k.read(ctx, k.refrozen)

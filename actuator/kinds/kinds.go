@@ -24,7 +24,7 @@ import (
 // All are the kinds of knobs that this program has. Another kind is another line of [In].
 func All() []actuator.Kind { return On(resctrl.Host{}) }
 
-// On are the kinds on a host with such a resctrl.
+// On are the kinds on a host with the given resctrl.
 func On(rdt resctrl.Host) []actuator.Kind {
 	return In(rdt, kubernetes.Cluster{Watched: NoCluster})
 }
@@ -40,8 +40,8 @@ func In(rdt resctrl.Host, cluster kubernetes.Cluster) []actuator.Kind {
 	}
 }
 
-// RDT is this host's resctrl for an actuator with locks in a directory: what it leaves
-// behind tells by them whose it is.
+// RDT is this host's resctrl for an actuator with its locks in a directory; by them it knows
+// whose groups a dead process left.
 func RDT(locks string) resctrl.Host {
 	return resctrl.Host{Places: func(ctx context.Context) (map[string]bool, error) {
 		return actuator.Places(ctx, locks, trimtab.LLC, trimtab.MemBW)
@@ -56,7 +56,7 @@ func NoCluster() (*kube.Cluster, error) {
 	return nil, fmt.Errorf("the Kubernetes cluster is not watched: %w", trimtab.ErrStale)
 }
 
-// OfCluster reports whether a kind of that name turns workloads of a cluster.
+// OfCluster reports whether knobs of that kind are in a cluster.
 func OfCluster(kind string) bool {
 	return kind == kubernetes.PodsKind || kind == kubernetes.ScaleKind
 }

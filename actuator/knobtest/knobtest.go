@@ -28,8 +28,8 @@ type Fixture struct {
 	Reopen func(undo []byte) (actuator.Knob, error)
 	// Least and Most bound the values to try, 0 < Least < Most.
 	Least, Most float64
-	// Unlimited is what the knob makes of an amount without limit where its values end,
-	// as those of a switch do; nil: Unlimited itself.
+	// Unlimited is the value that the knob takes for unlimited where its values end, as a
+	// switch's do; nil: Unlimited itself.
 	Unlimited *trimtab.Amount
 	// Vanish removes the target.
 	Vanish func()
@@ -140,7 +140,7 @@ func unlimitedIsAValue(t testing.TB, f Fixture) {
 	}
 }
 
-// unlimited is what the knob makes of an amount without limit.
+// unlimited is the value that the knob takes for unlimited.
 func (f *Fixture) unlimited() trimtab.Amount {
 	if f.Unlimited != nil {
 		return *f.Unlimited

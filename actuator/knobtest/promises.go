@@ -152,8 +152,7 @@ func delayed(t testing.TB, f Fixture) {
 	unknown(t, f, func(ctx context.Context) error { _, err := k.Traits().Effective(ctx); return err })
 }
 
-// unknown wants an error of what cannot be known: nobody waits for it any more, or
-// the target is gone.
+// unknown wants an error with a cancelled context, and when the target is gone.
 func unknown(t testing.TB, f Fixture, ask func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -24,7 +24,7 @@ type place struct {
 	Resource  string `json:"resource"`
 	// Workload is what the pod belongs to.
 	Workload kube.Ref `json:"workload"`
-	// Request tells that it is the request, not the limit; the undo's kind says so.
+	// Request says that it is the request, not the limit; the undo's kind says so.
 	Request bool `json:"-"`
 }
 
@@ -395,14 +395,14 @@ func (l *Limit) foreign(c *kube.Container, p *kube.Pod) error {
 		return err
 	}
 	if other != "" {
-		return barred(other)
+		return readOnly(other)
 	}
 	return paused(w, l.at.Workload)
 }
 
-// barred returns the error for a knob that is only recommended: another program sets it, or none
+// readOnly returns the error for a knob that is only recommended: another program sets it, or none
 // can.
-func barred(why string) error {
+func readOnly(why string) error {
 	return fmt.Errorf("%s: %w: %w", why, actuator.ErrBarred, trimtab.ErrRefused)
 }
 
@@ -440,7 +440,7 @@ func (l *Limit) resizable(p *kube.Pod, c *kube.Container) error {
 	case !limited && !requested:
 		return refuse("container %s has neither a limit nor a request of %s: the server would make the limit its request, too", c.Name, l.at.Resource)
 	case c.Restarts(l.at.Resource):
-		return barred(fmt.Sprintf("a resize of %s restarts container %s (its resizePolicy)", l.at.Resource, c.Name))
+		return readOnly(fmt.Sprintf("a resize of %s restarts container %s (its resizePolicy)", l.at.Resource, c.Name))
 	case status == nil || status.State.Running == nil:
 		return refuse("container %s does not run yet", c.Name)
 	case status.Resources == nil:

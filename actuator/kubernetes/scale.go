@@ -244,7 +244,7 @@ func (s *Scale) MayWrite(ctx context.Context) error {
 		return err
 	}
 	if other != "" {
-		return barred(other)
+		return readOnly(other)
 	}
 	return paused(c, s.ref)
 }

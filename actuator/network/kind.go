@@ -18,10 +18,10 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Kind is this kind of knob. A location is an interface, as in eth0, or one in a
-// network namespace, as in batch/eth0, whose file is in the root. With a * in either
-// name each that matches is an instance. How much a host can send is not measured:
-// an interface may share what is behind it with others.
+// Kind is this kind of knob. A location is an interface, such as eth0, or one in a network
+// namespace, such as batch/eth0, whose file is in the root. With a * in either name each match is
+// an instance. A host's capacity to send is not measured: an interface may share its link with
+// others.
 func Kind() actuator.Kind {
 	return actuator.Kind{
 		Name: "network", Resources: []string{trimtab.Network},
@@ -43,8 +43,8 @@ func configOf(at actuator.Location) Config {
 	return c
 }
 
-// find lists the namespaces, or the interfaces of one, that match: at most
-// hostfs.MaxInstances, else none. A folder or namespace that is not there has none.
+// find lists the matching namespaces, or interfaces of one: at most hostfs.MaxInstances, else
+// none. A folder or namespace that does not exist has none.
 func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
@@ -105,7 +105,7 @@ func Sent(ctx context.Context, at actuator.Location) map[string]uint64 {
 	return out
 }
 
-// sent is what one interface sent.
+// sent is how many bytes one interface sent.
 func sent(c Config) (uint64, bool) {
 	if c.Namespace == "" {
 		return 0, false // of the host: it may be what others send through
@@ -122,8 +122,8 @@ func sent(c Config) (uint64, bool) {
 	return l.Attrs().Statistics.TxBytes, true
 }
 
-// namespaces lists the files of namespaces in a folder. One is another where it is
-// another namespace.
+// namespaces lists the files of namespaces in a folder. A namespace's inode tells it from a later
+// one of its name.
 func namespaces(dir string) (all []actuator.Instance, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

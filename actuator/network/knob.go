@@ -24,7 +24,7 @@ type Config struct {
 	Interface string `json:"interface"`
 }
 
-// file is that of the namespace; "": that of this process.
+// file is the namespace's file; "": the namespace of this process.
 func (c *Config) file() string {
 	if c.Namespace == "" {
 		return ""
@@ -42,13 +42,13 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// plain reports whether a name is one part of a path and no more.
+// plain reports whether a name is a single part of a path.
 func plain(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00 \n*")
 }
 
-// Interface is what one interface may send. It is an [actuator.Knob]. It opens the
-// namespace for each use: that comes and goes with its container.
+// Interface is the send rate of one interface. It is an [actuator.Knob]. It opens the namespace
+// for each use, as that comes and goes with its container.
 type Interface struct{ config Config }
 
 // Traits returns what the knob can do beyond what every knob can.
@@ -97,7 +97,7 @@ func (k *Interface) String() string {
 // Resource returns "network".
 func (k *Interface) Resource() string { return trimtab.Network }
 
-// Place names the interface by the number of its namespace.
+// Place identifies the interface by the inode of its namespace.
 func (k *Interface) Place() (string, error) { return place(k.config.file(), k.config.Interface) }
 
 // Close does nothing: nothing is kept open.

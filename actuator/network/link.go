@@ -14,14 +14,14 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// handle is that of the disciplines that trimtab makes, "tr": 7472:0.
+// handle is that of the qdiscs that trimtab makes, "tr": 7472:0.
 const handle = 0x7472 << 16
 
 // space is a network namespace that is open.
 type space struct{ *netlink.Handle }
 
-// enter opens a namespace by its file; "" is that of this process. Nothing of it stays
-// open after Close: a namespace ends with the last that has it open.
+// enter opens a namespace by its file; "" is that of this process. Nothing stays open after
+// Close, as an open file would keep the namespace alive.
 func enter(file string) (*space, error) {
 	ns := netns.None()
 	if file != "" {
@@ -51,15 +51,15 @@ func (s *space) link(name string) (netlink.Link, error) {
 	return l, nil
 }
 
-// limit is what the root discipline of an interface lets through.
+// limit is the rate of an interface's root qdisc.
 type limit struct {
 	trimtab.Amount
 	// ours: it is trimtab's own.
 	ours bool
 }
 
-// read returns the limit of an interface; the error is trimtab.ErrRefused where
-// somebody else has set a discipline.
+// read returns the limit of an interface; the error is trimtab.ErrRefused where another program
+// has set a qdisc.
 func (s *space) read(l netlink.Link) (limit, error) {
 	all, err := s.QdiscList(l)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *space) read(l netlink.Link) (limit, error) {
 	return limit{Amount: trimtab.Unlimited()}, nil
 }
 
-// The limits that a token bucket keeps, in bytes per second.
+// The range of a token bucket's rate, in bytes per second.
 const (
 	least = 1000
 	most  = 1e11
@@ -124,8 +124,7 @@ func (s *space) write(l netlink.Link, now limit, v trimtab.Amount) error {
 	return nil
 }
 
-// place names an interface the same for all that turn it, by the number of its
-// namespace.
+// place identifies an interface, for all that change it, by the inode of its namespace.
 func place(file, name string) (string, error) {
 	if file == "" {
 		file = "/proc/self/ns/net"

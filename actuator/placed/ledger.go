@@ -9,16 +9,16 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Config says whose ledger it is.
+// Config identifies the ledger's host.
 type Config struct {
 	Pool, Host string
-	// Life is of this life of the host; lists for another one are not carried out.
+	// Life identifies this run of the agent; lists for another one are refused.
 	Life uint64
 	// MaxLease bounds every lease; 0: 5 min.
 	MaxLease time.Duration
 }
 
-// State is how an attempt stands here.
+// State is the state of an attempt on this host.
 type State uint8
 
 // The states. A refused attempt was never started and never will be; one that was started
@@ -30,7 +30,7 @@ const (
 	Refused
 )
 
-// Attempt is what is known of one.
+// Attempt is what the ledger has of one attempt.
 type Attempt struct {
 	trimtab.Placement
 	State State
@@ -40,7 +40,7 @@ type Attempt struct {
 	Why string
 }
 
-// task names what attempts are at.
+// task names the task of attempts.
 type task struct{ job, name string }
 
 // mark is the highest attempt at a task that was ever known, and when that was.
@@ -49,10 +49,10 @@ type mark struct {
 	at      time.Duration
 }
 
-// maxMarks is of how many tasks the highest attempt is kept: 7 MB.
+// maxMarks is for how many tasks the highest attempt is kept: 7 MB.
 const maxMarks = 50_000
 
-// Ledger is what one life of a host knows. It is not safe for concurrent use.
+// Ledger has the attempts of one run of a host's agent. It is not safe for concurrent use.
 type Ledger struct {
 	config   Config
 	attempts map[trimtab.AttemptID]*Attempt
@@ -90,7 +90,7 @@ func (l *Ledger) Report(now time.Duration) uint64 {
 // Newest is the epoch and the sequence of the newest list that counted.
 func (l *Ledger) Newest() (epoch, sequence uint64) { return l.epoch, l.sequence }
 
-// Find returns what is known of an attempt.
+// Find returns an attempt.
 func (l *Ledger) Find(id trimtab.AttemptID) (Attempt, bool) {
 	a := l.attempts[id]
 	if a == nil {
@@ -139,7 +139,7 @@ func (l *Ledger) End(id trimtab.AttemptID) {
 	}
 }
 
-// Adopt enters an attempt of a former life that has ended, so that it is told and never
+// Adopt enters an attempt of a former run that has ended, so that it is reported and never
 // started again.
 func (l *Ledger) Adopt(now time.Duration, id trimtab.AttemptID, class trimtab.TaskClass) {
 	if l.attempts[id] == nil && len(l.attempts) < trimtab.MaxAttemptsHere {
@@ -165,8 +165,8 @@ func (l *Ledger) mark(now time.Duration, id trimtab.AttemptID) {
 	}
 }
 
-// forgetMarks drops the older half. Lists are ordered, so that only a planner that goes
-// back behind what it told would list them again.
+// forgetMarks drops the older half. Lists are ordered, so only a planner that returns to an older
+// state would list them again.
 func (l *Ledger) forgetMarks() {
 	times := make([]time.Duration, 0, len(l.marks))
 	for _, m := range l.marks {

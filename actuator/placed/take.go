@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Orders are what is to be done, in this order.
+// Orders are what the host has to do, in this order.
 type Orders struct {
 	// Forget are attempts that nobody asks about any more.
 	Forget []trimtab.AttemptID
@@ -25,21 +25,21 @@ type Orders struct {
 	Queue []trimtab.Placement
 }
 
-// Kill is an attempt that is to end, and why.
+// Kill is an attempt to end, and why.
 type Kill struct {
 	ID  trimtab.AttemptID
 	Why string
 }
 
-// Relabel is an attempt with the class that it is to have.
+// Relabel is an attempt with its new class.
 type Relabel struct {
 	ID    trimtab.AttemptID
 	Class trimtab.TaskClass
 }
 
-// Take takes in a list. One that does not count changes nothing: the error is
-// trimtab.ErrInvalid where it makes no sense, or is for another, trimtab.ErrStale where it
-// is for another life, older than the last, or too late.
+// Take reads a list. A list that does not count changes nothing: the error is trimtab.ErrInvalid
+// for one that makes no sense or is for another host, trimtab.ErrStale for one of another life,
+// older than the last, or too late.
 func (l *Ledger) Take(now time.Duration, p *trimtab.Placements) (Orders, error) {
 	listed, err := l.check(p)
 	if err != nil {
@@ -145,7 +145,7 @@ func (l *Ledger) kill(a *Attempt, why string, o *Orders) {
 	o.Kill = append(o.Kill, Kill{a.AttemptID, a.Why})
 }
 
-// enter takes in an attempt that is not known yet.
+// enter adds an attempt that is new here.
 func (l *Ledger) enter(now time.Duration, p *trimtab.Placement, until time.Duration, o *Orders) {
 	if l.attempts[p.AttemptID] != nil || len(l.attempts) >= trimtab.MaxAttemptsHere {
 		return
@@ -173,7 +173,7 @@ func (l *Ledger) live(p *trimtab.Placement) string {
 	return ""
 }
 
-// Expire says what is to end because nobody renewed it.
+// Expire returns the attempts to end because no list renewed their lease.
 func (l *Ledger) Expire(now time.Duration) (o Orders) {
 	for _, id := range l.names() {
 		a := l.attempts[id]

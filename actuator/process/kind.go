@@ -27,8 +27,8 @@ func Kind() actuator.Kind {
 	}
 }
 
-// split parts an absolute directory into the root, which with a * in it ends before
-// the part with the *, and the path beneath.
+// split splits an absolute directory into the root and the path beneath; with a * the root ends
+// before the part that has it.
 func split(dir string) actuator.Location {
 	before, _, several := strings.Cut(dir, "*")
 	if !several {
@@ -70,8 +70,8 @@ func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error
 	return all, nil
 }
 
-// supervised reports whether a supervisor serves a directory. What the file system
-// will not tell does not make an instance go: its knob says why it cannot be read.
+// supervised reports whether a supervisor serves a directory. An error of the file system counts
+// as yes: the knob then says why it cannot be read.
 func supervised(root *hostfs.Root, dir string) bool {
 	if _, err := root.ReadIn(dir, MaxFile); err != nil {
 		return unknown(err)
@@ -84,8 +84,8 @@ func supervised(root *hostfs.Root, dir string) bool {
 	return err == nil && state.Alive()
 }
 
-// unknown tells an error that says nothing of a directory from one that says that
-// it is no supervisor's: without its files, or with links in their place.
+// unknown tells an error that says nothing about a directory from one that says that it has no
+// supervisor: its files are missing, or are links.
 func unknown(err error) bool {
 	return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, trimtab.ErrRefused)
 }

@@ -37,9 +37,8 @@ type Config struct {
 	Dir string `json:"dir"`
 }
 
-// Workers is the number of workers of one service. It is an [actuator.Knob].
-// It opens the root for each use: the directory of a service comes and goes
-// with it, and the next one of the same name is another.
+// Workers is the number of workers of one service. It is an [actuator.Knob]. It opens the root
+// for each use, as a service's directory comes and goes with it.
 type Workers struct {
 	config Config
 }
@@ -74,7 +73,7 @@ func Open(c Config) (*Workers, error) {
 	return &Workers{config: c}, nil
 }
 
-// within does one thing in the root.
+// within calls do with the root.
 func (w *Workers) within(do func(*hostfs.Root) error) error {
 	root, err := hostfs.OpenRoot(w.config.Root)
 	if err != nil {
@@ -84,7 +83,7 @@ func (w *Workers) within(do func(*hostfs.Root) error) error {
 	return do(root)
 }
 
-// inside does one thing in the directory, as a root of its own.
+// inside calls do with the directory as its root.
 func (w *Workers) inside(do func(*hostfs.Root) error) error {
 	return w.within(func(r *hostfs.Root) error {
 		dir, err := r.Sub(w.config.Dir)
@@ -160,7 +159,7 @@ func (w *Workers) MayWrite(ctx context.Context) error {
 	return w.inside(func(r *hostfs.Root) error { return r.Writable(MaxFile) })
 }
 
-// State returns what the supervisor last said.
+// State returns the supervisor's last report.
 func (w *Workers) State() (State, error) {
 	b, err := w.read(CurrentFile)
 	if err != nil {
@@ -169,8 +168,7 @@ func (w *Workers) State() (State, error) {
 	return ParseState([]byte(b))
 }
 
-// Read returns the number in force. Workers that were told to stop may still
-// be finishing what they do.
+// Read returns the number set. Workers that were told to stop may still be finishing.
 func (w *Workers) Read(ctx context.Context) (trimtab.Amount, error) {
 	if err := ctx.Err(); err != nil {
 		return trimtab.Amount{}, fmt.Errorf("read %s: %w", w, err)

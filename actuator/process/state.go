@@ -14,12 +14,12 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// State is what a supervisor says of itself in workers.current.
+// State is the supervisor's report in workers.current.
 type State struct {
 	// Supervisor is its process id.
 	Supervisor int `json:"supervisor"`
-	// Start is when that process was started, in ticks since the boot, so that
-	// another with its number is not taken for it; 0: not told.
+	// Start is when that process was started, in ticks since the boot, to tell it from a later
+	// one with the same ID; 0: unknown.
 	Start uint64 `json:"start,omitempty"`
 	// Want is how many workers it aims at.
 	Want    int      `json:"want"`
@@ -33,7 +33,7 @@ type Worker struct {
 	Index int `json:"index"`
 	// PID is 0 while the worker waits to be started again.
 	PID int `json:"pid"`
-	// Stopping tells that it was asked to end.
+	// Stopping says that it was asked to end.
 	Stopping bool `json:"stopping,omitempty"`
 	// Crashes counts its unwanted ends in a row.
 	Crashes int       `json:"crashes,omitempty"`

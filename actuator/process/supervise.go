@@ -19,7 +19,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Supervisor says what to run.
+// Supervisor configures the workers to run.
 type Supervisor struct {
 	// Dir is made when absent; one supervisor at a time serves it.
 	Dir string
@@ -85,7 +85,7 @@ type supervisor struct {
 	since uint64
 }
 
-// worker is one place for a worker process.
+// worker is one slot for a worker process.
 type worker struct {
 	index   int
 	cmd     *exec.Cmd
@@ -127,8 +127,8 @@ func Supervise(ctx context.Context, c Supervisor) error {
 	defer root.Close()
 	s := &supervisor{Supervisor: c, root: root, ended: make(chan ended), want: c.Start}
 	s.since, _, _ = started(os.Getpid())
-	// The kernel sends the workers' death signal when the thread that started
-	// them ends, so it must be one that lives as long as this function.
+	// The kernel sends the workers' death signal when the thread that started them ends: keep
+	// this one for as long as the function runs.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	s.run(ctx)

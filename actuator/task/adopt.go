@@ -14,8 +14,8 @@ import (
 // again, the others are killed.
 func (r *Runner) adopt(ctx context.Context) error {
 	found := map[string]*task{}
-	for _, key := range r.journal.Keys(recordPrefix) {
-		value, _ := r.journal.Get(key)
+	for _, key := range r.journal.file.Keys(recordPrefix) {
+		value, _ := r.journal.file.Get(key)
 		leaf := key[len(recordPrefix):]
 		var rec record
 		if err := json.Unmarshal(value, &rec); err != nil || leafOf(rec.ID) != leaf || rec.ID.Validate() != nil || classes()[rec.Class] == 0 {
@@ -24,7 +24,7 @@ func (r *Runner) adopt(ctx context.Context) error {
 		}
 		t := newTask(rec.Info, leaf)
 		t.info.PID = 0
-		if rec.Boot != r.boot && rec.State != Ended {
+		if rec.Boot != r.journal.boot && rec.State != Ended {
 			t.info.Reason = "the host was restarted"
 		}
 		found[leaf] = t
@@ -51,19 +51,19 @@ func (r *Runner) adopt(ctx context.Context) error {
 			lost = append(lost, t) // the host was restarted, or its group was not made yet
 			continue
 		}
-		r.tasks[t.info.ID] = t
-		r.ended = append(r.ended, t.info.ID)
+		r.known.tasks[t.info.ID] = t
+		r.known.ended = append(r.known.ended, t.info.ID)
 	}
-	slices.SortFunc(r.ended, func(a, b ID) int { return r.tasks[a].info.Ended.Compare(r.tasks[b].info.Ended) })
+	slices.SortFunc(r.known.ended, func(a, b ID) int { return r.known.tasks[a].info.Ended.Compare(r.known.tasks[b].info.Ended) })
 	r.tidy(lost)
 	for _, t := range lost {
 		t.info.State = Killing
-		r.tasks[t.info.ID] = t
+		r.known.tasks[t.info.ID] = t
 		r.keepers.Add(1)
 		go r.keep(t, &verdict{outcome: Lost, reason: cmp.Or(t.info.Reason, "the agent that started it died")})
 	}
 	for _, t := range lost {
-		if _, bad := r.await(ctx, t, Ended, Unkillable); bad != nil {
+		if _, bad := r.known.await(ctx, t, Ended, Unkillable); bad != nil {
 			err = errors.Join(err, bad)
 		}
 	}
@@ -76,7 +76,7 @@ func (r *Runner) tidy(lost []*task) {
 	for _, t := range lost {
 		known[t.leaf] = true
 	}
-	for _, t := range r.tasks {
+	for _, t := range r.known.tasks {
 		known[t.leaf] = true
 	}
 	entries, err := os.ReadDir(r.outputDir(""))

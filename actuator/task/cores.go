@@ -108,7 +108,7 @@ func (r *Runner) CPUs() (string, error) { return r.tree.whole() }
 
 // Pin binds a running task to CPUs, such as "4-7"; "": all.
 func (r *Runner) Pin(ctx context.Context, id ID, cpus string) error {
-	t, err := r.find(id)
+	t, err := r.known.find(id)
 	if err == nil {
 		err = errors.Join(ctx.Err(), unless(validCPUs(cpus), "CPUs %.60q: want a list such as 0-3,8", cpus))
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -61,32 +60,6 @@ func (t *task) ask(v verdict) {
 	}
 }
 
-// change changes the state of a task, and wakes the waiters.
-func (r *Runner) change(t *task, how func(*Info)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	how(&t.info)
-	close(t.changed)
-	t.changed = make(chan struct{})
-}
-
-// await waits until a task is in one of the states.
-func (r *Runner) await(ctx context.Context, t *task, states ...State) (Info, error) {
-	for {
-		r.mu.Lock()
-		info, changed := t.info, t.changed
-		r.mu.Unlock()
-		if slices.Contains(states, info.State) {
-			return info, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return info, fmt.Errorf("wait for task %v: %w", info.ID, ctx.Err())
-		}
-	}
-}
-
 // keep supervises a task until its end; if v is not nil, it kills the task at once.
 func (r *Runner) keep(t *task, v *verdict) {
 	defer r.keepers.Done()
@@ -122,7 +95,7 @@ func (r *Runner) keep(t *task, v *verdict) {
 func (r *Runner) watch(ctx context.Context, t *task, gone chan<- struct{}) {
 	if t.cmd != nil {
 		_ = t.cmd.Wait() // ProcessState says what came of it
-		r.change(t, func(i *Info) { i.PID = 0 })
+		r.known.change(t, func(i *Info) { i.PID = 0 })
 	}
 	err := waitEmpty(ctx, func() ([]int, error) {
 		t.turning.Lock() // nothing goes from group to group meanwhile
@@ -149,9 +122,9 @@ func (r *Runner) live(ctx context.Context, t *task, gone <-chan struct{}) *verdi
 		wall = timer.C
 	}
 	for {
-		r.mu.Lock()
+		r.known.mu.Lock()
 		left := t.until - hostfs.BootTime()
-		r.mu.Unlock()
+		r.known.mu.Unlock()
 		if left <= 0 {
 			return &verdict{outcome: Killed, reason: "its lease ended, and nobody renewed it"}
 		}
@@ -185,7 +158,7 @@ func (r *Runner) live(ctx context.Context, t *task, gone <-chan struct{}) *verdi
 func (r *Runner) condemn(ctx context.Context, t *task, v *verdict, gone <-chan struct{}) {
 	t.turning.Lock()
 	var before State
-	r.change(t, func(i *Info) {
+	r.known.change(t, func(i *Info) {
 		before, i.State, i.Reason = i.State, Killing, v.reason
 	})
 	t.turning.Unlock()
@@ -232,7 +205,7 @@ func (r *Runner) bury(ctx context.Context, t *task) bool {
 			return false
 		}
 		r.logger.Warn("a task cannot be killed", "task", t.info.ID.String(), "again_in", pause, "err", err)
-		r.change(t, func(i *Info) { i.State, i.Problem = Unkillable, err.Error() })
+		r.known.change(t, func(i *Info) { i.State, i.Problem = Unkillable, err.Error() })
 		select {
 		case <-ctx.Done():
 			return false
@@ -247,13 +220,13 @@ func (r *Runner) readOOM(t *task, groups []string) {
 	for _, group := range groups {
 		n += r.tree.oomKills(group)
 	}
-	r.change(t, func(i *Info) { i.OOMKills += n })
+	r.known.change(t, func(i *Info) { i.OOMKills += n })
 }
 
 // groupsOf are the groups that a task is in.
 func (r *Runner) groupsOf(t *task) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.known.mu.Lock()
+	defer r.known.mu.Unlock()
 	if len(t.groups) == 0 {
 		return []string{r.tree.path(t.info.Class, t.leaf)}
 	}
@@ -274,9 +247,7 @@ func (r *Runner) finish(t *task, v *verdict) {
 	if t.out != nil {
 		t.out.end()
 	}
-	r.mu.Lock()
-	i := t.info
-	r.mu.Unlock()
+	i := r.known.get(t)
 	i.State, i.Ended, i.Problem = Ended, time.Now(), ""
 	if t.out != nil {
 		t.out.told(&i)
@@ -289,7 +260,7 @@ func (r *Runner) finish(t *task, v *verdict) {
 	if t.failed {
 		err = r.forget(t)
 	} else {
-		err = r.store(record{i, r.boot, 0})
+		err = r.journal.store(record{i, r.journal.boot, 0})
 	}
 	if err != nil {
 		r.logger.Error("store the end of a task", "task", i.ID.String(), "err", err)
@@ -297,10 +268,10 @@ func (r *Runner) finish(t *task, v *verdict) {
 	if !t.failed {
 		r.makeRoom()
 	}
-	r.change(t, func(now *Info) {
+	r.known.change(t, func(now *Info) {
 		*now = i
 		if !t.failed {
-			r.ended = append(r.ended, i.ID)
+			r.known.ended = append(r.known.ended, i.ID)
 		}
 	})
 }
@@ -327,15 +298,7 @@ func ended(i *Info, cmd *exec.Cmd) {
 
 // makeRoom forgets the tasks that ended longest ago, so that one more can be kept.
 func (r *Runner) makeRoom() {
-	r.mu.Lock()
-	var old []*task
-	for n := len(r.ended) + 1 - r.config.Keep; n > 0; n-- {
-		if t := r.tasks[r.ended[n-1]]; t != nil {
-			old = append(old, t)
-		}
-	}
-	r.mu.Unlock()
-	for _, t := range old {
+	for _, t := range r.known.beyond(r.config.Keep - 1) {
 		if err := r.forget(t); err != nil {
 			r.logger.Error("forget task", "task", t.info.ID.String(), "err", err)
 		}
@@ -347,7 +310,7 @@ const freezeWait = 2 * time.Second
 
 // turn freezes a task or thaws it.
 func (r *Runner) turn(ctx context.Context, id ID, to State) error {
-	t, err := r.find(id)
+	t, err := r.known.find(id)
 	if err != nil {
 		return err
 	}
@@ -379,9 +342,7 @@ func (r *Runner) turn(ctx context.Context, id ID, to State) error {
 func (r *Runner) switchTo(ctx context.Context, t *task, to State) (*freezer.Running, error) {
 	t.turning.Lock()
 	defer t.turning.Unlock()
-	r.mu.Lock()
-	state := t.info.State
-	r.mu.Unlock()
+	state := r.known.get(t).State
 	groups := r.groupsOf(t)
 	if state != Running && state != Frozen || len(groups) != 1 {
 		return nil, fmt.Errorf("it is %s, in %d groups: %w", state, len(groups), trimtab.ErrRefused)
@@ -394,7 +355,7 @@ func (r *Runner) switchTo(ctx context.Context, t *task, to State) (*freezer.Runn
 	if err := k.Write(ctx, trimtab.Units(value)); err != nil {
 		return nil, errors.Join(err, k.Close())
 	}
-	r.change(t, func(i *Info) { i.State = to })
+	r.known.change(t, func(i *Info) { i.State = to })
 	return k, nil
 }
 
@@ -403,9 +364,7 @@ func (r *Runner) switchTo(ctx context.Context, t *task, to State) (*freezer.Runn
 func (r *Runner) still(ctx context.Context, t *task, k *freezer.Running) (bool, error) {
 	t.turning.Lock()
 	defer t.turning.Unlock()
-	r.mu.Lock()
-	state := t.info.State
-	r.mu.Unlock()
+	state := r.known.get(t).State
 	if state != Frozen {
 		return true, nil
 	}

@@ -38,9 +38,9 @@ func (r *Runner) launch(ctx context.Context, t *task) error {
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
+	r.known.mu.Lock()
 	t.out = out
-	r.mu.Unlock()
+	r.known.mu.Unlock()
 	defer printed.Close()
 	status, told, err := os.Pipe()
 	if err != nil {

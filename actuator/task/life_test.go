@@ -25,7 +25,7 @@ func TestATaskThatForksAwayHasNotEndedAndIsKilled(t *testing.T) {
 		if i := h.infoOf(id); i.State != Running {
 			t.Errorf("%v", i)
 		}
-		h.runner.tasks[id].spec.Limits.Grace = time.Millisecond
+		h.runner.known.tasks[id].spec.Limits.Grace = time.Millisecond
 		info, err := h.runner.Kill(t.Context(), id, "no longer needed")
 		if err != nil || info.Outcome != Killed || info.Reason != "no longer needed" || info.Code != 0 {
 			t.Errorf("%+v, %v", info, err)

@@ -21,7 +21,7 @@ const moveWait = 2 * time.Second
 // Relabel moves a running, not frozen task to another class. If it fails, the task may be in the
 // groups of both, and is supervised and killed in both; another call continues the move.
 func (r *Runner) Relabel(ctx context.Context, id ID, class Class) error {
-	t, err := r.find(id)
+	t, err := r.known.find(id)
 	if err != nil {
 		return err
 	}
@@ -31,25 +31,25 @@ func (r *Runner) Relabel(ctx context.Context, id ID, class Class) error {
 	if err := r.relabel(ctx, t, class); err != nil {
 		return fmt.Errorf("relabel task %v to %s: %w", id, class, err)
 	}
-	return r.store(r.records(t)...)
+	return r.journal.enter(&r.known, t)
 }
 
 func (r *Runner) relabel(ctx context.Context, t *task, class Class) error {
 	t.turning.Lock()
 	defer t.turning.Unlock()
 	from, to := r.groupsOf(t), r.tree.path(class, t.leaf)
-	r.mu.Lock()
+	r.known.mu.Lock()
 	state, old := t.info.State, t.info.Class
-	r.mu.Unlock()
+	r.known.mu.Unlock()
 	switch {
 	case state != Running:
 		return fmt.Errorf("it is %s: %w", state, trimtab.ErrRefused)
 	case old == class && len(from) == 1:
 		return nil
 	}
-	r.mu.Lock()
+	r.known.mu.Lock()
 	t.groups = append([]string{to}, others(from, to)...) // both, whatever comes
-	r.mu.Unlock()
+	r.known.mu.Unlock()
 	err := r.tree.make(to)
 	if err == nil {
 		limits := t.spec
@@ -68,10 +68,10 @@ func (r *Runner) relabel(ctx context.Context, t *task, class Class) error {
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
+	r.known.mu.Lock()
 	t.groups = []string{to}
-	r.mu.Unlock()
-	r.change(t, func(i *Info) { i.Class, i.OOMKills = class, i.OOMKills+oom })
+	r.known.mu.Unlock()
+	r.known.change(t, func(i *Info) { i.Class, i.OOMKills = class, i.OOMKills+oom })
 	return nil
 }
 

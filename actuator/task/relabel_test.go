@@ -51,7 +51,7 @@ func TestATaskThatRunsGoesToAnotherClassWithAllThatItForked(t *testing.T) {
 		if err := r.Relabel(t.Context(), id, Regular); err != nil {
 			t.Error(err)
 		}
-		h.runner.tasks[id].spec.Limits.Grace = 1
+		h.runner.known.tasks[id].spec.Limits.Grace = 1
 		if info, err := r.Kill(t.Context(), id, ""); err != nil || info.Outcome != Killed || info.Class != Regular {
 			t.Errorf("%+v, %v", info, err)
 		}

@@ -3,7 +3,6 @@ package task
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -81,7 +80,6 @@ const openWait = 10 * time.Second
 type Runner struct {
 	config Config
 	logger *slog.Logger
-	boot   string
 	tree   *tree
 	unlock func()
 	lock   *hostfs.Lock
@@ -92,14 +90,8 @@ type Runner struct {
 	// stop ends the keepers of what cannot be killed.
 	stop    chan struct{}
 	keepers sync.WaitGroup
-
-	journalMu sync.Mutex
-	journal   *hostfs.Journal
-
-	mu     sync.Mutex
-	tasks  map[ID]*task
-	ended  []ID // in order of their end
-	closed bool
+	journal journal
+	known   known
 }
 
 // Open first cleans up after an earlier runner: tasks that still run are killed and reported as
@@ -108,7 +100,7 @@ func Open(ctx context.Context, c Config) (*Runner, error) {
 	if err := c.defaults(); err != nil {
 		return nil, fmt.Errorf("open tasks: %w", err)
 	}
-	r := &Runner{config: c, logger: c.Logger, tasks: map[ID]*task{}, stop: make(chan struct{}), spawn: make(chan func())}
+	r := &Runner{config: c, logger: c.Logger, known: known{tasks: map[ID]*task{}}, stop: make(chan struct{}), spawn: make(chan func())}
 	if err := r.open(ctx); err != nil {
 		r.release()
 		return nil, fmt.Errorf("open tasks: %w", err)
@@ -121,7 +113,7 @@ func Open(ctx context.Context, c Config) (*Runner, error) {
 }
 
 func (r *Runner) open(ctx context.Context) (err error) {
-	if r.boot, err = hostfs.BootID(); err != nil {
+	if r.journal.boot, err = hostfs.BootID(); err != nil {
 		return err
 	}
 	if err = os.MkdirAll(r.config.Dir, 0o700); err != nil {
@@ -136,10 +128,10 @@ func (r *Runner) open(ctx context.Context) (err error) {
 	if r.unlock, err = r.tree.lock(ctx, openWait); err != nil {
 		return err
 	}
-	if r.journal, err = hostfs.OpenJournal(r.config.Dir, journalSize); err != nil {
+	if r.journal.file, err = hostfs.OpenJournal(r.config.Dir, journalSize); err != nil {
 		return err
 	}
-	if n := r.journal.Damaged(); n > 0 {
+	if n := r.journal.file.Damaged(); n > 0 {
 		r.logger.Warn("parts of the journal of tasks could not be read", "parts", n)
 	}
 	r.guard, err = startGuard(r.config.Watchdog, r.logger)
@@ -148,8 +140,8 @@ func (r *Runner) open(ctx context.Context) (err error) {
 
 // release closes everything that is open.
 func (r *Runner) release() {
-	if r.journal != nil {
-		r.journal.Close()
+	if r.journal.file != nil {
+		r.journal.file.Close()
 	}
 	if r.unlock != nil {
 		r.unlock()
@@ -180,7 +172,7 @@ func (r *Runner) Start(ctx context.Context, s Spec, lease time.Duration) (Info, 
 	s = s.withDefaults()
 	t, err := r.admit(s, lease)
 	if err == nil {
-		err = r.store(r.records(t)...)
+		err = r.journal.enter(&r.known, t)
 	}
 	if err == nil {
 		err = r.launch(ctx, t)
@@ -191,10 +183,10 @@ func (r *Runner) Start(ctx context.Context, s Spec, lease time.Duration) (Info, 
 	if err != nil {
 		t.failed = true
 		go r.keep(t, &verdict{outcome: Lost, reason: "it could not be started"})
-		_, bad := r.await(ctx, t, Ended, Unkillable)
+		_, bad := r.known.await(ctx, t, Ended, Unkillable)
 		return Info{}, fmt.Errorf("start task %v: %w", s.ID, errors.Join(err, bad))
 	}
-	r.change(t, func(i *Info) { i.State, i.PID = Running, t.cmd.Process.Pid })
+	r.known.change(t, func(i *Info) { i.State, i.PID = Running, t.cmd.Process.Pid })
 	go r.keep(t, nil)
 	return r.info(t), nil
 }
@@ -211,20 +203,20 @@ func (r *Runner) admit(s Spec, lease time.Duration) (*task, error) {
 	if lease <= 0 {
 		return nil, trimtab.Invalidf("lease %v: want more than zero", lease)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.known.mu.Lock()
+	defer r.known.mu.Unlock()
 	switch {
-	case r.closed:
+	case r.known.closed:
 		return nil, fmt.Errorf("tasks are closed: %w", trimtab.ErrRefused)
-	case r.tasks[s.ID] != nil:
+	case r.known.tasks[s.ID] != nil:
 		return nil, fmt.Errorf("this attempt was started before: %w", trimtab.ErrRefused)
-	case len(r.tasks)-len(r.ended) >= r.config.MaxTasks:
+	case len(r.known.tasks)-len(r.known.ended) >= r.config.MaxTasks:
 		return nil, fmt.Errorf("%d tasks run, the most that may: %w", r.config.MaxTasks, trimtab.ErrRefused)
 	}
 	t := newTask(Info{ID: s.ID, Class: s.Class, State: Starting, Started: time.Now()}, leafOf(s.ID))
 	t.spec, t.who = s, who
 	t.until = hostfs.BootTime() + min(lease, r.config.MaxLease)
-	r.tasks[s.ID] = t
+	r.known.tasks[s.ID] = t
 	r.keepers.Add(1)
 	return t, nil
 }
@@ -238,9 +230,9 @@ func (r *Runner) Renew(ctx context.Context, lease time.Duration, ids ...ID) erro
 	until := hostfs.BootTime() + min(lease, r.config.MaxLease)
 	var stale []error
 	var renewed []*task
-	r.mu.Lock()
+	r.known.mu.Lock()
 	for _, id := range ids {
-		t := r.tasks[id]
+		t := r.known.tasks[id]
 		if t == nil || t.info.State == Ended || t.info.State == Killing || t.info.State == Unkillable {
 			stale = append(stale, fmt.Errorf("renew task %v: it does not run: %w", id, trimtab.ErrStale))
 			continue
@@ -248,8 +240,8 @@ func (r *Runner) Renew(ctx context.Context, lease time.Duration, ids ...ID) erro
 		t.until = max(t.until, until)
 		renewed = append(renewed, t)
 	}
-	r.mu.Unlock()
-	err := r.store(r.records(renewed...)...)
+	r.known.mu.Unlock()
+	err := r.journal.enter(&r.known, renewed...)
 	for _, t := range renewed {
 		select {
 		case t.poke <- struct{}{}:
@@ -269,12 +261,12 @@ func (r *Runner) Thaw(ctx context.Context, id ID) error { return r.turn(ctx, id,
 // that is frozen gets SIGKILL at once, since it would have to run for the other. Kill
 // returns when the task has ended, or an error when it is unkillable.
 func (r *Runner) Kill(ctx context.Context, id ID, reason string) (Info, error) {
-	t, err := r.find(id)
+	t, err := r.known.find(id)
 	if err != nil {
 		return Info{}, err
 	}
 	t.ask(verdict{outcome: Killed, reason: fmt.Sprintf("%.200s", reason), grace: t.spec.Limits.Grace})
-	info, err := r.await(ctx, t, Ended, Unkillable)
+	info, err := r.known.await(ctx, t, Ended, Unkillable)
 	if err == nil && info.State == Unkillable {
 		err = fmt.Errorf("kill task %v: %s", id, info.Problem)
 	}
@@ -283,21 +275,21 @@ func (r *Runner) Kill(ctx context.Context, id ID, reason string) (Info, error) {
 
 // Wait returns when a task has ended.
 func (r *Runner) Wait(ctx context.Context, id ID) (Info, error) {
-	t, err := r.find(id)
+	t, err := r.known.find(id)
 	if err != nil {
 		return Info{}, err
 	}
-	return r.await(ctx, t, Ended)
+	return r.known.await(ctx, t, Ended)
 }
 
 // List returns all tasks that are known, by name.
 func (r *Runner) List(ctx context.Context) ([]Info, error) {
-	r.mu.Lock()
-	all := make([]*task, 0, len(r.tasks))
-	for _, t := range r.tasks {
+	r.known.mu.Lock()
+	all := make([]*task, 0, len(r.known.tasks))
+	for _, t := range r.known.tasks {
 		all = append(all, t)
 	}
-	r.mu.Unlock()
+	r.known.mu.Unlock()
 	infos := make([]Info, 0, len(all))
 	for _, t := range all {
 		if err := ctx.Err(); err != nil {
@@ -311,12 +303,12 @@ func (r *Runner) List(ctx context.Context) ([]Info, error) {
 
 // info completes what is known.
 func (r *Runner) info(t *task) Info {
-	r.mu.Lock()
+	r.known.mu.Lock()
 	i, out := t.info, t.out
 	if i.State != Ended {
 		i.Lease = max(0, t.until-hostfs.BootTime())
 	}
-	r.mu.Unlock()
+	r.known.mu.Unlock()
 	if out != nil && i.State != Ended {
 		out.told(&i)
 	}
@@ -337,7 +329,7 @@ func (r *Runner) info(t *task) Info {
 
 // Output returns what is kept of a task's output so far.
 func (r *Runner) Output(ctx context.Context, id ID) (Output, error) {
-	t, err := r.find(id)
+	t, err := r.known.find(id)
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return Output{}, err
 	}
@@ -350,50 +342,43 @@ func (r *Runner) outputDir(leaf string) string { return filepath.Join(r.config.D
 
 // Forget drops the result and the output of a task that has ended.
 func (r *Runner) Forget(id ID) error {
-	t, err := r.find(id)
+	t, err := r.known.find(id)
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	ended := t.info.State == Ended
-	r.mu.Unlock()
-	if !ended {
+	if r.known.get(t).State != Ended {
 		return fmt.Errorf("forget task %v: it has not ended: %w", id, trimtab.ErrRefused)
 	}
 	return r.forget(t)
 }
 
-func (r *Runner) find(id ID) (*task, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if t := r.tasks[id]; t != nil {
-		return t, nil
-	}
-	return nil, fmt.Errorf("task %v is not known: %w", id, trimtab.ErrStale)
+func (r *Runner) forget(t *task) error {
+	r.known.forget(t)
+	return errors.Join(r.journal.append(hostfs.Entry{Key: recordPrefix + t.leaf}), os.RemoveAll(r.outputDir(t.leaf)))
 }
 
 // Close kills all tasks and returns when they have ended. What has not when ctx ends is
 // left to the watchdog, and is in the error. Closing again does nothing.
 func (r *Runner) Close(ctx context.Context) error {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
+	r.known.mu.Lock()
+	if r.known.closed {
+		r.known.mu.Unlock()
 		return nil
 	}
-	r.closed = true
+	r.known.closed = true
 	var live []*task
-	for _, t := range r.tasks {
+	for _, t := range r.known.tasks {
 		if t.info.State != Ended {
 			live = append(live, t)
 		}
 	}
-	r.mu.Unlock()
+	r.known.mu.Unlock()
 	for _, t := range live {
 		t.ask(verdict{outcome: Killed, reason: "trimtab stopped"})
 	}
 	var left []error
 	for _, t := range live {
-		if info, err := r.await(ctx, t, Ended); err != nil {
+		if info, err := r.known.await(ctx, t, Ended); err != nil {
 			left = append(left, fmt.Errorf("close task %v: %w: %s", t.info.ID, err, info.Problem))
 		}
 	}
@@ -404,60 +389,4 @@ func (r *Runner) Close(ctx context.Context) error {
 		r.guard.release(len(left) > 0)
 	}
 	return errors.Join(left...)
-}
-
-// record is a task's entry in the journal.
-type record struct {
-	Info
-	Boot  string        `json:"boot"`
-	Until time.Duration `json:"until_ns"`
-}
-
-const recordPrefix = "task/"
-
-// records returns the journal's entries of tasks.
-func (r *Runner) records(all ...*task) []record {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	records := make([]record, len(all))
-	for i, t := range all {
-		records[i] = record{t.info, r.boot, t.until}
-	}
-	return records
-}
-
-// store makes them durable.
-func (r *Runner) store(records ...record) error {
-	var entries []hostfs.Entry
-	for _, rec := range records {
-		if rec.ID.Validate() != nil {
-			continue // a group of nobody's, which was found
-		}
-		b, err := json.Marshal(rec)
-		if err != nil {
-			return fmt.Errorf("store task: %w", err)
-		}
-		entries = append(entries, hostfs.Entry{Key: recordPrefix + leafOf(rec.ID), Value: b})
-	}
-	return r.append(entries...)
-}
-
-func (r *Runner) append(entries ...hostfs.Entry) error {
-	if len(entries) == 0 {
-		return nil
-	}
-	r.journalMu.Lock()
-	defer r.journalMu.Unlock()
-	if err := r.journal.Append(entries...); err != nil {
-		return fmt.Errorf("store task: %w", err)
-	}
-	return nil
-}
-
-func (r *Runner) forget(t *task) error {
-	r.mu.Lock()
-	delete(r.tasks, t.info.ID)
-	r.ended = slices.DeleteFunc(r.ended, func(id ID) bool { return id == t.info.ID })
-	r.mu.Unlock()
-	return errors.Join(r.append(hostfs.Entry{Key: recordPrefix + t.leaf}), os.RemoveAll(r.outputDir(t.leaf)))
 }

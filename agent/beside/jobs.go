@@ -315,7 +315,7 @@ func (s *Host) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	h.metrics, h.logger, h.bus = s.Process.Metrics, s.Process.Logger, s.Process.Bus
 	health := pipeline.NewHealth(pipeline.Work{Round: cfg.Colocate.Period})
 	b := health.Bus(s.Process.Bus)
-	h.keeper = newKeeper(c.Dir, cfg.Pool.Name, s.Process.Host, s.Process.Bus)
+	h.savedState = newSavedState(c.Dir, cfg.Pool.Name, s.Process.Host, s.Process.Bus)
 	h.takeBack(ctx)
 	s.jobs.Store(h)
 	if err := s.catchUp(ctx, h); err != nil {

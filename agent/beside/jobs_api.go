@@ -17,7 +17,7 @@ import (
 
 var _ console.Jobs = (*jobHost)(nil)
 
-// Jobs returns the keeper of this host's best-effort jobs; nil: there is none.
+// Jobs returns the controller of this host's best-effort jobs; nil: there is none.
 func (s *Host) Jobs() console.Jobs {
 	if h := s.jobs.Load(); h != nil {
 		return h

@@ -19,8 +19,8 @@ import (
 	"github.com/trimtab/trimtab/planner/issue"
 )
 
-// turner is what a [jobHost] needs of its actuator.
-type turner interface {
+// jobActuator is what a [jobHost] needs of its actuator.
+type jobActuator interface {
 	Tick(ctx context.Context)
 	Holding() *trimtab.Holding
 	Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
@@ -36,7 +36,7 @@ type jobHost struct {
 	services         []serviceConfig
 	jobs             map[string]config.Workload
 	knobs            jobKnobs
-	actuator         turner
+	actuator         jobActuator
 	registry         *jobs.Registry
 	metrics          *metric.Set
 	logger           *slog.Logger
@@ -57,10 +57,10 @@ type jobHost struct {
 	// told is what was published last, at toldAt.
 	told   *view.Colocation
 	toldAt time.Time
-	// keeper has what outlives the process; nil: nothing does.
-	keeper  *keeper
-	keeping atomic.Bool
-	keeps   sync.WaitGroup
+	// savedState has what outlives the process; nil: nothing does.
+	savedState *savedState
+	keeping    atomic.Bool
+	keeps      sync.WaitGroup
 	// looking counts what measures beside the decisions.
 	measuring atomic.Bool
 	looking   sync.WaitGroup
@@ -78,7 +78,7 @@ type jobHost struct {
 	shown        *view.Colocation
 }
 
-func newJobHost(cfg *config.Config, host string, a turner, r *jobs.Registry, knobs jobKnobs, services []serviceConfig) (*jobHost, error) {
+func newJobHost(cfg *config.Config, host string, a jobActuator, r *jobs.Registry, knobs jobKnobs, services []serviceConfig) (*jobHost, error) {
 	c := cfg.Colocate
 	step, err := colocate.NewStep(stepConfig(cfg, host, knobs, services))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 type serviceConfig struct {
 	name string
 	slo  time.Duration
-	// here tells that it has a knob on this host.
+	// here says that it has a knob on this host.
 	here bool
 	// places are where its knobs would be if it ran here: the file does not say on which hosts of
 	// a fleet it runs.

@@ -25,24 +25,24 @@ const (
 	storePatience = 5 * time.Second
 )
 
-// keeper stores the state that outlives the controller: limits found for services, hysteresis,
+// savedState stores the state that outlives the controller: limits found for services, hysteresis,
 // and what jobs were learnt to be allowed. It is stored in the bucket of thresholds, for a host
 // that lost its disk, and in a file, for the time while the link is cut.
-type keeper struct {
+type savedState struct {
 	dir string
 	// key is that of this host in the bucket that open opens; open nil: there is none.
 	key  string
 	open func(ctx context.Context) (bus.Bucket, error)
 }
 
-func newKeeper(dir, pool, host string, b bus.Bus) *keeper {
-	return &keeper{dir: dir, key: natsbus.ThresholdsKey(pool, host), open: func(ctx context.Context) (bus.Bucket, error) {
+func newSavedState(dir, pool, host string, b bus.Bus) *savedState {
+	return &savedState{dir: dir, key: natsbus.ThresholdsKey(pool, host), open: func(ctx context.Context) (bus.Bucket, error) {
 		return b.Bucket(ctx, natsbus.BucketThresholds)
 	}}
 }
 
 // save writes a state to the file and the bucket.
-func (k *keeper) save(ctx context.Context, state []byte) error {
+func (k *savedState) save(ctx context.Context, state []byte) error {
 	err := hostfs.ReplaceFile(filepath.Join(k.dir, thresholdsFile), state)
 	ctx, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
@@ -58,7 +58,7 @@ func (k *keeper) save(ctx context.Context, state []byte) error {
 
 // load passes the saved state to restore: from the file, or else from the bucket. The error
 // includes what restore refused.
-func (k *keeper) load(ctx context.Context, restore func(state []byte) error) error {
+func (k *savedState) load(ctx context.Context, restore func(state []byte) error) error {
 	state, err := hostfs.ReadFile(filepath.Join(k.dir, thresholdsFile), maxSaved)
 	if err == nil {
 		if err = restore(state); err == nil {
@@ -88,13 +88,13 @@ func (k *keeper) load(ctx context.Context, restore func(state []byte) error) err
 // keep saves the state of the step concurrently with the decisions, so that a disk or link that
 // hangs delays none. One save runs at a time.
 func (h *jobHost) keep(ctx context.Context, _ time.Time) {
-	if h.keeper == nil || !h.keeping.CompareAndSwap(false, true) {
+	if h.savedState == nil || !h.keeping.CompareAndSwap(false, true) {
 		return
 	}
 	state := h.step.Snapshot()[colocate.SnapshotName]
 	h.keeps.Go(func() {
 		defer h.keeping.Store(false)
-		if err := h.keeper.save(ctx, state); err != nil && ctx.Err() == nil {
+		if err := h.savedState.save(ctx, state); err != nil && ctx.Err() == nil {
 			h.logger.Warn("limits of services may have to be found again after a restart", "err", err)
 		}
 	})
@@ -102,7 +102,7 @@ func (h *jobHost) keep(ctx context.Context, _ time.Time) {
 
 // takeBack restores the step.
 func (h *jobHost) takeBack(ctx context.Context) {
-	err := h.keeper.load(ctx, func(state []byte) error { return h.step.Restore(colocate.SnapshotName, state) })
+	err := h.savedState.load(ctx, func(state []byte) error { return h.step.Restore(colocate.SnapshotName, state) })
 	if err != nil {
 		h.logger.Warn("what was found of the limits of services is not all there", "err", err)
 	}
@@ -111,5 +111,5 @@ func (h *jobHost) takeBack(ctx context.Context) {
 // close saves once more, when the loop has ended.
 func (h *jobHost) close(ctx context.Context) error {
 	h.keeps.Wait()
-	return h.keeper.save(ctx, h.step.Snapshot()[colocate.SnapshotName])
+	return h.savedState.save(ctx, h.step.Snapshot()[colocate.SnapshotName])
 }

@@ -27,7 +27,7 @@ func TestWhatAControllerFoundOutlivesItAndTheDiskOfItsHost(t *testing.T) {
 	memory := bustest.NewMemory()
 	defer memory.Close()
 	dir := t.TempDir()
-	w.keeper = newKeeper(dir, "default", "h", memory)
+	w.savedState = newSavedState(dir, "default", "h", memory)
 	if err := w.close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestWhatAControllerFoundOutlivesItAndTheDiskOfItsHost(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := newJobWorld(t, "act", 2)
-		next.keeper = newKeeper(dir, "default", "h", memory)
+		next.savedState = newSavedState(dir, "default", "h", memory)
 		next.takeBack(t.Context())
 		if diff := cmp.Diff(string(state), string(next.step.Snapshot()[colocate.SnapshotName])); diff != "" {
 			t.Errorf("after %s: %s", name, diff)
@@ -57,13 +57,13 @@ var errCut = errors.New("cut")
 func TestWhileTheLinkIsCutTheFileAloneIsEnough(t *testing.T) {
 	w, state := learnedWorld(t)
 	cut := func(context.Context) (bus.Bucket, error) { return nil, errCut }
-	w.keeper = &keeper{dir: t.TempDir(), open: cut}
+	w.savedState = &savedState{dir: t.TempDir(), open: cut}
 	if err := w.close(t.Context()); !errors.Is(err, errCut) {
 		t.Errorf("%v: want to hear that the copy is missing", err)
 	}
 	next := newJobWorld(t, "act", 2)
-	next.keeper = w.keeper
-	if err := next.keeper.load(t.Context(), func(b []byte) error { return next.step.Restore(colocate.SnapshotName, b) }); err != nil {
+	next.savedState = w.savedState
+	if err := next.savedState.load(t.Context(), func(b []byte) error { return next.step.Restore(colocate.SnapshotName, b) }); err != nil {
 		t.Error(err)
 	}
 	if diff := cmp.Diff(string(state), string(next.step.Snapshot()[colocate.SnapshotName])); diff != "" {
@@ -74,7 +74,7 @@ func TestWhileTheLinkIsCutTheFileAloneIsEnough(t *testing.T) {
 func TestTheFirstStartHasNothingToTakeBackAndIsNoError(t *testing.T) {
 	memory := bustest.NewMemory()
 	defer memory.Close()
-	k := newKeeper(t.TempDir(), "default", "h", memory)
+	k := newSavedState(t.TempDir(), "default", "h", memory)
 	if err := k.load(t.Context(), func([]byte) error { t.Error("something is restored"); return nil }); err != nil {
 		t.Error(err)
 	}
@@ -85,8 +85,8 @@ func TestWhatIsFoundIsSavedEachMinute(t *testing.T) {
 	w, _ := learnedWorld(t)
 	memory := bustest.NewMemory()
 	defer memory.Close()
-	w.keeper = newKeeper(t.TempDir(), "default", "h", memory)
-	file := filepath.Join(w.keeper.dir, thresholdsFile)
+	w.savedState = newSavedState(t.TempDir(), "default", "h", memory)
+	file := filepath.Join(w.savedState.dir, thresholdsFile)
 	w.pass(1, 20, 0.4)
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v: saved at the first decision", err)

@@ -208,8 +208,8 @@ func (s *Host) openTasks(ctx context.Context, cfg *config.Config, c task.Config,
 		return nil, errors.Join(err, runner.Close(ctx))
 	}
 	h.dir, h.user, h.group = c.Dir, uid, gid
-	h.metrics, h.logger, h.root = s.Process.Metrics, s.Process.Logger, c.Root
-	h.reader = load.Reader{Groups: func() []string { return h.signals.Groups(c.Root) }}.Read
+	h.metrics, h.logger = s.Process.Metrics, s.Process.Logger
+	h.loads.read = load.Reader{Groups: func() []string { return h.signals.Groups(c.Root) }}.Read
 	if err := h.signals.Restore(c.Dir, h.policy); err != nil {
 		s.Process.Logger.Warn("what was learned of speculative tasks is lost, and learned again", "err", err)
 	}
@@ -269,7 +269,7 @@ func (h *taskHost) listen(ctx context.Context, b bus.Bus) (stop func()) {
 	return agent.Listen(ctx, b, time.Second, h.logger,
 		bus.Subscription{Kind: trimtab.KindPlacements, Key: key, For: "speculate", Handle: func(_ context.Context, d bus.Delivery) error {
 			if p, ok := d.Value.(*trimtab.Placements); ok {
-				h.take(p)
+				h.inbox.put(p)
 			}
 			return nil
 		}},

@@ -24,13 +24,10 @@ func (h *taskHost) carryOut(ctx context.Context, now time.Duration, p *trimtab.P
 	}
 	h.metrics.Counter("trimtab_speculate_lists_total", h.host, "taken").Inc()
 	for _, id := range orders.Forget {
-		if h.infos[id].State == task.Ended {
+		if h.known.infos[id].State == task.Ended {
 			_ = h.runner.Forget(id) // it may have forgotten by itself
 		}
-		delete(h.infos, id)
-		delete(h.failed, id)
-		delete(h.classes, id)
-		delete(h.used, id)
+		h.known.forget(id)
 		if h.pins != nil {
 			delete(h.pins.last, id)
 		}
@@ -68,10 +65,10 @@ func (h *taskHost) cancel(ids []task.ID) {
 // kill kills tasks. A task with another operation under way is killed later.
 func (h *taskHost) kill(ctx context.Context, all []placed.Kill) {
 	for _, k := range all {
-		if i := h.infos[k.ID]; i.State == task.Killing || i.State == task.Ended {
+		if i := h.known.infos[k.ID]; i.State == task.Killing || i.State == task.Ended {
 			continue
 		}
-		h.turn(ctx, k.ID, turnKill, func(ctx context.Context) error {
+		h.turns.begin(ctx, k.ID, turnKill, func(ctx context.Context) error {
 			_, err := h.runner.Kill(ctx, k.ID, k.Why)
 			return err
 		})
@@ -148,8 +145,8 @@ func (h *taskHost) relabel(ctx context.Context, r placed.Relabel) {
 		h.offer(h.clock(), &a.Placement)
 		return
 	}
-	frozen := h.infos[r.ID].State == task.Frozen
-	if h.turn(ctx, r.ID, turnRelabel, func(ctx context.Context) error {
+	frozen := h.known.infos[r.ID].State == task.Frozen
+	if h.turns.begin(ctx, r.ID, turnRelabel, func(ctx context.Context) error {
 		if frozen {
 			if err := h.runner.Thaw(ctx, r.ID); err != nil {
 				return err
@@ -168,7 +165,7 @@ func (h *taskHost) relabel(ctx context.Context, r placed.Relabel) {
 // act does what the policy decided.
 func (h *taskHost) act(ctx context.Context, _ time.Time, d throttle.Decision) {
 	now := h.now
-	h.classify()
+	h.classify(d.Cores)
 	for _, e := range d.End {
 		id, ok := parseAttempt(e.Task)
 		a, known := h.ledger.Find(id)
@@ -182,12 +179,12 @@ func (h *taskHost) act(ctx context.Context, _ time.Time, d throttle.Decision) {
 	}
 	for _, s := range d.Start {
 		if id, ok := parseAttempt(s.ID); ok {
-			h.classes[id] = s.Class
+			h.known.classes[id] = s.Class
 			h.start(ctx, now, id)
 		}
 	}
 	h.startGranted(ctx, now)
-	h.freeze(ctx, now)
+	h.freeze(ctx, now, d.Throttled)
 	h.bind(ctx)
 }
 
@@ -209,11 +206,11 @@ func (h *taskHost) start(ctx context.Context, now time.Duration, id task.ID) {
 		h.pins.last[id] = spec.CPUs
 	}
 	h.metrics.Counter("trimtab_speculate_started_total", h.host, string(a.Class)).Inc()
-	if !h.turn(ctx, id, turnStart, func(ctx context.Context) error {
+	if !h.turns.begin(ctx, id, turnStart, func(ctx context.Context) error {
 		_, err := h.runner.Start(ctx, spec, a.Until-h.clock())
 		return err
 	}) {
-		h.failed[id] = "something else is being done to it"
+		h.known.failed[id] = "something else is being done to it"
 	}
 }
 
@@ -276,19 +273,19 @@ func (h *taskHost) revoke() []float64 {
 }
 
 // freeze freezes the tasks that the policy throttles, and thaws all others.
-func (h *taskHost) freeze(ctx context.Context, now time.Duration) {
+func (h *taskHost) freeze(ctx context.Context, now time.Duration, throttled []throttle.Throttled) {
 	still := map[string]bool{}
-	for _, t := range h.decision.Throttled {
+	for _, t := range throttled {
 		if signals.Time(now).Before(t.Until) {
 			still[t.Task] = true
 		}
 	}
-	for id, i := range h.infos {
+	for id, i := range h.known.infos {
 		switch stop := still[id.String()]; {
 		case stop && i.State == task.Running:
-			h.turn(ctx, id, turnFreeze, func(ctx context.Context) error { return h.runner.Freeze(ctx, id) })
+			h.turns.begin(ctx, id, turnFreeze, func(ctx context.Context) error { return h.runner.Freeze(ctx, id) })
 		case !stop && i.State == task.Frozen:
-			h.turn(ctx, id, turnThaw, func(ctx context.Context) error { return h.runner.Thaw(ctx, id) })
+			h.turns.begin(ctx, id, turnThaw, func(ctx context.Context) error { return h.runner.Thaw(ctx, id) })
 		}
 	}
 }

@@ -96,17 +96,17 @@ func (p *pins) second(c throttle.Classes, held cpuset.Set) (set cpuset.Set) {
 }
 
 // classify chooses the cores of the second class anew.
-func (h *taskHost) classify() {
+func (h *taskHost) classify(c throttle.Classes) {
 	if h.pins == nil {
 		return
 	}
-	h.pins.now = h.pins.second(h.decision.Cores, h.pins.held())
+	h.pins.now = h.pins.second(c, h.pins.held())
 	h.metrics.Gauge("trimtab_speculate_second_class_cpus", h.host).Set(float64(len(h.pins.now)))
 }
 
 // cpusOf returns the CPUs on which an attempt must run; "": all.
 func (h *taskHost) cpusOf(a *placed.Attempt) string {
-	if h.pins == nil || a.Class == trimtab.RegularTask || h.classes[a.AttemptID] == throttle.First {
+	if h.pins == nil || a.Class == trimtab.RegularTask || h.known.classes[a.AttemptID] == throttle.First {
 		return ""
 	}
 	return h.pins.now.String()
@@ -119,12 +119,12 @@ func (h *taskHost) bind(ctx context.Context) {
 	}
 	for _, a := range h.ledger.Attempts() {
 		id, cpus := a.AttemptID, h.cpusOf(&a)
-		i := h.infos[id]
+		i := h.known.infos[id]
 		if a.State != placed.Running || i.State != task.Running && i.State != task.Frozen || cpus == h.pins.last[id] {
 			continue
 		}
 		// What cannot be done is told, and tried again when other cores are chosen.
-		if h.turn(ctx, id, turnBind, func(ctx context.Context) error { return h.runner.Pin(ctx, id, cpus) }) {
+		if h.turns.begin(ctx, id, turnBind, func(ctx context.Context) error { return h.runner.Pin(ctx, id, cpus) }) {
 			h.pins.last[id] = cpus
 		}
 	}

@@ -65,23 +65,22 @@ func TestATaskRunsOnTheSecondClassBesideAServiceAndOnAllCoresWithAGrant(t *testi
 		t.Errorf("without a service it starts on %q", got)
 	}
 	classes := throttle.Classes{First: 1, Second: 2}
-	w.decision.Cores = classes
-	w.classify()
+	w.classify(classes)
 	w.bind(t.Context())
-	w.turning.Wait()
+	w.turns.running.Wait()
 	if got, regular := w.run.pinned[a.AttemptID], w.run.pinned[granted.AttemptID]; got != "1-2" || regular != "" {
 		t.Errorf("on %q, with a grant on %q", got, regular)
 	}
 	w.settle()
 	clear(w.run.pinned)
 	w.bind(t.Context())
-	w.turning.Wait()
+	w.turns.running.Wait()
 	if len(w.run.pinned) > 0 {
 		t.Errorf("bound again: %v", w.run.pinned)
 	}
-	w.classes[a.AttemptID] = throttle.First
+	w.known.classes[a.AttemptID] = throttle.First
 	w.bind(t.Context())
-	w.turning.Wait()
+	w.turns.running.Wait()
 	if got, asked := w.run.pinned[a.AttemptID]; !asked || got != "" {
 		t.Errorf("of the first class on %q", got)
 	}

@@ -53,56 +53,47 @@ const (
 // taskHost runs the speculative tasks of one host: it carries out the planner's lists, as far as
 // the host's file and the throttle allow, and reports the results.
 type taskHost struct {
-	host, pool, dir, user, group, root string
-	life                               uint64
-	config                             *config.Speculate
-	runner                             runner
-	signals                            *signals.Set
-	publish                            func(context.Context, *trimtab.Machine) error
-	metrics                            *metric.Set
-	logger                             *slog.Logger
-	// clock is the time since the host booted, reader what tells of its loads.
-	clock  func() time.Duration
-	reader func() load.Reading
+	host, pool, dir, user, group string
+	life                         uint64
+	config                       *config.Speculate
+	runner                       runner
+	signals                      *signals.Set
+	publish                      func(context.Context, *trimtab.Machine) error
+	metrics                      *metric.Set
+	logger                       *slog.Logger
+	clock                        func() time.Duration // the time since the host booted
+	inbox                        inbox
+	turns                        turns
 
 	// Of the loop alone.
 	frame   agent.Loop[*throttle.Observation, throttle.Decision]
 	policy  *throttle.Policy
 	ledger  *placed.Ledger
 	loads   *loadLevels
+	known   known
+	shown   shown
+	pins    *pins     // nil: tasks are not bound to cores
+	granted []task.ID // regular ones that wait for room
+	// now is when this round began; lately is until when a task ran.
+	now, lately time.Duration
+}
+
+// known holds what is known of each task that is not in the ledger.
+type known struct {
 	infos   map[task.ID]task.Info // what the runner, or a former life, knows
 	classes map[task.ID]throttle.Class
 	used    map[task.ID]usage
-	pins    *pins     // nil: tasks are not bound to cores
-	granted []task.ID // regular ones that wait for room
-	failed  map[task.ID]string
-	// now is when this round began; lately is until when a task ran.
-	now, lately time.Duration
-	decision    throttle.Decision
-	told        string
-	toldAt      time.Duration
-	counts      throttle.Counts
-	// shownSignals are the series of signals that there are.
-	shownSignals map[shownSignal]bool
-
-	wake    chan struct{}
-	turning sync.WaitGroup
-
-	mu    sync.Mutex
-	inbox []*trimtab.Placements
-	// busy are the tasks that are being started or turned, turned what came of it.
-	busy   map[task.ID]bool
-	turned []turned
+	failed  map[task.ID]string // why it could not be started
 }
 
 // usage is the CPU time that a task had used at a time.
 type usage struct{ at, cpu time.Duration }
 
-// turned is the result of starting or changing a task.
-type turned struct {
-	id   task.ID
-	what string
-	err  error
+func (k *known) forget(id task.ID) {
+	delete(k.infos, id)
+	delete(k.failed, id)
+	delete(k.classes, id)
+	delete(k.used, id)
 }
 
 func newTaskHost(cfg *config.Config, host string, life uint64, r runner, services []signals.Service) (*taskHost, error) {
@@ -115,34 +106,18 @@ func newTaskHost(cfg *config.Config, host string, life uint64, r runner, service
 	if err != nil {
 		return nil, fmt.Errorf("set up speculative tasks: %w", err)
 	}
+	wake := make(chan struct{}, 1)
 	h := &taskHost{
 		host: host, pool: cfg.Pool.Name, life: life, config: c, runner: r, signals: signals.New(services), metrics: metric.NewSet(),
-		logger: slog.New(slog.DiscardHandler), clock: hostfs.BootTime, reader: load.Reader{}.Read, policy: policy, ledger: ledger, loads: &loadLevels{},
-		infos: map[task.ID]task.Info{}, classes: map[task.ID]throttle.Class{}, used: map[task.ID]usage{}, failed: map[task.ID]string{}, shownSignals: map[shownSignal]bool{}, wake: make(chan struct{}, 1), busy: map[task.ID]bool{},
-		publish: func(context.Context, *trimtab.Machine) error { return nil }, lately: -time.Hour, toldAt: -time.Hour,
+		logger: slog.New(slog.DiscardHandler), clock: hostfs.BootTime, policy: policy, ledger: ledger, loads: &loadLevels{read: load.Reader{}.Read},
+		known: known{map[task.ID]task.Info{}, map[task.ID]throttle.Class{}, map[task.ID]usage{}, map[task.ID]string{}},
+		shown: shown{at: -time.Hour, signals: map[shownSignal]bool{}}, inbox: inbox{wake: wake}, turns: turns{wake: wake, busy: map[task.ID]bool{}},
+		publish: func(context.Context, *trimtab.Machine) error { return nil }, lately: -time.Hour,
 	}
-	h.frame = agent.Loop[*throttle.Observation, throttle.Decision]{Every: speculateEvery, Wake: h.wake, Gap: speculateGap,
+	h.frame = agent.Loop[*throttle.Observation, throttle.Decision]{Every: speculateEvery, Wake: wake, Gap: speculateGap,
 		Look: h.see, Decide: h.decide, Act: h.act, Tell: h.tell, Save: h.save, SaveEvery: saveLearned,
 		Took: func(d time.Duration) { h.metrics.Histogram("trimtab_speculate_tick_seconds").Observe(d.Seconds()) }}
 	return h, nil
-}
-
-// take queues a list for the loop, which carries it out.
-func (h *taskHost) take(p *trimtab.Placements) {
-	h.mu.Lock()
-	if len(h.inbox) == maxInbox {
-		h.inbox = h.inbox[1:]
-	}
-	h.inbox = append(h.inbox, p)
-	h.mu.Unlock()
-	h.awake()
-}
-
-func (h *taskHost) awake() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
 }
 
 // run decides every second, and when something happened, until ctx ends.
@@ -161,7 +136,7 @@ func (h *taskHost) run(ctx context.Context) error {
 // close ends all tasks, and saves what was learned.
 func (h *taskHost) close(ctx context.Context) error {
 	err := h.runner.Close(ctx)
-	h.turning.Wait()
+	h.turns.running.Wait()
 	return errors.Join(err, h.signals.Close(), h.signals.Save(h.dir, h.policy))
 }
 
@@ -173,7 +148,7 @@ func (h *taskHost) adopt(ctx context.Context) {
 	}
 	for _, i := range all {
 		if i.ID.Validate() == nil {
-			h.infos[i.ID] = i
+			h.known.infos[i.ID] = i
 			h.ledger.Adopt(h.clock(), i.ID, trimtab.TaskClass(i.Class))
 		}
 	}
@@ -186,19 +161,20 @@ func (h *taskHost) see(ctx context.Context, _ time.Time) *throttle.Observation {
 	h.now = now
 	h.settle()
 	h.look(ctx, now)
-	for _, p := range h.takeInbox() {
-		h.carryOut(ctx, now, p)
+	if h.loads.levels != nil { // what never fits is refused at once, which takes to know what there is
+		for _, p := range h.inbox.take() {
+			h.carryOut(ctx, now, p)
+		}
 	}
 	h.expire(ctx, now)
-	h.loads.add(now, h.reader)
+	h.loads.add(now)
 	o := h.observe(now)
 	return &o
 }
 
 // decide asks the policy.
 func (h *taskHost) decide(_ context.Context, _ time.Time, o *throttle.Observation) throttle.Decision {
-	h.decision = h.policy.Decide(o)
-	return h.decision
+	return h.policy.Decide(o)
 }
 
 // save saves what was learned.
@@ -208,76 +184,22 @@ func (h *taskHost) save(context.Context, time.Time) {
 	}
 }
 
-func (h *taskHost) takeInbox() []*trimtab.Placements {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.loads.levels == nil {
-		return nil // what never fits is refused at once, which takes to know what there is
-	}
-	in := h.inbox
-	h.inbox = nil
-	return in
-}
-
-// turn runs an operation on a task in the background, one at a time for each task. It returns
-// false if another is under way.
-func (h *taskHost) turn(ctx context.Context, id task.ID, what string, do func(ctx context.Context) error) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.busy[id] {
-		return false
-	}
-	h.busy[id] = true
-	ctx = context.WithoutCancel(ctx) // what was begun is finished, or ended by Close
-	h.turning.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, turnWait)
-		defer cancel()
-		err := do(ctx)
-		h.mu.Lock()
-		delete(h.busy, id)
-		h.turned = append(h.turned, turned{id, what, err})
-		h.mu.Unlock()
-		h.awake()
-	})
-	return true
-}
-
-// The turns.
-const (
-	turnStart   = "start"
-	turnKill    = "kill"
-	turnFreeze  = "freeze"
-	turnThaw    = "thaw"
-	turnRelabel = "relabel"
-	turnBind    = "bind"
-)
-
 // settle collects the results of operations.
 func (h *taskHost) settle() {
-	h.mu.Lock()
-	all := h.turned
-	h.turned = nil
-	h.mu.Unlock()
-	for _, t := range all {
+	for _, t := range h.turns.take() {
 		result := "ok"
 		if t.err != nil {
 			result = "failed"
 			h.logger.Warn("speculative task", "task", t.id.String(), "turn", t.what, "err", t.err)
 			switch t.what {
 			case turnStart:
-				h.failed[t.id] = t.err.Error()
+				h.known.failed[t.id] = t.err.Error()
 			case turnRelabel: // the next list asks again
-				h.ledger.Relabelled(t.id, trimtab.TaskClass(h.infos[t.id].Class))
+				h.ledger.Relabelled(t.id, trimtab.TaskClass(h.known.infos[t.id].Class))
 			}
 		}
 		h.metrics.Counter("trimtab_speculate_turns_total", h.host, t.what, result).Inc()
 	}
-}
-
-func (h *taskHost) isBusy(id task.ID) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.busy[id]
 }
 
 // look lists the tasks, and tells the ledger which have ended.
@@ -289,17 +211,17 @@ func (h *taskHost) look(ctx context.Context, now time.Duration) {
 	there := map[task.ID]bool{}
 	for _, i := range all {
 		there[i.ID] = true
-		h.infos[i.ID] = i
+		h.known.infos[i.ID] = i
 		if i.State != task.Ended {
 			h.lately = now
 		}
 	}
 	for _, a := range h.ledger.Attempts() {
-		if a.State != placed.Running || h.isBusy(a.AttemptID) && !there[a.AttemptID] {
+		if a.State != placed.Running || h.turns.isBusy(a.AttemptID) && !there[a.AttemptID] {
 			continue
 		}
-		i, known := h.infos[a.AttemptID]
-		why, failed := h.failed[a.AttemptID]
+		i, known := h.known.infos[a.AttemptID]
+		why, failed := h.known.failed[a.AttemptID]
 		switch {
 		case known && i.State == task.Ended:
 			h.ledger.End(a.AttemptID)
@@ -308,9 +230,9 @@ func (h *taskHost) look(ctx context.Context, now time.Duration) {
 		case there[a.AttemptID]:
 		case failed:
 			h.refuse(a.AttemptID, why)
-			delete(h.failed, a.AttemptID)
+			delete(h.known.failed, a.AttemptID)
 		default: // the runner forgot it, which it does of those that ended
-			h.infos[a.AttemptID] = task.Info{ID: a.AttemptID, Class: task.Class(a.Class), State: task.Ended, Outcome: task.Lost, Reason: "it is not known any more"}
+			h.known.infos[a.AttemptID] = task.Info{ID: a.AttemptID, Class: task.Class(a.Class), State: task.Ended, Outcome: task.Lost, Reason: "it is not known any more"}
 			h.ledger.End(a.AttemptID)
 		}
 	}

@@ -19,6 +19,7 @@ const loadWindow = 30
 
 // loadLevels are the loads of the last seconds, and their levels: algorithms 1 and 2.
 type loadLevels struct {
+	read   func() load.Reading
 	before *load.Reading
 	newest map[string]load.Load
 	window map[string][]float64
@@ -26,11 +27,11 @@ type loadLevels struct {
 }
 
 // add measures, at most once in a second. What cannot be measured any more is missing.
-func (l *loadLevels) add(now time.Duration, read func() load.Reading) {
+func (l *loadLevels) add(now time.Duration) {
 	if l.before != nil && now-l.before.At < speculateEvery*9/10 && now >= l.before.At {
 		return
 	}
-	r := read()
+	r := l.read()
 	if l.before == nil {
 		l.before = &r
 		return
@@ -83,12 +84,12 @@ func (h *taskHost) observe(now time.Duration) throttle.Observation {
 		if a.State != placed.Running || a.Class == trimtab.RegularTask {
 			continue
 		}
-		class := h.classes[a.AttemptID]
+		class := h.known.classes[a.AttemptID]
 		if class == "" {
 			class = throttle.Second
 		}
-		t := throttle.Task{Activity: h.activity(now, a.AttemptID), ID: a.AttemptID.String(), Job: a.Job, Class: class, Holds: wantsOf(&a.Spec), Progress: math.NaN(), Expires: signals.Time(a.Until)}
-		if p := progressOf(h.infos[a.AttemptID]); p != nil {
+		t := throttle.Task{Activity: h.known.activity(now, a.AttemptID), ID: a.AttemptID.String(), Job: a.Job, Class: class, Holds: wantsOf(&a.Spec), Progress: math.NaN(), Expires: signals.Time(a.Until)}
+		if p := progressOf(h.known.infos[a.AttemptID]); p != nil {
 			t.Progress = *p
 		}
 		o.Tasks = append(o.Tasks, t)
@@ -97,14 +98,14 @@ func (h *taskHost) observe(now time.Duration) throttle.Observation {
 }
 
 // activity is the cores that a task used since the last tick; NaN: not known.
-func (h *taskHost) activity(now time.Duration, id task.ID) float64 {
-	cpu := h.infos[id].CPU
+func (k *known) activity(now time.Duration, id task.ID) float64 {
+	cpu := k.infos[id].CPU
 	if cpu == nil {
-		delete(h.used, id)
+		delete(k.used, id)
 		return math.NaN()
 	}
-	was, known := h.used[id]
-	h.used[id] = usage{now, *cpu}
+	was, known := k.used[id]
+	k.used[id] = usage{now, *cpu}
 	if !known || now <= was.at || *cpu < was.cpu { // it is in another group
 		return math.NaN()
 	}

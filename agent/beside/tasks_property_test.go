@@ -46,17 +46,17 @@ func TestWhateverAPlannerSendsEachAttemptStartsOnceOneAtATimeAndNoLongerThanItsL
 	outer, started, ended := t, 0, 0
 	var readings []load.Reading // once for all: they are files
 	for w := newTaskWorld(t, ""); len(readings) < 120; w.now += time.Second {
-		readings = append(readings, w.reader())
+		readings = append(readings, w.loads.read())
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		w := newTaskWorld(outer, ", mode: UP, lease: 10s, queue: 3, tasks: 2, regular: {cpu: 1, memory: 256MiB}")
 		n := 0
-		w.reader = func() load.Reading { n++; r := readings[n%len(readings)]; r.At = w.now; return r }
+		w.loads.read = func() load.Reading { n++; r := readings[n%len(readings)]; r.At = w.now; return r }
 		answered := w.now
 		for range rapid.IntRange(4, 14).Draw(t, "ticks") {
 			switch rapid.IntRange(0, 4).Draw(t, "event") {
 			case 0, 1:
-				w.take(strange(t, w))
+				w.inbox.put(strange(t, w))
 				answered = w.now
 			case 2:
 				w.run.broken = rapid.SampledFrom([]error{nil, nil, errors.New("no")}).Draw(t, "broken")
@@ -109,7 +109,7 @@ func BenchmarkTaskTick(b *testing.B) {
 	for _, n := range []int{0, 64} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			w := newTaskWorld(b, ", mode: UP, ratio: {cpu: 100, memory: 100}")
-			w.reader = load.Reader{}.Read
+			w.loads.read = load.Reader{}.Read
 			var all []trimtab.Placement
 			for i := range n {
 				all = append(all, place(fmt.Sprint(i)))

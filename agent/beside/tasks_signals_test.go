@@ -65,7 +65,7 @@ func TestATaskThatDisturbsAServiceIsFrozenTriedAndRemembered(t *testing.T) {
 		}
 		w.lives(1, cpi, r)
 		w.sequence++
-		w.take(&trimtab.Placements{Pool: "default", Host: "h", Epoch: 1, Sequence: w.sequence, Time: time.Now(), Life: 7, Report: w.told.Report, Lease: 30, Tasks: []trimtab.Placement{a}})
+		w.inbox.put(&trimtab.Placements{Pool: "default", Host: "h", Epoch: 1, Sequence: w.sequence, Time: time.Now(), Life: 7, Report: w.told.Report, Lease: 30, Tasks: []trimtab.Placement{a}})
 	}
 	if c := w.policy.Counts(); frozen < 30 || told < 30 || c.Proofs == 0 || c.FalseAccusations != 0 {
 		t.Errorf("frozen for %d s, told for %d, %+v", frozen, told, c)

@@ -8,19 +8,20 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/placed"
 	"github.com/trimtab/trimtab/actuator/task"
+	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/planner/throttle"
 )
 
 // tell updates the counts, and publishes this host's state: at once if an attempt changed, else
 // every few seconds. The kind is shed: the next message contains the same and more.
-func (h *taskHost) tell(ctx context.Context, _ time.Time, _ throttle.Decision) {
-	h.show()
-	now, m := h.clock(), h.machine()
+func (h *taskHost) tell(ctx context.Context, _ time.Time, d throttle.Decision) {
+	now, m := h.clock(), h.machine(d.Blocked)
+	h.show(m, d.Events)
 	said := signature(m)
-	if said == h.told && now-h.toldAt < tellMachine {
+	if said == h.shown.said && now-h.shown.at < tellMachine {
 		return
 	}
-	h.told, h.toldAt = said, now
+	h.shown.said, h.shown.at = said, now
 	m.Report = h.ledger.Report(h.clock())
 	m.Epoch, m.Sequence = h.ledger.Newest()
 	if err := h.publish(ctx, m.Brief()); err != nil && ctx.Err() == nil {
@@ -40,10 +41,10 @@ func signature(m *trimtab.Machine) string {
 }
 
 // machine returns the report, without its number.
-func (h *taskHost) machine() *trimtab.Machine {
+func (h *taskHost) machine(blocked throttle.Reason) *trimtab.Machine {
 	now := h.clock()
 	m := &trimtab.Machine{Host: h.host, Pool: h.pool, Time: time.Now().Round(0).UTC(), Life: h.life, Load: map[string]float64{}, Capacity: map[string]float64{},
-		Blocked: string(h.decision.Blocked), Attempts: []trimtab.Attempt{}}
+		Blocked: string(blocked), Attempts: []trimtab.Attempt{}}
 	for name, l := range h.loads.levels {
 		m.Load[name], m.Capacity[name] = max(0, l.Used), l.Capacity
 	}
@@ -68,7 +69,7 @@ func (h *taskHost) machine() *trimtab.Machine {
 // attempt returns the report of one attempt. One that is being started counts as queued: it may
 // yet be refused.
 func (h *taskHost) attempt(a *placed.Attempt) trimtab.Attempt {
-	i := h.infos[a.AttemptID]
+	i := h.known.infos[a.AttemptID]
 	t := trimtab.Attempt{AttemptID: a.AttemptID, Class: a.Class, Reason: a.Why}
 	switch a.State {
 	case placed.Queued:
@@ -142,8 +143,7 @@ func progressOf(i task.Info) *float64 {
 }
 
 // show counts what was decided.
-func (h *taskHost) show() {
-	m := h.machine()
+func (h *taskHost) show(m *trimtab.Machine, events []throttle.Event) {
 	frozen := 0
 	for i := range m.Attempts {
 		if m.Attempts[i].State == trimtab.AttemptFrozen {
@@ -159,58 +159,66 @@ func (h *taskHost) show() {
 		}
 	}
 	blocked := 0.0
-	if h.decision.Blocked != "" {
+	if m.Blocked != "" {
 		blocked = 1
 	}
 	h.metrics.Gauge("trimtab_speculate_blocked", h.host).Set(blocked)
-	h.showSignals(m.Signals)
-	c := h.policy.Counts()
+	h.shown.show(m.Signals, h.host, h.metrics)
+	c, before := h.policy.Counts(), &h.shown.counts
 	for _, of := range []struct {
 		name        string
 		now, before uint64
 	}{
-		{"anomaly", c.Anomalies, h.counts.Anomalies}, {"noise", c.Noise, h.counts.Noise}, {"not ours", c.NotOurs, h.counts.NotOurs}, {"accused", c.Accusations, h.counts.Accusations},
-		{"guilty", c.Proofs + c.Joint, h.counts.Proofs + h.counts.Joint}, {"innocent", c.FalseAccusations, h.counts.FalseAccusations}, {"undecided", c.Undecided, h.counts.Undecided},
+		{"anomaly", c.Anomalies, before.Anomalies}, {"noise", c.Noise, before.Noise}, {"not ours", c.NotOurs, before.NotOurs}, {"accused", c.Accusations, before.Accusations},
+		{"guilty", c.Proofs + c.Joint, before.Proofs + before.Joint}, {"innocent", c.FalseAccusations, before.FalseAccusations}, {"undecided", c.Undecided, before.Undecided},
 	} {
 		h.metrics.Counter("trimtab_speculate_verdicts_total", h.host, of.name).Add(float64(of.now - of.before))
 	}
-	h.counts = c
-	for _, e := range h.decision.Events {
+	h.shown.counts = c
+	for _, e := range events {
 		if e.Kind != throttle.Noise {
 			h.logger.Info("speculative tasks", "event", string(e.Kind), "task", e.Task, "workload", e.Victim, "signal", e.Signal, "samples", e.Samples)
 		}
 	}
 }
 
-// showSignals exports the signals as metrics, of the worst instance of each workload, and drops
-// those that are no longer reported.
-func (h *taskHost) showSignals(all []trimtab.ServiceSignal) {
+// shown holds what was published and counted last.
+type shown struct {
+	said    string // see signature
+	at      time.Duration
+	counts  throttle.Counts
+	signals map[shownSignal]bool // the series that there are
+}
+
+// show makes metrics of signals, of the worst copy of each workload. Those that are
+// not told any more are forgotten.
+func (s *shown) show(all []trimtab.ServiceSignal, host string, metrics *metric.Set) {
 	now := map[shownSignal]float64{}
-	worst := func(name string, s *trimtab.ServiceSignal, v float64) {
-		k := shownSignal{name, s.Workload, s.Signal}
+	worst := func(name string, of *trimtab.ServiceSignal, v float64) {
+		k := shownSignal{name, of.Workload, of.Signal}
 		now[k] = max(v, now[k])
 	}
 	for i := range all {
-		s := &all[i]
-		if s.Boundary > 0 {
-			worst("trimtab_speculate_signal_ratio", s, s.Value/s.Boundary)
+		of := &all[i]
+		if of.Boundary > 0 {
+			worst("trimtab_speculate_signal_ratio", of, of.Value/of.Boundary)
 		}
-		if rate, known := s.FalseAlarmRate(); known {
-			worst("trimtab_speculate_false_alarms_ratio", s, rate)
+		if rate, known := of.FalseAlarmRate(); known {
+			worst("trimtab_speculate_false_alarms_ratio", of, rate)
 		}
-		if s.Distance != nil {
-			worst("trimtab_speculate_fit_distance", s, *s.Distance)
+		if of.Distance != nil {
+			worst("trimtab_speculate_fit_distance", of, *of.Distance)
 		}
 	}
-	for old := range h.shownSignals {
+	for old := range s.signals {
 		if _, still := now[old]; !still {
-			h.metrics.Forget(old.metric, h.host, old.workload, old.signal)
-			delete(h.shownSignals, old)
+			metrics.Forget(old.metric, host, old.workload, old.signal)
+			delete(s.signals, old)
 		}
 	}
 	for k, v := range now {
-		h.metrics.Gauge(k.metric, h.host, k.workload, k.signal).Set(v)
-		h.shownSignals[k] = true
+		metrics.Gauge(k.metric, host, k.workload, k.signal).Set(v)
+		s.signals[k] = true
 	}
 }
 

@@ -117,7 +117,7 @@ func newTaskWorld(t testing.TB, section string) *taskWorld {
 	}
 	w.clock, w.dir, w.user = func() time.Duration { return w.now }, t.TempDir(), "65534"
 	ticks := [2]int{1000, 1000}
-	w.reader = func() load.Reading {
+	w.loads.read = func() load.Reading {
 		ticks[0], ticks[1] = ticks[0]+w.busy, ticks[1]+100-w.busy
 		for name, text := range map[string]string{"stat": fmt.Sprintf("cpu %d 0 0 %d 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0\n", ticks[0], ticks[1]),
 			"meminfo": fmt.Sprintf("MemTotal: %d kB\nMemAvailable: %d kB\n", 1000<<10, w.free<<10)} {
@@ -147,7 +147,7 @@ func (w *taskWorld) seconds(n int) {
 	for range n {
 		w.now += time.Second
 		w.frame.Round(w.Context(), signals.Time(w.now))
-		w.turning.Wait()
+		w.turns.running.Wait()
 	}
 }
 
@@ -155,7 +155,7 @@ func (w *taskWorld) seconds(n int) {
 func (w *taskWorld) list(tasks ...trimtab.Placement) {
 	w.Helper()
 	w.sequence++
-	w.take(&trimtab.Placements{Pool: "default", Host: "h", Epoch: 1, Sequence: w.sequence, Time: time.Now(), Life: w.told.Life, Report: w.told.Report, Lease: 30, Tasks: tasks})
+	w.inbox.put(&trimtab.Placements{Pool: "default", Host: "h", Epoch: 1, Sequence: w.sequence, Time: time.Now(), Life: w.told.Life, Report: w.told.Report, Lease: 30, Tasks: tasks})
 	w.seconds(2)
 }
 
@@ -199,8 +199,8 @@ func TestATaskOfAListStartsEndsIsToldAndForgotten(t *testing.T) {
 	w.list(a)
 	w.list()
 	w.list(a) // late, or of a planner that went back
-	if s := w.state(a); s.State != trimtab.AttemptRefused || len(w.run.started) != 1 || len(w.infos) != 0 {
-		t.Errorf("%+v, started %v, known %v", s, w.run.started, w.infos)
+	if s := w.state(a); s.State != trimtab.AttemptRefused || len(w.run.started) != 1 || len(w.known.infos) != 0 {
+		t.Errorf("%+v, started %v, known %v", s, w.run.started, w.known.infos)
 	}
 }
 
@@ -453,19 +453,19 @@ func TestHowActiveATaskIsIsWhatItsGroupUsedSinceTheLastTick(t *testing.T) {
 		w.seconds(1)
 		w.now += time.Second
 		more := cpu + 500*time.Millisecond
-		i := w.infos[a.AttemptID]
+		i := w.known.infos[a.AttemptID]
 		i.CPU = &more
-		w.infos[a.AttemptID] = i
-		return w.activity(w.now, a.AttemptID)
+		w.known.infos[a.AttemptID] = i
+		return w.known.activity(w.now, a.AttemptID)
 	}
 	if got := used(3 * time.Second); got != 0.5 {
 		t.Errorf("%v cores", got)
 	}
 	less := time.Second
-	i := w.infos[a.AttemptID]
+	i := w.known.infos[a.AttemptID]
 	i.CPU = &less
-	w.infos[a.AttemptID] = i
-	if got := w.activity(w.now+time.Second, a.AttemptID); got == got {
+	w.known.infos[a.AttemptID] = i
+	if got := w.known.activity(w.now+time.Second, a.AttemptID); got == got {
 		t.Errorf("%v cores in another group", got)
 	}
 }

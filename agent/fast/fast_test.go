@@ -393,7 +393,7 @@ func TestBurstGoesBackWhereTheQuotaIsWhatItWas(t *testing.T) {
 	}
 }
 
-// ahead is a mover whose time goes on by a period at each look, and whose groups use more
+// ahead is a fastActuator whose time goes on by a period at each look, and whose groups use more
 // and less, so that about two of ten looks move one.
 type ahead struct {
 	*actuator.Actuator

@@ -16,10 +16,10 @@ import (
 // loop moves the quotas of this host inside the envelopes of plans: planner/local
 // decides, the actuator looks and writes. No bus is between them.
 type loop struct {
-	mover   mover
-	host    string
-	metrics *metric.Set
-	logger  *slog.Logger
+	fastActuator fastActuator
+	host         string
+	metrics      *metric.Set
+	logger       *slog.Logger
 
 	frame agent.Loop[bool, local.Decision]
 	rule  *local.Host
@@ -42,18 +42,18 @@ type loop struct {
 	pressed  bool
 	stalled  []float64
 
-	story story
+	totals totals
 }
 
-// mover is what the loop needs of an actuator.
-type mover interface {
+// fastActuator is what the loop needs of an actuator.
+type fastActuator interface {
 	FastLook(*actuator.FastLook)
 	FastMove(generation uint64, moves []actuator.FastMove, found []float64) []float64
 	FastTell([]actuator.FastAccount)
 }
 
-func newLoop(m mover, host string, set *metric.Set, logger *slog.Logger) *loop {
-	l := &loop{mover: m, host: host, metrics: set, logger: logger, rule: local.New(), story: story{groups: map[trimtab.KnobID]*group{}}}
+func newLoop(m fastActuator, host string, set *metric.Set, logger *slog.Logger) *loop {
+	l := &loop{fastActuator: m, host: host, metrics: set, logger: logger, rule: local.New(), totals: totals{groups: map[trimtab.KnobID]*group{}}}
 	l.frame = agent.Loop[bool, local.Decision]{Every: local.Tick, Look: l.see, Decide: l.decide, Act: l.act, Tell: l.tell, Took: l.took}
 	return l
 }
@@ -66,7 +66,7 @@ func Run(ctx context.Context, a *actuator.Actuator, host string, set *metric.Set
 
 // see reads all groups, and reports whether there is anything to move.
 func (l *loop) see(context.Context, time.Time) bool {
-	l.mover.FastLook(&l.look)
+	l.fastActuator.FastLook(&l.look)
 	if !l.ready || l.planned != l.look.Generation {
 		l.plan()
 	}
@@ -105,10 +105,10 @@ func (l *loop) act(_ context.Context, _ time.Time, d local.Decision) {
 // tell updates the holding and the metrics.
 func (l *loop) tell(_ context.Context, _ time.Time, d local.Decision) {
 	if l.still() {
-		l.story.idle(l)
+		l.totals.idle(l)
 		return
 	}
-	l.story.take(l, d.Asks)
+	l.totals.take(l, d.Asks)
 }
 
 // still reports whether there is nothing to move.
@@ -128,7 +128,7 @@ func (l *loop) write(all []local.Write) {
 	for _, w := range all {
 		l.moves = append(l.moves, actuator.FastMove{Group: w.Group, Set: w.Set, Burst: w.Burst})
 	}
-	l.found = l.mover.FastMove(l.look.Generation, l.moves, l.found)
+	l.found = l.fastActuator.FastMove(l.look.Generation, l.moves, l.found)
 }
 
 // plan gives the rule the groups and limits that are valid now.

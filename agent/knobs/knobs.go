@@ -92,8 +92,8 @@ func OpenAll(kinds []actuator.Kind, all []Declared) (targets []actuator.Target, 
 	return targets, finders, nil
 }
 
-// Measure measures what the pool may give out of this host, of the resources that
-// its knobs turn and their kinds can measure; nil where there is none.
+// Measure returns a function that measures this host's capacity for the pool, by resource, where
+// a knob's kind can; nil where none can.
 func Measure(kinds []actuator.Kind, cfg *config.Config, all []Declared) func() (map[string]float64, error) {
 	measures := map[string]func() (float64, error){}
 	for _, d := range all {
@@ -148,8 +148,7 @@ func Roots(kinds []actuator.Kind, all []Declared) map[string]string {
 	return roots
 }
 
-// LockDir is the directory of the locks of knobs: the one that the file names, else that of
-// the host.
+// LockDir is the directory of the locks of knobs: the configured one, else the host's.
 func LockDir(cfg *config.Config) string {
 	if dir := cfg.Actuator.LockDir; dir != "" {
 		return dir

@@ -19,14 +19,14 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Above is the group above those of a pool's workloads, whose quota is set to what the pool
-// may give on this host; the zero Above: there is none. force: also where systemd owns it.
+// Above is the group above those of a pool's workloads, whose quota is set to the pool's capacity
+// on this host; the zero Above: none. force: also where systemd owns it.
 type Above struct {
 	root, Group string
 	force       bool
 }
 
-// Open opens the group above, or the one that the file names for the fast loop; nil: there is
+// Open opens that group, or the one that the configuration names for the fast loop; nil: there is
 // none.
 func (a Above) Open(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, error) {
 	if a.Group != "" {
@@ -35,23 +35,23 @@ func (a Above) Open(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, e
 	return FastParent(cfg, kinds)
 }
 
-// Obstacle says why the CPU time of a pool is not shared by weight on this host, and what to do
-// about it; the zero Obstacle: nothing stands in the way, or nobody asks for it.
+// Obstacle is why the workloads of a pool do not share its CPU time by weight on this host, and
+// what to do about it; the zero Obstacle: they do, or are not configured to.
 type Obstacle struct {
 	Why, Do string
 	// Groups: it is how the control groups lie, and not what the file asks for.
 	Groups bool
 }
 
-// Log says it, where there is one.
+// Log logs the obstacle, if any.
 func (o Obstacle) Log(to *slog.Logger) {
 	if o.Why != "" {
 		to.Info("each workload has a CPU quota of its own", "why", o.Why, "do", o.Do)
 	}
 }
 
-// Remark says of each workload that it has a quota of its own where the pool could share by
-// weight if its groups were others; "": it does, or nobody can change that.
+// Remark says for a status that a workload has a quota of its own though the pool could share by
+// weight with other control groups; "": it shares, or cannot.
 func Remark(cfg *config.Config, kinds []actuator.Kind, host string) string {
 	all, err := Of(kinds, cfg, host)
 	if err != nil {
@@ -96,8 +96,8 @@ func Share(cfg *config.Config, kinds []actuator.Kind, all []Declared, host strin
 	return at, Obstacle{}
 }
 
-// sharing lists the knobs whose workloads would share the CPU time of the pool, and the group
-// above them, by what the file says; none: nobody asks for it, or none is set here.
+// sharing lists the knobs whose workloads are to share the CPU time of the pool by weight, and
+// the group above them; none: not configured, or no knob is set here.
 func sharing(cfg *config.Config, all []Declared, host string) (members []*Declared, at Above, no Obstacle) {
 	if cfg.Pool.Resource() != trimtab.CPU || cfg.Fast.Acts() {
 		return nil, at, no

@@ -36,7 +36,7 @@ type slot struct {
 	latency           quantile.Histogram
 	servpods          []trimtab.ServpodSketch
 	calls             []trimtab.CallSketch
-	// beside tells that best-effort jobs ran in a part of it.
+	// beside says that best-effort jobs ran in a part of it.
 	beside bool
 }
 

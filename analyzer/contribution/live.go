@@ -43,7 +43,7 @@ type Interval struct {
 	Latency  *quantile.Histogram
 	Servpods []trimtab.ServpodSketch
 	Calls    []trimtab.CallSketch
-	// Beside tells that best-effort jobs ran on a host of one of the Servpods.
+	// Beside says that best-effort jobs ran on a host of one of the Servpods.
 	Beside bool
 }
 

@@ -110,7 +110,7 @@ func (s *SavedSlot) load() (out slot, err error) {
 	return slot{s.Start, s.Requests, s.Seconds, *s.Latency.Clone(), trimtab.MergeServpods(s.Servpods, nil), trimtab.MergeCalls(s.Calls, nil), s.Beside}, nil
 }
 
-// Restore takes a state; after an error, which is trimtab.ErrInvalid, l is as it was.
+// Restore restores a state; after an error, which is trimtab.ErrInvalid, l is as it was.
 func (l *Live) Restore(s *State) error {
 	if s == nil {
 		return nil

@@ -60,7 +60,7 @@ type Judgement struct {
 	FalseAlarms Rate
 }
 
-// Observe takes a sample whose interval ended at a time, and returns a judgement if it completes
+// Observe reads a sample whose interval ended at a time, and returns a judgement if it completes
 // a window. alone: nothing ran on the host that may disturb the workload, such as a speculative
 // task. Only then does it learn, and an anomaly is a false alarm. A sample without CPI counts as
 // missing. Errors are trimtab.ErrInvalid, and such a sample changes nothing: impossible values,

@@ -22,7 +22,7 @@ type Forecast struct {
 type Forecaster interface {
 	// Name is the forecaster and its version, as in "arma/1".
 	Name() string
-	// Observe takes the next load. It returns an error that is
+	// Observe reads the next load. It returns an error that is
 	// trimtab.ErrInvalid, and changes nothing, when the value is NaN,
 	// infinite or negative.
 	Observe(load float64) error

@@ -73,7 +73,7 @@ func (o Observation) Validate() error {
 type Learner interface {
 	// Name is the learner and its version, as in "bintree/1".
 	Name() string
-	// Observe takes one report, in any order of time. It returns an error
+	// Observe reads one report, in any order of time. It returns an error
 	// that is trimtab.ErrInvalid, and learns nothing, when a number is NaN,
 	// infinite or out of range.
 	Observe(o Observation) error

@@ -27,7 +27,7 @@ type step struct {
 	since   time.Time
 	amount  trimtab.Amount
 	unknown bool
-	// others tells that it is over other instances than before.
+	// others says that it is over other instances than before.
 	others bool
 }
 
@@ -39,7 +39,7 @@ type InForce struct {
 	Mean float64
 	// Known is false when nobody says what it is; Transient tells that it changed.
 	Known, Transient bool
-	// Over tells that there are more instances than are kept.
+	// Over says that there are more instances than are kept.
 	Over bool
 	// Shared: the amount is the least that it has; it may also use what others leave idle. Open:
 	// of all that its node has, and no measurement shows when that is used up.

@@ -52,7 +52,7 @@ type Spans struct {
 	Read    float64
 	Load    float64
 	Sampled bool
-	// Lost tells that partial sketches seem lost, so that Load was scaled.
+	// Lost says that partial sketches seem lost, so that Load was scaled.
 	Lost    bool
 	Latency quantile.Histogram
 	// Begun[k] requests began k intervals before.

@@ -55,7 +55,7 @@ func (c *coreSub) handle(ctx context.Context, msg *message) {
 	}
 }
 
-// giveBack tells those who wait for an answer that this consumer has gone.
+// giveBack tells publishers that wait for an answer that this consumer has stopped.
 func (c *coreSub) giveBack() {
 	for {
 		select {
@@ -95,8 +95,8 @@ func (m *Memory) receivers(msg *message) []*coreSub {
 	return out
 }
 
-// shed hands msg to all who have room. Here the bus itself sees what does not
-// fit, so it needs no sequence to count it.
+// shed gives msg to all whose queue has space. Here the bus itself sees which are full, and needs
+// no sequence numbers to count losses.
 func (m *Memory) shed(msg *message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

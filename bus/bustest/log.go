@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// maxLog bounds what a Durable kind keeps.
+// maxLog limits the values that a Durable kind keeps.
 const maxLog = 1 << 16
 
 // log is one stored kind: a list of messages with numbers, and the groups
@@ -23,7 +23,7 @@ type log struct {
 	wake    chan struct{} // closed when there may be more
 }
 
-// cursor is where one group stands: it has one value out at a time.
+// cursor is the position of one group, which handles one value at a time.
 type cursor struct {
 	next    uint64
 	busy    bool
@@ -40,8 +40,7 @@ func (m *Memory) logOf(k trimtab.Kind) *log {
 	return l
 }
 
-// store appends msg, in the place of its forerunner when only the latest of a
-// key is kept.
+// store appends msg; when only the latest of a key is kept it replaces the former one.
 func (m *Memory) store(msg *message, latest bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +95,7 @@ func (m *Memory) subscribeStored(s bus.Subscription, latest bool) (stop func(), 
 	return func() { cancel(); done.Wait() }, func() bus.Queue { return l.queue(c, s) }
 }
 
-// queue tells what c has before it.
+// queue returns what waits for c.
 func (l *log) queue(c *cursor, s bus.Subscription) bus.Queue {
 	q := bus.Queue{For: s.For, Kind: s.Kind, Consumer: s.Consumer}
 	for n := max(c.next, l.first); n < l.first+uint64(len(l.entries)); n++ {
@@ -113,7 +112,7 @@ func (l *log) queue(c *cursor, s bus.Subscription) bus.Queue {
 	return q
 }
 
-// readLog handles the next value for c, or waits until there may be one.
+// readLog handles the next value for c, or waits for one.
 func (m *Memory) readLog(ctx context.Context, l *log, c *cursor, s bus.Subscription) {
 	m.mu.Lock()
 	now := time.Now()

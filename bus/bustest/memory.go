@@ -15,13 +15,13 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// Memory is a bus inside one process. Values go through their wire form, so
-// that what would not survive the way over NATS does not survive here.
+// Memory is a bus inside one process. Values are encoded and decoded, so that what NATS would not
+// transport fails here, too.
 type Memory struct {
-	// MaxDeliver is how often a stored value is delivered before it is put
-	// aside, Pause how long after a handler's error it comes again,
-	// AnswerTimeout how long an Answered value waits, Pending how many Shed
-	// values wait for one handler. Set them before the first use.
+	// MaxDeliver is how often a stored value is delivered before it becomes a dead letter, Pause
+	// how long after a handler's error it is delivered again, AnswerTimeout how long an Answered
+	// value waits, Pending how many Shed values wait for one handler. Set them before the first
+	// use.
 	MaxDeliver    int
 	Pause         time.Duration
 	AnswerTimeout time.Duration

@@ -14,8 +14,7 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// Injector is a bus that lets the contract put raw bytes on it, as a faulty
-// or hostile peer could.
+// Injector is a bus on which the contract can put raw bytes, as a faulty or hostile peer could.
 type Injector interface {
 	// Inject sends data on the subject of kind and key.
 	Inject(ctx context.Context, k trimtab.Kind, key string, data []byte) error
@@ -23,7 +22,7 @@ type Injector interface {
 	Aside(k trimtab.Kind) [][]byte
 }
 
-// patience bounds every wait of the contract; typical are milliseconds.
+// patience limits every wait of the contract; typical waits are milliseconds.
 const patience = time.Minute
 
 // contract is one test with a bus of its own.
@@ -32,9 +31,8 @@ type contract struct {
 	bus.Bus
 }
 
-// Run checks the contract on buses that open returns. Each call of open must
-// return an empty bus; Run closes it. A value whose handler always fails must
-// be given up within 20 s.
+// Run checks the contract on buses that open returns. Each call of open must return an empty bus;
+// Run closes it. The bus must give up a value whose handler always fails within 20 s.
 func Run(t *testing.T, open func(t *testing.T) bus.Bus) {
 	for _, c := range []struct {
 		sentence string
@@ -155,7 +153,7 @@ func (i *inbox) deliveries() []bus.Delivery {
 	return append([]bus.Delivery(nil), i.seen...)
 }
 
-// nameOf returns what the makers below put into a value to tell it by.
+// nameOf returns the text by which the functions below name a value.
 func nameOf(v trimtab.Value) string {
 	switch v := v.(type) {
 	case *trimtab.Alert:

@@ -46,9 +46,8 @@ func shedLoss(c *contract) {
 		last.Store(nameOf(d.Value))
 		return nil
 	}})()
-	// Far more than any queue holds, while the handler stands still. Large
-	// ones, which compression makes no smaller, so that bounds in bytes are reached
-	// as well.
+	// More than any queue can hold, while the handler is blocked. Large values that do not
+	// compress, so that limits in bytes are reached as well.
 	random := rand.New(rand.NewPCG(1, 2))
 	const n = 3000
 	for i := range n {
@@ -61,8 +60,8 @@ func shedLoss(c *contract) {
 		c.publish(v)
 	}
 	close(release)
-	// A gap shows when something arrives behind it, and that can be shed, too:
-	// one more, and later another, with ever more time to arrive in.
+	// A gap shows only when a later value arrives, which may be dropped, too: publish one more,
+	// and later others, at growing intervals.
 	published, asked, next := n, 0, 1
 	c.eventually("what was delivered and lost adds up to what was published", func() bool {
 		if asked++; asked == next {

@@ -193,8 +193,8 @@ func durableGoesOn(c *contract) {
 
 func durableTooOld(c *contract) {
 	s := bus.Subscription{Kind: trimtab.KindAlert, Consumer: "g", Key: "a", MaxAge: time.Second}
-	// joins subscribes where there is something too old and something new. On a busy machine
-	// the new one may be too old, too, once it is asked for: then it tries again.
+	// joins subscribes where one value is too old and another new. On a busy machine the new one
+	// may be too old as well by then: it tries again.
 	joins := func() (in *inbox, stop func()) {
 		for {
 			c.publish(alert("a", "old"), alert("b", "old"))

@@ -418,7 +418,7 @@ func TestAConsumerWhoseStoredSubjectIsDamagedIsNotDeaf(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "nats")
 			hear := func(want string, fresh bool) {
 				t.Helper()
-				b := open(t, Config{Dir: dir})
+				b := open(t, Config{Dir: dir, Listen: "127.0.0.1:0"}) // else a group with MaxAge has no file
 				defer b.Close()
 				got := make(chan string, 100)
 				if _, err := b.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindAlert, Consumer: "planner", Key: "a", MaxAge: age, Handle: func(_ context.Context, d bus.Delivery) error {

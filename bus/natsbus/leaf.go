@@ -145,11 +145,11 @@ func (b *Bus) api() string {
 }
 
 func (b *Bus) jetStream() (jetstream.JetStream, error) {
-	patience := jetstream.WithDefaultTimeout(5 * time.Second)
+	timeout := jetstream.WithDefaultTimeout(5 * time.Second)
 	if b.leaf != nil {
-		return jetstream.NewWithDomain(b.conn, Domain, patience)
+		return jetstream.NewWithDomain(b.conn, Domain, timeout)
 	}
-	return jetstream.New(b.conn, patience)
+	return jetstream.New(b.conn, timeout)
 }
 
 // tls is the configuration of a link that both sides prove themselves on. The

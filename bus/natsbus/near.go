@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // keepEvery is how often the newest values of Latest kinds are stored that only this process can
@@ -216,14 +217,9 @@ func (n *near) inOrder(k *kind) []*keptValue {
 // run stores what is new until ctx ends.
 func (n *near) run(ctx context.Context) {
 	defer close(n.done)
-	t := time.NewTicker(keepEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
+	// Stages save their states every minute from the start. Half way between, the server has
+	// let go of the blocks that it read for that, of up to 4 MiB each.
+	for wait := keepEvery / 2; pause.For(ctx, wait); wait = keepEvery {
 		for _, k := range n.latest() {
 			n.flush(ctx, k)
 		}

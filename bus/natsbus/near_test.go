@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -187,5 +189,49 @@ func TestWhileTheStoreRefusesPublishersOfLatestValuesAreTold(t *testing.T) {
 	publish(t, b, estimateOf("a", "3"))
 	if k.unstored.Load() != nil {
 		t.Error("still told of after the store took a value")
+	}
+}
+
+// Where a group with MaxAge is, only this process needs to know: to keep it in a file is two
+// files a value. In another life the values of this one are passed over.
+func TestAGroupThatPassesOverWhatIsOldKeepsItsPlaceForALife(t *testing.T) {
+	dir := t.TempDir()
+	got := make(chan string, 100)
+	join := func(b testBus) (leave func()) {
+		t.Helper()
+		stop, err := b.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindAlert, Consumer: "group", MaxAge: time.Hour, Handle: func(_ context.Context, d bus.Delivery) error {
+			got <- d.Value.(*trimtab.Alert).Name
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stop
+	}
+	arrives := func(want string) {
+		t.Helper()
+		if name := next(t, got); name != want {
+			t.Errorf("%s arrives, want %s", name, want)
+		}
+	}
+	// The first life leaves a file, since others could reach the bus.
+	for i, listen := range []string{"127.0.0.1:0", "", ""} {
+		b := open(t, Config{Dir: dir, Listen: listen})
+		leave := join(b)
+		publish(t, b, alertOf("a", fmt.Sprint(i, " first")))
+		arrives(fmt.Sprint(i, " first"))
+		leave()
+		publish(t, b, alertOf("a", fmt.Sprint(i, " meanwhile")))
+		leave = join(b)
+		arrives(fmt.Sprint(i, " meanwhile"))
+		leave()
+		publish(t, b, alertOf("a", fmt.Sprint(i, " at the end")))
+		_, err := os.Stat(filepath.Join(storeDir(dir), "$G", "streams", "ALERTS", "obs", "group"))
+		if file := err == nil; file != (listen != "") {
+			t.Errorf("life %d, listening on %q: a file of the group: %v", i, listen, file)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

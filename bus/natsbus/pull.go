@@ -50,7 +50,7 @@ type pull struct {
 	ackNext []byte
 	// heartbeat is how often the server says that the request stands.
 	heartbeat time.Duration
-	// asked tells that a request stands at the server.
+	// asked says that a request stands at the server.
 	asked bool
 	// answers is called when the server says anything; nil: nobody asks.
 	answers func()
@@ -109,10 +109,10 @@ func (p *pull) done(m *nats.Msg) error {
 
 // wait waits for anything that the server says.
 func (p *pull) wait(ctx context.Context) (*nats.Msg, error) {
-	patience, cancel := context.WithTimeout(ctx, 2*p.heartbeat)
+	timeout, cancel := context.WithTimeout(ctx, 2*p.heartbeat)
 	defer cancel()
-	m, err := p.sub.NextMsgWithContext(patience)
-	if err != nil && ctx.Err() == nil && patience.Err() != nil {
+	m, err := p.sub.NextMsgWithContext(timeout)
+	if err != nil && ctx.Err() == nil && timeout.Err() != nil {
 		return nil, errSilent
 	}
 	return m, err

@@ -20,8 +20,8 @@ const (
 	// orphaned is when the server forgets the consumer of a nameless subscriber that disappeared.
 	orphaned = time.Minute
 	maxPause = 5 * time.Second
-	// patience is how long a new subscriber waits for a server that does not answer.
-	patience = time.Minute
+	// subscribeTimeout is how long a new subscriber waits for a server that does not answer.
+	subscribeTimeout = time.Minute
 )
 
 // storedSub is a subscription to a stream. Its consumer has one message unacknowledged at a time,
@@ -96,7 +96,7 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 func (d *storedSub) openPatiently(ctx context.Context) (*pull, error) {
 	for began := time.Now(); ; {
 		p, err := d.open(ctx, time.Time{})
-		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > patience {
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > subscribeTimeout {
 			return p, err
 		}
 		d.tell(d.bus.plain(err))
@@ -173,7 +173,7 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 			if err != nil {
 				return err
 			}
-			c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &from
+			c.DeliverPolicy, c.OptStartTime, c.MemoryStorage = jetstream.DeliverByStartTimePolicy, &from, d.brief()
 		}
 		// An existing consumer is updated as well: its settings may be damaged in the
 		// server's store.
@@ -201,6 +201,11 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 	return err
 }
 
+// brief reports whether the server keeps the position of a group only in memory: if no other
+// process can reach the bus, the group begins anew with this one. Otherwise the server writes a
+// file twice for each value.
+func (d *storedSub) brief() bool { return d.MaxAge > 0 && d.bus.config.alone() }
+
 // notTooOld returns the start time for the consumer of a group with MaxAge. An existing consumer
 // keeps its position if nothing after it is too old; otherwise a new one replaces it, since the
 // old one would deliver every single value. Times are by the server's clock.
@@ -213,6 +218,9 @@ func (d *storedSub) notTooOld(ctx context.Context) (from time.Time, err error) {
 		from = time.Now()
 	}
 	from = from.Add(-d.MaxAge)
+	if began := time.UnixMicro(int64(d.bus.incarnation)); d.brief() && from.Before(began) {
+		from = began
+	}
 	c, err := d.bus.js.Consumer(ctx, d.kind.stream.Name, d.name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return from, nil
@@ -221,6 +229,9 @@ func (d *storedSub) notTooOld(ctx context.Context) (from time.Time, err error) {
 		return from, err
 	}
 	info := c.CachedInfo()
+	if info.Config.MemoryStorage != d.brief() { // of an earlier release, or others could reach the bus then
+		return from, d.bus.js.DeleteConsumer(ctx, d.kind.stream.Name, d.name)
+	}
 	first, err := s.GetMsg(ctx, info.AckFloor.Stream+1, jetstream.WithGetMsgSubject(filter(d.Subscription)))
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && !first.Time.Before(from):

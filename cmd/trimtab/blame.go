@@ -25,8 +25,8 @@ func (blameCmd) Example() string {
 	return "trimtab blame --baseline before.json.gz --incident slow-1.json.gz slow-2.json.gz"
 }
 
-// eachFile gives each file of `trimtab blame --incident a b`, as a shell makes
-// it of a pattern, a flag of its own, which is what the parser knows.
+// eachFile repeats the flag before each file of `trimtab blame --incident a b`, as a shell
+// expands a pattern: the parser takes one value per flag.
 func eachFile(args []string) []string {
 	if !slices.Contains(args, "blame") {
 		return args
@@ -129,7 +129,7 @@ func newBlameAnswer(v contribution.Verdict, before, after *contribution.Requests
 	return a
 }
 
-// leastShown is the part from which on a component is worth a line on a screen.
+// leastShown is the least share of a component that gets a line on a screen.
 const leastShown = 0.01
 
 // text prints a verdict and a table for people.

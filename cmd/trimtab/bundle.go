@@ -89,12 +89,12 @@ type bundleFile struct {
 	data []byte
 }
 
-// add takes a file, without its secrets.
+// add adds a file without its secrets.
 func (b *bundle) add(name string, data []byte) {
 	b.files = append(b.files, bundleFile{name, b.scrubber.Bytes(data)})
 }
 
-// lack notes what could not be had.
+// lack notes a file that could not be read, and why.
 func (b *bundle) lack(name string, err error) {
 	b.missing = append(b.missing, string(b.scrubber.Bytes([]byte(name+": "+err.Error()))))
 }
@@ -124,7 +124,7 @@ func (b *bundle) local(c *bundleCmd) {
 	b.add("config.file.yaml", cfg.Redacted())
 }
 
-// running adds what a running trimtab tells.
+// running adds the answers of a running trimtab.
 func (b *bundle) running(ctx context.Context, c client.Client) {
 	var status []byte
 	for _, x := range []struct{ name, path string }{
@@ -164,7 +164,7 @@ func (b *bundle) running(ctx context.Context, c client.Client) {
 	}
 }
 
-// fileName keeps what is safe in every file system.
+// fileName replaces characters that some file system refuses.
 func fileName(name string) string {
 	safe := strings.Map(func(r rune) rune {
 		if r < 128 && (r == '-' || r == '.' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
@@ -192,7 +192,7 @@ func listing(dir string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// hostFacts describes the machine. Of the environment only names are told.
+// hostFacts describes the machine. Of environment variables it has only the names.
 func hostFacts() []byte {
 	var b bytes.Buffer
 	var u unix.Utsname

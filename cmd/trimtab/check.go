@@ -91,8 +91,8 @@ func live(ctx context.Context, t terminal, cfg *config.Config) error {
 	return badOf("check config --live", found)
 }
 
-// requestsText says where the number of requests behind each performance by
-// PromQL comes from, where no query gives it.
+// requestsText prints, for each performance by PromQL without a query for requests, how their
+// number is derived.
 func requestsText(out io.Writer, cfg *config.Config) {
 	derived, unknown := 0, 0
 	first := ""

@@ -109,7 +109,7 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 	printHosts(w, s.Tightest, fewHosts)
 }
 
-// printUnmet says what is not in force, and what to do about each.
+// printUnmet prints what is not in force, and what to do about each.
 func printUnmet(w io.Writer, all []view.UnmetOn) {
 	for i := range all {
 		u := &all[i]
@@ -120,7 +120,7 @@ func printUnmet(w io.Writer, all []view.UnmetOn) {
 	}
 }
 
-// stateSince is the state, since when where something is wrong, and what else bears on it.
+// stateSince is the state, since when it is bad, and the notes on it.
 func stateSince(r *view.Row) string {
 	state := r.State
 	if !r.Since.IsZero() && r.Kind != "ok" && r.Kind != "quiet" {

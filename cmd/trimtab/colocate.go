@@ -113,7 +113,7 @@ func printColocation(w io.Writer, c *view.Colocation) {
 	}
 }
 
-// heardOf says how long ago a service reported.
+// heardOf is how long ago a service reported.
 func heardOf(s *view.ServiceHere) string {
 	switch {
 	case s.Age == nil:
@@ -124,7 +124,7 @@ func heardOf(s *view.ServiceHere) string {
 	return view.Age(*s.Age) + " ago"
 }
 
-// losses says what a job would lose.
+// losses is the work that a job would lose.
 func losses(j *view.Job) string {
 	if j.Loss != nil {
 		return fmt.Sprintf("%s core-s, of which %s would have to be repeated", view.Number(*j.Loss), view.Number(j.Useless))
@@ -163,7 +163,7 @@ func jobNamed(c *view.Colocation, name string) *view.Job {
 	return nil
 }
 
-// explainJob says why a job has what it has.
+// explainJob prints what a job has and why.
 func explainJob(w io.Writer, c *view.Colocation, j *view.Job, history int) {
 	fmt.Fprintf(w, "%s: %s, a best-effort job on %s\n", j.ID, j.State, c.Host)
 	if c.Last != nil {
@@ -196,7 +196,8 @@ func explainJob(w io.Writer, c *view.Colocation, j *view.Job, history int) {
 	cli.Table(w, rows)
 }
 
-// explainHere says how slack and load of a service compare with its limits, on a host with best-effort jobs.
+// explainHere compares slack and load of a service with its limits, on a host with best-effort
+// jobs.
 func explainHere(w io.Writer, c *view.Colocation, workload string) {
 	if c == nil {
 		return

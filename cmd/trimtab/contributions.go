@@ -146,14 +146,14 @@ func (a *contributionsAnswer) text(w io.Writer) {
 	printNotes(w, a.Notes)
 }
 
-// printNotes tells what of files was left out.
+// printNotes prints which parts of files were left out.
 func printNotes(w io.Writer, notes []string) {
 	for _, note := range notes {
 		fmt.Fprintf(w, "\nnote: %s\n", client.Printable(note))
 	}
 }
 
-// requestsOf says how many requests there were, and how many of them a sampler kept.
+// requestsOf prints how many requests there were, and how many of them a sampler kept.
 func requestsOf(requests float64, sampled int) string {
 	if math.Abs(requests-float64(sampled)) < 0.5 {
 		return fmt.Sprintf("%d requests", sampled)

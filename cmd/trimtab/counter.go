@@ -6,8 +6,8 @@ import (
 	"github.com/trimtab/trimtab/collector/perf"
 )
 
-// perfCounterCmd is the hidden child of an agent that counts performance events: the
-// only part of it that needs CAP_PERFMON, and the only thing that it has.
+// perfCounterCmd is the hidden child process of an agent that counts performance events. It alone
+// has CAP_PERFMON, and no other capability.
 type perfCounterCmd struct {
 	Root string `arg:"" optional:"" help:"Hierarchy of the control groups that are counted."`
 }

@@ -55,8 +55,8 @@ func (c *demoCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	if err != nil {
 		return err
 	}
-	// A reader that goes away, such as head, ends the demo like Ctrl-C does: without
-	// this the signal would end the process before anything is restored.
+	// A closed pipe (`| head`) ends the demo as Ctrl-C does; by default the signal would kill the
+	// process before it restores anything.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
@@ -87,7 +87,7 @@ func (c *demoCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	return err
 }
 
-// record has the demo recorded, and writes the configuration beside it.
+// record switches the recorder of the demo on, and writes the configuration beside the recording.
 func (c *demoCmd) record(cfg *config.Config) error {
 	if c.Record == "" {
 		return nil
@@ -197,7 +197,7 @@ type serviceCmd struct {
 	Args []string `arg:"" optional:"" passthrough:""`
 }
 
-// Run serves until it is told to stop.
+// Run serves until ctx ends.
 func (c *serviceCmd) Run(ctx context.Context) error {
 	cfg, err := service.ParseArgs(c.Args)
 	if err != nil {
@@ -215,7 +215,7 @@ type loadCmd struct {
 	At   float64       `help:"When in a day the peak is, from 0 to 1."`
 }
 
-// Run plays one day after another until it is told to stop.
+// Run replays one day after another until ctx ends.
 func (c *loadCmd) Run(ctx context.Context) error {
 	day := loadgen.Day{Base: c.Base, Peak: c.Peak, At: c.At, Width: 0.5}
 	for seed := uint64(1); ctx.Err() == nil; seed++ {

@@ -67,7 +67,7 @@ func knownRole(name string) bool {
 	return false
 }
 
-// running tells what a trimtab that runs says of itself.
+// running returns what a running trimtab reports of itself.
 func (c *doctorCmd) running(ctx context.Context) []doctor.Finding {
 	p, err := client.Client{URL: c.URL}.Pipeline(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *doctorCmd) running(ctx context.Context) []doctor.Finding {
 	return append(out, c.status(ctx)...)
 }
 
-// status tells what hosts do not have in force, and what bears on workloads.
+// status returns what hosts do not have in force, and notes on workloads.
 func (c *doctorCmd) status(ctx context.Context) (out []doctor.Finding) {
 	s, err := client.Client{URL: c.URL}.Status(ctx)
 	if err != nil {

@@ -188,7 +188,7 @@ func (d *draft) group(service string) string {
 	return fits[0]
 }
 
-// apart reports whether the groups of the knobs have no group of their own in common.
+// apart reports whether the control groups of the knobs have no parent that holds only them.
 func (d *draft) apart() bool {
 	all := slices.DeleteFunc(slices.Concat(d.given.Cgroups, d.knobbed), func(g string) bool { return g == "" })
 	if len(all) == 0 {
@@ -220,7 +220,7 @@ func (d *draft) workload(row *view.Row) {
 	d.metrics(row.Name)
 }
 
-// metrics writes, as a comment, what Prometheus has of a service: its spans tell more.
+// metrics writes, as a comment, which metrics Prometheus has of a service; its spans give more.
 func (d *draft) metrics(service string) {
 	if d.unasked != nil {
 		d.add("    # Prometheus was asked for metrics: %s", strings.ReplaceAll(d.unasked.Error(), "\n", " "))

@@ -101,7 +101,7 @@ func (d *draft) askPrometheus() {
 	})
 }
 
-// unaskedText says why nothing is known of Prometheus.
+// unaskedText is why nothing is known of Prometheus.
 func (d *draft) unaskedText() string {
 	switch {
 	case d.unasked != nil:
@@ -112,7 +112,7 @@ func (d *draft) unaskedText() string {
 	return ""
 }
 
-// rankOf orders counters: those of whole requests with their latencies come first.
+// rankOf orders counters: whole requests that have latencies first.
 func rankOf(metric string) int {
 	rank := 2
 	if strings.HasPrefix(metric, "http_") || strings.HasPrefix(metric, "grpc_") || strings.HasPrefix(metric, "rpc_") {
@@ -224,8 +224,8 @@ func (d *draft) loadOf(m *unheard) (metric string, load float64, window string) 
 	return "", 0, ""
 }
 
-// sloOf writes performance and SLO of a service whose latencies are in the buckets of a
-// histogram, and says otherwise what is missing.
+// sloOf writes performance and SLO of a service from the buckets of its latency histogram, or a
+// comment on what is missing.
 func (d *draft) sloOf(m *unheard, metric, window string) (drafted bool) {
 	base, isCount := strings.CutSuffix(metric, "_count")
 	bounds := map[float64]string{}

@@ -42,7 +42,7 @@ func (c *explainCmd) Run(ctx context.Context, t terminal) error {
 	})
 }
 
-// printExplanation says what a workload has, why, and what was considered.
+// printExplanation prints what a workload has, why, and which alternatives were rejected.
 func printExplanation(w io.Writer, e *view.Explanation) {
 	fmt.Fprintf(w, "%s: %s\n%s\n", e.Workload, e.State, e.Decision)
 	if e.Code == view.Discovered {
@@ -70,7 +70,7 @@ func (x *explanation) add(name, format string, args ...any) {
 	x.rows = append(x.rows, []string{"  " + name, fmt.Sprintf(format, args...)})
 }
 
-// standing says in which mode the workload is, and what it has.
+// standing adds the mode of the workload, and what it has.
 func (x *explanation) standing() {
 	if !x.Since.IsZero() {
 		x.add("since", "%s, %s ago", view.Clock(x.Since), view.Age(trimtab.SecondsOf(time.Since(x.Since))))
@@ -98,7 +98,7 @@ func (x *explanation) standing() {
 	}
 }
 
-// change says what the newest plan does with the workload, and what came of it.
+// change adds what the newest plan does with the workload, and the result.
 func (x *explanation) change() {
 	if x.Plan != "" {
 		x.add("plan", "%s at %s (%s)", x.Plan, view.Clock(x.Time), x.Cause)
@@ -118,8 +118,8 @@ func (x *explanation) change() {
 	}
 }
 
-// expected says what the solver wants, what keeps it from more, and what the
-// model expects there.
+// expected adds the solver's target, the bound that keeps it from more, and the performance that
+// the model expects.
 func (x *explanation) expected() {
 	then := ""
 	if x.Kept { // what is said of now is in the decision
@@ -145,7 +145,7 @@ func (x *explanation) expected() {
 	}
 }
 
-// inputs says what the decision was made from.
+// inputs adds the measurements behind the decision.
 func (x *explanation) inputs() {
 	for _, in := range x.Inputs {
 		if in.Missing != "" {
@@ -163,7 +163,7 @@ func (x *explanation) inputs() {
 	}
 }
 
-// signals says how it stands beside speculative tasks.
+// signals adds how the speculative tasks beside the workload affect it.
 func (x *explanation) signals() {
 	for _, s := range x.Signals {
 		at := " on " + s.Host
@@ -174,7 +174,7 @@ func (x *explanation) signals() {
 	}
 }
 
-// alternatives says what was rejected, and when the next decision is due.
+// alternatives adds the rejected alternatives, and when the next decision is due.
 func (x *explanation) alternatives() {
 	for _, a := range x.Alternatives {
 		x.add("rejected", "%s %s: objective %s (%s)", view.Number(a.Set), x.unit, view.Number(a.Objective), a.Why)
@@ -184,7 +184,7 @@ func (x *explanation) alternatives() {
 	}
 }
 
-// history says what earlier plans did with the workload.
+// history adds what earlier plans did with the workload.
 func (x *explanation) history() {
 	for _, d := range x.History {
 		result := ""

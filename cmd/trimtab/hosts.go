@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab/internal/cli"
 )
 
-// fewHosts and fewInstances bound what is printed of those with the least: -o wide
-// has all hosts, -o json every instance.
+// fewHosts and fewInstances are how many hosts and instances are printed, those with the least
+// free first; -o wide has all hosts, -o json all instances.
 const fewHosts, fewInstances = 20, 20
 
 // printHosts prints the hosts with the least free, where there is more than one or
@@ -36,7 +36,7 @@ func printHosts(w io.Writer, all []view.Host, most int) {
 	}
 }
 
-// binds says how many workloads a host keeps from more.
+// binds is how many workloads a host limits.
 func binds(h *view.Host) string {
 	if h.Binds == 0 {
 		return ""
@@ -53,7 +53,7 @@ func measured(all []view.Host) bool {
 	return false
 }
 
-// freeOn says what is free on a host, of what it has.
+// freeOn is what is free on a host, and its capacity.
 func freeOn(h *view.Host) string {
 	var out []string
 	for _, r := range h.Rooms {

@@ -68,7 +68,7 @@ func (c *importSLOCmd) Run(ctx context.Context, t terminal) error {
 	return errors.Join(err, mistaken) // of a cluster, the others are no worse for it
 }
 
-// eachAlone reads texts each by itself: of a cluster, one that is bad does not keep out the
+// eachAlone parses each text by itself, so that a bad object of a cluster does not hide the
 // others.
 func eachAlone(texts []config.ObjectiveFile, window time.Duration) (all []config.Objective, passed []string) {
 	for i := range texts {
@@ -195,7 +195,7 @@ func printObjectives(all []config.Objective, passed []string, url string) string
 // mostPassed is the number of skipped objects that are named.
 const mostPassed = 10
 
-// printable is a text that stays within one comment.
+// printable replaces what would end a comment or cannot be printed.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

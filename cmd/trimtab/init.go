@@ -27,7 +27,7 @@ func (initClusterCmd) Example() string {
 	return "trimtab init cluster --servers n1,n2,n3 --hosts h1,h2 --out site"
 }
 
-// Run writes the files and says what to do with them.
+// Run writes the files and prints what to do with them.
 func (c *initClusterCmd) Run(t terminal) error {
 	s := cluster.Spec{Servers: c.Servers, Hosts: c.Hosts, Pool: c.Pool}
 	if err := s.Write(c.Out); err != nil {

@@ -39,7 +39,7 @@ func asker() string {
 	return ""
 }
 
-// noManager is what to do when nobody takes a request.
+// noManager is the hint where no job manager answers.
 const noManager = "is there a planner with a section batch (or speculate) in its configuration? trimtab status shows whether its part jobs is ready"
 
 type jobSubmitCmd struct {
@@ -88,7 +88,7 @@ func (c *jobSubmitCmd) Run(ctx context.Context, t terminal) error {
 	})
 }
 
-// taken waits until a job manager tells of the job that was just submitted.
+// taken waits until a job manager reports the job that was just submitted.
 func (c *jobSubmitCmd) taken(ctx context.Context, job string, before time.Time) (*view.JobState, error) {
 	for end := time.Now().Add(c.Wait); ; {
 		j, err := c.client().BatchJob(ctx, job)
@@ -257,7 +257,7 @@ func (jobGrantCmd) Example() string {
 	return "trimtab job grant night/render-7 node12\ntrimtab job grant --revoke night/render-7"
 }
 
-// Run grants, or takes back.
+// Run grants, or revokes a grant.
 func (c *jobGrantCmd) Run(ctx context.Context, t terminal) error {
 	job, task, ok := strings.Cut(c.Task, "/")
 	if !ok || job == "" || task == "" {

@@ -13,11 +13,10 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// dropPages gives back the memory of this program's own file: code and constants
-// that were used once, at the start above all, count as resident until the kernel
-// needs room elsewhere. What is used again is mapped again, from the kernel's cache
-// of the file, also where that was replaced or removed meanwhile. It returns how many
-// bytes were resident.
+// dropPages drops the resident pages of this program's own file: code and constants that ran
+// once, mostly at the start, count as resident until the kernel needs memory. A page that is used
+// again comes from the page cache, also where the file was replaced or removed. It returns how
+// many bytes were resident.
 func dropPages() (int64, error) {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -38,7 +37,7 @@ func dropPages() (int64, error) {
 	return sum, nil
 }
 
-// mapping is a part of a process's memory, as proc_pid_smaps(5) tells of it.
+// mapping is a part of a process's memory, as proc_pid_smaps(5) describes it.
 type mapping struct {
 	start, end uintptr
 	mode       string // as "r-xp"

@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// withProfile makes a build with the tag profile write cpu.pprof and heap.pprof to the directory
-// that TRIMTAB_PROFILE names, of the time between SIGUSR1 and SIGUSR2. No
-// release has the tag: lab/bench/small makes such a build for --profile.
+// withProfile makes a build with the tag profile write cpu.pprof and heap.pprof, of the time
+// between SIGUSR1 and SIGUSR2, to the directory in TRIMTAB_PROFILE. No release has the tag;
+// `lab/bench/small --profile` builds one.
 func withProfile() {
 	dir := os.Getenv("TRIMTAB_PROFILE")
 	if dir == "" {

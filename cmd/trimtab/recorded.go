@@ -25,8 +25,8 @@ type recorded struct {
 	notes []string
 }
 
-// readTraces tells each of the requests of files. All are read before, for a trace
-// may be spread over several of them.
+// readTraces calls each with every request of the files. It reads all files first, as a trace may
+// be spread over several.
 func readTraces(ctx context.Context, files []string, each func(*path.Request)) (recorded, error) {
 	out := recorded{flagged: map[string]uint64{}}
 	reader := spanfile.NewReader(spanfile.Options{})
@@ -56,8 +56,8 @@ func readTraces(ctx context.Context, files []string, each func(*path.Request)) (
 	return out, nil
 }
 
-// takeApart joins the spans of a recording, some traces after the other: no trace is cut off
-// by a timeout, and none is left out for room.
+// takeApart joins the spans of a recording, some traces at a time, without timeouts and without a
+// limit on spans.
 func takeApart(reader *spanfile.Reader, out *recorded, each func(*path.Request)) (*spanfile.Recording, error) {
 	room := max(1, reader.Spans())
 	p, err := path.New(path.Config{

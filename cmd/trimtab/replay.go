@@ -22,7 +22,7 @@ import (
 type replayCmd struct {
 	Recording string    `arg:"" help:"Directory that exporters.record wrote, or one of its files; with hpa, keda, vpa or trimtab also a file of loads (.csv or .txt, also .gz): a number of requests a line, or a time and a number." type:"path"`
 	File      string    `name:"config.file" help:"The configuration that trimtab ran with; needed for a recording." type:"path"`
-	Policy    cli.Names `help:"Objective to replay with, left out: that of the configuration. Or autoscalers to compare, one or more of hpa, keda, vpa, trimtab." placeholder:"NAME,..."`
+	Policy    cli.Names `help:"Objective to replay with; default: that of the configuration. Or autoscalers to compare, one or more of hpa, keda, vpa, trimtab." placeholder:"NAME,..."`
 	Capacity  float64   `help:"Capacity of the pool, to try a larger or smaller one. Default: that of the configuration; for autoscalers unlimited." placeholder:"AMOUNT"`
 	Output    string    `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
 	replayPods
@@ -35,7 +35,7 @@ func (replayCmd) Example() string {
 		"trimtab replay requests-per-minute.csv.gz --policy hpa,trimtab --hpa hpa.yaml --cost 20ms --slo-latency 200ms --learn 24h"
 }
 
-// Run replays and prints what came of it.
+// Run replays and prints the result.
 func (c *replayCmd) Run(ctx context.Context, t terminal) error {
 	if c.compares() {
 		return c.compare(ctx, t)
@@ -147,7 +147,7 @@ type replayFigures struct {
 	ResourceHours float64 `json:"resource_hours"`
 }
 
-// read puts the analyzer's part of a recording into history.
+// read adds the analyzer's part of a recording to history.
 func (a *replayAnswer) read(ctx context.Context, path string, history *replay.History, bars io.Writer) error {
 	in, err := record.Open(path)
 	if err != nil {

@@ -24,15 +24,15 @@ func isLoads(path string) bool {
 	return strings.HasSuffix(name, ".csv") || strings.HasSuffix(name, ".txt")
 }
 
-// loads are those of a file: each is of the interval that ends at its time.
+// loads are those of a file, each over the interval that ends at its time.
 type loads struct {
 	points   []kubernetes.Point
 	interval time.Duration
 }
 
-// readLoads reads a file with one number a line, or a time and a number: requests counted
-// in the interval. An interval of 0 is that between times, or a second where there are
-// none. The error is trimtab.ErrInvalid for what is no such file.
+// readLoads reads a file with one number a line, or a time and a number: requests in the
+// interval. An interval of 0 is the distance of the times, or a second without times. The error
+// is trimtab.ErrInvalid for any other file.
 func readLoads(path string, interval time.Duration, scale float64) (*loads, error) {
 	f, err := os.Open(path)
 	if err != nil {

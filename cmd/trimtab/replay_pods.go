@@ -304,7 +304,7 @@ func playedRow(workload, policy string, s *kubernetes.Score) []string {
 	return []string{workload, policy, fmt.Sprintf("%.0f", s.Minutes), fmt.Sprintf("%.0f", s.Missed), between, fmt.Sprintf("%.2f", s.CoreHours), fmt.Sprintf("%.0f", s.Scaled), fmt.Sprintf("%.0f", s.Resized)}
 }
 
-// plot draws the course of each workload, and what came of it.
+// plot draws each workload over time, and the totals.
 func (a *podsAnswer) plot(dir string) error {
 	ends := &figure.Chart{Title: "Minutes of SLO missed and core-hours, " + a.From + " to " + a.To, X: "core-hours", Y: "minutes missed"}
 	for k := range a.Policies {
@@ -327,7 +327,7 @@ func (a *podsAnswer) plot(dir string) error {
 	return nil
 }
 
-// thinned takes means of minutes so that there are at most 600.
+// thinned averages minutes so that at most 600 points are left.
 func thinned(course []float64) (x, y []float64) {
 	each := len(course)/600 + 1
 	for i := 0; i < len(course); i += each {
@@ -340,7 +340,7 @@ func thinned(course []float64) (x, y []float64) {
 	return x, y
 }
 
-// readWords reads a manifest; "": there is none.
+// readWords reads the objects of a manifest; none for "".
 func readWords(path, kind string) ([]config.Autoscaler, error) {
 	if path == "" {
 		return nil, nil
@@ -352,8 +352,8 @@ func readWords(path, kind string) ([]config.Autoscaler, error) {
 	return config.ReadAutoscalers(path, data, kind)
 }
 
-// scaledAs is what autoscalers name to scale a workload: the Deployment or StatefulSet of
-// its knob, or that it matches.
+// scaledAs are the names by which autoscalers refer to a workload: the Deployment or StatefulSet
+// of its knob, or of its match.
 func scaledAs(cfg *config.Config, workload string) (all []scaled) {
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]

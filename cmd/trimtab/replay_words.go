@@ -40,14 +40,14 @@ func (c *replayPods) words() (*podWords, error) {
 	return &w, nil
 }
 
-// errTwice tells that two objects fit one workload.
+// errTwice reports that two objects scale one workload.
 var errTwice = errors.New("both scale")
 
 // scaled is what an autoscaler names to scale a workload.
 type scaled struct{ namespace, name string }
 
-// of is the object that is the workload's: the one that targets it, or the only one. It says
-// why there is none where the manifest has several.
+// of is the object of a manifest that scales the workload: the one that targets it, or the only
+// one. With several and none that fits, the error says why.
 func of(all []config.Autoscaler, workload string, known []scaled) (*config.Autoscaler, error) {
 	var found []*config.Autoscaler
 	for _, s := range known { // what is known best comes first
@@ -109,9 +109,8 @@ func (w *podWords) apply(r *kubernetes.Recorded, known []scaled) playedWith {
 	return out
 }
 
-// fitting gives all workloads their words. Where objects fit no workload at all, or two fit
-// one, it says so in place of playing something else; one that has none beside others that
-// have is a note.
+// fitting gives each workload its objects. It is an error if objects fit no workload, or two fit
+// one; a workload without one beside others that have one is replayed by default, with a note.
 func (w *podWords) fitting(all []kubernetes.Recorded, scales map[string][]scaled) (out []playedWith, err error) {
 	for i := range all {
 		out = append(out, w.apply(&all[i], scales[all[i].Name]))

@@ -26,7 +26,7 @@ type restoreCmd struct {
 // Example is shown by --help.
 func (restoreCmd) Example() string { return "trimtab restore --storage.path /var/lib/trimtab" }
 
-// Run restores and says what it did.
+// Run restores and prints what was restored.
 func (c *restoreCmd) Run(ctx context.Context, t terminal) error {
 	var errs []error
 	if c.Config != "" {
@@ -113,8 +113,8 @@ type watchdogCmd struct {
 // Run waits for the actuator's end.
 func (c *watchdogCmd) Run() error {
 	waitLean()
-	// Not the command's context: a signal to the group must not end the one
-	// that has to act when everybody else is gone.
+	// Not the command's context: a signal to the process group must not end the watchdog, which
+	// acts when all others have died.
 	report, err := actuator.Watchdog(context.Background(), c.Dir, os.Stdin, kinds.Reopen)
 	if err == nil {
 		err = report.Err()
@@ -136,7 +136,7 @@ func (workersCmd) Example() string {
 	return "trimtab workers --dir /run/thumbs --max 16 -- /usr/bin/thumb-worker --port 8080"
 }
 
-// Run supervises until it is told to stop.
+// Run supervises until ctx ends.
 func (c *workersCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	logger, err := log.logger(t.err)
 	if err != nil {

@@ -59,7 +59,7 @@ func (c *runCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	return errors.Join(untilEnd(ctx, s), s.Close())
 }
 
-// untilEnd returns when ctx ends or a part failed; SIGHUP reloads.
+// untilEnd returns when ctx ends or a part fails; SIGHUP reloads.
 func untilEnd(ctx context.Context, s *site.Site) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)

@@ -67,8 +67,8 @@ func (f watchFlags) draw(ctx context.Context, t terminal, show func(context.Cont
 		return
 	}
 	if cli.IsTerminal(t.out) {
-		// Home, the text with each line cleared behind it, and nothing below:
-		// no flicker, as a clear before would give.
+		// Cursor home, each line cleared behind its text, then clear below: clearing the screen
+		// first would flicker.
 		fmt.Fprint(t.out, "\x1b[H", strings.ReplaceAll(b.String(), "\n", "\x1b[K\n"))
 		defer fmt.Fprint(t.out, "\x1b[J")
 	} else {

@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// ownNice is how trimtab ranks itself: it has to decide just when the host is
-// full, and a leader that gets no CPU loses its lock.
+// ownNice is trimtab's own nice value: it must decide just when the host is full, and a leader
+// that gets no CPU loses its lock.
 const ownNice = -5
 
-// raiseOwnWeight gives this process more of a CPU that is short, where it may:
-// threads that are made later inherit it. A service manager that set a rank of
-// its own is left alone, and without the right to it (CAP_SYS_NICE, or nice in
-// limits.conf) everything works the same, only slower on a full host.
+// raiseOwnWeight gives this process priority on a full CPU, where it may; later threads inherit
+// it. It leaves alone a nice value that a service manager set. Without the right to it
+// (CAP_SYS_NICE, or nice in limits.conf) trimtab works the same, only slower on a full host.
 func raiseOwnWeight(logger *slog.Logger) {
 	// A thread that was being made during a look has the old rank and is seen
 	// by the next one.
@@ -34,8 +33,8 @@ func raiseOwnWeight(logger *slog.Logger) {
 	}
 }
 
-// raiseThreads raises the priority of the threads whose priority nobody set, and says whether there
-// were any.
+// raiseThreads raises the priority of the threads that still have the default, and reports
+// whether there were any.
 func raiseThreads() (raised bool, err error) {
 	for _, thread := range threads() {
 		now, err := syscall.Getpriority(syscall.PRIO_PROCESS, thread)

@@ -34,7 +34,7 @@ func (c *whatIfCmd) Run(ctx context.Context, t terminal) error {
 	return c.print(t.out, a, func(w io.Writer) { printWhatIf(w, a, c.Output == "wide") })
 }
 
-// printWhatIf says who gains and who pays in the first line.
+// printWhatIf prints how many workloads gain and pay in the first line.
 func printWhatIf(w io.Writer, a *trimtab.WhatIf, wide bool) {
 	fmt.Fprintf(w, "%s: %d would gain, %d would pay, %d would stay the same, %d not planned for; pool %s: %s %s\n",
 		changeText(&a.Change), a.Gain, a.Pay, len(a.Workloads)-a.Gain-a.Pay-a.Hold, a.Hold, a.Pool, fromTo(view.Number(a.CapacityBefore), view.Number(a.CapacityAfter)), view.Unit(a.Resource))
@@ -70,7 +70,7 @@ func printWhatIf(w io.Writer, a *trimtab.WhatIf, wide bool) {
 	}
 }
 
-// changeText says what is changed: "capacity cpu=6, weight shop=2".
+// changeText describes the change: "capacity cpu=6, weight shop=2".
 func changeText(c *trimtab.Change) string {
 	var parts []string
 	for _, kind := range []struct {

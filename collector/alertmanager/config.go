@@ -31,7 +31,7 @@ type Config struct {
 	Bus Publisher
 	// Metrics counts. Required.
 	Metrics *metric.Set
-	// Logger tells of a token that cannot be read; nil: silent.
+	// Logger logs a token that cannot be read; nil: silent.
 	Logger *slog.Logger
 	// TokenFile holds the bearer token and nothing else. It is read for every request, so that a
 	// change takes effect at once. Empty: every request is refused with 403.

@@ -102,6 +102,8 @@ func read(root, usage *hostfs.Root, group string) (Reading, error) {
 		if r.Used, err = ParseUsage(text); err != nil {
 			return Reading{}, err
 		}
+	} else if local, err := root.Read(path.Join(group, "cpu.stat.local")); err == nil { // Linux 6.6, version 2
+		r.Local = ParseLocal(local)
 	}
 	r.Most = trimtab.Unlimited()
 	r.Quota, err = root.Quota(group)
@@ -110,9 +112,6 @@ func read(root, usage *hostfs.Root, group string) (Reading, error) {
 	}
 	if err != nil {
 		return Reading{}, fmt.Errorf("quota: %w", err)
-	}
-	if local, err := root.Read(path.Join(group, "cpu.stat.local")); err == nil { // Linux 6.6, version 2
-		r.Local = ParseLocal(local)
 	}
 	return r, nil
 }

@@ -62,7 +62,7 @@ type waiter struct {
 	sockets waits.Sockets
 	// idle is how long the CPUs of the host were idle, all together, up to at.
 	idle, at time.Duration
-	// full tells that they are used up.
+	// full says that they are used up.
 	full bool
 	// next is the first group for which nothing was left.
 	next string

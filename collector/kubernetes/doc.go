@@ -1,15 +1,13 @@
-// Package kubernetes tells which workload of a cluster spans belong to, whatever name they
-// come with.
+// Package kubernetes finds the workload of a cluster that spans belong to.
 //
 //	k8s.deployment.name, k8s.statefulset.name   the name
 //	k8s.pod.uid, k8s.pod.name, k8s.pod.ip       the pod's owners
-//	service.name alone                          annotation, labels, then names, only if one fits
+//	service.name alone                          annotation, labels, then names, if only one fits
 //
-// A pod belongs to a workload by its owners' references, never by its name: of two
-// workloads one may have a name that the other's begins with.
+// A pod belongs to a workload by its owners' references, never by its name, as the name of one
+// workload may begin with another's.
 //
-// What it says comes from watches, so nobody waits for it. What it does not know it
-// says nothing of.
+// Answers come at once, from watches; an object without a known workload has no answer.
 //
 // Source: semantic conventions of OpenTelemetry 1.44; Kubernetes 1.37.
 package kubernetes

@@ -54,7 +54,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.other.Unmarshal(data, v)
 }
 
-// scan lets v read data in one piece.
+// scan joins the parts of data, if several, for v to read.
 func (c codec) scan(data mem.BufferSlice, v Request) {
 	if len(data) == 1 {
 		v.Scan(data[0].ReadOnlyData())

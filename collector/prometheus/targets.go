@@ -57,7 +57,7 @@ type source struct {
 	// found: the selector finds it now; asked: up was queried since that last changed; scraped:
 	// it has, or had, a series up; down: up is 0; ended: it has ended, see targets.
 	found, asked, scraped, down, ended bool
-	// doubted tells that it was in doubt; back is when it came back from there.
+	// doubted says that it was in doubt; back is when it came back from there.
 	doubted bool
 	back    time.Time
 }

@@ -40,7 +40,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 		e.Contributions = c
 	}
 	e.Signals = v.batch.signalsOf(workload, now)
-	e.Budget, e.Alarms = s.budget(m.round, now), slices.Clone(s.alarmed())
+	e.Budget, e.Alarms = s.budget(m.round, now), slices.Clone(s.alarms)
 	e.Instances, e.Hosts, e.Total = row.Instances, row.Hosts, row.Total
 	d := m.main(s)
 	if d.instances == 1 {

@@ -280,23 +280,9 @@ func (b *book) dropOldest(s *state) {
 	}
 }
 
-// backward yields all decisions that are kept, the newest first. What is on the
-// shelf is read when it is its turn.
+// backward yields all decisions that are kept, the newest first.
 func (s *decisionLog) backward() iter.Seq[*Decision] {
-	return func(yield func(*Decision) bool) {
-		for _, d := range slices.Backward(s.decisions) {
-			if !yield(d) {
-				return
-			}
-		}
-		for i := len(s.chunks) - 1; i >= 0; i-- {
-			for _, d := range slices.Backward(s.chunks[i].take()) {
-				if !yield(d) {
-					return
-				}
-			}
-		}
-	}
+	return s.before(newest.At(math.MaxUint64, math.MaxUint64, math.MaxInt))
 }
 
 // replace puts another version of a decision in its place: readers may still
@@ -351,7 +337,7 @@ func (s *decisionLog) noteNewest(d *Decision, room int) {
 }
 
 // before yields the decisions that stand before p, the newest first, and reads
-// nothing from the shelf that does not.
+// nothing from the shelf that does not. What is there is read when it is its turn.
 func (s *decisionLog) before(p newest.Position) iter.Seq[*Decision] {
 	return func(yield func(*Decision) bool) {
 		for i := s.find(p) - 1; i >= 0; i-- {

@@ -102,19 +102,10 @@ func (s *state) alarm(p *trimtab.Plan) {
 	if p.Cause.Kind != trimtab.CauseAlert || p.Step != 1 {
 		return
 	}
-	all := s.alarmed()
+	all := s.alarms
 	if n := len(all); n > 0 && !p.Time.After(all[n-1].Time) {
 		return
 	}
 	all = append(all, Mark{p.Time, brief(p.Cause.String())})
-	all = all[max(0, len(all)-maxAlarms):]
-	s.alarms = &all
-}
-
-// alarmed are the newest rounds that an alert on the workload started.
-func (s *state) alarmed() []Mark {
-	if s.alarms == nil {
-		return nil
-	}
-	return *s.alarms
+	s.alarms = all[max(0, len(all)-maxAlarms):]
 }

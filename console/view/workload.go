@@ -28,7 +28,7 @@ type state struct {
 	decisionLog
 	series series
 	// alarms are the newest rounds that an alert on it started, oldest first; nil: none.
-	alarms *[]Mark
+	alarms []Mark
 	// budgetNow is the error budget as it was last added up; nil: not yet.
 	budgetNow *budgetAt
 	kept      kept

@@ -6,8 +6,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// maxDepth bounds the nesting, which the parser follows by recursion, and
-// maxKeys the keys side by side, with whose square its time grows.
+// maxDepth limits the nesting, as the parser is recursive, and maxKeys the keys of one mapping,
+// as its time grows with their square.
 const (
 	maxDepth = 32
 	maxKeys  = 1000
@@ -59,7 +59,7 @@ func (b *bounds) close(column int) {
 	}
 }
 
-// key returns how many keys stand side by side with the one at column.
+// key returns how many keys the mapping of the key at column has so far.
 func (b *bounds) key(column int) int {
 	if b.flow > 0 {
 		b.flowKeys++

@@ -69,9 +69,8 @@ type rule struct {
 	Annotations   map[string]string `yaml:"annotations"`
 }
 
-// Check returns the mistakes in the files, in the order of the files and of
-// their lines, and how many rules they hold. What one file records, the others
-// may use.
+// Check returns the mistakes in the files, by file and line, and how many rules the files have. A
+// file may use what another records.
 func Check(files []File) (count int, problems []*Problem) {
 	c := checker{known: Known()}
 	var read []*checked
@@ -165,7 +164,7 @@ func (c *checker) read(f File) (r *checked) {
 	return r
 }
 
-// broken notes what the YAML reader says, at its place.
+// broken adds an error of the YAML reader with its position.
 func (r *checked) broken(err error) {
 	var e yaml.Error
 	if errors.As(err, &e) && e.GetToken() != nil {
@@ -231,7 +230,7 @@ func (c *checker) rule(r *checked, at string, x *rule) {
 	}
 }
 
-// unknown reports a name where it stands in the expression.
+// unknown reports an unknown name at its position in the expression.
 func (c *checker) unknown(r *checked, at, name string) {
 	hint := nearest(name, c.known)
 	message := "trimtab has no metric " + name
@@ -248,7 +247,7 @@ func (c *checker) unknown(r *checked, at, name string) {
 	r.add(line, col, hint, "%s", message)
 }
 
-// wordAt returns where name stands in line as a whole word, or -1.
+// wordAt returns the position of name in line as a whole word, or -1.
 func wordAt(line, name string) int {
 	part := func(c byte) bool {
 		return c == '_' || c == ':' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
@@ -281,7 +280,7 @@ func (r *checked) at(path, hint, format string, args ...any) {
 	r.add(line, col, hint, format, args...)
 }
 
-// place returns where the value at path begins.
+// place returns the position of the value at path.
 func (r *checked) place(path string) (line, col int) {
 	p, err := yaml.PathString(path)
 	if err != nil {

@@ -14,24 +14,24 @@ import (
 	"github.com/trimtab/trimtab/internal/newest"
 )
 
-// Workload is one that advice may be asked for.
+// Workload is one that KEDA may ask for.
 type Workload struct {
 	Name string
 	Mode trimtab.Mode
 	// Namespace is the namespace of its ScaledObject; "": any.
 	Namespace string
-	// Replicas tells that its number of pods is planned for.
+	// Replicas says that its number of pods is planned for.
 	Replicas bool
 }
 
-// pods is what a workload has.
+// pods is how many pods a workload has.
 type pods struct {
 	number  float64
 	at      time.Time
 	problem string
 }
 
-// advice is what the newest plan says. It is safe for concurrent use.
+// advice is the newest plan's advice. It is safe for concurrent use.
 type advice struct {
 	config *Config
 	now    func() time.Time
@@ -56,7 +56,7 @@ func newAdvice(c *Config, now func() time.Time) *advice {
 	return a
 }
 
-// observe takes one value of the bus.
+// observe reads one value of the bus.
 func (a *advice) observe(v trimtab.Value) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,7 +68,7 @@ func (a *advice) observe(v trimtab.Value) {
 	}
 }
 
-// plan takes a plan, or a later step of the newest one.
+// plan reads a plan, or a later step of the newest one.
 func (a *advice) plan(p *trimtab.Plan) {
 	if p.Pool != a.config.Pool || p.Cause.AnswersApply() {
 		return // the latter says what one command found, and nothing of other workloads
@@ -95,7 +95,7 @@ func (a *advice) plan(p *trimtab.Plan) {
 	}
 }
 
-// holding takes what workloads have. Only declared ones are kept.
+// holding reads how many pods the declared workloads have.
 func (a *advice) holding(h *trimtab.Holding) {
 	if h.Pool != a.config.Pool {
 		return
@@ -112,10 +112,10 @@ func (a *advice) holding(h *trimtab.Holding) {
 	}
 }
 
-// maxTarget bounds what one pod may stand for.
+// maxTarget is the most that one pod may count for.
 const maxTarget = 1e6
 
-// find returns the workload that a request is about, and what one pod stands for.
+// find returns the workload of a request, and the metric's target per pod.
 func (a *advice) find(r *request) (w Workload, target float64, err error) {
 	if r.fault != nil {
 		return w, 0, status.Error(codes.InvalidArgument, r.fault.Error())

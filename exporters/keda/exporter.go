@@ -35,8 +35,8 @@ type Config struct {
 	Metrics *metric.Set
 }
 
-// Validate checks all but the address, which is tried. A listener that other machines
-// reach and that asks nobody for a certificate is trimtab.ErrRefused.
+// Validate checks all but the address, which is tried when it listens. An address that other
+// machines reach, without client certificates, is trimtab.ErrRefused.
 func (c *Config) Validate() error {
 	host, _, err := net.SplitHostPort(c.Listen)
 	ip := net.ParseIP(host)
@@ -125,12 +125,12 @@ func (e *Exporter) count(err error) {
 // Addr returns the address at which the exporter listens.
 func (e *Exporter) Addr() net.Addr { return e.listener.Addr() }
 
-// Follow subscribes to the plans that are told, and to what workloads have; stop ends it.
+// Follow subscribes to published plans and to what workloads have; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, false, e.Observe, trimtab.KindPlan, trimtab.KindHolding)
 }
 
-// Observe takes one value.
+// Observe reads one value.
 func (e *Exporter) Observe(v trimtab.Value) { e.advice.observe(v) }
 
 // Close ends all calls, and the listener.

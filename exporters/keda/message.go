@@ -21,7 +21,7 @@ type request struct {
 	metadata        map[string]string
 	// metric is asked for by GetMetrics alone.
 	metric string
-	// nested tells that it is a GetMetricsRequest.
+	// nested says that it is a GetMetricsRequest.
 	nested bool
 	// fault is why it cannot be read: gRPC would make INTERNAL of an error of the codec.
 	fault error
@@ -102,9 +102,8 @@ func isActive(active bool) answer {
 	return protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), protowire.EncodeBool(active))
 }
 
-// value is an encoded MetricSpec or MetricValue, which have the same fields, in its
-// response. The whole number stands beside the real one for versions of KEDA that do not
-// know that; a version that knows both takes the real one where it is over 0.
+// value encodes a MetricSpec or MetricValue, which have the same fields, in its response. Older
+// versions of KEDA read the whole number; newer ones prefer the float where it is over 0.
 func value(x float64) answer {
 	b := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), metricName)
 	b = protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), uint64(math.Ceil(x)))
@@ -118,7 +117,7 @@ type answer []byte
 // codec reads requests and passes answers on.
 type codec struct{}
 
-// Name is that of protobuf, which is what travels.
+// Name is protobuf, the encoding on the wire.
 func (codec) Name() string { return proto.Name }
 
 // Unmarshal reads a request.

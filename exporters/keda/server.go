@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// metricName is the one metric that there is. KEDA puts the index of the trigger before
-// it in the HorizontalPodAutoscaler, and takes that away before it asks.
+// metricName is the only metric. In the HorizontalPodAutoscaler KEDA puts the trigger's index
+// before it, and strips that before it asks.
 const metricName = "trimtab-replicas"
 
 const serviceName = "externalscaler.ExternalScaler"
@@ -49,8 +49,8 @@ func unary(name string, nested bool, call func(*Exporter, *request) (answer, err
 	}
 }
 
-// stream gives the answer at once and stays open: what it says never changes. A stream
-// for which there is no answer ends with the error, and KEDA opens it again later.
+// stream sends the answer at once and stays open, as it never changes. Without an answer it ends
+// with the error, and KEDA opens it again later.
 func stream(call func(*Exporter, *request) (answer, error)) grpc.StreamHandler {
 	return func(srv any, s grpc.ServerStream) error {
 		e, r := srv.(*Exporter), &request{}
@@ -79,7 +79,7 @@ func stream(call func(*Exporter, *request) (answer, error)) grpc.StreamHandler {
 	}
 }
 
-// isActive answers that the workload is to run: trimtab advises no workload to end.
+// isActive answers that the workload is to run: trimtab scales nothing to 0.
 func (e *Exporter) isActive(r *request) (answer, error) {
 	w, _, err := e.advice.find(r)
 	if err == nil {
@@ -91,7 +91,7 @@ func (e *Exporter) isActive(r *request) (answer, error) {
 	return isActive(true), nil
 }
 
-// metricSpec answers what one pod stands for, which needs no plan.
+// metricSpec answers with the target per pod, which needs no plan.
 func (e *Exporter) metricSpec(r *request) (answer, error) {
 	_, target, err := e.advice.find(r)
 	if err != nil {

@@ -46,7 +46,7 @@ func (b *bucket) take(now time.Time, burst float64, each time.Duration) bool {
 	return true
 }
 
-// events are those that wait, and those that were sent.
+// events are those to be sent, and those that were.
 type events struct {
 	waiting []*event
 	// sent are the recent ones by what they say.
@@ -55,7 +55,7 @@ type events struct {
 	of   map[string]*bucket
 }
 
-// event is what happened to one workload, perhaps several times.
+// event is something that happened to one workload, once or several times.
 type event struct {
 	kube.Event
 	key         string
@@ -64,7 +64,7 @@ type event struct {
 	queued      bool
 }
 
-// change is what an outcome did to all pods of a workload at once.
+// change is what an outcome changed on all pods of a workload.
 type change struct {
 	workload, resource string
 	status             trimtab.Status
@@ -122,7 +122,7 @@ func reasonOf(c change) string {
 	return direction
 }
 
-// textOf says what was done, to how many pods.
+// textOf describes the change, and on how many pods.
 func textOf(c change, all []*trimtab.Result) string {
 	verb := "lowered"
 	if c.up {
@@ -186,7 +186,7 @@ func noteOf(c change, all []*trimtab.Result, why, plan string) string {
 	return fmt.Sprintf("%.900s (plan %s: trimtab explain %s)", note, plan, c.workload)
 }
 
-// queue takes an event up, or counts it with the one that said the same.
+// queue adds an event, or counts it with an earlier one of the same text.
 func (e *Exporter) queue(x *event) {
 	q, now := &e.events, e.now()
 	x.first, x.last, x.count = now, now, 1
@@ -213,7 +213,7 @@ func (e *Exporter) queue(x *event) {
 	q.waiting = append(q.waiting, x)
 }
 
-// next is the event that is to be sent, as it is now; nil: none may be.
+// next returns the next event to send, and a copy of it; nil: none may be sent now.
 func (e *Exporter) next() (x *event, as event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

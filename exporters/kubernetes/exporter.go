@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// What is told as events.
+// Which events are written.
 const (
 	// NoEvents tells nothing.
 	NoEvents = "off"
@@ -24,7 +24,7 @@ const (
 	AllEvents = "all"
 )
 
-// Config says what a cluster is told.
+// Config says what is written to a cluster.
 type Config struct {
 	// Pool is the one whose plans are followed.
 	Pool string
@@ -95,7 +95,7 @@ type state struct {
 	// limits are those of its serving pods, by resource, as a host told them at a time.
 	limits map[string][]float64
 	told   time.Time
-	// requests tells that its CPU is a request, not a limit.
+	// requests says that its CPU is a request, not a limit.
 	requests bool
 	// peaks are the highest bounds of the load, by hour.
 	peaks map[int64]float64
@@ -120,12 +120,12 @@ func open(c Config, now func() time.Time) (*Exporter, error) {
 	return e, nil
 }
 
-// Follow subscribes to what it tells of; stop ends it.
+// Follow subscribes to what is exported; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, false, e.Observe, trimtab.KindPlan, trimtab.KindOutcome, trimtab.KindHolding, trimtab.KindEstimate)
 }
 
-// Observe takes one value.
+// Observe reads one value.
 func (e *Exporter) Observe(v trimtab.Value) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -154,10 +154,10 @@ func (e *Exporter) Observe(v trimtab.Value) {
 	}
 }
 
-// tick is how often there is looked whether something is to be written.
+// tick is how often Run checks whether something is to be written.
 const tick = time.Second
 
-// Run writes until ctx ends, and then takes the start values back.
+// Run writes until ctx ends, and then removes the start values.
 func (e *Exporter) Run(ctx context.Context) error {
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -171,7 +171,7 @@ func (e *Exporter) Run(ctx context.Context) error {
 	}
 }
 
-// Step writes what is to be written now.
+// Step writes what is due.
 func (e *Exporter) Step(ctx context.Context) {
 	cluster, err := e.config.Watched()
 	if err != nil {
@@ -183,7 +183,7 @@ func (e *Exporter) Step(ctx context.Context) {
 	e.recommend(ctx, cluster)
 }
 
-// refusedFor is how long a kind of write that is not allowed is left alone.
+// refusedFor is how long a kind of write is not tried again after it was forbidden.
 const refusedFor = 10 * time.Minute
 
 // tries reports whether a kind of write may be tried.

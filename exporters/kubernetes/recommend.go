@@ -14,8 +14,8 @@ const (
 	// recommendAfter is the least time between two writes of one VPA, that of VPA's own
 	// recommender.
 	recommendAfter = time.Minute
-	// remembered is how far back the highest load counts: an object that is acted on once
-	// in hours must not follow the hour.
+	// remembered is how far back the highest load counts: VPA may act on an object once in hours,
+	// which should not depend on the hour.
 	remembered = 24 * time.Hour
 )
 
@@ -44,8 +44,8 @@ func (s *state) highest() (most float64) {
 // advice is what one pod should have of a resource, as a limit.
 type advice struct{ target, lower, upper float64 }
 
-// adviceOf reads off the learnt curve, at the highest load of a day, the least allocations
-// whose mean and whose bounds meet the SLO. why is why there is no fresh advice.
+// adviceOf reads from the learnt curve, at the day's highest load, the least allocations whose
+// mean and whose bounds meet the SLO. why says why there is no fresh advice.
 func (e *Exporter) adviceOf(s *state, resource string, pods int) (a advice, why string) {
 	x := s.estimate
 	switch {
@@ -114,8 +114,7 @@ func (e *Exporter) recommend(ctx context.Context, cluster *kube.Cluster) {
 	}
 }
 
-// recommendation is what is to be written of a VPA; nil, with the reason: it stays as it
-// is.
+// recommendation is what to write into a VPA; nil, with the reason: it stays as it is.
 func (e *Exporter) recommendation(cluster *kube.Cluster, v *kube.VPA) (all []kube.Recommendation, why string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -188,7 +187,7 @@ func roundUp(resource string, v float64) float64 {
 	return math.Ceil(v*1000-1e-6) / 1000
 }
 
-// recommendedBefore is what the object says of a container; nil: nothing.
+// recommendedBefore is the recommendation in the object for a container; nil: none.
 func recommendedBefore(v *kube.VPA, container string) *kube.Recommendation {
 	if v.Status.Recommendation == nil {
 		return nil
@@ -201,7 +200,7 @@ func recommendedBefore(v *kube.VPA, container string) *kube.Recommendation {
 	return nil
 }
 
-// recommendBand is a difference that is not worth a write.
+// recommendBand is the relative difference below which nothing is written.
 const recommendBand = 0.02
 
 // same reports whether the object says so already.
@@ -226,8 +225,8 @@ func same(v *kube.VPA, all []kube.Recommendation) bool {
 	return true
 }
 
-// conditions are those of the object, with what trimtab has to say; news tells that it
-// differs.
+// conditions are those of the object with trimtab's among them; news reports whether they
+// changed.
 func (e *Exporter) conditions(v *kube.VPA, why string) (all []kube.Condition, news bool) {
 	at := e.now().UTC().Format(time.RFC3339)
 	provided := kube.Condition{Type: "RecommendationProvided", Status: "True", Reason: "Learnt", LastTransitionTime: at,

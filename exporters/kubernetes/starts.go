@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// forgetAfter is how long start values outlive the last word of the actuator: three
-	// of its heartbeats in a cluster.
+	// forgetAfter is how long start values outlive the actuator's last report: three of its
+	// heartbeats in a cluster.
 	forgetAfter = 30 * time.Second
 	// writeAfter is the least time between two writes of start values.
 	writeAfter = 3 * time.Second
@@ -34,7 +34,7 @@ func startKey(r kube.Ref, container, resource string) string {
 // maxKey bounds a key of a ConfigMap.
 const maxKey = 253
 
-// holds takes what an actuator's knobs have.
+// holds reads what an actuator's knobs have.
 func (e *Exporter) holds(h *trimtab.Holding) {
 	limits := map[string]map[string][]float64{}
 	for i := range h.Targets {
@@ -62,8 +62,8 @@ func (e *Exporter) holds(h *trimtab.Holding) {
 	}
 }
 
-// wanted are the start values that should be there: the median of what the pods that
-// serve have, so that a new one begins as the others are.
+// wanted are the start values to write: the median of what the serving pods have, so that a new
+// pod begins like the others.
 func (e *Exporter) wanted(cluster *kube.Cluster) map[string]float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -97,7 +97,7 @@ func (e *Exporter) wanted(cluster *kube.Cluster) map[string]float64 {
 	return out
 }
 
-// fits reports whether the quotas of a namespace leave room for one more pod with a limit.
+// fits reports whether the quotas of a namespace allow one more pod with a limit.
 func fits(cluster *kube.Cluster, namespace, resource string, v float64) bool {
 	for _, name := range []string{"limits." + resource, "requests." + resource, resource} {
 		if left, _, err := cluster.Left(namespace, name); err != nil || left < v {
@@ -122,7 +122,7 @@ func (e *Exporter) writeStarts(ctx context.Context, cluster *kube.Cluster) {
 	}
 }
 
-// heard reports whether the actuator has told what it holds.
+// heard reports whether the actuator has reported its knobs.
 func (e *Exporter) heard() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,7 +168,7 @@ func (e *Exporter) setStarts(ctx context.Context, client *kube.Client, wanted ma
 	return nil
 }
 
-// End takes the start values back: pods that begin later begin with their template.
+// End removes the start values: later pods begin with their template's.
 func (e *Exporter) End() error {
 	if e.config.StartValues == "" || e.client == nil {
 		return nil

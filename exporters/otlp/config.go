@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// FromEnvironment as an endpoint stands for that of the OTEL_ variables.
+// FromEnvironment as an endpoint means the one in the OTEL_ variables.
 const FromEnvironment = "env"
 
 // The protocols.

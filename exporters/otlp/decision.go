@@ -12,8 +12,8 @@ const (
 	maxOpen = 64
 	// maxWorkloads bounds the workloads that are followed.
 	maxWorkloads = 10000
-	// keptEstimates are those of one workload that a plan which is read late
-	// may have been made on.
+	// keptEstimates is how many estimates of a workload are kept: a plan that is read late may be
+	// based on an older one.
 	keptEstimates = 4
 	// maxSteps and maxAnswers bound one decision.
 	maxSteps, maxAnswers = 64, 4096
@@ -35,8 +35,8 @@ type decision struct {
 	estimates map[string]*trimtab.Estimate // by target
 }
 
-// assembler joins plans, outcomes and estimates to decisions. They reach us
-// by different ways, so an outcome may come before its plan.
+// assembler joins plans, outcomes and estimates to decisions. They arrive in any order: an
+// outcome may come before its plan.
 type assembler struct {
 	open      []*decision // in order of since
 	opened    int64       // the weight of open
@@ -46,8 +46,7 @@ type assembler struct {
 
 func newAssembler() *assembler { return &assembler{estimates: map[string][]*trimtab.Estimate{}} }
 
-// observe takes one value at time now and returns the decision that it
-// finished, or nil.
+// observe reads one value at time now and returns the decision that it completes, or nil.
 func (a *assembler) observe(now time.Time, value trimtab.Value) *decision {
 	switch v := value.(type) {
 	case *trimtab.Estimate:
@@ -94,8 +93,7 @@ func (a *assembler) estimate(e *trimtab.Estimate) {
 	a.estimates[e.Workload] = append(list, &kept)
 }
 
-// grow notes what d got, and lets the oldest others go where all together are
-// too much.
+// grow counts the bytes that d got, and drops the oldest other decisions where all are too large.
 func (a *assembler) grow(d *decision, v trimtab.Value) {
 	n := weigh(v)
 	d.weight += n
@@ -109,7 +107,7 @@ func (a *assembler) grow(d *decision, v trimtab.Value) {
 	}
 }
 
-// remove takes an open decision out.
+// remove removes an open decision.
 func (a *assembler) remove(d *decision) {
 	a.opened -= d.weight
 	a.open = slices.DeleteFunc(a.open, func(x *decision) bool { return x == d })
@@ -153,7 +151,7 @@ func (a *assembler) finish(d *decision) *decision {
 	return a.closed(d)
 }
 
-// closed returns d, or nil when it decided nothing that we know of.
+// closed returns d, or nil if no change by it is known.
 func (a *assembler) closed(d *decision) *decision {
 	a.attach(d)
 	if !slices.ContainsFunc(d.steps, func(p *trimtab.Plan) bool { return len(p.Actions) > 0 }) {

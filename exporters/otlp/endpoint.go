@@ -75,9 +75,8 @@ func (s signal) address(c *Config, protocol string) (host, port string) {
 	return u.Hostname(), port
 }
 
-// refuseLoop returns an error that is trimtab.ErrRefused when host and port
-// are one of our own receivers. A name that cannot be resolved now is let
-// through: it cannot be told from another machine's.
+// refuseLoop returns an error that is trimtab.ErrRefused when host and port are one of this
+// process's receivers. A name that does not resolve now is accepted: it may be another machine.
 func refuseLoop(ctx context.Context, host, port string, own []string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -106,8 +105,8 @@ func refuseLoop(ctx context.Context, host, port string, own []string) error {
 	return nil
 }
 
-// resolve returns the addresses that host stands for. One that is unspecified
-// is reached on the loopback interface.
+// resolve returns the addresses of host. The unspecified address is reached on the loopback
+// interface.
 func resolve(ctx context.Context, host string) []netip.Addr {
 	out, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {

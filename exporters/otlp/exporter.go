@@ -50,9 +50,8 @@ type Exporter struct {
 	done  chan struct{}
 }
 
-// Open starts an exporter. It needs no endpoint to be there. The error is
-// trimtab.ErrInvalid for settings, and trimtab.ErrRefused for an endpoint that
-// is one of c.Own.
+// Open starts an exporter, also while the endpoint is down. The error is trimtab.ErrInvalid for
+// settings, and trimtab.ErrRefused for an endpoint that is one of c.Own.
 func Open(ctx context.Context, c Config) (*Exporter, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -80,8 +79,8 @@ func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err erro
 		trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
 }
 
-// Observe takes one value and never blocks: a value that finds the queue full
-// is dropped and counted.
+// Observe queues one value and never blocks: a value that finds the queue full is dropped and
+// counted.
 func (e *Exporter) Observe(v trimtab.Value) {
 	w := waiting{v, weigh(v)}
 	if e.waits.Add(w.weight) <= maxQueuedBytes {
@@ -156,9 +155,8 @@ func (e *Exporter) write(d *decision) {
 	}
 }
 
-// Close writes what is still open and waits, until ctx ends, for it to be
-// sent. Follow's stop comes before it. What an endpoint that is down did not
-// take is no error: it was counted.
+// Close writes open decisions and waits, until ctx ends, for the endpoint. Call Follow's stop
+// first. What an endpoint that is down does not accept is counted, and no error.
 func (e *Exporter) Close(ctx context.Context) error {
 	e.once.Do(func() { close(e.quit) })
 	<-e.done

@@ -13,12 +13,11 @@ import (
 	"github.com/trimtab/trimtab/internal/newest"
 )
 
-// forgotten is how long the figures of a workload are pushed after the last
-// news of it.
+// forgotten is how long the gauges of a workload are pushed after its last value.
 const forgotten = 15 * time.Minute
 
-// figures holds the newest values of all workloads, which the SDK reads at
-// every push. What is missing is not pushed.
+// figures holds the newest values of all workloads, which the SDK reads at every push. Missing
+// values are not pushed.
 type figures struct {
 	utility func(string, float64) (float64, bool)
 
@@ -38,8 +37,8 @@ type figure struct {
 	values [6]*float64
 }
 
-// maxHeld bounds the places of one workload that are pushed, maxHosts and maxKnobs those of
-// which it is known what they hold.
+// maxHeld limits the places of one workload that are pushed, maxHosts and maxKnobs the hosts and
+// knobs whose reports are kept.
 const maxHeld, maxHosts, maxKnobs = 2 * trimtab.MaxResources, 10_000, 200_000
 
 // The places of the values; the allocation comes from held.
@@ -79,7 +78,7 @@ func newFigures(m metric.Meter, utility func(string, float64) (float64, bool)) (
 	return f, errors.Join(append(errs, err)...)
 }
 
-// of returns the figure of a workload; nil when there are too many.
+// of returns the gauges of a workload; nil when there are too many workloads.
 func (f *figures) of(name string, now time.Time) *figure {
 	w := f.workloads[name]
 	if w == nil {
@@ -93,7 +92,7 @@ func (f *figures) of(name string, now time.Time) *figure {
 	return w
 }
 
-// observe takes one value at time now.
+// observe reads one value at time now.
 func (f *figures) observe(now time.Time, value trimtab.Value) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,7 +117,7 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 	}
 }
 
-// allocations are what a workload has in each place, of which it is known.
+// allocations are what a workload has in each place where that is known.
 func (f *figures) allocations(name string) map[newest.Place]float64 {
 	out := map[newest.Place]float64{}
 	for at, g := range f.held.Of(name) {
@@ -142,7 +141,7 @@ func (w *figure) estimate(v *trimtab.Estimate, u func(string, float64) (float64,
 	}
 }
 
-// expire forgets workloads and hosts that nobody has told of for long.
+// expire forgets workloads without a value for long, and hosts without a report.
 func (f *figures) expire(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -36,8 +36,8 @@ func (c *complainer) complain(what string, err error) {
 	c.last, c.silent = time.Now(), 0
 }
 
-// spanGate stands before and behind the SDK's batching, whose own drops are
-// silent: a span that would find the queue full is dropped and counted here.
+// spanGate wraps the SDK's batching, which drops silently: it drops and counts the spans that
+// would find the queue full.
 type spanGate struct {
 	sdktrace.SpanProcessor // the batching
 	next                   sdktrace.SpanExporter
@@ -48,7 +48,7 @@ type spanGate struct {
 	bytes                  atomic.Int64 // of what is inside
 }
 
-// OnEnd hands a span on if there is room.
+// OnEnd passes a span on if the queue has space.
 func (g *spanGate) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return
@@ -72,7 +72,7 @@ func (g *spanGate) abandon() {
 	}
 }
 
-// batchExporter is what the batching sends to.
+// batchExporter is where the batching sends spans.
 type batchExporter struct{ *spanGate }
 
 // ExportSpans sends a batch and counts what became of it. The error ends

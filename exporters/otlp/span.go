@@ -19,9 +19,8 @@ import (
 // root names.
 const maxLinks, maxListed = 64, 64
 
-// ids makes the trace id of a decision from its name, so that whoever knows
-// the decision knows its trace. The salt tells this process from one that
-// numbers its plans anew.
+// ids derives the trace ID of a decision from its plan, so that anyone can compute it. The salt
+// separates processes that number their plans from the start.
 type ids struct{ salt [16]byte }
 
 type keyInContext struct{}
@@ -35,8 +34,8 @@ func (g ids) trace(k key) (id trace.TraceID) {
 	return id
 }
 
-// NewIDs implements the SDK's IDGenerator: the key comes with the context,
-// which is the only thing that reaches it.
+// NewIDs implements the SDK's IDGenerator. The plan's key comes in the context, the only input
+// that the SDK passes on.
 func (g ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	k, _ := ctx.Value(keyInContext{}).(key)
 	id := g.trace(k)
@@ -49,7 +48,7 @@ func (g ids) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
 	return id
 }
 
-// span is one span of a trace, from and to by the values' own times.
+// span is one span of a trace; from and to are the values' own times.
 type span struct {
 	name       string
 	from, to   time.Time
@@ -127,8 +126,8 @@ func (d *decision) links() []trace.Link {
 	return out
 }
 
-// attributes are those of the root. The lists are in step: what was set for
-// the first workload stands first.
+// attributes are those of the root span. Its lists are parallel: the first entries belong to the
+// first workload.
 func (d *decision) attributes() []attribute.KeyValue {
 	first, complete := d.steps[0], d.complete()
 	var workloads, bindings, before, set, target []string

@@ -10,17 +10,17 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// The bounds of what waits, in bytes, about: values for the exporter, open
-// decisions with the estimates behind them, and spans for the endpoint. A
-// value may have 4 MiB, a count alone bounds nothing.
+// Limits of what waits, in bytes, about: values for the exporter, open decisions with their
+// estimates, and spans for the endpoint. As one value may have 4 MiB, a limit by count is not
+// enough.
 const (
 	maxQueuedBytes, maxOpenBytes, maxKeptBytes, maxSpanBytes = 32 << 20, 32 << 20, 32 << 20, 32 << 20
 )
 
-// weigh is about how many bytes a value takes.
+// weigh is about how many bytes a value uses.
 func weigh(v trimtab.Value) int64 { return int64(sizeOf(reflect.ValueOf(v))) }
 
-// sizeOf is what v takes, and what it points to.
+// sizeOf is the bytes of v and of what it points to.
 func sizeOf(v reflect.Value) uintptr {
 	own := v.Type().Size()
 	switch v.Kind() {
@@ -54,7 +54,7 @@ func sizeOf(v reflect.Value) uintptr {
 	return own
 }
 
-// flat reports whether values of t point to nothing of their own.
+// flat reports whether values of t contain no pointers to further memory.
 func flat(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.String, reflect.Slice, reflect.Map:
@@ -72,7 +72,7 @@ func flat(t reflect.Type) bool {
 	return true
 }
 
-// weighSpan is about how many bytes a span takes.
+// weighSpan is about how many bytes a span uses.
 func weighSpan(s sdktrace.ReadOnlySpan) int64 {
 	n := 500 + len(s.Name()) + weighAttributes(s.Attributes())
 	for _, e := range s.Events() {

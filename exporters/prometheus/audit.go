@@ -2,13 +2,10 @@ package prometheus
 
 import "github.com/trimtab/trimtab"
 
-// audit exports how fair the newest plan found the pool. Workloads that an
-// audit leaves out keep no figures of an older one.
+// audit exports the fairness audit of p, the newest plan with one, and removes the series of
+// workloads that it leaves out.
 func (e *Exporter) audit(p *trimtab.Plan) {
 	a := p.Audit
-	if a == nil {
-		return
-	}
 	e.fairness(p.Pool, "now", &a.Now)
 	e.fairness(p.Pool, "target", a.Target)
 	for _, r := range a.Resources {

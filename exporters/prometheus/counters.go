@@ -2,8 +2,8 @@ package prometheus
 
 import "github.com/trimtab/trimtab"
 
-// maxCounted bounds the workloads whose performance counters are exported, and
-// maxCountedBytes about how many bytes their series take.
+// maxCounted limits the workloads whose performance counters are exported, maxCountedBytes about
+// how many bytes their series have.
 const maxCounted, maxCountedBytes = 1000, 600_000
 
 // counterMetrics are the metrics of performance counters, by quantity.
@@ -20,8 +20,8 @@ func counterMetrics() map[trimtab.Quantity]string {
 	}
 }
 
-// counters exports the performance counters of a workload. One that is missing has no
-// series; once a workload had some, their room is kept.
+// counters exports the performance counters of a workload. A missing one has no series; the bytes
+// reserved for a workload are kept.
 func (e *Exporter) counters(v *trimtab.Estimate) {
 	if !e.counted[v.Workload] {
 		n := len(counterMetrics()) * (70 + len(v.Workload))

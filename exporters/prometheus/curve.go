@@ -7,8 +7,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// maxCurves bounds the workloads whose curve is exported, and rungs the points
-// of each: a picture of the curve, not the curve.
+// maxCurves limits the workloads whose curve is exported; rungs is how many points each has:
+// enough for a picture.
 const (
 	maxCurves = 500
 	rungs     = 9

@@ -45,10 +45,12 @@ type Exporter struct {
 	mu        sync.Mutex
 	patience  time.Duration // see SetPatience
 	workloads map[string]*workload
-	// news are the estimates since somebody looked last, by workload.
-	news map[string]*trimtab.Estimate
-	// tails are the Servpods of each workload that have series, tailNews what was told of
-	// them since somebody looked last.
+	// news are the estimates since the last scrape, by workload, and audits the newest
+	// plans with an audit, by pool.
+	news   map[string]*trimtab.Estimate
+	audits map[string]*trimtab.Plan
+	// tails are the Servpods of each workload that have series, tailNews the values since the
+	// last scrape.
 	tails           map[string]*tail
 	tailNews        map[string]*trimtab.Contributions
 	pods, tailBytes int
@@ -65,7 +67,7 @@ type Exporter struct {
 	trace func(pool string, epoch, sequence uint64) string
 }
 
-// Workload is the declared part of one workload.
+// Workload is what the configuration declares of one workload.
 type Workload struct {
 	Name string
 	// SLO is the performance asked for, > 0; 0: none.
@@ -80,31 +82,30 @@ type workload struct {
 	// target is what the solver wanted at last; nil: unknown.
 	target *float64
 	curve  curve
-	// audited tells that the newest audit listed it.
+	// audited says that the newest audit listed it.
 	audited bool
 	// has is what it has on each host, shown the labels of the series of that.
 	has   map[newest.Place]newest.Given
 	shown map[newest.Place]bool
 	stale bool // shown is not what has says
-	// measured is when the newest estimate was made whose figures have series; zero: they
-	// have none.
+	// measured is the time of the newest exported estimate; zero: none is exported.
 	measured time.Time
-	// inBrief tells that it has no other series than those of brief; counted is
-	// about how many bytes all take.
+	// inBrief says that the workload has only the series in brief; counted is about how many
+	// bytes all take.
 	inBrief bool
 	counted int
 }
 
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, tailNews: map[string]*trimtab.Contributions{}, counted: map[string]bool{},
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, audits: map[string]*trimtab.Plan{}, tails: map[string]*tail{}, tailNews: map[string]*trimtab.Contributions{}, counted: map[string]bool{},
 		hosts: map[hostKey]*host{}, held: newest.Allocations{MaxHosts: maxHosts, MaxKnobs: maxKnobs}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
 	s.Before(e.catchUp)
 	return e
 }
 
-// catchUp exports the newest estimates, contributions and holdings: there are many more of
-// them than looks at the metrics.
+// catchUp exports the newest estimates, audits, contributions and holdings at a scrape: they come
+// far more often than scrapes.
 func (e *Exporter) catchUp() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,6 +115,10 @@ func (e *Exporter) catchUp() {
 		e.estimate(e.news[name], e.workloads[name])
 	}
 	clear(e.news)
+	for _, pool := range slices.Sorted(maps.Keys(e.audits)) {
+		e.audit(e.audits[pool])
+	}
+	clear(e.audits)
 	for _, name := range slices.Sorted(maps.Keys(e.tailNews)) {
 		e.tail(e.tailNews[name])
 	}
@@ -134,7 +139,7 @@ func (e *Exporter) SetPatience(d time.Duration) {
 	e.patience = d
 }
 
-// Configure replaces the declared part and keeps what was seen.
+// Configure replaces the declared workloads and keeps what was seen.
 func (e *Exporter) Configure(declared []Workload) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -156,15 +161,15 @@ func (e *Exporter) Configure(declared []Workload) {
 	}
 }
 
-// SetTraces makes the durations of actions point to the trace of their
-// decision, by the id that trace returns, if any; nil: there are none.
+// SetTraces adds exemplars to the durations of actions: the trace ID of their decision that trace
+// returns, if any; nil: none.
 func (e *Exporter) SetTraces(trace func(pool string, epoch, sequence uint64) string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.trace = trace
 }
 
-// took counts how long the actions of an outcome took.
+// took observes how long the actions of an outcome took.
 func (e *Exporter) took(o *trimtab.Outcome) {
 	h, id := e.metrics.Histogram("trimtab_action_duration_seconds"), ""
 	if e.trace != nil {
@@ -183,7 +188,7 @@ func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err erro
 		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
 }
 
-// Observe takes one value.
+// Observe reads one value.
 func (e *Exporter) Observe(value trimtab.Value) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -212,7 +217,7 @@ func (e *Exporter) Observe(value trimtab.Value) {
 	}
 }
 
-// known admits a workload, up to the bound; nil: there are too many.
+// known returns a workload, new ones up to the limit; nil: there are too many.
 func (e *Exporter) known(name string) *workload {
 	w := e.workloads[name]
 	if w == nil && len(e.workloads) < maxWorkloads {
@@ -250,8 +255,8 @@ func (e *Exporter) estimate(v *trimtab.Estimate, w *workload) {
 	e.counters(v)
 }
 
-// measured exports what was measured of a workload. A load that nobody measured in time is
-// missing, though the forecast goes on from the last.
+// measured exports the measurements of a workload. A load without a recent measurement is
+// missing, though the forecast goes on.
 func (e *Exporter) measured(v *trimtab.Estimate, utility *float64) {
 	var load, upper *float64
 	if v.Load != nil && !v.LoadMissing() {
@@ -291,7 +296,9 @@ func (e *Exporter) plan(p *trimtab.Plan) {
 			e.metrics.Gauge("trimtab_pool_further_capacity", p.Pool, name).Set(capacity)
 		}
 	}
-	e.audit(p)
+	if p.Audit != nil {
+		e.audits[p.Pool] = p
+	}
 	for _, a := range p.Actions {
 		w := e.known(a.Workload)
 		if w == nil {

@@ -14,27 +14,27 @@ import (
 // maxHosts bounds the hosts that are exported, maxKnobs the knobs of all.
 const maxHosts, maxKnobs = 2000, 200_000
 
-// forgotten is how long after its last word a host is exported: the bus keeps
-// that of one that is gone for ever.
+// forgotten is how long a host is exported after its last report, as the bus keeps the report of
+// a host that is gone.
 const forgotten = 15 * time.Minute
 
 // hostKey names what one pool has on one host.
 type hostKey struct{ pool, name string }
 
-// bytes is about what a host's series take: five, and two more for a further
+// bytes is about how many bytes a host's series have: five series, and two for a further
 // resource.
 func (k *hostKey) bytes() int { return 7 * (70 + len(k.pool) + len(k.name)) }
 
 // host is what is exported of one.
 type host struct {
-	// news is its newest word, nil once it was taken; heard is when it came.
+	// news is its newest report, nil once it was read; heard is when it came.
 	news  *trimtab.Holding
 	heard time.Time
-	// resources are those that it was exported with.
+	// resources are those with series.
 	resources map[string]bool
 }
 
-// hear keeps the newest word of a host.
+// hear keeps the newest report of a host.
 func (e *Exporter) hear(said *trimtab.Holding) {
 	key := hostKey{said.Pool, said.Host}
 	h := e.hosts[key]
@@ -49,7 +49,7 @@ func (e *Exporter) hear(said *trimtab.Holding) {
 	h.news, h.heard = said, time.Now()
 }
 
-// settle takes the news of all hosts, and exports what workloads and hosts have.
+// settle reads the new reports of all hosts, and exports what workloads and hosts have.
 func (e *Exporter) settle() {
 	for _, key := range slices.SortedFunc(maps.Keys(e.hosts), func(a, b hostKey) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.pool, b.pool))
@@ -88,7 +88,7 @@ func (e *Exporter) forget(key hostKey, h *host) {
 	delete(e.hosts, key)
 }
 
-// take replaces what workloads have on a host.
+// take replaces what workloads have on a host by its report.
 func (e *Exporter) take(said *trimtab.Holding) {
 	changed := e.held.Hear(said, time.Now(), func(k *trimtab.KnobState) bool {
 		return e.known(k.Workload) != nil && e.names.resource(k.Resource) == k.Resource
@@ -99,8 +99,8 @@ func (e *Exporter) take(said *trimtab.Holding) {
 	}
 }
 
-// places are the series that say what a workload has: one for each host, or one
-// for each resource over all hosts.
+// places are the series of a workload's allocation: one for each host, or one for each resource
+// over all hosts.
 func (w *workload) places() map[newest.Place]newest.Given {
 	all := w.sums()
 	if len(w.has) == len(all) || !w.inBrief && len(w.has) <= maxSpread {

@@ -16,20 +16,20 @@ type jobsHost struct {
 	resources map[string]bool
 }
 
-// jobsBytes is about what the series of a host's jobs take: nine, and two for each
-// resource.
+// jobsBytes is about how many bytes the series of a host's jobs have: nine series, and two for
+// each resource.
 func jobsBytes(host string, resources int) int { return (9 + 2*resources) * (75 + len(host)) }
 
 // maxJobResources bounds the resources of a host's jobs: there are eight.
 const maxJobResources = 8
 
-// jobsNews is the newest word of a host, which is exported when somebody looks.
+// jobsNews is the newest report of a host, exported at the next scrape.
 type jobsNews struct {
 	said  *trimtab.Colocation
 	heard time.Time
 }
 
-// hearJobs keeps the newest word of a host.
+// hearJobs keeps the newest report of a host.
 func (e *Exporter) hearJobs(c *trimtab.Colocation) {
 	if _, known := e.jobNews[c.Host]; known || len(e.jobNews) < maxHosts {
 		e.jobNews[c.Host] = jobsNews{c, time.Now()}
@@ -87,7 +87,7 @@ func (e *Exporter) jobs(c *trimtab.Colocation, heard time.Time) {
 	}
 }
 
-// leastSlack is that of the strictest service; nil: none is known.
+// leastSlack is that of the service closest to its SLO; nil: unknown.
 func leastSlack(c *trimtab.Colocation) (least *float64) {
 	for i := range c.Services {
 		if s := c.Services[i].Slack; s != nil && (least == nil || *s < *least) {
@@ -114,7 +114,7 @@ func (e *Exporter) decided(h *jobsHost, c *trimtab.Colocation) {
 	}
 }
 
-// verbOf is one of those that there are, or "other".
+// verbOf is s if it is a known verb, else "other".
 func verbOf(s string) string {
 	switch s {
 	case "StopBE", "SuspendBE", "CutBE", "DisallowBEGrowth", "AllowBEGrowth":
@@ -131,7 +131,7 @@ func (e *Exporter) forgetJobs(host string, h *jobsHost, resource string) {
 	e.room.bytes -= jobsBytes(host, 1) - jobsBytes(host, 0)
 }
 
-// settleJobs takes the news of all hosts, and forgets those that were silent for long.
+// settleJobs reads the new reports of all hosts, and forgets hosts that were silent for long.
 func (e *Exporter) settleJobs() {
 	for _, name := range slices.Sorted(maps.Keys(e.jobNews)) {
 		e.jobs(e.jobNews[name].said, e.jobNews[name].heard)

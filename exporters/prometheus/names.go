@@ -39,7 +39,7 @@ func (n *names) resource(name string) string {
 	return name
 }
 
-// status is one of those that there are, or "other".
+// status is s if it is a known status, else "other".
 func status(s trimtab.Status) string {
 	switch s {
 	case trimtab.Written, trimtab.Pending, trimtab.Equal, trimtab.Recommended, trimtab.Refused, trimtab.Failed:

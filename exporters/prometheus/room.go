@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	// maxBytes bounds about how much of an answer of /metrics the series of
-	// workloads and hosts take, so that it has at most 5 MB with those of the
-	// stages and of the process: 10,000 workloads with 20,000 knobs on 1,000 hosts
+	// maxBytes limits about how many bytes of /metrics the series of workloads and hosts have, so
+	// that the whole has at most 5 MB for 10,000 workloads with 20,000 knobs on 1,000 hosts
 	// (TestAFleetHasFiveMegabytesOfMetrics).
 	maxBytes = 4_600_000
 	// value is the length of a value and what is around it.
@@ -28,8 +27,8 @@ func brief() []string {
 	return []string{"trimtab_workload_allocation", "trimtab_workload_held", "trimtab_workload_performance", "trimtab_workload_slo_performance"}
 }
 
-// each are the labels, beside the workload, of the series of a metric that one
-// workload has. Those of allocations and curves are known apart.
+// each are the label values, beside the workload, of one workload's series of a metric.
+// Allocations and curves are counted elsewhere.
 func each(name string) [][]string {
 	switch name {
 	case "trimtab_workload_expected_performance":
@@ -54,11 +53,11 @@ func pairs(first, second []string) (out [][]string) {
 	return out
 }
 
-// room is how much is taken.
+// room counts what the series use.
 type room struct {
 	bytes, curves int
-	// full are the workloads that are not in brief, in the order in which they came:
-	// the last is the first to go.
+	// full are the workloads with all series, in the order in which they came; the last is
+	// reduced first.
 	full []string
 	// other are the metrics of a workload that are not in brief.
 	other []string
@@ -76,8 +75,7 @@ func (s *size) add(r *metric.Row, n int) {
 	s.bytes += n * length(r)
 }
 
-// length is about how long a series is, without the values of its labels but the
-// short ones that we give.
+// length is about how many bytes a series has, without label values but for our own short ones.
 func length(r *metric.Row) int {
 	n := len(r.Name) + value
 	for _, l := range r.Labels {
@@ -89,7 +87,7 @@ func length(r *metric.Row) int {
 	return n
 }
 
-// measure reads from the table what workloads take.
+// measure computes from the table of metrics how much a workload's series use.
 func (r *room) measure() {
 	for _, row := range metric.Table() {
 		if !strings.HasPrefix(row.Name, "trimtab_workload_") {
@@ -104,7 +102,7 @@ func (r *room) measure() {
 	}
 }
 
-// of is about how many bytes a workload's series take.
+// of is about how many bytes a workload's series have.
 func (r *room) of(name string, w *workload) int {
 	all := r.briefly
 	if !w.inBrief {
@@ -120,8 +118,8 @@ func (r *room) of(name string, w *workload) int {
 	return n
 }
 
-// admit gives a workload that is new here its room. It reports false where there
-// is none, all others being in brief.
+// admit adds a new workload. It returns false where its series do not fit though all others are
+// reduced.
 func (e *Exporter) admit(name string, w *workload) bool {
 	r := &e.room
 	if r.other == nil {
@@ -140,14 +138,14 @@ func (e *Exporter) admit(name string, w *workload) bool {
 	return false
 }
 
-// count notes what a workload takes now.
+// count updates the bytes of a workload.
 func (e *Exporter) count(name string, w *workload) {
 	now := e.room.of(name, w)
 	e.room.bytes += now - w.counted
 	w.counted = now
 }
 
-// fit puts the last workloads in brief where all take too much.
+// fit reduces the last workloads to the series in brief until all fit.
 func (e *Exporter) fit() {
 	r := &e.room
 	for r.bytes > maxBytes && len(r.full) > 0 {
@@ -172,8 +170,8 @@ func (e *Exporter) fit() {
 	e.metrics.Gauge("trimtab_exporter_brief_workloads").Set(float64(r.inBrief))
 }
 
-// readmit lets all workloads have every series again, as far as there is room: in
-// order of configuration, then by name.
+// readmit gives workloads all series again while they fit: in order of configuration, then by
+// name.
 func (e *Exporter) readmit(declared []Workload) {
 	r := &e.room
 	r.full = r.full[:0]
@@ -210,8 +208,8 @@ func (e *Exporter) leavesOut(name string, labels []string) bool {
 	return w != nil && w.inBrief && !slices.Contains(brief(), name)
 }
 
-// digits rounds to six digits, which is more than is known: what arithmetic
-// leaves behind would be a fifth of the answer. Times keep all.
+// digits rounds to six digits, more than is known: the digits of rounding errors would be a fifth
+// of the answer. Times keep all.
 func digits(v float64) float64 {
 	if v == 0 || math.Abs(v) >= 1e6 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return v

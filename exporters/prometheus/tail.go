@@ -7,8 +7,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// maxTails bounds the workloads whose tail is exported, maxPods the Servpods of all
-// of them, and maxTailBytes about how many bytes their series take.
+// maxTails limits the workloads whose tail is exported, maxPods their Servpods in sum,
+// maxTailBytes about how many bytes their series have.
 const maxTails, maxPods, maxTailBytes = 500, 500, 300_000
 
 // tail remembers which Servpods of a workload have series.
@@ -19,12 +19,12 @@ func podMetrics() []string {
 	return []string{"trimtab_servpod_contribution", "trimtab_servpod_sojourn_seconds", "trimtab_servpod_growth_ratio", "trimtab_servpod_loadlimit_ratio", "trimtab_servpod_slacklimit_ratio"}
 }
 
-// podBytes is about how much those take.
+// podBytes is about how many bytes those series have.
 func podBytes(workload string, key [2]string) int {
 	return len(podMetrics()) * (80 + len(workload) + len(key[0]) + len(key[1]))
 }
 
-// takeTail counts bytes of series of tails, and reports whether there is room.
+// takeTail reserves bytes for series of tails, and reports whether they fit.
 func (e *Exporter) takeTail(n int) bool {
 	if e.tailBytes+n > maxTailBytes {
 		return false
@@ -37,7 +37,7 @@ func (e *Exporter) takeTail(n int) bool {
 	return true
 }
 
-// tail exports how a workload stands, and what its Servpods add to its tail.
+// tail exports the tail latency of a workload, and what its Servpods contribute to it.
 func (e *Exporter) tail(c *trimtab.Contributions) {
 	t := e.tails[c.Workload]
 	if t == nil {

@@ -28,7 +28,7 @@ type Header struct {
 	Began   time.Time `json:"began"`
 }
 
-// Role says what a line is to its step.
+// Role is what a line is to its step: input, output or state.
 type Role string
 
 // The roles.
@@ -114,9 +114,8 @@ func decode(b []byte) (*Line, error) {
 	return l, nil
 }
 
-// Apply hands an input line to a step of its stage, as it was handed over when
-// it was recorded, and returns what the step gives. Lines of role Out and
-// Begin do nothing. An error says that the step did not take a state.
+// Apply passes an input line to a step of its stage as it was recorded, and returns what the step
+// returns. Lines of role Out and Begin do nothing. The error says that the step refused a state.
 func (l *Line) Apply(step trimtab.Step) ([]trimtab.Value, error) {
 	switch l.Role {
 	case In:

@@ -70,8 +70,8 @@ func Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// Next returns the next line, or io.EOF. Other errors are that of a file that
-// cannot be read, and trimtab.ErrUnsupported for a recording of a newer form.
+// Next returns the next line, or io.EOF. Other errors: a file that cannot be read, and
+// trimtab.ErrUnsupported for a recording of a newer format.
 func (r *Reader) Next() (*Line, error) {
 	for len(r.window) < Window && r.bytes < windowBytes {
 		l, size, err := r.read()
@@ -97,10 +97,10 @@ func (r *Reader) Next() (*Line, error) {
 	return l, nil
 }
 
-// Header returns that of the newest segment that was looked into.
+// Header returns that of the newest segment that was opened.
 func (r *Reader) Header() Header { return r.header }
 
-// Part returns how much of the recording was read, by bytes, in [0, 1].
+// Part returns the part of the recording that was read, by bytes, in [0, 1].
 func (r *Reader) Part() float64 { return min(1, float64(r.bytesRead)/float64(max(r.size, 1))) }
 
 // counting counts what is read of a segment.
@@ -116,7 +116,7 @@ func (c counting) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Counts returns what was seen so far.
+// Counts returns the counts so far.
 func (r *Reader) Counts() Counts { return r.counts }
 
 // Close closes the open file.
@@ -224,8 +224,8 @@ func newScanner(in io.Reader, zipped bool) *scanner {
 	return s
 }
 
-// next returns the next complete line, valid until the next call; ok is false
-// at the end, or where the rest is cut off.
+// next returns the next complete line, valid until the next call; ok is false at the end, or
+// where the last line is cut off.
 func (s *scanner) next() (line []byte, ok bool) {
 	s.line = s.line[:0]
 	long := false

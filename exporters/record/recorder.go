@@ -14,8 +14,8 @@ import (
 const (
 	// queued is how many calls may wait to be written.
 	queued = 8192
-	// flushEvery is how much a crash of the process may cut off; a crash of
-	// the machine, what was written since the last rotation.
+	// flushEvery is how much time a crash of the process may lose; a crash of the machine loses
+	// what was written since the last rotation.
 	flushEvery = time.Second
 	// retryAfter is the pause after a disk refused to take more.
 	retryAfter = 10 * time.Second

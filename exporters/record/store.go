@@ -116,7 +116,7 @@ func (g *segment) append(b []byte) error {
 	return nil
 }
 
-// lines reports whether there is more than the header.
+// lines reports whether the segment has more than the header.
 func (g *segment) lines() bool { return g.size > g.header }
 
 func (g *segment) flush() error {
@@ -137,8 +137,8 @@ func (g *segment) close() error {
 // abandon closes without asking whether it is all there.
 func (g *segment) abandon() { _ = g.f.Close() }
 
-// compress packs a complete segment. The plain form goes only after the
-// packed one is durable under its name.
+// compress compresses a complete segment, and deletes the plain file only when the compressed one
+// is durable under its name.
 func (s *store) compress(number int) error {
 	from, part, to := s.path(number, plain), s.path(number, packing), s.path(number, packed)
 	if err := pack(from, part); err != nil {
@@ -206,8 +206,8 @@ func (s *store) tidy(open int) {
 	s.shrink(open)
 }
 
-// shrink deletes the oldest segments until there is room for the one that is
-// written and for its packed form. open is its number; 0: none.
+// shrink deletes the oldest segments until the open one and its compressed form fit. open is its
+// number; 0: none.
 func (s *store) shrink(open int) {
 	have, err := files(s.config.Dir)
 	if err != nil {

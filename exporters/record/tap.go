@@ -9,9 +9,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Tap is a step that tells a recorder of every call. It is Parted and
-// Counted as far as the step within is. Like every step it belongs to one
-// goroutine.
+// Tap records every call of the step that it wraps. It is Parted and Counted where that is. Like
+// every step it belongs to one goroutine.
 type Tap struct {
 	stage    string
 	step     trimtab.Step
@@ -37,8 +36,7 @@ func (t *Tap) Step(now time.Time, in trimtab.Value) (out []trimtab.Value) {
 	return t.step.Step(now, in)
 }
 
-// begin returns the recorder, after telling a new one in what state it finds
-// the step.
+// begin returns the recorder, after giving a new one the present state of the step.
 func (t *Tap) begin(now time.Time) *Recorder {
 	r, fresh := t.recorder(), !t.called
 	t.called = true

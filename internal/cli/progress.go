@@ -14,7 +14,7 @@ type Progress struct {
 	out   io.Writer
 	what  string
 	total int // 0: told in parts of the whole
-	// lines tells that out is no terminal.
+	// lines says that out is no terminal.
 	lines   bool
 	begun   time.Time
 	printed time.Time

@@ -13,7 +13,7 @@ type Item struct {
 	Word, Help string
 }
 
-// Answer is what may stand in the place of the last word.
+// Answer is what may replace the last word.
 type Answer struct {
 	Items []Item
 	// Files and Dirs ask the shell for its own names.
@@ -27,8 +27,8 @@ type Answer struct {
 	word, prefix string
 }
 
-// Complete returns what may stand in the place of the last of words, which are
-// those after the program's name; the last may be empty.
+// Complete returns what may replace the last of words, which are those after the program's name;
+// the last may be empty.
 func Complete(app *kong.Node, words []string) *Answer {
 	a := &Answer{Flags: map[string]string{}}
 	if len(words) == 0 {
@@ -109,7 +109,7 @@ func (w *walker) argument(word string) {
 	w.positional++
 }
 
-// value is the argument that comes next, or nil.
+// value is the next positional argument, or nil.
 func (w *walker) value() *kong.Value {
 	args := w.node.Positional
 	switch n := len(args); {
@@ -182,7 +182,7 @@ func (a *Answer) values(v *kong.Value, placeholder string) {
 	}
 }
 
-// Add adds the candidates that go on from what was typed.
+// Add adds the candidates that begin with what was typed.
 func (a *Answer) Add(items ...Item) {
 	for _, i := range items {
 		i.Word = a.prefix + i.Word
@@ -192,9 +192,8 @@ func (a *Answer) Add(items ...Item) {
 	}
 }
 
-// Print writes the answer for a script. tail is what the shell takes for the
-// word being typed, when that is less than the whole word: bash also breaks
-// words at "=" and ":".
+// Print writes the answer for a script. tail is what the shell counts as the word being typed,
+// when that is less than the whole word: bash also breaks words at "=" and ":".
 func (a *Answer) Print(w io.Writer, tail string) error {
 	cut := 0
 	if strings.HasSuffix(a.word, tail) {

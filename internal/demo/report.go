@@ -34,7 +34,7 @@ type Report struct {
 	Restored bool `json:"restored"`
 	// Rounds is how many rounds trimtab planned.
 	Rounds int `json:"rounds"`
-	// Interrupted tells that the demo was ended before its time.
+	// Interrupted says that the demo was ended before its time.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 

@@ -71,7 +71,7 @@ type run struct {
 	// phases are the names of those that are played, in order, each for day.
 	phases []string
 	length time.Duration
-	// kept tells that all phases were played and that it went on after them.
+	// kept says that all phases were played and that it went on after them.
 	kept bool
 }
 

@@ -29,8 +29,8 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/hostfs"
-	"github.com/trimtab/trimtab/internal/site"
 	"github.com/trimtab/trimtab/internal/supervise"
+	"github.com/trimtab/trimtab/internal/wire"
 )
 
 // Finding is the result of one check.
@@ -128,7 +128,7 @@ func (v *visit) nats() {
 		v.add("nats", "embedded", FoundOK, "the server runs in trimtab's own process", "")
 		return
 	}
-	c, err := site.BusConfig(v.cfg, v.place.Role, v.place.Host)
+	c, err := wire.Bus(v.cfg, v.place.Role, v.place.Host)
 	if err != nil {
 		v.failed("nats", "nats.token_file", err, "write the token into that file, and nothing else")
 		return
@@ -155,7 +155,7 @@ func (v *visit) nats() {
 
 // prometheus asks each query once.
 func (v *visit) prometheus() {
-	queries := site.QueriesOf(v.cfg)
+	queries := wire.Queries(v.cfg)
 	p := v.cfg.Prometheus
 	if p.URL == "" {
 		return

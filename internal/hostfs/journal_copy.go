@@ -36,7 +36,7 @@ type storage interface {
 type copyContent struct {
 	bytes []byte
 	why   error
-	// moved tells that the file at its path is a new one.
+	// moved says that the file at its path is a new one.
 	moved bool
 }
 
@@ -151,7 +151,7 @@ func syncDir(dir string) error {
 type Damage struct {
 	// Places counts it, over both copies.
 	Places int
-	// Lost tells that neither copy is whole: records may be missing.
+	// Lost says that neither copy is whole: records may be missing.
 	Lost bool
 	// Words say of each copy that is not whole what is wrong with it.
 	Words []string

@@ -22,15 +22,15 @@ type Knob struct {
 	Quantum float64
 	// Delay is how long after a write it takes effect.
 	Delay time.Duration
-	// Fails tells that writes have no effect but an error.
+	// Fails says that writes have no effect but an error.
 	Fails bool
 }
 
-// Host is one simulated host of a pool. Time is what its methods are told.
+// Host is one simulated host of a pool. Its methods get the time.
 type Host struct {
 	Name, Pool string
-	// Capacity is what the pool may give out of it, by resource; one that is missing
-	// was not measured.
+	// Capacity is what the pool may give out of the host, by resource; a missing one was not
+	// measured.
 	Capacity map[string]float64
 
 	knobs []*state
@@ -57,20 +57,20 @@ func (p position) before(q position) bool {
 	return p.step < q.step
 }
 
-// state is a knob with what became of it.
+// state is a knob with its history.
 type state struct {
 	Knob
 	since time.Time
 	// old is in force until due; nil: Now is.
 	old *trimtab.Amount
 	due time.Time
-	// wrote are the values that may stand there by a plan's doing, baseline what stood
-	// there before; nil: none.
+	// wrote are the values that plans may have left in the knob, baseline its value before them;
+	// nil: none.
 	wrote    []trimtab.Amount
 	baseline trimtab.Amount
 }
 
-// New makes a host with its knobs, whose pool and host are filled in.
+// New makes a host with its knobs, and fills in their pool and host.
 func New(name, pool string, capacity map[string]float64, knobs ...Knob) *Host {
 	h := &Host{Name: name, Pool: pool, Capacity: capacity, answers: map[int]*answered{}}
 	for _, k := range knobs {
@@ -81,8 +81,7 @@ func New(name, pool string, capacity map[string]float64, knobs ...Knob) *Host {
 	return h
 }
 
-// Knob returns the knob of that name, to be turned or broken by somebody else; nil:
-// there is none.
+// Knob returns the knob of that name, for a test to change or break; nil: there is none.
 func (h *Host) Knob(id trimtab.KnobID) *Knob {
 	if k := h.find(id); k != nil {
 		return &k.Knob
@@ -99,8 +98,8 @@ func (h *Host) find(id trimtab.KnobID) *state {
 	return nil
 }
 
-// Given returns what the host may be giving of a resource: of each knob the larger of
-// what is set and what is in force, unlimited as its Max.
+// Given returns what the host may be giving of a resource: for each knob the larger of the set
+// and the effective value; unlimited counts as its Max.
 func (h *Host) Given(resource string, now time.Time) (sum float64) {
 	h.settle(now)
 	for _, k := range h.knobs {
@@ -111,7 +110,7 @@ func (h *Host) Given(resource string, now time.Time) (sum float64) {
 	return sum
 }
 
-// settle lets what is due take effect.
+// settle ends a delay that is over.
 func (k *state) settle(now time.Time) {
 	if k.old != nil && (!now.Before(k.due) || same(*k.old, k.Now)) {
 		k.old = nil
@@ -124,8 +123,8 @@ func (h *Host) settle(now time.Time) {
 	}
 }
 
-// tolerance is the difference below which two amounts are the same; slack is what
-// rounding may add to a sum. Both are package actuator's.
+// tolerance is the difference below which two amounts are the same; slack is what rounding may
+// add to a sum. Both are as in package actuator.
 const (
 	tolerance = 1e-7
 	slack     = 1e-3
@@ -158,7 +157,7 @@ func (k *state) ours() bool {
 	return slices.ContainsFunc(k.wrote, func(v trimtab.Amount) bool { return same(v, k.Now) })
 }
 
-// foreign reports whether somebody else has turned a knob that a plan had turned.
+// foreign reports whether another program has changed a knob that a plan had set.
 func (k *state) foreign() bool { return k.wrote != nil && !k.ours() && !same(k.Now, k.baseline) }
 
 // write sets a value, and reports whether it did.
@@ -178,11 +177,12 @@ func (k *state) write(now time.Time, v trimtab.Amount) bool {
 	return true
 }
 
-// waitsForShrinks is how long baselines wait for the room of a knob that cannot be lowered.
+// waitsForShrinks is how long the restore of larger baselines waits for a knob that cannot be
+// lowered.
 const waitsForShrinks = 10 * time.Second
 
-// Tick restores the baselines once the lease is over, shrinks first. What would take the
-// room of a shrink that failed waits for it.
+// Tick restores the baselines once the lease has ended, falling values first. A rise that needs
+// what a failed fall still has waits for it.
 func (h *Host) Tick(now time.Time) {
 	h.settle(now)
 	if now.Before(h.lease) || !slices.ContainsFunc(h.knobs, func(k *state) bool { return k.wrote != nil }) {
@@ -216,7 +216,7 @@ func (h *Host) Tick(now time.Time) {
 	}
 }
 
-// above is how much a is above b.
+// above is by how much a exceeds b.
 func above(a, b trimtab.Amount) float64 {
 	if a.Unlimited {
 		return math.Inf(1)
@@ -224,7 +224,7 @@ func above(a, b trimtab.Amount) float64 {
 	return a.Value - b.Value
 }
 
-// Holding tells the state of all knobs.
+// Holding returns the state of all knobs.
 func (h *Host) Holding(now time.Time) *trimtab.Holding {
 	out := &trimtab.Holding{Pool: h.Pool, Host: h.Name, Time: now, Epoch: h.at.epoch, Sequence: h.at.sequence, Capacity: maps.Clone(h.Capacity)}
 	h.settle(now)

@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// skew is how far ahead a plan may be dated.
+// skew is how far in the future a plan's time may be.
 const skew = 30 * time.Second
 
 // answered is an outcome with the plan that it answers.
@@ -18,14 +18,14 @@ type answered struct {
 	outcome *trimtab.Outcome
 }
 
-// move is one action that is to be written.
+// move is one action to carry out.
 type move struct {
 	knob   *state
 	goal   trimtab.Amount
 	result *trimtab.Result
 }
 
-// Handle carries out one step of a plan and returns what became of it.
+// Handle carries out one step of a plan and returns its outcome.
 func (h *Host) Handle(now time.Time, p *trimtab.Plan) *trimtab.Outcome {
 	o := &trimtab.Outcome{Pool: p.Pool, Host: h.Name, Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: now}
 	at := position{p.Epoch, p.Sequence, p.Step}
@@ -79,7 +79,7 @@ func (h *Host) refuse(p *trimtab.Plan, at position, now time.Time) string {
 	return ""
 }
 
-// prepare judges the actions of this host; what it returns is to be written.
+// prepare checks the actions of this host, and returns those to carry out.
 func (h *Host) prepare(p *trimtab.Plan, o *trimtab.Outcome) (moves []*move) {
 	o.Results = make([]trimtab.Result, 0, len(p.Actions))
 	for i := range p.Actions {

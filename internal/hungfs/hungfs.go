@@ -28,8 +28,8 @@ const (
 // FS is one that is mounted.
 type FS struct {
 	Dir string
-	// Asked gets a value when a request has come that is never answered: no signal ends
-	// its caller any more.
+	// Asked gets a value when a request arrived that is never answered: no signal ends its caller
+	// from then on.
 	Asked <-chan struct{}
 
 	release func() error
@@ -39,8 +39,7 @@ type FS struct {
 // too.
 func (f *FS) Release() error { return f.release() }
 
-// Mount mounts one. The test is skipped where it cannot be mounted, which takes root
-// and /dev/fuse.
+// Mount mounts a file system. The test is skipped where it cannot, for want of root or /dev/fuse.
 func Mount(t testing.TB) *FS {
 	t.Helper()
 	dir := t.TempDir()

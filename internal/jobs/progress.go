@@ -25,9 +25,9 @@ type Report struct {
 	// work up to there cannot be lost. Unlike Checkpoint it stays valid until the next one, so
 	// that polling misses none.
 	Saved *float64 `json:"saved,omitempty"`
-	// Checkpoint tells that what was done so far cannot be lost any more, once.
+	// Checkpoint says that what was done so far cannot be lost any more, once.
 	Checkpoint bool `json:"checkpoint,omitempty"`
-	// Finished tells that it ends, and needs nothing any more.
+	// Finished says that it ends, and needs nothing any more.
 	Finished bool `json:"finished,omitempty"`
 }
 

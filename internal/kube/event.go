@@ -20,7 +20,7 @@ type Event struct {
 	UID      string
 	// Reason is a word in capitals and small letters, Note a sentence.
 	Reason, Note string
-	// Warning tells that something did not work.
+	// Warning says that something did not work.
 	Warning bool
 	// Name is that of the object once it was sent.
 	Name string

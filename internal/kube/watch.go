@@ -59,7 +59,7 @@ type Cluster struct {
 	lived time.Time
 	// late is added to the age of everything, for tests.
 	late time.Duration
-	// resize tells whether the server has pods/resize; nil: it did not tell.
+	// resize says whether the server has pods/resize; nil: unknown.
 	resize *bool
 	// own counts the generations of pods that this process made, by uid.
 	own    map[string]int64

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience bounds the wait; typical are milliseconds.
+// patience limits the wait; typical waits are milliseconds.
 const patience = time.Minute
 
 // Main runs the tests of a package and fails it if goroutines are left.
@@ -37,7 +37,7 @@ func None(t testing.TB, options ...goleak.Option) {
 	}
 }
 
-// find returns nil as soon as nothing is left, else at the end what is.
+// find returns nil as soon as no goroutine is left, else the leak when patience ends.
 func find(patience time.Duration, options ...goleak.Option) error {
 	for limit := time.Now().Add(patience); ; {
 		if err := goleak.Find(options...); err == nil || time.Now().After(limit) {

@@ -15,14 +15,14 @@ import (
 	"testing"
 )
 
-// The kernel chooses from 32768 on, unless it was told otherwise.
+// By default the kernel assigns ports from 32768 on.
 const (
 	lowest  = 10000
 	highest = 32767
 )
 
-// Address returns a host:port of 127.0.0.1 that nobody listens on, and that no
-// other caller gets before the test ends, be it in another process.
+// Address returns a free host:port of 127.0.0.1 that no other caller gets before the test ends,
+// not even in another process.
 func Address(t testing.TB) string {
 	t.Helper()
 	for range 1000 {

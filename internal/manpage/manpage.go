@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Page is what the model does not say.
+// Page is what a manual page needs beyond the model.
 type Page struct {
 	Name, Version string
 	// Date as 2006-01-31.
@@ -142,7 +142,7 @@ func (r *roff) flags(flags []*kong.Flag) {
 	}
 }
 
-// escape keeps roff from reading plain text as its own.
+// escape escapes what roff would interpret.
 func escape(s string) string {
 	return strings.NewReplacer(`\`, `\e`, "-", `\-`, "^", `\(ha`, "~", `\(ti`, "`", `\(ga`, "'", `\(aq`).Replace(s)
 }

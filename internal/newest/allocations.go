@@ -12,7 +12,7 @@ type Place struct{ Host, Resource string }
 // Given is what a workload has in a place: the sum over its instances there.
 type Given struct {
 	Amount float64
-	// Unknown tells that an instance has no limit, or cannot be read.
+	// Unknown says that an instance has no limit, or cannot be read.
 	Unknown   bool
 	Instances int
 }

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// Ticks sends the time every d until ctx ends, the first time within d, for
-// housekeeping, of which a process has a dozen: ticks of one interval come together,
-// whenever they began. A process that is idle is woken once for all that is due, where
-// tickers that each began at another time would wake it once for each. A tick that
-// nobody has taken is not sent again. Processes and hosts do not tick together.
+// Ticks sends the time every d until ctx ends, the first time within d, for housekeeping. Ticks
+// of one interval come together, whenever they began, so that an idle process with a dozen of
+// them wakes once for all, and not once for each. A tick that is not received is not sent again.
+// Processes and hosts do not tick together.
 func Ticks(ctx context.Context, d time.Duration) <-chan time.Time {
 	own := fnv.New64a()
 	host, _ := os.Hostname() // without one the process tells

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// patience bounds the wait for processes to end; typical are milliseconds.
+// patience limits the wait for processes to end; typical waits are milliseconds.
 const patience = 5 * time.Minute
 
 // With lists the other processes that have every word among their arguments.
@@ -31,10 +31,9 @@ func Left(words ...string) error {
 	return nil
 }
 
-// End kills the processes that have a word among their arguments or in their
-// environment until none is left. A process that has been started and has not begun
-// its program yet has only the environment of its parent; one that is just beginning it has
-// neither, so End waits for those of this program that have none, and looks twice.
+// End kills the processes that have a word among their arguments or in their environment until
+// none is left. A forked process has only its parent's environment until it executes its program,
+// and neither just then, so End waits for those of this program that have none, and looks twice.
 func End(t testing.TB, word string) {
 	t.Helper()
 	deadline := time.After(patience)

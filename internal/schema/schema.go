@@ -17,8 +17,8 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// Generate returns one schema per JSON kind, keyed by file name. The current
-// directory must be the root of the module's sources: comments come from there.
+// Generate returns one schema per JSON kind, by file name. The current directory must be the root
+// of the module's sources, from which it reads comments.
 func Generate() (map[string][]byte, error) {
 	r := &jsonschema.Reflector{
 		BaseSchemaID:              jsonschema.ID("https://trimtab.dev/schema"),

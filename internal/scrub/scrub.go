@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// hiddenSecret stands in place of a secret, as in a shown configuration.
+// hiddenSecret replaces a secret, as in a shown configuration.
 const hiddenSecret = "<secret>"
 
 // secretKeys are words before a colon or equals sign that a secret follows.

@@ -22,7 +22,7 @@ import (
 // monitor is a collector whose source a host may lack.
 type monitor interface {
 	supervise.Reader
-	// Lacks tells what of it this host does not have.
+	// Lacks lists what of it this host does not have.
 	Lacks() []string
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/supervise"
+	"github.com/trimtab/trimtab/internal/wire"
 	"github.com/trimtab/trimtab/pipeline"
 )
 
@@ -248,7 +249,7 @@ func (s *Site) openBus(ctx context.Context, cfg *config.Config) error {
 	if err := os.MkdirAll(cfg.Storage.Path, 0o700); err != nil {
 		return fmt.Errorf("make storage: %w", err)
 	}
-	c, err := BusConfig(cfg, s.options.Role, s.process.Host)
+	c, err := wire.Bus(cfg, s.options.Role, s.process.Host)
 	if err != nil {
 		return fmt.Errorf("open bus: %w", err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/trimtab/trimtab/internal/batch"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/supervise"
+	"github.com/trimtab/trimtab/internal/wire"
 	"github.com/trimtab/trimtab/pipeline"
 	"github.com/trimtab/trimtab/planner"
 	"google.golang.org/grpc"
@@ -196,7 +197,7 @@ func (s *Site) holderOf(cfg *config.Config) (string, error) {
 
 // queryPart reads what spans do not show from Prometheus. Only one of several processes asks.
 func (s *Site) queryPart(cfg *config.Config) ([]supervise.Part, error) {
-	queries := QueriesOf(cfg)
+	queries := wire.Queries(cfg)
 	if len(queries) == 0 {
 		return nil, nil
 	}

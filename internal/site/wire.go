@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -18,9 +16,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn/declared"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/path"
-	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector/cgroup"
-	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/envelope"
@@ -28,33 +24,6 @@ import (
 )
 
 // This file converts the configuration for each stage, and does nothing else.
-
-// BusConfig converts the file's settings for the bus of a process with a role.
-func BusConfig(cfg *config.Config, role natsbus.Role, host string) (natsbus.Config, error) {
-	n := cfg.NATS
-	c := natsbus.Config{
-		URL: n.URL, Dir: filepath.Join(cfg.Storage.Path, "bus"), Listen: n.Listen, Source: host, Credentials: n.CredentialsFile,
-		Token: string(n.Token), CA: n.TLS.CAFile, Cert: n.TLS.CertFile, Key: n.TLS.KeyFile, MaxStore: int64(cfg.Storage.Limit),
-		Replicas: n.Replicas, Role: role, Host: host, Pool: cfg.Pool.Name, Lease: cfg.Lease,
-	}
-	if role != "" {
-		c.Source += " " + string(role)
-	}
-	if role == natsbus.Agent {
-		c.Leaf = n.Leaf
-	}
-	if n.TokenFile == "" {
-		return c, nil
-	}
-	token, err := os.ReadFile(n.TokenFile)
-	if err != nil {
-		return c, fmt.Errorf("read nats token: %w", err)
-	}
-	if c.Token = strings.TrimSpace(string(token)); c.Token == "" {
-		return c, trimtab.Invalidf("read nats token: %s is empty", n.TokenFile)
-	}
-	return c, nil
-}
 
 // utilityTexts returns the sources of the workloads' utilities and of the operator's own
 // objective.
@@ -291,30 +260,6 @@ func limitsOf(cfg *config.Config) actuator.Limits {
 		l.Fall, l.FallWindow, l.Share, l.ShareWindow = own.MaxFall, own.FallWindow, own.MaxLowered, own.LoweredWindow
 	}
 	return l
-}
-
-// QueriesOf lists what Prometheus is asked.
-func QueriesOf(cfg *config.Config) []prometheus.Query {
-	var out []prometheus.Query
-	for i := range cfg.Workloads {
-		w := &cfg.Workloads[i]
-		for _, q := range []struct {
-			quantity trimtab.Quantity
-			text     string
-		}{{trimtab.Load, w.Load}, {trimtab.Performance, w.Performance}, {trimtab.Allocation, w.Allocation}, {trimtab.Usage, w.Usage}, {trimtab.Proxy, w.Fallback.Proxy}} {
-			if q.text == "" {
-				continue
-			}
-			// Validated when the file was read.
-			expr, _ := w.Match.Expand(q.text)
-			query := prometheus.Query{Workload: w.Name, Quantity: q.quantity, Expr: expr}
-			if requests := w.Ratio().Requests; q.quantity == trimtab.Performance && requests != "" {
-				query.Requests, _ = w.Match.Expand(requests)
-			}
-			out = append(out, query)
-		}
-	}
-	return out
 }
 
 // groupsOf lists the groups that a host reads. Their samples are of the whole workload, unless it

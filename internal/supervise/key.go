@@ -15,12 +15,12 @@ import (
 // passed too. It panics at a channel, which no configuration contains.
 func KeyOf(built ...any) string {
 	var b strings.Builder
-	spell(&b, reflect.ValueOf(built))
+	writeText(&b, reflect.ValueOf(built))
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(b.String())))
 }
 
-// spell writes v so that different values have different texts.
-func spell(b *strings.Builder, v reflect.Value) {
+// writeText writes v so that different values have different texts.
+func writeText(b *strings.Builder, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Invalid:
 		b.WriteString("nil,")
@@ -28,24 +28,24 @@ func spell(b *strings.Builder, v reflect.Value) {
 		if !v.IsNil() {
 			b.WriteString(v.Elem().Type().String() + ":")
 		}
-		spell(b, v.Elem())
+		writeText(b, v.Elem())
 	case reflect.Struct:
 		for i := range v.NumField() {
 			b.WriteString(v.Type().Field(i).Name + "=")
-			spell(b, v.Field(i))
+			writeText(b, v.Field(i))
 		}
 		b.WriteString(";")
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			spell(b, v.Index(i))
+			writeText(b, v.Index(i))
 		}
 		b.WriteString("]")
 	case reflect.Map:
 		var entries []string
 		for key, value := range v.Seq2() {
 			var e strings.Builder
-			spell(&e, key)
-			spell(&e, value)
+			writeText(&e, key)
+			writeText(&e, value)
 			entries = append(entries, e.String())
 		}
 		slices.Sort(entries)

@@ -28,7 +28,7 @@ type Part struct {
 // the reverse order, so that inputs received are still handled.
 type Parts struct {
 	Logger *slog.Logger
-	// Stops hears what is being stopped.
+	// Stops is called with what is being stopped.
 	Stops func(part string)
 
 	mu      sync.Mutex

@@ -14,18 +14,18 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// Life is what a step is given, in order, and what it gives.
+// Life is the inputs of a step, in order, and its outputs.
 type Life struct {
 	t     *rapid.T
 	step  trimtab.Step
 	calls []call
 	rests []rest
-	// resting makes it save its state where it rests. Most properties do not look at
-	// it, and saving takes longer than the steps.
+	// resting makes it save its state at each rest. Most properties need no states, and saving
+	// takes longer than the steps.
 	resting bool
 }
 
-// call is one call of the step. The texts are those of the values at the time.
+// call is one call of the step. The texts are those of the values at that time.
 type call struct {
 	at   time.Time
 	in   trimtab.Value // nil: a tick
@@ -34,14 +34,14 @@ type call struct {
 	gave [][]byte
 }
 
-// rest is a point in a life, behind so many calls.
+// rest is a point in a life, after so many calls, with the step's state.
 type rest struct {
 	calls int
 	state map[string][]byte
 	again []trimtab.Value
 }
 
-// Give gives the step a value, or nil for a tick, and returns what comes out.
+// Give gives the step a value, or nil for a tick, and returns its outputs.
 func (l *Life) Give(at time.Time, in trimtab.Value) []trimtab.Value {
 	if in != nil {
 		if err := in.Validate(); err != nil {
@@ -54,8 +54,8 @@ func (l *Life) Give(at time.Time, in trimtab.Value) []trimtab.Value {
 	return out
 }
 
-// Rest marks a point at which a step that was restored from its snapshot, and is
-// then given again, at the time of the latest call, goes on as this one does.
+// Rest marks a point from which a step restored from the snapshot must go on as this one does,
+// after it was given again, at the time of the latest call.
 func (l *Life) Rest(again ...trimtab.Value) {
 	if s, ok := l.step.(trimtab.Snapshotter); ok && l.resting {
 		l.rests = append(l.rests, rest{len(l.calls), s.Snapshot(), again})
@@ -79,9 +79,8 @@ func (s *Suite) begin(l *Life) *Life {
 	return l
 }
 
-// replay gives a new step the calls of l, each as change has it: the values to
-// give in its place, the last of which is the one that counts. Nil: as it was.
-// It returns the step and what came out of all calls.
+// replay gives a new step the calls of l. change may replace a call by several, the last of which
+// counts; nil: unchanged. It returns the step and its outputs.
 func (s *Suite) replay(l *Life, change func(i int, c call) []call) (trimtab.Step, [][]byte) {
 	step := s.New()
 	var gave [][]byte
@@ -97,7 +96,7 @@ func (s *Suite) replay(l *Life, change func(i int, c call) []call) (trimtab.Step
 	return step, gave
 }
 
-// gave is what came out in the life.
+// gave is all outputs of the life.
 func (l *Life) gave() (all [][]byte) {
 	for _, c := range l.calls {
 		all = append(all, c.gave...)
@@ -105,7 +104,7 @@ func (l *Life) gave() (all [][]byte) {
 	return all
 }
 
-// same fails unless a step that was given what it was ended as l did.
+// same fails unless the step's outputs and state equal those of l.
 func (l *Life) same(what string, step trimtab.Step, gave [][]byte) {
 	l.t.Helper()
 	l.sameTexts(what, l.gave(), gave)

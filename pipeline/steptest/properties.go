@@ -14,8 +14,8 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// sameBytes holds it also for values that arrive as copies, and for frames whose
-// bytes are used again after the call.
+// sameBytes also tests with values that are copies, and with frames whose bytes are reused after
+// the call.
 func sameBytes(t *rapid.T, s *Suite) {
 	l := s.live(t)
 	step, gave := s.replay(l, nil)
@@ -66,7 +66,7 @@ func travels(t *rapid.T, s *Suite) {
 	}
 }
 
-// valid fails for a value that nobody could publish.
+// valid fails for a value that cannot be published.
 func valid(t *rapid.T, v trimtab.Value) {
 	t.Helper()
 	if v == nil {
@@ -114,9 +114,8 @@ func foreign(t *rapid.T, s *Suite) {
 	l.same("given what is not its own", step, gave)
 }
 
-// anyValue mixes values of every kind into a life: valid ones whose numbers,
-// names and times make no sense together. The step must not panic, and what it
-// saves afterwards must be restorable.
+// anyValue mixes valid values of every kind, whose numbers, names and times make no sense
+// together, into a life. The step must not panic, and its state afterwards must be restorable.
 func anyValue(t *rapid.T, s *Suite) {
 	l := s.live(t)
 	w := newWild(l)

@@ -20,22 +20,21 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Suite says how to make a step and what its surroundings are like.
+// Suite says how to make a step, and what inputs it gets.
 type Suite struct {
 	// New makes the step, which has seen nothing. All are alike.
 	New func() trimtab.Step
-	// Live plays the surroundings for a while. What it gives is valid, comes in
-	// order of time, and depends on nothing but t and what came out. A life of
-	// some dozens of values is enough.
+	// Live gives the step inputs for a while: valid, in order of time, and depending only on t
+	// and the outputs. Some dozens of values are enough.
 	Live func(t *rapid.T, l *Life)
 	// Repeats are the kinds of which a value that is delivered again, at once or
 	// later, changes nothing.
 	Repeats []trimtab.Kind
-	// Foreign draws a valid value that the step has nothing to do with: of a
-	// workload or pool that is not its own, or of a kind that it does not take.
+	// Foreign draws a valid value that the step ignores: of another workload or pool, or of a
+	// kind that it does not read.
 	Foreign func(t *rapid.T, now time.Time) trimtab.Value
-	// Forgets says what a restart loses, where that is so much that a restored
-	// step does not go on as it would have. Empty: nothing, and Live rests.
+	// Forgets says what a restart loses, where so much is lost that a restored step does not go
+	// on as the old one would. Empty: nothing, and Live calls Rest.
 	Forgets string
 
 	// cases are how many the property at hand was tried on.
@@ -55,7 +54,7 @@ func Run(t *testing.T, s Suite) {
 	}
 }
 
-// properties are those that a step of its kind has.
+// properties are those that this step must have.
 func (s *Suite) properties() []property {
 	all := []property{
 		{"TheSameInputsGiveTheSameBytes", sameBytes},

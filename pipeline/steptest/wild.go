@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// wild makes valid values that nobody would send: those of a life, and one of
-// each kind, with some of their fields changed.
+// wild makes valid values that nobody would send: those of a life, and one of each kind, with
+// some fields changed.
 type wild struct {
 	seeds []trimtab.Value
 	// names are the texts that the seeds have.
@@ -66,8 +66,7 @@ func examples(at time.Time) []trimtab.Value {
 	}
 }
 
-// value draws a valid value: a new one, or one that was drawn before, so that what
-// comes once in a while comes twice.
+// value draws a valid value: a new one, or an earlier one again.
 func (w *wild) value(t *rapid.T, now time.Time) trimtab.Value {
 	if len(w.made) > 0 && rapid.Bool().Draw(t, "again") {
 		return rapid.SampledFrom(w.made).Draw(t, "which")
@@ -103,8 +102,7 @@ func (w *wild) draw(t *rapid.T, now time.Time) trimtab.Value {
 	return v
 }
 
-// fields returns all that can be set in a value: what pointers, lists and
-// structures hold, and they themselves.
+// fields returns all settable parts of a value, at every level.
 func fields(v reflect.Value) (all []reflect.Value) {
 	if v.CanSet() {
 		all = append(all, v)
@@ -161,7 +159,7 @@ func (w *wild) change(t *rapid.T, f reflect.Value, now time.Time) {
 	}
 }
 
-// list makes a list shorter, or longer by what it begins with or by nothing.
+// list makes a list shorter, or longer by a copy of its beginning or by a zero value.
 func (w *wild) list(t *rapid.T, f reflect.Value) {
 	switch more := reflect.New(f.Type().Elem()).Elem(); rapid.IntRange(0, 3).Draw(t, "list") {
 	case 0:

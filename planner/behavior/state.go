@@ -20,7 +20,7 @@ type Event struct {
 
 // State is the history that the rules need. The zero State has seen nothing.
 type State struct {
-	// Seen tells that the number at first sight was noted.
+	// Seen says that the number at first sight was noted.
 	Seen            bool             `json:"seen,omitempty"`
 	Recommendations []Recommendation `json:"recommendations,omitempty"`
 	Added           []Event          `json:"added,omitempty"`

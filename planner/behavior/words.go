@@ -168,7 +168,7 @@ func (t Tolerance) Holds(ratio float64) bool { return 1-t.Down <= ratio && ratio
 // Reading is the recommendation of one metric.
 type Reading struct {
 	Replicas int
-	// Missing tells that the metric could not be read.
+	// Missing says that the metric could not be read.
 	Missing bool
 }
 

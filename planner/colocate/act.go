@@ -10,13 +10,13 @@ import (
 type frozen struct {
 	// Had is what it had.
 	Had Amounts `json:"had,omitempty"`
-	// Alone tells that others went on.
+	// Alone says that others went on.
 	Alone bool `json:"alone,omitempty"`
 }
 
 // floor returns the least that a running job may be cut to. If it is unknown how much memory a
 // job uses, its memory is not cut.
-func (p *policy) floor(s *allocation, k int, name string) float64 {
+func (z *sizes) floor(s *allocation, k int, name string) float64 {
 	least, ok := s.job.Least[name]
 	if !(least >= 0 && least <= greatestAmount) {
 		least, ok = 0, false
@@ -28,17 +28,17 @@ func (p *policy) floor(s *allocation, k int, name string) float64 {
 		return least
 	case whole(name):
 		return math.Max(1, math.Ceil(least))
-	case p.deflates:
-		return math.Max(p.start[name]/10, least)
+	case z.deflates:
+		return math.Max(z.start[name]/10, least)
 	}
-	return math.Max(math.Min(p.start[name], p.step[name]), least)
+	return math.Max(math.Min(z.start[name], z.step[name]), least)
 }
 
 // lower cuts one resource of a job by an amount, at most down to its floor, and reports whether
 // that freed anything.
-func (p *policy) lower(r *round, i, k int, by float64) bool {
+func (z *sizes) lower(r *round, i, k int, by float64) bool {
 	s, name := &r.allocations[i], r.names[k]
-	to := math.Max(p.floor(s, k, name), s.to[k]-by)
+	to := math.Max(z.floor(s, k, name), s.to[k]-by)
 	if whole(name) {
 		to = math.Floor(to + tolerance)
 	}
@@ -50,9 +50,9 @@ func (p *policy) lower(r *round, i, k int, by float64) bool {
 }
 
 // park suspends a job and remembers what it had.
-func (p *policy) park(r *round, i int, alone bool) {
-	if p.Frozen == nil {
-		p.Frozen = map[string]frozen{}
+func (m *memory) park(r *round, i int, alone bool) {
+	if m.Frozen == nil {
+		m.Frozen = map[string]frozen{}
 	}
 	s := &r.allocations[i]
 	had := make(Amounts, len(r.names))
@@ -61,13 +61,13 @@ func (p *policy) park(r *round, i int, alone bool) {
 			had[name] = v
 		}
 	}
-	p.Frozen[s.job.ID] = frozen{had, alone}
+	m.Frozen[s.job.ID] = frozen{had, alone}
 	r.suspend(i)
 }
 
 // forget forgets jobs that are not suspended any more.
-func (p *policy) forget(r *round) {
-	if len(p.Frozen) == 0 {
+func (m *memory) forget(r *round) {
+	if len(m.Frozen) == 0 {
 		return
 	}
 	suspended := make(map[string]bool, len(r.allocations))
@@ -76,9 +76,9 @@ func (p *policy) forget(r *round) {
 			suspended[s.job.ID] = true
 		}
 	}
-	for id := range p.Frozen {
+	for id := range m.Frozen {
 		if !suspended[id] {
-			delete(p.Frozen, id)
+			delete(m.Frozen, id)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (p *policy) fit(r *round) (forced bool) {
 		places, _ := p.queue(r, 1)
 		for _, i := range places {
 			if over := -r.free(k); over > 0 {
-				p.lower(r, i, k, over)
+				p.sizes.lower(r, i, k, over)
 			}
 		}
 		for _, i := range places {
@@ -158,8 +158,8 @@ func (p *policy) cut(r *round, v verdict) int {
 			switch {
 			case name == network || math.IsNaN(r.allocations[i].to[k]):
 			case p.deflates:
-				p.lower(r, i, k, r.allocations[i].to[k]*deflation)
-			case p.lower(r, i, k, p.step[name]) && name != ram:
+				p.sizes.lower(r, i, k, r.allocations[i].to[k]*deflation)
+			case p.sizes.lower(r, i, k, p.sizes.step[name]) && name != ram:
 				got = got || !r.turns(i, cpu, cores) || name == cpu || name == cores
 			}
 		}
@@ -199,7 +199,7 @@ func (p *policy) resume(r *round) (any bool) {
 			if (!known || f.Alone) != alone {
 				continue
 			}
-			if r.run(i, Resume, func(name string, k int) float64 { return p.back(r, s, f, name, k) }) {
+			if r.run(i, Resume, func(name string, k int) float64 { return p.sizes.back(r, s, f, name, k) }) {
 				any = true
 			}
 			if any && alone {
@@ -215,7 +215,7 @@ func (p *policy) resume(r *round) (any bool) {
 
 // back returns what a suspended job resumes with: what it had, as far as that is free, and at
 // least what a new job gets.
-func (p *policy) back(r *round, s *allocation, f frozen, name string, k int) float64 {
+func (z *sizes) back(r *round, s *allocation, f frozen, name string, k int) float64 {
 	v, ok := f.Had[name]
 	if !ok {
 		v = s.has[k]
@@ -224,13 +224,13 @@ func (p *policy) back(r *round, s *allocation, f frozen, name string, k int) flo
 		return v
 	}
 	if name == ram {
-		return math.Max(s.has[k], math.Min(p.start[name], s.has[k]+r.free(k)))
+		return math.Max(s.has[k], math.Min(z.start[name], s.has[k]+r.free(k)))
 	}
 	if name == network {
 		return 0
 	}
-	v = math.Max(v, p.start[name])
-	v = math.Max(math.Min(v, r.free(k)), p.floor(s, k, name))
+	v = math.Max(v, z.start[name])
+	v = math.Max(math.Min(v, r.free(k)), z.floor(s, k, name))
 	if whole(name) {
 		v = math.Floor(v + tolerance)
 	}
@@ -248,7 +248,7 @@ func (p *policy) begin(r *round) bool {
 		if s.job.State != Waiting || s.act != "" {
 			continue
 		}
-		if r.run(i, Start, func(name string, k int) float64 { return p.first(r, s, name, k) }) {
+		if r.run(i, Start, func(name string, k int) float64 { return p.sizes.first(r, s, name, k) }) {
 			s.after = r.slowest()
 			return true
 		}
@@ -258,8 +258,8 @@ func (p *policy) begin(r *round) bool {
 
 // first returns what a new job gets: its start amount; of cache and memory bandwidth what is
 // left, if that is less.
-func (p *policy) first(r *round, s *allocation, name string, k int) float64 {
-	v, ok := p.start[name]
+func (z *sizes) first(r *round, s *allocation, name string, k int) float64 {
+	v, ok := z.start[name]
 	if name == network {
 		v, ok = 0, true
 	}
@@ -267,7 +267,7 @@ func (p *policy) first(r *round, s *allocation, name string, k int) float64 {
 		return math.NaN()
 	}
 	if name == llc || name == membw {
-		least := p.step[name]
+		least := z.step[name]
 		if name == llc {
 			least = 1
 		}
@@ -299,7 +299,7 @@ func (p *policy) grow(r *round) bool {
 	any := p.begin(r)
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(r.size(a), r.size(b)) })
 	for _, i := range places {
-		if got, _ := p.growOne(r, i); got {
+		if got, _ := p.sizes.growOne(r, i); got {
 			return true
 		}
 	}
@@ -318,10 +318,10 @@ func (r *round) size(i int) float64 {
 
 // growOne gives a job one step of each resource that is left. It reports whether it got
 // any, and any of cores, cache or bandwidth.
-func (p *policy) growOne(r *round, i int) (any, shared bool) {
+func (z *sizes) growOne(r *round, i int) (any, shared bool) {
 	s := &r.allocations[i]
 	for k, name := range r.names {
-		step := p.step[name]
+		step := z.step[name]
 		if name == network || math.IsNaN(s.to[k]) || !(step > 0) {
 			continue
 		}
@@ -351,6 +351,6 @@ func (p *policy) growFreely(r *round) {
 	for p.begin(r) {
 	}
 	for _, i := range running {
-		p.growOne(r, i)
+		p.sizes.growOne(r, i)
 	}
 }

@@ -86,7 +86,7 @@ func (p *policy) blameTried(r *round, s *standing) {
 		p.postpone(r, name, t)
 	}
 	if k := index(r.names, name); k >= 0 && r.sum[k] > 0 {
-		s.tooMuch(name, math.Max(r.sum[k]-p.beyond(name), p.step[name]))
+		s.tooMuch(name, math.Max(r.sum[k]-p.sizes.beyond(name), p.sizes.step[name]))
 	}
 }
 
@@ -106,10 +106,10 @@ func (p *policy) blameAll(r *round, v *verdict, s *standing) {
 	for k, name := range r.names {
 		by := back(name) * r.sum[k] * part
 		if v.verb == CutBE {
-			by = math.Min(by, p.beyond(name))
+			by = math.Min(by, p.sizes.beyond(name))
 		}
 		if by > 0 {
-			s.tooMuch(name, math.Max(r.sum[k]-by, p.step[name]))
+			s.tooMuch(name, math.Max(r.sum[k]-by, p.sizes.step[name]))
 		}
 	}
 }
@@ -149,14 +149,14 @@ type try struct {
 }
 
 // tryOf returns the history of a resource.
-func (p *policy) tryOf(name string) *try {
-	if p.Tries == nil {
-		p.Tries = map[string]*try{}
+func (m *memory) tryOf(name string) *try {
+	if m.Tries == nil {
+		m.Tries = map[string]*try{}
 	}
-	if p.Tries[name] == nil {
-		p.Tries[name] = &try{Wait: leastWait}
+	if m.Tries[name] == nil {
+		m.Tries[name] = &try{Wait: leastWait}
 	}
-	return p.Tries[name]
+	return m.Tries[name]
 }
 
 // postpone makes a resource wait for half to one and a half of its time, by a hash of host and

@@ -84,7 +84,7 @@ func (p *policy) shed(r *round) {
 		floors := 0.0
 		for i := range r.allocations {
 			if s := &r.allocations[i]; s.runs() && !math.IsNaN(s.to[k]) {
-				floors += p.floor(s, k, name)
+				floors += p.sizes.floor(s, k, name)
 			}
 		}
 		r.capacity[k] = math.Min(r.capacity[k], math.Max(most, floors))
@@ -92,9 +92,9 @@ func (p *policy) shed(r *round) {
 }
 
 // ventures reports, once each time, whether a load is far over those that jobs ran at.
-func (p *policy) ventures(r *round) (any bool) {
+func (m *memory) ventures(r *round) (any bool) {
 	for i := range r.o.Services {
-		s := p.Services[r.o.Services[i].Workload]
+		s := m.Services[r.o.Services[i].Workload]
 		if s.Ready-shift > s.Known+unheard {
 			any, s.Known = any || s.Known > 0, s.Ready
 		}
@@ -103,8 +103,8 @@ func (p *policy) ventures(r *round) (any bool) {
 }
 
 // beyond is a step beyond a ceiling: at least a tenth of all.
-func (p *policy) beyond(name string) float64 {
-	step := math.Max(p.step[name], p.greatest[name]/10)
+func (z *sizes) beyond(name string) float64 {
+	step := math.Max(z.step[name], z.greatest[name]/10)
 	if whole(name) {
 		step = math.Floor(step)
 	}
@@ -116,12 +116,12 @@ func (p *policy) beyond(name string) float64 {
 func (p *policy) confine(r *round) {
 	next := -1
 	for k, name := range r.names {
-		most := p.bound(r, name, shift, p.step[name])
+		most := p.bound(r, name, shift, p.sizes.step[name])
 		if math.IsInf(most, 1) || r.capacity[k] <= most {
 			continue
 		}
 		r.capacity[k] = math.Max(most, r.sum[k])
-		if most-r.sum[k] >= p.step[name] {
+		if most-r.sum[k] >= p.sizes.step[name] {
 			continue
 		}
 		if t := p.tryOf(name); !r.o.Time.Before(t.Next) && (next < 0 || back(name) < back(r.names[next])) {
@@ -136,7 +136,7 @@ func (p *policy) confine(r *round) {
 // venture raises the ceilings of a resource by a step.
 func (p *policy) venture(r *round, k int) {
 	name := r.names[k]
-	r.capacity[k] = math.Min(r.o.Capacity[name], r.capacity[k]+p.beyond(name))
+	r.capacity[k] = math.Min(r.o.Capacity[name], r.capacity[k]+p.sizes.beyond(name))
 	t := p.tryOf(name)
 	t.Wait = max(leastWait, t.Wait/2)
 	p.postpone(r, name, t)

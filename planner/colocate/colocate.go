@@ -75,7 +75,7 @@ const (
 type Job struct {
 	// What it would lose, with its name.
 	reclaim.Job
-	// Predictable tells that Loss is known.
+	// Predictable says that Loss is known.
 	Predictable bool
 	State       State
 	// Has is what it was given; nil of one that waits.

@@ -61,9 +61,9 @@ func (p *policy) roomy(s *standing) bool {
 func (s *standing) clear() bool { return s.Seen >= 2 && math.Min(s.Slack, s.Last) >= 0.5 }
 
 // allClear reports that of all services.
-func (p *policy) allClear(r *round) bool {
+func (m *memory) allClear(r *round) bool {
 	for i := range r.o.Services {
-		if !p.Services[r.o.Services[i].Workload].clear() {
+		if !m.Services[r.o.Services[i].Workload].clear() {
 			return false
 		}
 	}

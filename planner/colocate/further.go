@@ -11,7 +11,7 @@ const (
 )
 
 // frequency lowers the clock of jobs, or raises it if rises is set.
-func (p *policy) frequency(r *round, rises bool) {
+func (r *round) frequency(rises bool) {
 	pw := r.o.Power
 	if pw == nil || !(pw.Draws >= 0) || !(pw.TDP > 0) || !finite(pw.Draws) || !finite(pw.TDP) {
 		return
@@ -74,7 +74,7 @@ func linkShare(l *Link, capacity float64) float64 {
 // network divides what jobs may have of the link evenly among those that run. A job that has more
 // falls at once if others get too little; one that has less rises while growth is allowed, by
 // more than a tenth.
-func (p *policy) network(r *round, rises bool) {
+func (r *round) network(rises bool) {
 	k := index(r.names, network)
 	if k < 0 {
 		return

@@ -13,7 +13,7 @@ type standing struct {
 	// Acted is when jobs were last stopped or cut: a measurement that began before it causes no
 	// other cut.
 	Acted time.Time `json:"acted,omitzero"`
-	// Over tells that its load was over the limit, and has not fallen by the margin.
+	// Over says that its load was over the limit, and has not fallen by the margin.
 	Over bool `json:"over,omitempty"`
 	// Ceilings are what jobs may have beside it without a wait, by resource.
 	Ceilings map[string]ceiling `json:"ceilings,omitempty"`
@@ -43,7 +43,7 @@ type standing struct {
 	// at which jobs ran.
 	Above int     `json:"above,omitempty"`
 	Known float64 `json:"known,omitempty"`
-	// Episode tells that it has not been calm since jobs were stopped or cut for it.
+	// Episode says that it has not been calm since jobs were stopped or cut for it.
 	Episode bool `json:"episode,omitempty"`
 	// Search finds the limits that nobody knows; nil: all are known.
 	Search *Search `json:"search,omitempty"`
@@ -81,7 +81,7 @@ type verdict struct {
 	share       float64
 	measured    time.Time
 	missing     time.Duration
-	// free tells that there is no service here; oldest is when the oldest of all
+	// free says that there is no service here; oldest is when the oldest of all
 	// numbers was true.
 	free   bool
 	oldest time.Time
@@ -294,16 +294,16 @@ func (v *verdict) sentence() string {
 	case byMargin:
 		return fmt.Sprintf("the load of %s is %.3g: jobs resume below %.3g", v.by, v.load, v.limits.load*(1-margin))
 	case byMissing:
-		return fmt.Sprintf("%s has told no %s", v.by, v.lacks())
+		return fmt.Sprintf("%s has told no %s", v.by, v.missingText())
 	case byLongMissing:
-		return fmt.Sprintf("%s has told no %s for %v", v.by, v.lacks(), v.missing.Round(time.Second))
+		return fmt.Sprintf("%s has told no %s for %v", v.by, v.missingText(), v.missing.Round(time.Second))
 	case byCalm:
 		return fmt.Sprintf("the slack of %s is %.3g, its limit %.3g, and its load %.3g, the limit %.3g", v.by, v.slack, v.limits.slack, v.load, v.limits.load)
 	}
 	return "no latency-critical service runs here"
 }
 
-func (v *verdict) lacks() string {
+func (v *verdict) missingText() string {
 	switch {
 	case !math.IsNaN(v.load):
 		return "slack"

@@ -49,7 +49,7 @@ func (s *Step) look(now time.Time) {
 	for _, t := range s.jobs {
 		c := s.courses[t.id]
 		if c == nil {
-			c = &course{}
+			c = &measuredWork{}
 			s.courses[t.id] = c
 		}
 		c.seen = true

@@ -37,9 +37,15 @@ type policy struct {
 	Config
 	rules
 	memory
+	sizes sizes
+	round round
+}
+
+// sizes holds the amounts by which jobs start, grow and shrink.
+type sizes struct {
 	// greatest is the greatest capacity seen, of which start and step follow.
 	greatest, start, step Amounts
-	round                 round
+	deflates              bool // see rules
 }
 
 // memory is the state that a policy keeps between ticks.
@@ -90,7 +96,7 @@ func New(name string, c Config) (Policy, error) {
 		c.MaxAge = 5 * c.Period
 	}
 	c.Search = c.Search.withDefaults(c.Period)
-	return &policy{name: name, Config: c, rules: r, memory: memory{Services: map[string]*standing{}, Wait: leastWait}, greatest: Amounts{}}, nil
+	return &policy{name: name, Config: c, rules: r, memory: memory{Services: map[string]*standing{}, Wait: leastWait}, sizes: sizes{greatest: Amounts{}, deflates: r.deflates}}, nil
 }
 
 // Name returns the name that New was given.
@@ -110,12 +116,12 @@ const (
 
 // Decide decides.
 func (p *policy) Decide(o *Observation) Decision {
-	p.learn(o.Capacity)
-	p.agree(o.Time)
+	p.sizes.learn(o.Capacity, &p.Config)
+	p.agree(o.Time, p.Period)
 	r := &p.round
 	r.begin(o)
 	if p.never {
-		return p.none(r)
+		return r.none()
 	}
 	v := p.judge(o)
 	p.forget(r)
@@ -145,25 +151,25 @@ func (p *policy) Decide(o *Observation) Decision {
 		p.show(r)
 	}
 	rises := v.verb == AllowBEGrowth && !forced
-	p.frequency(r, rises)
-	p.network(r, rises)
+	r.frequency(rises)
+	r.network(rises)
 	return Decision{Verb: v.verb, By: v.by, Why: v.why(forced), Changes: r.changes()}
 }
 
 // agree forgets times in the future: they may be from before the clock was set back.
-func (p *policy) agree(now time.Time) {
-	if p.Grown.After(now) {
-		p.Grown = time.Time{}
+func (m *memory) agree(now time.Time, period time.Duration) {
+	if m.Grown.After(now) {
+		m.Grown = time.Time{}
 	}
-	if p.Tried.At.After(now) {
-		p.Tried.At = time.Time{}
+	if m.Tried.At.After(now) {
+		m.Tried.At = time.Time{}
 	}
-	for _, t := range p.Tries {
-		if t.Next.Sub(now) > 2*maxTry*p.Period {
+	for _, t := range m.Tries {
+		if t.Next.Sub(now) > 2*maxTry*period {
 			t.Next = time.Time{}
 		}
 	}
-	for _, s := range p.Services {
+	for _, s := range m.Services {
 		if s.Acted.After(now) {
 			s.Acted = time.Time{}
 		}
@@ -174,7 +180,7 @@ func (p *policy) agree(now time.Time) {
 }
 
 // none suspends whatever runs.
-func (p *policy) none(r *round) Decision {
+func (r *round) none() Decision {
 	for i := range r.allocations {
 		if r.allocations[i].runs() {
 			r.suspend(i)
@@ -184,8 +190,8 @@ func (p *policy) none(r *round) Decision {
 }
 
 // disturbed records a tick without growth; the wait for growth gets longer by the factor times.
-func (p *policy) disturbed(times int) {
-	p.Calm, p.Wait = 0, max(leastWait, min(p.Wait*times, maxWait))
+func (m *memory) disturbed(times int) {
+	m.Calm, m.Wait = 0, max(leastWait, min(m.Wait*times, maxWait))
 }
 
 // allow resumes, starts and grows jobs once the wait is over.
@@ -213,21 +219,21 @@ func (p *policy) allow(r *round, v verdict, forced bool) {
 }
 
 // learn keeps start and step in line with the greatest capacity seen.
-func (p *policy) learn(capacity Amounts) {
-	more := p.start == nil
+func (z *sizes) learn(capacity Amounts, c *Config) {
+	more := z.start == nil
 	for name, v := range capacity {
-		if v > p.greatest[name] && v <= greatestAmount {
-			p.greatest[name], more = v, true
+		if v > z.greatest[name] && v <= greatestAmount {
+			z.greatest[name], more = v, true
 		}
 	}
 	if !more {
 		return
 	}
-	if p.start = p.Config.Start; p.start == nil {
-		p.start = DefaultStart(p.greatest)
+	if z.start = c.Start; z.start == nil {
+		z.start = DefaultStart(z.greatest)
 	}
-	if p.step = p.Config.Step; p.step == nil {
-		p.step = DefaultStep(p.greatest)
+	if z.step = c.Step; z.step == nil {
+		z.step = DefaultStep(z.greatest)
 	}
 }
 

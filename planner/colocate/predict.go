@@ -9,7 +9,7 @@ import (
 
 // predict fills in what a job would lose: its useless and attained work always, its loss where
 // that can be predicted. A job of which nothing is known would lose all its work.
-func (c *course) predict(j *Job, step float64, silent time.Duration) {
+func (c *measuredWork) predict(j *Job, step float64, silent time.Duration) {
 	r := j.Has[cpu]
 	if v, ok := j.Has[cores]; ok {
 		r = v

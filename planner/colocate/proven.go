@@ -29,34 +29,34 @@ func (p *policy) prove(r *round) {
 
 // proven returns the most that jobs had at this load while all services had slack left; 0:
 // nothing is proven.
-func (p *policy) proven(r *round, name string) float64 {
+func (m *memory) proven(r *round, name string) float64 {
 	least := math.Inf(1)
 	for i := range r.o.Services {
 		s := &r.o.Services[i]
 		load := known(s.Load)
-		c := p.Services[s.Workload].Proven[name]
+		c := m.Services[s.Workload].Proven[name]
 		if math.IsNaN(load) || c == nil {
 			return 0
 		}
-		least = math.Min(least, c[bin(p.Services[s.Workload].Ready+shift)])
+		least = math.Min(least, c[bin(m.Services[s.Workload].Ready+shift)])
 	}
 	return least
 }
 
 // show notes the most that jobs had since the last of them started.
-func (p *policy) show(r *round) {
-	if p.Shown == nil {
-		p.Shown = Amounts{}
+func (m *memory) show(r *round) {
+	if m.Shown == nil {
+		m.Shown = Amounts{}
 	}
 	for i := range r.allocations {
 		if r.allocations[i].act == Start {
-			clear(p.Shown)
+			clear(m.Shown)
 			return
 		}
 	}
 	for k, name := range r.names {
 		if back(name) > 0 {
-			p.Shown[name] = math.Max(p.Shown[name], r.sum[k])
+			m.Shown[name] = math.Max(m.Shown[name], r.sum[k])
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (r *round) running() (places []int) {
 // growShared gives a job one step, and reports whether it got any of cores, cache or
 // bandwidth: what it gets of memory alone is no reason to go on.
 func (p *policy) growShared(r *round, i int) bool {
-	_, shared := p.growOne(r, i)
+	_, shared := p.sizes.growOne(r, i)
 	return shared
 }
 
@@ -142,10 +142,10 @@ func (p *policy) strike(r *round, v *verdict) (longer int) {
 }
 
 // spare clears the count of misses of services that meet their SLO again.
-func (p *policy) spare(o *Observation) {
+func (m *memory) spare(o *Observation) {
 	for i := range o.Services {
 		if s := &o.Services[i]; known(s.Slack) >= 0 {
-			p.Services[s.Workload].Strikes = 0
+			m.Services[s.Workload].Strikes = 0
 		}
 	}
 }

@@ -32,9 +32,9 @@ type Progress struct {
 	Done, Remaining, Rate *float64
 	// Elapsed is how long it has run, and SinceCheckpoint what of that would be lost.
 	Elapsed, SinceCheckpoint *time.Duration
-	// Replica tells that another copy of it lives: nothing is lost with this one.
+	// Replica says that another copy of it lives: nothing is lost with this one.
 	Replica bool
-	// Finished tells that it needs nothing any more.
+	// Finished says that it needs nothing any more.
 	Finished bool
 }
 
@@ -95,13 +95,13 @@ func JobID(workload, instance string) string {
 	return workload + "/" + instance
 }
 
-// course is what the step itself measured of a job's work.
-type course struct {
+// measuredWork is what the step itself measured of a job's work.
+type measuredWork struct {
 	// Attained is the core-seconds that it was given, Ran how many seconds it ran, as far as
 	// observed.
 	Attained float64 `json:"attained"`
 	Ran      float64 `json:"ran_s"`
-	// Back tells that it reported less than before: it is not predicted again.
+	// Back says that it reported less than before: it is not predicted again.
 	Back bool `json:"back,omitempty"`
 
 	last *Progress
@@ -111,7 +111,7 @@ type course struct {
 }
 
 // take stores a report if it is the newest.
-func (c *course) take(p *Progress) {
+func (c *measuredWork) take(p *Progress) {
 	if l := c.last; l != nil {
 		if !p.Time.After(l.Time) {
 			return
@@ -128,7 +128,7 @@ func falls(before, after *float64) bool {
 }
 
 // run records that the job ran for a while with so many cores.
-func (c *course) run(d time.Duration, cores float64) {
+func (c *measuredWork) run(d time.Duration, cores float64) {
 	c.silent += d
 	c.Ran += d.Seconds()
 	c.Attained += d.Seconds() * cores

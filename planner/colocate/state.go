@@ -106,9 +106,9 @@ const snapshotKind = "colocate/1"
 
 // snapshot is the state that outlives the process.
 type snapshot struct {
-	Policy  string             `json:"policy"`
-	Memory  memory             `json:"memory"`
-	Courses map[string]*course `json:"courses,omitempty"`
+	Policy  string                   `json:"policy"`
+	Memory  memory                   `json:"memory"`
+	Courses map[string]*measuredWork `json:"courses,omitempty"`
 }
 
 // Snapshot returns limits that were searched, hysteresis and how far jobs are; see
@@ -140,7 +140,7 @@ func (s *Step) Restore(name string, state []byte) error {
 		in.Memory.Services = map[string]*standing{}
 	}
 	if in.Courses == nil {
-		in.Courses = map[string]*course{}
+		in.Courses = map[string]*measuredWork{}
 	}
 	s.policy.memory, s.courses = in.Memory, in.Courses
 	return nil

@@ -73,7 +73,7 @@ type Step struct {
 	holding  *trimtab.Holding
 	services map[string]*trimtab.Contributions
 	here     *Surroundings
-	courses  map[string]*course
+	courses  map[string]*measuredWork
 	jobs     []*tenant
 	observed Observation
 	decided  Decision
@@ -115,7 +115,7 @@ func NewStep(c StepConfig) (*Step, error) {
 	case len(c.Resources) == 0 || len(c.Resources) > trimtab.MaxResources:
 		return nil, trimtab.Invalidf("co-location on %s: %d resources, want 1 to %d", c.Host, len(c.Resources), trimtab.MaxResources)
 	}
-	s := &Step{config: c, policy: made, services: map[string]*trimtab.Contributions{}, courses: map[string]*course{}, released: map[string]bool{}}
+	s := &Step{config: c, policy: made, services: map[string]*trimtab.Contributions{}, courses: map[string]*measuredWork{}, released: map[string]bool{}}
 	s.counts = Counts{Decisions: map[Verb]uint64{}, Changes: map[Act]uint64{}}
 	for _, r := range c.Resources {
 		if r.Name == "" || r.Capacity < 0 || !finite(r.Capacity) || index(s.names(), r.Name) >= 0 {
@@ -284,7 +284,7 @@ func (s *Step) progress(now time.Time, p *Progress) {
 		return
 	}
 	if c == nil {
-		c = &course{}
+		c = &measuredWork{}
 		s.courses[p.Job] = c
 	}
 	c.take(p)

@@ -89,21 +89,21 @@ type Workload struct {
 	// Own is how much its instances have beyond their shares of Now: it may rise by that without
 	// free capacity, since it takes it from itself. 0 with one instance.
 	Own float64
-	// Fresh tells that a fresh estimate without a hold stands behind it.
+	// Fresh says that a fresh estimate without a hold stands behind it.
 	Fresh bool
 	// Missing: it misses its SLO with what it has; Meets: it is expected to meet it at Target.
 	Missing, Meets bool
 	// Safe is the least allocation at which it is expected to meet its SLO under the highest
 	// expected load, in the resource's unit: a fall down to there is safe. 0: unknown.
 	Safe float64
-	// Weighed tells that an objective weighed Target against what it has: the dead band is thin.
+	// Weighed says that an objective weighed Target against what it has: the dead band is thin.
 	Weighed bool
 	// Changed: its load, or whether it meets its SLO, differs from what was expected when it last
 	// moved.
 	Changed bool
 	// Lack is how much less it has than it needs, in standard errors of that need.
 	Lack float64
-	// Firing tells that an alert on it fires.
+	// Firing says that an alert on it fires.
 	Firing bool
 	// Harms: it is expected to miss its SLO at Target, and no workload that is worse off than it
 	// is now gets more.

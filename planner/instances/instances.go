@@ -30,7 +30,7 @@ type Instance struct {
 	Has, Low, High float64
 	// Share is f_i, its part of the load, > 0.
 	Share float64
-	// Stuck tells that its host is lost: it keeps what it has.
+	// Stuck says that its host is lost: it keeps what it has.
 	Stuck bool
 	// Hosted is what was decided for it on its host.
 	Hosted

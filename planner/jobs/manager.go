@@ -94,7 +94,7 @@ type Manager struct {
 	sequence   uint64
 	inherited  time.Duration // the longest lease of a former manager
 	unreadable []error
-	barred     map[string]bool // names of jobs that cannot be read
+	badNames   map[string]bool // names of jobs that cannot be read
 	names      []oldName       // of deleted jobs
 	namesDirty bool
 
@@ -131,7 +131,7 @@ func New(now time.Time, c Config, stored []Record) (*Manager, error) {
 	m := &Manager{
 		config: c, rng: rand.New(rand.NewPCG(c.Seed, c.Epoch)), start: now, wall: now,
 		alarms: heap[alarm]{before: func(a, b alarm) bool { return a.at < b.at }},
-		jobs:   map[string]*job{}, hosts: map[string]*host{}, barred: map[string]bool{},
+		jobs:   map[string]*job{}, hosts: map[string]*host{}, badNames: map[string]bool{},
 	}
 	if err := m.restore(stored); err != nil {
 		return nil, fmt.Errorf("restore jobs of pool %.60q: %w", c.Pool, err)

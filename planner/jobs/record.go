@@ -318,7 +318,7 @@ func (m *Manager) restoreJob(serial uint64, records map[string][]byte, committed
 	if err != nil {
 		m.unreadable = append(m.unreadable, fmt.Errorf("read job %d %.63q: %w", serial, head.Name, err))
 		if head.Name != "" {
-			m.barred[head.Name] = true
+			m.badNames[head.Name] = true
 		}
 		return
 	}

@@ -55,7 +55,7 @@ func (m *Manager) submit(r *trimtab.JobRequest) error {
 	switch {
 	case r.ID == "":
 		return trimtab.Invalidf("no ID")
-	case m.barred[r.Job.Name]:
+	case m.badNames[r.Job.Name]:
 		return refusedf("a job of this name is stored that cannot be read")
 	case old != nil && old.ended.IsZero():
 		return refusedf("there is one, of %s, that has not ended", old.submitted.Format(time.RFC3339))

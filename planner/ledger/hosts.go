@@ -11,8 +11,8 @@ import (
 
 // host is the state of a host.
 type host struct {
-	// order is that of the last holding, heard when it arrived; ends is when the lease ends, at
-	// the latest, by what the host reported; zero: it has no lease.
+	// order is that of the last holding, heard when it arrived; ends is when the lease that the
+	// host reported ends, at the latest; zero: it has none.
 	order       order
 	heard, ends time.Time
 	// accepted is the last plan that it is known to have accepted; it has no time.

@@ -91,7 +91,7 @@ type Knob struct {
 	most float64
 	// order is that of the message that Held.Now and Effective come from.
 	order order
-	// gone tells that the host's last holding did not list the knob.
+	// gone says that the host's last holding did not list the knob.
 	gone bool
 	// holdings is that of its host when it was last listed.
 	holdings uint64

@@ -42,7 +42,7 @@ type group struct {
 	foreign, gone bool
 
 	loanSince, roomSince time.Duration
-	borrows, lacks       bool
+	borrows, isShort     bool
 	askedAt              time.Duration
 	asked                bool
 
@@ -55,7 +55,8 @@ func newGroup(g *Group) group {
 	return group{name: g.Name, envelope: g.Envelope, headroom: firstHeadroom, held: g.Envelope.Target}
 }
 
-// find takes what was read as set.
+// find takes the quota that was read. One that trimtab did not write, outside the envelope, is
+// foreign.
 func (g *group) find(set float64) {
 	switch {
 	case math.IsNaN(set) || set < 0:
@@ -72,8 +73,8 @@ func (g *group) find(set float64) {
 // near reports whether two quotas are the same but for rounding.
 func near(a, b float64) bool { return math.Abs(a-b) <= slack*math.Max(a, b)+1e-5 }
 
-// observe takes the counters, and reports whether they say anything: they do from the
-// second fresh reading on, when both went forth by no more than the host can give.
+// observe reads the counters, and reports whether they are usable: from the second fresh reading
+// on, if both grew by no more than the host can give.
 func (g *group) observe(r *Reading, at time.Duration, capacity float64) bool {
 	if r.State != Fresh || !usable(r.Used) || !usable(r.Stalled) {
 		return false
@@ -130,7 +131,7 @@ func (g *group) account(elapsed float64) {
 	}
 }
 
-// asks reports whether a round is to be asked for, at most once in a while.
+// asks reports whether the group may ask for a round now, at most once in asksEvery.
 func (g *group) asks(now time.Duration) bool {
 	if g.asked && now-g.askedAt < asksEvery {
 		return false

@@ -140,11 +140,11 @@ type Decision struct {
 	Late bool
 }
 
-// Status is where one group stands, and totals since it was first planned for.
+// Status is the state of one group, and totals since its first plan.
 type Status struct {
 	Name string
-	// Set is what it holds at most; Target where it rests. Set − Target is borrowed, or
-	// lent where negative.
+	// Set is its quota; Target the quota that it returns to. Set − Target is borrowed, or lent
+	// where negative.
 	Set, Target float64
 	// Foreign: its value is somebody else's, and left alone.
 	Foreign bool
@@ -173,9 +173,8 @@ type Host struct {
 // New returns a loop without a plan, which does nothing.
 func New() *Host { return &Host{} }
 
-// SetPlan replaces the plan. If p is invalid, it returns an error that is
-// [trimtab.ErrInvalid] and keeps the former plan. What was learnt of a group is kept for the
-// group of the same name.
+// SetPlan replaces the plan. If p is invalid, it returns an error that is [trimtab.ErrInvalid]
+// and keeps the former plan. A group of the same name keeps its measurements.
 func (h *Host) SetPlan(p *Plan) error {
 	if err := p.Validate(); err != nil {
 		return err
@@ -206,7 +205,7 @@ func (h *Host) SetPlan(p *Plan) error {
 // limit is the most that all groups may have together, in cores.
 func (h *Host) limit() float64 { return math.Min(h.plan.Capacity, h.targets+h.plan.Lendable) }
 
-// Status appends where each group stands, in the order of the plan.
+// Status appends the state of each group, in the order of the plan.
 func (h *Host) Status(to []Status) []Status {
 	for i := range h.groups {
 		g := &h.groups[i]

@@ -2,8 +2,7 @@ package local
 
 import "math"
 
-// Tick takes one look and returns what to write first. Grow is to be called once after
-// each Tick.
+// Tick reads one look and returns what to write first. Call Grow once after each Tick.
 func (h *Host) Tick(look *Look) Decision {
 	h.shrinks, h.grows, h.asks = h.shrinks[:0], h.grows[:0], h.asks[:0]
 	h.waits = false
@@ -37,7 +36,7 @@ func (h *Host) Tick(look *Look) Decision {
 	return d
 }
 
-// wish is what one group is to have if there is room; rest: its target.
+// wish is the quota that one group should have if there is enough; with rest: its target.
 func (h *Host) wish(g *group, r *Reading, rest bool) float64 {
 	if g.gone = r.State == Gone; g.gone {
 		*g = group{name: g.name, envelope: g.envelope, headroom: g.headroom, gone: true, writes: g.writes,
@@ -62,8 +61,8 @@ func (h *Host) wish(g *group, r *Reading, rest bool) float64 {
 	return g.wants()
 }
 
-// noRise keeps all at what they have, or their targets: a host whose tasks wait for
-// CPUs gains nothing by larger quotas. A round is asked for.
+// noRise raises no quota above the present one or the target: on a host whose tasks wait for CPUs
+// a larger quota gains nothing. It asks for a round.
 func (h *Host) noRise() {
 	for i := range h.groups {
 		g := &h.groups[i]
@@ -75,8 +74,8 @@ func (h *Host) noRise() {
 	}
 }
 
-// divide cuts what is wanted to what there is: shares by target first, what is left in
-// proportion to what is lacking.
+// divide cuts what is wanted to what is available: targets first, the rest in proportion to what
+// each still wants.
 func (h *Host) divide() {
 	limit, sum, targets := h.limit(), 0.0, 0.0
 	for i := range h.groups {
@@ -89,7 +88,7 @@ func (h *Host) divide() {
 	}
 	if sum <= limit {
 		for i := range h.groups {
-			h.groups[i].lacks = false
+			h.groups[i].isShort = false
 		}
 		return
 	}
@@ -118,20 +117,21 @@ func (h *Host) divide() {
 	}
 }
 
-// lack asks for a round for a group that had to do with less for so long.
+// lack asks for a round for a group that has long had less than it wants.
 func (h *Host) lack(i int, want, got float64) {
 	g := &h.groups[i]
 	short := want > got*risesOver
-	if short && !g.lacks {
+	if short && !g.isShort {
 		g.roomSince = h.at
 	}
-	if g.lacks = short; short && h.at-g.roomSince >= loanAsks && g.asks(h.at) {
+	if g.isShort = short; short && h.at-g.roomSince >= loanAsks && g.asks(h.at) {
 		h.asks = append(h.asks, Ask{Group: i, Cause: NoRoom, Since: g.roomSince, Want: want})
 	}
 }
 
-// settle decides who is written, and writes shrinks. To rest is exact, all else worth
-// a write only where it leaves a band around what is set: a write refills the period.
+// settle decides which quotas are written, and writes the falling ones. A return to the target is
+// exact; any other change must exceed a band around the present quota, as a write refills the
+// period.
 func (h *Host) settle(rest bool) {
 	sum, limit := 0.0, h.limit()
 	for i := range h.groups {
@@ -170,9 +170,9 @@ func (h *Host) loans() {
 	}
 }
 
-// Grow takes what was read back after the shrinks, in cores and in the order of the
-// plan (NaN, or too few: not known), and returns what may grow: out of what is free
-// now, those below their target first. It returns nothing when called a second time.
+// Grow reads the quotas found after the shrinks, in cores in the order of the plan (NaN, or too
+// few: unknown), and returns the rises that fit what is free now, groups below their target
+// first. A second call returns nothing.
 func (h *Host) Grow(found []float64) []Write {
 	if !h.waits {
 		return nil
@@ -208,7 +208,7 @@ func (h *Host) Grow(found []float64) []Write {
 	return h.grows
 }
 
-// lacking is how much a group is to grow up to its target, and beyond.
+// lacking is by how much a group is to grow up to its target, and beyond.
 func (h *Host) lacking(i int) (mine, more float64) {
 	g := &h.groups[i]
 	if g.foreign || g.gone || h.next[i] <= g.held {

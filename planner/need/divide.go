@@ -12,7 +12,7 @@ type Answer struct {
 	// Need is what each needs at κ* with its share for draining backlogs, and Aim that plus its
 	// share of the head-room, in units.
 	Need, Aim []int
-	// Short tells who has less than it needs at Confidence, which is at most κ*.
+	// Short marks the workloads with less than they need at Confidence, which is at most κ*.
 	Short      []bool
 	Confidence float64
 	// Stays: nobody is short, and what all have fits. So nobody need be moved.

@@ -58,8 +58,7 @@ func drawCurve(t *rapid.T, unit float64) *trimtab.Curve {
 	return c
 }
 
-// drawHosts draws a problem over hosts, some of which are tight, that hold all
-// minimums.
+// drawHosts draws a problem over hosts that have enough for all minimums, some of them barely.
 func drawHosts(t *rapid.T) *policy.Problem {
 	p := draw(t)
 	least := make([]float64, rapid.IntRange(1, 3).Draw(t, "hosts"))
@@ -95,7 +94,7 @@ func certain(p *policy.Problem) *policy.Problem {
 	return p
 }
 
-// copyOf returns a problem whose workloads may be changed.
+// copyOf returns a copy of a problem whose workloads may be changed.
 func copyOf(p *policy.Problem) *policy.Problem {
 	out := *p
 	out.Workloads = slices.Clone(p.Workloads)

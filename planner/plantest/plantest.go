@@ -23,7 +23,7 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// Suite says how to create a policy, and which properties of the contract it does not have.
+// Suite says how to make a policy, and which properties of the contract it does not have.
 type Suite struct {
 	// New makes the policy.
 	New func() policy.Policy
@@ -254,7 +254,7 @@ func bounded(t *rapid.T, o policy.Policy) {
 	})
 }
 
-// kept needs workloads whose curves are known: the demand of others is what they have.
+// kept tests workloads whose curves are known, as the demand of others is what they have.
 func kept(t *rapid.T, o policy.Policy) {
 	p := draw(t)
 	for i := range p.Workloads {

@@ -58,8 +58,8 @@ func counted(t *rapid.T, o policy.Policy) {
 	}
 }
 
-// rising draws a problem whose curves are certain and do not fall, whose
-// utilities end at the SLO, and which has enough for all.
+// rising draws a problem with enough for all, whose curves are certain and do not fall, and whose
+// utilities end at the SLO.
 func rising(t *rapid.T) *policy.Problem {
 	p := certain(draw(t))
 	p.Units, p.Groups = 0, nil
@@ -102,8 +102,8 @@ func serves(t *rapid.T, o policy.Policy) {
 	}
 }
 
-// weighs gives the workloads other entitlements, demands and present amounts: their utilities
-// must stay the same.
+// weighs changes the workloads' entitlements, demands and present amounts: their utilities must
+// stay the same.
 func weighs(t *rapid.T, o policy.Policy) {
 	its := o.Traits()
 	if !its.Weighs {

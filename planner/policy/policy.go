@@ -118,7 +118,7 @@ type Solution struct {
 	Bound float64
 	// Binding says, per workload, what stopped more.
 	Binding []trimtab.Binding
-	// Cut tells that Stop ended the search early.
+	// Cut says that Stop ended the search early.
 	Cut bool
 }
 
@@ -155,7 +155,7 @@ type Traits struct {
 	// Sums: the objective is a sum over workloads: if not all can be served, it gains by serving
 	// some in full.
 	Sums bool
-	// Serves tells that the objective has no use for more than every SLO.
+	// Serves says that the objective has no use for more than every SLO.
 	Serves bool
 	// Caution is the weight of the load's upper bound over its mean in the load that is planned
 	// for, in (0, 1]; 0: curves are used unchanged, at the bound.

@@ -204,19 +204,19 @@ func (v *view) absent(now time.Time, s *State) {
 	v.hold("replicas", Missing, "%s: nothing is lowered", v.Missing)
 	v.out.Advised = Advice{v.size, v.n}
 	more := min(v.Fallback.replicas(v.n, s.Failures), v.Count.Max)
-	if more > v.n && !v.barred() && now.After(s.Retry) {
+	if more > v.n && !v.readOnly() && now.After(s.Retry) {
 		v.out.Replicas = min(more, v.bounds().Max)
 	}
 }
 
-func (v *view) barred() bool { return v.Count.Fixed || v.Count.Barred != "" }
+func (v *view) readOnly() bool { return v.Count.Fixed || v.Count.Barred != "" }
 
 // zero scales to zero and back, if that is allowed: outside the block, as KEDA does. It reports
 // whether that is the decision.
 func (v *view) zero(now time.Time, s *State) bool {
 	needed := v.Need.Round > 0 || v.Need.Start > 0
 	if v.n > 0 {
-		if !v.Count.AllowZero || needed || v.barred() || v.Rollout || v.disruptable() < v.n {
+		if !v.Count.AllowZero || needed || v.readOnly() || v.Rollout || v.disruptable() < v.n {
 			return false
 		}
 		v.out.Replicas, v.out.Advised = 0, Advice{v.size, 0}
@@ -231,7 +231,7 @@ func (v *view) zero(now time.Time, s *State) bool {
 		v.hold("replicas", Owned, "somebody set 0 replicas")
 		return true
 	}
-	if !v.barred() && !now.Before(s.Retry) {
+	if !v.readOnly() && !now.Before(s.Retry) {
 		v.out.Replicas = min(max(v.out.Advised.Replicas, 1), v.bounds().Max)
 	}
 	v.out.Size = v.stepped(v.Need.Round/float64(max(v.out.Replicas, 1)), v.Size.Max)
@@ -261,7 +261,7 @@ func (v *view) fewest(size, part float64) int {
 
 // count is the number that is wanted: as it is, while size suffices.
 func (v *view) count(now time.Time, s *State) int {
-	if v.barred() {
+	if v.readOnly() {
 		return v.n
 	}
 	if v.stuck > 0 {

@@ -98,7 +98,7 @@ type Workload struct {
 	Size      Size
 	Count     Count
 	Limits    Limits
-	// Rollout tells that two versions run.
+	// Rollout says that two versions run.
 	Rollout  bool
 	Fallback *Fallback
 }

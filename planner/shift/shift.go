@@ -32,7 +32,7 @@ type State struct {
 	// ChoseAt is when shares were decided, Room since when no workload needs to move away for
 	// them, Barred until when none are decided, since they did not help.
 	ChoseAt, Room, Barred time.Time
-	// Capping tells that what makes room has a limit, too.
+	// Capping says that what makes room has a limit, too.
 	Capping bool
 	// Shares are what was decided; empty: everybody has its entitlement.
 	Shares map[trimtab.KnobID]Share
@@ -41,7 +41,7 @@ type State struct {
 // Share is the amount of an instance on its host, in the unit of the resource.
 type Share struct {
 	Amount float64
-	// Makes tells that it makes room.
+	// Makes says that it makes room.
 	Makes bool
 }
 

@@ -37,9 +37,9 @@ type Instance struct {
 	// Current is what it has: the larger of the value read and a requested value that is not
 	// confirmed. An instance that cannot be read has at most Max.
 	Current int
-	// New tells that it has only just appeared.
+	// New says that it has only just appeared.
 	New bool
-	// Unreadable tells that what it has is not known.
+	// Unreadable says that what it has is not known.
 	Unreadable bool
 }
 

@@ -40,7 +40,7 @@ func TestHowMuchIsFreedFollowsTheLearnedSensitivity(t *testing.T) {
 		h.add(fmt.Sprint(i), Second, float64(i)/20) // each holds 1 of 64 cores
 	}
 	h.tick()
-	s := &h.present[0].sensitivity
+	s := &h.Policy.lras.present[0].sensitivity
 	for i := range 20 { // 5% of the boundary for each core
 		x := float64(1+i%4) / 64
 		s.learn([]float64{x, 0}, 64*0.05*x+0.001*float64(i%3-1))
@@ -61,7 +61,7 @@ func TestProofsTeachTheSensitivity(t *testing.T) {
 	}
 	h.hurts("5", "shop", 1)
 	h.ticks(30)
-	if mean, deviation, trials := slopeOf(h, &h.present[0].sensitivity); trials < 4 || !(mean > 0) || !(deviation > 0) {
+	if mean, deviation, trials := slopeOf(h, &h.Policy.lras.present[0].sensitivity); trials < 4 || !(mean > 0) || !(deviation > 0) {
 		t.Errorf("%v ± %v after %d trials", mean, deviation, trials)
 	}
 }

@@ -10,29 +10,33 @@ import (
 // decides the same.
 type Policy struct {
 	Config
-	queue queue
-	// clock is the time that has passed since the first tick, last that of the last
+	clock    clock
+	log      log
+	queue    queue
+	tasks    map[string]*task
+	running  []*task // in the order of the observation
+	lras     lras
+	jobs     records
+	trial    trial
+	capacity []float64
+	suspects []suspect
+}
+
+// clock counts the time and the ticks of a policy.
+type clock struct {
+	// now is the time that has passed since the first tick, last that of the last
 	// tick, and stuck how many ticks in a row had the same time.
-	clock time.Duration
+	now   time.Duration
 	last  time.Time
 	stuck int
 	// ticks counts observations.
 	ticks uint64
+}
 
-	tasks   map[string]*task
-	running []*task // in the order of the observation
-	apps    map[string]*app
-	present []*victim // of this observation, in its order
-	jobs    map[string]*record
-	trial   trial
-	// disturbed is when an LRA was last anomalous, if one ever was; calm: none is.
-	disturbed          time.Duration
-	wasDisturbed, calm bool
-	capacity           []float64
-
-	suspects []suspect
-	events   []Event
-	counts   Counts
+// log collects the events of a tick and counts them.
+type log struct {
+	events []Event
+	counts Counts
 }
 
 // New makes a policy. Its errors are [trimtab.ErrInvalid].
@@ -48,7 +52,9 @@ func New(c Config) (*Policy, error) {
 	f.WrongConviction, f.MissedGuilt = cmp.Or(f.WrongConviction, 0.005), cmp.Or(f.MissedGuilt, 0.05)
 	f.Hold, f.Backoff = cmp.Or(f.Hold, 30*time.Second), cmp.Or(f.Backoff, 30*time.Second)
 	f.MaxHold = cmp.Or(f.MaxHold, max(10*time.Minute, f.Hold))
-	return &Policy{Config: c, tasks: map[string]*task{}, apps: map[string]*app{}, jobs: map[string]*record{}, calm: true}, nil
+	p := &Policy{Config: c, tasks: map[string]*task{}, jobs: records{}}
+	p.lras = lras{Config: &p.Config, clock: &p.clock, log: &p.log, apps: map[string]*app{}, calm: true}
+	return p, nil
 }
 
 // mostStuck is how many ticks with the same time are taken for repetitions. After
@@ -57,60 +63,61 @@ const mostStuck = 10
 
 // Decide decides.
 func (p *Policy) Decide(o *Observation) Decision {
-	p.events = nil
+	p.log.events = nil
 	runs := p.advance(o.Time)
 	p.look(o)
 	d := Decision{Cores: classesOf(o, p.Slack)}
 	p.lease(o, &d)
 	p.preempt(o, &d)
-	p.listen(o)
+	p.lras.listen(o, &p.trial)
 	switch {
-	case o.Mode == UP || !runs && p.stuck == 0 || p.stuck > mostStuck:
+	case o.Mode == UP || !runs && p.clock.stuck == 0 || p.clock.stuck > mostStuck:
 		p.releaseAll()
 	case runs:
-		p.judge()
+		p.lras.judge()
 		p.prove(o)
 		p.parole()
 	}
 	p.admit(o, runs, &d)
 	p.list(o, &d)
-	d.Events = p.events
+	d.Events = p.log.events
 	return d
 }
 
 // advance moves the clock to now, and reports whether time has passed. If now lies before the
 // last tick, the times of samples are forgotten, since they would be in the future.
 func (p *Policy) advance(now time.Time) bool {
-	p.ticks++
-	step := now.Sub(p.last)
+	c := &p.clock
+	c.ticks++
+	step := now.Sub(c.last)
 	switch {
-	case p.ticks == 1:
+	case c.ticks == 1:
 		step = 1
 	case step < 0:
-		for _, a := range p.apps {
+		for _, a := range p.lras.apps {
 			for _, v := range a.victims {
 				v.last = time.Time{}
 			}
 		}
 	case step == 0:
-		p.stuck++
+		c.stuck++
 		return false
 	}
-	p.last, p.stuck = now, 0
+	c.last, c.stuck = now, 0
 	if step < 0 {
 		return false
 	}
 	// A clock that jumps years ahead ends all leases once, and stays countable.
-	p.clock += min(step, 24*time.Hour)
-	if p.clock < 0 { // after 292 years: all that is kept is of no use
-		p.clock, p.trial, p.disturbed = 0, trial{}, 0
-		p.tasks, p.apps, p.jobs = map[string]*task{}, map[string]*app{}, map[string]*record{}
+	c.now += min(step, 24*time.Hour)
+	if c.now < 0 { // after 292 years: all that is kept is of no use
+		c.now, p.trial, p.lras.disturbed = 0, trial{}, 0
+		p.tasks, p.lras.apps, p.jobs = map[string]*task{}, map[string]*app{}, records{}
 	}
 	return true
 }
 
 // tell adds an event to those that the next decision reports.
-func (p *Policy) tell(kind EventKind, t *task, v *victim, samples int) {
+func (l *log) tell(kind EventKind, t *task, v *victim, samples int) {
 	e := Event{Kind: kind, Samples: samples}
 	if t != nil {
 		e.Task, e.Job = t.id, t.job
@@ -118,7 +125,7 @@ func (p *Policy) tell(kind EventKind, t *task, v *victim, samples int) {
 	if v != nil {
 		e.Victim, e.Signal = v.Workload, v.Signal
 	}
-	p.events = append(p.events, e)
+	l.events = append(l.events, e)
 }
 
 // list says which tasks are throttled now.
@@ -127,7 +134,7 @@ func (p *Policy) list(o *Observation, d *Decision) {
 		if t.status == free || t.ending {
 			continue
 		}
-		left := t.until - p.clock
+		left := t.until - p.clock.now
 		d.Throttled = append(d.Throttled, Throttled{Task: t.id, Share: p.Proof.Cut, Until: o.Time.Add(left),
 			Guilty: t.status == convicted, Victim: t.victim.Workload, Signal: t.victim.Signal})
 	}
@@ -159,9 +166,9 @@ type Counts struct {
 
 // Counts returns the totals.
 func (p *Policy) Counts() Counts {
-	c := p.counts
-	c.Rejected = make(map[Reason]uint64, len(p.counts.Rejected))
-	for k, v := range p.counts.Rejected {
+	c := p.log.counts
+	c.Rejected = make(map[Reason]uint64, len(p.log.counts.Rejected))
+	for k, v := range p.log.counts.Rejected {
 		c.Rejected[k] = v
 	}
 	return c

@@ -37,8 +37,8 @@ func (p *Policy) preempt(o *Observation, d *Decision) {
 			t.ending, t.preempted = true, true
 			t.give(&need)
 			d.End = append(d.End, End{t.id, Preempted})
-			p.counts.Preempted++
-			p.tell(TakenBack, t, nil, 0)
+			p.log.counts.Preempted++
+			p.log.tell(TakenBack, t, nil, 0)
 		}
 	}
 }

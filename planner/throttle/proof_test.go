@@ -272,7 +272,7 @@ func TestAnAnomalyThatTasksDoNotCauseEndsInABackOff(t *testing.T) {
 	if n.Accusations != n.FalseAccusations+n.Undecided {
 		t.Errorf("%+v", n)
 	}
-	if h.unsafe(h.observe()) != Anomalous {
+	if h.blocked(h.observe(), true) != Anomalous {
 		t.Error("nothing starts beside it")
 	}
 }

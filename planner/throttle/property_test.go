@@ -108,8 +108,8 @@ func TestWhateverIsSeenNothingIsThrottledForEverAndNothingStartsAboveTheBounds(t
 			if pending := n.Accusations - n.Proofs - n.Joint - n.FalseAccusations - n.Undecided; pending > uint64(len(p.trial.set)+len(p.trial.rest)) {
 				t.Fatalf("%d accused without an end: %+v", pending, n)
 			}
-			if len(p.tasks) > len(o.Tasks)+p.Starts*60 || len(p.apps) > 3 || len(p.jobs) > 10 {
-				t.Fatalf("%d tasks, %d LRAs, %d jobs are kept", len(p.tasks), len(p.apps), len(p.jobs))
+			if len(p.tasks) > len(o.Tasks)+p.Starts*60 || len(p.lras.apps) > 3 || len(p.jobs) > 10 {
+				t.Fatalf("%d tasks, %d LRAs, %d jobs are kept", len(p.tasks), len(p.lras.apps), len(p.jobs))
 			}
 		}
 	})

@@ -36,10 +36,10 @@ type queue []waiting
 func (p *Policy) Offer(now time.Time, r Request) Reason {
 	why := p.refuse(now, &r)
 	if why != "" {
-		if p.counts.Rejected == nil {
-			p.counts.Rejected = map[Reason]uint64{}
+		if p.log.counts.Rejected == nil {
+			p.log.counts.Rejected = map[Reason]uint64{}
 		}
-		p.counts.Rejected[why]++
+		p.log.counts.Rejected[why]++
 		return why
 	}
 	r.Wants = slices.Clone(r.Wants)
@@ -49,8 +49,8 @@ func (p *Policy) Offer(now time.Time, r Request) Reason {
 		}
 		return 1
 	})
-	p.queue = slices.Insert(p.queue, at, waiting{Request: r, offered: p.clock})
-	p.counts.Accepted++
+	p.queue = slices.Insert(p.queue, at, waiting{Request: r, offered: p.clock.now})
+	p.log.counts.Accepted++
 	return ""
 }
 
@@ -58,11 +58,11 @@ func (p *Policy) refuse(now time.Time, r *Request) Reason {
 	switch {
 	case r.ID == "" || len(r.Wants) != len(p.Resources) || slices.ContainsFunc(r.Wants, func(v float64) bool { return !amount(v) }):
 		return Invalid
-	case p.tasks[r.ID] != nil || p.queued(r.ID) >= 0:
+	case p.tasks[r.ID] != nil || p.queue.find(r.ID) >= 0:
 		return Duplicate
 	case !now.Before(r.Expires):
 		return Expired
-	case p.tooLarge(r.Wants):
+	case p.tooLarge(r.Wants, p.capacity):
 		return TooLarge
 	case len(p.queue) >= p.Queue:
 		return Full
@@ -74,22 +74,23 @@ func (p *Policy) refuse(now time.Time, r *Request) Reason {
 func amount(v float64) bool { return v >= 0 && v <= greatestAmount }
 
 // tooLarge reports whether so much never fits the host as it was last seen.
-func (p *Policy) tooLarge(wants []float64) bool {
+func (c *Config) tooLarge(wants, capacity []float64) bool {
 	for k, v := range wants {
-		if k < len(p.capacity) && amount(p.capacity[k]) && v > p.Resources[k].Ratio*p.capacity[k] {
+		if k < len(capacity) && amount(capacity[k]) && v > c.Resources[k].Ratio*capacity[k] {
 			return true
 		}
 	}
 	return false
 }
 
-func (p *Policy) queued(id string) int {
-	return slices.IndexFunc(p.queue, func(w waiting) bool { return w.ID == id })
+// find returns the place of a task, or -1.
+func (q queue) find(id string) int {
+	return slices.IndexFunc(q, func(w waiting) bool { return w.ID == id })
 }
 
 // Cancel removes a task from the queue, and reports whether it was there.
 func (p *Policy) Cancel(id string) bool {
-	at := p.queued(id)
+	at := p.queue.find(id)
 	if at >= 0 {
 		p.queue = slices.Delete(p.queue, at, at+1)
 	}
@@ -99,9 +100,9 @@ func (p *Policy) Cancel(id string) bool {
 // Renew sets when the lease of a queued task ends, and reports whether the task is queued. The
 // leases of running tasks come with the observation.
 func (p *Policy) Renew(id string, expires time.Time) bool {
-	at := p.queued(id)
+	at := p.queue.find(id)
 	if at >= 0 {
-		p.queue[at].Expires, p.queue[at].offered = expires, p.clock
+		p.queue[at].Expires, p.queue[at].offered = expires, p.clock.now
 	}
 	return at >= 0
 }
@@ -223,7 +224,10 @@ func (p *Policy) blocked(o *Observation, runs bool) Reason {
 	if o.Mode == UP {
 		return ""
 	}
-	return p.unsafe(o)
+	if !p.calmNow() {
+		return Anomalous
+	}
+	return p.lras.unsafe(o)
 }
 
 // fits reports on which class of cores a task may start, or why not.
@@ -233,7 +237,7 @@ func (p *Policy) fits(w *waiting, r *rooms, cores Classes) (Class, Reason) {
 			return "", NoRoom
 		}
 	}
-	if j := p.jobs[cmp.Or(w.Job, w.ID)]; j != nil && j.until > p.clock {
+	if j := p.jobs[cmp.Or(w.Job, w.ID)]; j != nil && j.until > p.clock.now {
 		return "", OnHold
 	}
 	switch {
@@ -248,8 +252,8 @@ func (p *Policy) fits(w *waiting, r *rooms, cores Classes) (Class, Reason) {
 // start starts a task. Its resources count as held until it is seen, at most for startsWithin.
 func (p *Policy) start(w *waiting, class Class, d *Decision) {
 	d.Start = append(d.Start, Start{w.Request, class})
-	p.tasks[w.ID] = &task{id: w.ID, job: w.Job, wants: w.Wants, class: class, starting: true, since: p.clock, fresh: true}
-	p.counts.Started++
+	p.tasks[w.ID] = &task{id: w.ID, job: w.Job, wants: w.Wants, class: class, starting: true, since: p.clock.now, fresh: true}
+	p.log.counts.Started++
 }
 
 // startsWithin is how long the resources of a started task count as held before the task is seen.

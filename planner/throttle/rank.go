@@ -22,7 +22,7 @@ func (p *Policy) rank(lead *victim, cleared uint64) []suspect {
 	p.suspects = p.suspects[:0]
 	for _, t := range p.running {
 		if t.status == free && !t.ending && t.cleared <= cleared {
-			weight := correlation(&t.activity, &lead.excess) + p.prior(t)
+			weight := correlation(&t.activity, &lead.excess) + p.jobs.prior(t)
 			p.suspects = append(p.suspects, suspect{t, int(math.Round(weight)), t.turn()})
 		}
 	}
@@ -46,8 +46,8 @@ func (p *Policy) rank(lead *victim, cleared uint64) []suspect {
 //
 // A verdict of guilty counts four times: most tasks are innocent, also of a job of
 // which some are not.
-func (p *Policy) prior(t *task) float64 {
-	j := p.jobs[t.key()]
+func (r records) prior(t *task) float64 {
+	j := r[t.key()]
 	if j == nil {
 		return 0
 	}
@@ -94,12 +94,12 @@ const standsOut = 2
 type freeing [MaxDimensions]float64
 
 // add adds a task, and returns the largest share of any resource that it frees.
-func (f *freeing) add(p *Policy, o *Observation, t *task) (most float64) {
-	for k := range p.Resources {
-		if p.Resources[k].Stock || k >= len(t.holds) || k >= len(o.Capacity) || !amount(t.holds[k]) || !(o.Capacity[k] > 0) {
+func (f *freeing) add(c *Config, o *Observation, t *task) (most float64) {
+	for k := range c.Resources {
+		if c.Resources[k].Stock || k >= len(t.holds) || k >= len(o.Capacity) || !amount(t.holds[k]) || !(o.Capacity[k] > 0) {
 			continue
 		}
-		part := t.holds[k] * (1 - p.Proof.Cut) / o.Capacity[k]
+		part := t.holds[k] * (1 - c.Proof.Cut) / o.Capacity[k]
 		f[k] += part
 		most = max(most, part)
 	}
@@ -115,12 +115,12 @@ func (p *Policy) group(o *Observation, lead *victim, all []suspect) []suspect {
 	total := 0.0
 	for _, s := range all {
 		var f freeing
-		total += f.add(p, o, s.task)
+		total += f.add(&p.Config, o, s.task)
 	}
 	var f freeing
 	share, half := 0.0, (len(all)+1)/2
 	for i := range all {
-		share += f.add(p, o, all[i].task)
+		share += f.add(&p.Config, o, all[i].task)
 		mean, deviation, known := lead.sensitivity.fall(f[:len(p.Resources)])
 		if known = known && mean > deviation; known && mean-deviation >= lead.look.before {
 			return all[:i+1]

@@ -38,8 +38,8 @@ type slopes struct {
 }
 
 // flows are the names of the resources that throttled tasks do not keep.
-func (p *Policy) flows() (names []string) {
-	for _, r := range p.Resources {
+func (c *Config) flows() (names []string) {
+	for _, r := range c.Resources {
 		if !r.Stock {
 			names = append(names, r.Name)
 		}
@@ -54,7 +54,7 @@ func (p *Policy) Snapshot() map[string][]byte {
 	for name, j := range p.jobs {
 		out.Jobs[name] = verdicts{j.guilty, j.innocent}
 	}
-	for name, a := range p.apps {
+	for name, a := range p.lras.apps {
 		for _, v := range a.victims {
 			if s := &v.sensitivity; s.n > 0 {
 				out.Victims = append(out.Victims, slopes{name, v.Signal, slices.Clone(s.b), slices.Clone(s.p), s.a, s.c, s.n})
@@ -84,7 +84,7 @@ func (p *Policy) Restore(name string, state []byte) error {
 	if err := in.check(); err != nil {
 		return fmt.Errorf("restore throttle: %w", err)
 	}
-	p.jobs = make(map[string]*record, len(in.Jobs))
+	p.jobs = make(records, len(in.Jobs))
 	for job, v := range in.Jobs {
 		p.jobs[job] = &record{guilty: v.Guilty, innocent: v.Innocent}
 	}
@@ -92,15 +92,15 @@ func (p *Policy) Restore(name string, state []byte) error {
 		return nil
 	}
 	for _, s := range in.Victims {
-		a := p.apps[s.Workload]
+		a := p.lras.apps[s.Workload]
 		if a == nil {
-			a = &app{left: p.clock}
-			p.apps[s.Workload] = a
+			a = &app{left: p.clock.now}
+			p.lras.apps[s.Workload] = a
 		}
 		if a.find(s.Signal) != nil {
 			continue
 		}
-		v := p.newVictim(s.Workload, s.Signal)
+		v := newVictim(s.Workload, s.Signal, p.Resources)
 		copy(v.sensitivity.b, s.B)
 		copy(v.sensitivity.p, s.P)
 		v.sensitivity.a, v.sensitivity.c, v.sensitivity.n = s.A, s.C, s.Trials

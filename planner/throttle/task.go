@@ -69,8 +69,8 @@ func (p *Policy) look(o *Observation) {
 	for i := range o.Tasks {
 		in := &o.Tasks[i]
 		t := p.tasks[in.ID]
-		if in.ID == "" || t != nil && t.seen == p.ticks || len(p.running) >= MaxTasks {
-			p.counts.Ignored++
+		if in.ID == "" || t != nil && t.seen == p.clock.ticks || len(p.running) >= MaxTasks {
+			p.log.counts.Ignored++
 			continue
 		}
 		if t == nil {
@@ -78,24 +78,24 @@ func (p *Policy) look(o *Observation) {
 			p.tasks[in.ID] = t
 		}
 		if t.seen == 0 { // seen for the first time
-			t.renewed = p.clock
-			if t.activity = unknown(); t.fresh || p.ticks > 1 {
+			t.renewed = p.clock.now
+			if t.activity = unknown(); t.fresh || p.clock.ticks > 1 {
 				t.activity = course{}
 			}
 		}
 		if !t.expires.Equal(in.Expires) {
-			t.expires, t.renewed = in.Expires, p.clock
+			t.expires, t.renewed = in.Expires, p.clock.now
 		}
-		t.seen, t.starting, t.wants = p.ticks, false, nil
+		t.seen, t.starting, t.wants = p.clock.ticks, false, nil
 		t.job, t.class, t.holds, t.progress = in.Job, in.Class, in.Holds, in.Progress
-		t.activity[p.ticks%history] = float32(in.Activity)
+		t.activity[p.clock.ticks%history] = float32(in.Activity)
 		p.running = append(p.running, t)
 	}
 	if len(p.tasks) == len(p.running) {
 		return
 	}
 	for id, t := range p.tasks {
-		if t.seen != p.ticks && !(t.starting && p.clock-t.since < startsWithin) {
+		if t.seen != p.clock.ticks && !(t.starting && p.clock.now-t.since < startsWithin) {
 			delete(p.tasks, id)
 		}
 	}
@@ -104,7 +104,7 @@ func (p *Policy) look(o *Observation) {
 // lease ends tasks whose lease was not renewed, queued or running.
 func (p *Policy) lease(o *Observation, d *Decision) {
 	for _, t := range p.running {
-		t.ending = !o.Time.Before(t.expires) || p.clock-t.renewed >= p.MaxLease
+		t.ending = !o.Time.Before(t.expires) || p.clock.now-t.renewed >= p.MaxLease
 		if !t.ending {
 			t.late = false
 			continue
@@ -112,15 +112,15 @@ func (p *Policy) lease(o *Observation, d *Decision) {
 		d.End = append(d.End, End{t.id, Expired})
 		if !t.late {
 			t.late = true
-			p.tell(LeaseEnded, t, nil, 0)
-			p.counts.LeasesEnded++
+			p.log.tell(LeaseEnded, t, nil, 0)
+			p.log.counts.LeasesEnded++
 		}
 	}
 	kept := p.queue[:0]
 	for _, w := range p.queue {
-		if !o.Time.Before(w.Expires) || p.clock-w.offered >= p.MaxLease {
+		if !o.Time.Before(w.Expires) || p.clock.now-w.offered >= p.MaxLease {
 			d.End = append(d.End, End{w.ID, Expired})
-			p.counts.LeasesEnded++
+			p.log.counts.LeasesEnded++
 			continue
 		}
 		kept = append(kept, w)
@@ -132,7 +132,7 @@ func (p *Policy) lease(o *Observation, d *Decision) {
 // throttle restrains a task for a victim.
 func (p *Policy) throttle(t *task, s status, v victimID, until time.Duration) {
 	if t.status == free {
-		t.throttled = p.clock
+		t.throttled = p.clock.now
 	}
 	t.status, t.victim = s, v
 	t.until = min(until, t.throttled+p.Proof.MaxHold)
@@ -149,7 +149,7 @@ func (p *Policy) releaseAll() {
 	p.abandon()
 	for _, t := range p.running {
 		if t.status != free {
-			p.tell(Released, t, nil, 0)
+			p.log.tell(Released, t, nil, 0)
 			t.release()
 		}
 	}
@@ -163,26 +163,26 @@ func (p *Policy) releaseAll() {
 func (p *Policy) parole() {
 	for _, t := range p.running {
 		switch {
-		case t.status != free && p.clock >= t.until:
+		case t.status != free && p.clock.now >= t.until:
 			kind := Released
 			if t.status == accused || t.until-t.throttled >= p.Proof.MaxHold {
 				kind = ThrottleCapped
 			}
 			if t.status == convicted {
-				t.parole = p.clock + p.Proof.Hold
+				t.parole = p.clock.now + p.Proof.Hold
 			}
 			if t.pending {
 				t.pending = false
-				p.counts.Undecided++
+				p.log.counts.Undecided++
 			}
-			p.tell(kind, t, nil, 0)
+			p.log.tell(kind, t, nil, 0)
 			t.release()
 		case t.status != free:
 		case t.parole > 0 && !p.calmNow():
 			t.parole = 0 // the next trial tells
-		case t.parole > 0 && p.clock >= t.parole:
+		case t.parole > 0 && p.clock.now >= t.parole:
 			t.parole = 0
-			p.record(t.key()).innocent++
+			p.jobs.of(t.key(), p.clock.ticks).innocent++
 		}
 	}
 }
@@ -199,30 +199,33 @@ type record struct {
 
 const mostVerdicts = 64
 
-// record returns that of a job, a new one in the place of that which was not used
+// records are those of jobs, by name.
+type records map[string]*record
+
+// of returns that of a job, a new one in the place of that which was not used
 // for longest.
-func (p *Policy) record(job string) *record {
-	j := p.jobs[job]
+func (r records) of(job string, tick uint64) *record {
+	j := r[job]
 	if j == nil {
-		if len(p.jobs) >= MaxJobs {
-			p.forgetJob()
+		if len(r) >= MaxJobs {
+			r.forget()
 		}
 		j = &record{}
-		p.jobs[job] = j
+		r[job] = j
 	}
-	if j.used = p.ticks; j.guilty+j.innocent >= mostVerdicts {
+	if j.used = tick; j.guilty+j.innocent >= mostVerdicts {
 		j.guilty, j.innocent = j.guilty/2, j.innocent/2
 	}
 	return j
 }
 
-// forgetJob drops the record that was not used for longest, of equals the first name.
-func (p *Policy) forgetJob() {
+// forget drops the record that was not used for longest, of equals the first name.
+func (r records) forget() {
 	oldest, used := "", uint64(math.MaxUint64)
-	for name, j := range p.jobs {
+	for name, j := range r {
 		if j.used < used || j.used == used && name < oldest {
 			oldest, used = name, j.used
 		}
 	}
-	delete(p.jobs, oldest)
+	delete(r, oldest)
 }

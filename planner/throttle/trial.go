@@ -53,34 +53,24 @@ func (p *Policy) begin(o *Observation, ph phase, set, rest []*task) {
 	t := &p.trial
 	t.phase, t.set, t.rest = ph, set, rest
 	t.number++
-	t.began, t.effective = p.clock, o.Time.Add(p.Proof.Settle)
-	p.counts.Trials++
-	for _, v := range p.present {
+	t.began, t.effective = p.clock.now, o.Time.Add(p.Proof.Settle)
+	p.log.counts.Trials++
+	for _, v := range p.lras.present {
 		v.look.evidence.again()
 		v.look.sum = 0
 	}
 	for _, s := range rest {
 		s.release()
 	}
-	lead := p.watcher()
+	lead := p.lras.watcher()
 	for _, s := range set {
 		if !s.pending {
 			s.pending = true
-			p.counts.Accusations++
-			p.tell(Accused, s, lead, 0)
+			p.log.counts.Accusations++
+			p.log.tell(Accused, s, lead, 0)
 		}
-		p.throttle(s, accused, lead.victimID, p.clock+p.Proof.Patience)
+		p.throttle(s, accused, lead.victimID, p.clock.now+p.Proof.Patience)
 	}
-}
-
-// watcher is the first victim that watches.
-func (p *Policy) watcher() *victim {
-	for _, v := range p.present {
-		if v.look.watching {
-			return v
-		}
-	}
-	return &victim{}
 }
 
 // weigh evaluates the trial so far.
@@ -91,15 +81,19 @@ func (p *Policy) weigh(o *Observation) {
 		p.abandon()
 		return
 	}
-	word := p.word()
+	word := p.lras.word(t.began)
 	if word == open {
 		for _, s := range t.set {
-			p.throttle(s, accused, s.victim, p.clock+p.Proof.Patience)
+			p.throttle(s, accused, s.victim, p.clock.now+p.Proof.Patience)
 		}
 		return
 	}
 	if t.phase == probing || t.phase == everybody {
-		p.learn(o)
+		var freed freeing
+		for _, s := range t.set {
+			freed.add(&p.Config, o, s)
+		}
+		p.lras.learn(freed[:len(p.Resources)])
 	}
 	switch {
 	case word == cured && t.phase == rejoined && !t.again:
@@ -121,7 +115,7 @@ func (p *Policy) weigh(o *Observation) {
 	default:
 		p.acquit(t.set, Innocent)
 		if t.phase == everybody {
-			p.notOurs()
+			p.lras.notOurs(p.trial.number)
 		}
 		p.end()
 	}
@@ -132,46 +126,15 @@ func (p *Policy) alive(all []*task) []*task {
 	kept := all[:0]
 	for _, t := range all {
 		switch {
-		case t.pending && t.seen == p.ticks && !t.ending:
+		case t.pending && t.seen == p.clock.ticks && !t.ending:
 			kept = append(kept, t)
 		case t.pending:
 			t.pending = false
-			p.counts.Undecided++
+			p.log.counts.Undecided++
 		}
 	}
 	clear(all[len(kept):])
 	return kept
-}
-
-// word combines the results of the victims: cured as soon as one is, uncured when all are.
-func (p *Policy) word() word {
-	watching, undecided := 0, false
-	for _, v := range p.present {
-		if v.look.watching {
-			watching++
-		}
-	}
-	if watching == 0 {
-		return unheard
-	}
-	for _, v := range p.present {
-		if !v.look.watching {
-			continue
-		}
-		switch v.look.evidence.word(p.Proof.WrongConviction, p.Proof.MissedGuilt, watching, p.Proof.Watch) {
-		case cured:
-			return cured
-		case open:
-			undecided = true
-		}
-	}
-	switch {
-	case !undecided:
-		return uncured
-	case p.clock-p.trial.began > p.Proof.Patience:
-		return unheard
-	}
-	return open
 }
 
 // narrow continues after the victim recovered. Of several tasks, half are released to see whether
@@ -184,11 +147,11 @@ func (p *Policy) narrow(o *Observation) {
 	case n == 0:
 		p.end()
 		return
-	case n == 1 && (p.Proof.NoControl || t.relapsed || p.prior(t.set[0]) >= proven):
+	case n == 1 && (p.Proof.NoControl || t.relapsed || p.jobs.prior(t.set[0]) >= proven):
 		p.convict(t.set, Guilty)
 		return
 	}
-	for _, v := range p.present { // those that did not recover have nothing to say
+	for _, v := range p.lras.present { // those that did not recover have nothing to say
 		e := &v.look.evidence
 		v.look.watching = v.look.watching && e.word(p.Proof.WrongConviction, p.Proof.MissedGuilt, 1, p.Proof.Watch) == cured
 	}
@@ -204,46 +167,46 @@ const proven = 1.6
 
 // acquit releases tasks, as innocent or undecided.
 func (p *Policy) acquit(all []*task, kind EventKind) {
-	lead := p.watcher()
+	lead := p.lras.watcher()
 	for _, s := range all {
 		s.release()
 		s.pending, s.cleared = false, p.trial.number
 		if kind == Innocent {
-			p.counts.FalseAccusations++
-			p.record(s.key()).innocent++
+			p.log.counts.FalseAccusations++
+			p.jobs.of(s.key(), p.clock.ticks).innocent++
 		} else {
-			p.counts.Undecided++
+			p.log.counts.Undecided++
 		}
-		p.tell(kind, s, lead, lead.look.evidence.n)
+		p.log.tell(kind, s, lead, lead.look.evidence.n)
 	}
 }
 
 // convict keeps tasks throttled, the longer the more often their job was found guilty.
 func (p *Policy) convict(all []*task, kind EventKind) {
-	lead := p.watcher()
+	lead := p.lras.watcher()
 	for _, s := range all {
 		s.pending, s.parole = false, 0
-		j := p.record(s.key())
+		j := p.jobs.of(s.key(), p.clock.ticks)
 		hold := p.Proof.Hold
 		for i := 1.0; i <= j.guilty && hold < p.Proof.MaxHold; i++ {
 			hold *= 2
 		}
 		j.guilty += 1 / float64(len(all)) // they share it
-		p.throttle(s, convicted, lead.victimID, p.clock+min(hold, p.Proof.MaxHold))
+		p.throttle(s, convicted, lead.victimID, p.clock.now+min(hold, p.Proof.MaxHold))
 		j.until = max(j.until, s.until)
 		if kind == Guilty {
-			p.counts.Proofs++
+			p.log.counts.Proofs++
 		} else {
-			p.counts.Joint++
+			p.log.counts.Joint++
 		}
-		p.tell(kind, s, lead, lead.look.evidence.n)
+		p.log.tell(kind, s, lead, lead.look.evidence.n)
 	}
 	p.end()
 }
 
 // end ends the trial.
 func (p *Policy) end() {
-	for _, v := range p.present {
+	for _, v := range p.lras.present {
 		v.look.watching = false
 	}
 	p.trial = trial{number: p.trial.number}
@@ -259,38 +222,12 @@ func (p *Policy) abandon() {
 	p.end()
 }
 
-// learn gives the victims that watched what was freed and by how much their signal fell.
-func (p *Policy) learn(o *Observation) {
-	var f freeing
-	for _, s := range p.trial.set {
-		f.add(p, o, s)
-	}
-	for _, v := range p.present {
-		if l := &v.look; l.watching && l.evidence.n > 0 {
-			v.sensitivity.learn(f[:len(p.Resources)], l.before-l.sum/float64(l.evidence.n))
-		}
-	}
-}
-
-// notOurs starts the backoff of the victims that watched: speculative tasks are not the cause.
-func (p *Policy) notOurs() {
-	for _, v := range p.present {
-		if !v.look.watching {
-			continue
-		}
-		v.backoff = min(max(2*v.backoff, p.Proof.Backoff), p.Proof.MaxHold)
-		v.resume, v.since, v.triedAll = p.clock+v.backoff, p.trial.number, false
-		p.counts.NotOurs++
-		p.tell(NotOurs, nil, v, v.look.evidence.n)
-	}
-}
-
 // accuse begins a trial for the victims that are anomalous.
 func (p *Policy) accuse(o *Observation) {
 	var lead *victim
 	cleared := uint64(0)
-	for _, v := range p.present {
-		v.look.watching = v.anomalous && v.overs >= max(0, p.Proof.Confirm) && p.clock >= v.resume
+	for _, v := range p.lras.present {
+		v.look.watching = v.anomalous && v.overs >= max(0, p.Proof.Confirm) && p.clock.now >= v.resume
 		if !v.look.watching {
 			continue
 		}
@@ -307,7 +244,7 @@ func (p *Policy) accuse(o *Observation) {
 	all, ph := p.choose(o, lead, cleared)
 	if ph == idle {
 		if len(all) > 0 {
-			p.notOurs()
+			p.lras.notOurs(p.trial.number)
 		}
 		p.end()
 		return
@@ -316,7 +253,7 @@ func (p *Policy) accuse(o *Observation) {
 	for i := range all {
 		set[i] = all[i].task
 	}
-	for _, v := range p.present {
+	for _, v := range p.lras.present {
 		v.tried = v.tried || v.look.watching
 		v.triedAll = v.triedAll || v.look.watching && ph == everybody
 	}
@@ -338,3 +275,6 @@ func (p *Policy) choose(o *Observation, lead *victim, cleared uint64) ([]suspect
 	}
 	return all, everybody
 }
+
+// calmNow reports whether no LRA is anomalous and no trial is under way.
+func (p *Policy) calmNow() bool { return p.lras.calm && p.trial.phase == idle }

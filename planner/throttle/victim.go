@@ -88,48 +88,60 @@ const (
 	maxLRAs    = MaxVictims / maxSignals
 )
 
+// lras is the state of the LRAs on this host. Each sees the clock and the log of the policy.
+type lras struct {
+	*Config
+	clock   *clock
+	log     *log
+	apps    map[string]*app
+	present []*victim // of this observation, in its order
+	// disturbed is when one was last anomalous, if one ever was; calm: none is.
+	disturbed          time.Duration
+	wasDisturbed, calm bool
+}
+
 // listen reads the samples of all LRAs.
-func (p *Policy) listen(o *Observation) {
-	p.present = p.present[:0]
+func (l *lras) listen(o *Observation, t *trial) {
+	l.present = l.present[:0]
 	for i := range o.LRAs {
 		in := &o.LRAs[i]
-		a := p.apps[in.Workload]
+		a := l.apps[in.Workload]
 		if a == nil {
-			if len(p.apps) >= maxLRAs {
-				p.counts.Ignored++
+			if len(l.apps) >= maxLRAs {
+				l.log.counts.Ignored++
 				continue
 			}
 			a = &app{}
-			p.apps[in.Workload] = a
+			l.apps[in.Workload] = a
 		}
-		if a.seen == p.ticks {
-			p.counts.Ignored++
+		if a.seen == l.clock.ticks {
+			l.log.counts.Ignored++
 			continue
 		}
-		a.seen = p.ticks
+		a.seen = l.clock.ticks
 		for j := range in.Samples {
-			p.hear(o, in.Workload, a, &in.Samples[j])
+			l.hear(o, in.Workload, a, &in.Samples[j], t)
 		}
-		p.present = append(p.present, a.victims...)
+		l.present = append(l.present, a.victims...)
 	}
-	for name, a := range p.apps {
-		if a.seen == p.ticks {
-			a.left = p.clock
+	for name, a := range l.apps {
+		if a.seen == l.clock.ticks {
+			a.left = l.clock.now
 			continue
 		}
 		for _, v := range a.victims { // it is not here: nothing to protect
 			v.anomalous, v.look.watching = false, false
 		}
-		if p.clock-a.left > keepAbsent {
-			delete(p.apps, name)
+		if l.clock.now-a.left > keepAbsent {
+			delete(l.apps, name)
 		}
 	}
-	for _, v := range p.present {
+	for _, v := range l.present {
 		mean := math.NaN()
 		if v.n > 0 {
 			mean = v.sum / float64(v.n)
 		}
-		v.excess[p.ticks%history], v.sum, v.n = float32(mean), 0, 0
+		v.excess[l.clock.ticks%history], v.sum, v.n = float32(mean), 0, 0
 	}
 }
 
@@ -137,28 +149,28 @@ func (p *Policy) listen(o *Observation) {
 const keepAbsent = time.Hour
 
 // hear reads one sample.
-func (p *Policy) hear(o *Observation, workload string, a *app, s *Sample) {
+func (l *lras) hear(o *Observation, workload string, a *app, s *Sample, t *trial) {
 	ok := s.Value >= 0 && s.Value <= greatestAmount && s.Boundary > 0 && s.Boundary <= greatestAmount
-	ok = ok && s.Signal != "" && s.Length >= 0 && !s.Time.After(o.Time) && o.Time.Sub(s.Time) <= p.MaxAge
+	ok = ok && s.Signal != "" && s.Length >= 0 && !s.Time.After(o.Time) && o.Time.Sub(s.Time) <= l.MaxAge
 	v := a.find(s.Signal)
 	if ok && v == nil && len(a.victims) < maxSignals {
-		v = p.newVictim(workload, s.Signal)
+		v = newVictim(workload, s.Signal, l.Resources)
 		a.victims = append(a.victims, v)
 	}
 	if !ok || v == nil || !s.Time.After(v.last) {
-		p.counts.Ignored++
+		l.log.counts.Ignored++
 		return
 	}
-	v.last, v.heard, a.heard, a.ever = s.Time, p.clock, p.clock, true
+	v.last, v.heard, a.heard, a.ever = s.Time, l.clock.now, l.clock.now, true
 	if o.Mode == UP {
 		v.anomalous = false
 		return
 	}
-	p.follow(v, s)
+	l.follow(v, s, t)
 }
 
-func (p *Policy) newVictim(workload, signal string) *victim {
-	return &victim{victimID: victimID{workload, signal}, excess: unknown(), sensitivity: newSensitivity(p.Resources)}
+func newVictim(workload, signal string, resources []Resource) *victim {
+	return &victim{victimID: victimID{workload, signal}, excess: unknown(), sensitivity: newSensitivity(resources)}
 }
 
 func (a *app) find(signal string) *victim {
@@ -176,15 +188,15 @@ func (a *app) find(signal string) *victim {
 func excessOf(s *Sample) float64 { return min(s.Value/s.Boundary-1, 10) }
 
 // follow says whether the signal is anomalous.
-func (p *Policy) follow(v *victim, s *Sample) {
+func (l *lras) follow(v *victim, s *Sample, t *trial) {
 	excess, over := excessOf(s), s.Value > s.Boundary
 	v.sum += excess
 	v.n++
 	if v.look.watching {
-		if start := s.Time.Add(-s.Length); !start.Before(p.trial.effective) {
+		if start := s.Time.Add(-s.Length); !start.Before(t.effective) {
 			v.look.evidence.add(over)
 			v.look.sum += excess
-			p.counts.Samples++
+			l.log.counts.Samples++
 		}
 	}
 	switch {
@@ -193,63 +205,122 @@ func (p *Policy) follow(v *victim, s *Sample) {
 	case v.anomalous:
 		v.below++
 	case s.Anomaly && over && !v.look.watching:
-		v.anomalous, v.onset, v.since = true, p.clock, p.trial.number
+		v.anomalous, v.onset, v.since = true, l.clock.now, t.number
 		v.overs, v.below, v.tried, v.triedAll, v.recent = 0, 0, false, false, window{}
-		p.counts.Anomalies++
-		p.tell(AnomalyBegan, nil, v, 0)
+		l.log.counts.Anomalies++
+		l.log.tell(AnomalyBegan, nil, v, 0)
 	}
 	if !v.look.watching {
 		v.recent.add(excess, over)
 	}
-	if v.anomalous && v.below >= p.Proof.Calm {
-		p.recovered(v)
+	if v.anomalous && v.below >= l.Proof.Calm {
+		l.recovered(v)
 	}
 }
 
 // recovered ends an anomaly.
-func (p *Policy) recovered(v *victim) {
+func (l *lras) recovered(v *victim) {
 	v.anomalous, v.backoff, v.resume = false, 0, 0
 	if !v.tried {
-		p.counts.Noise++
-		p.tell(Noise, nil, v, v.below)
+		l.log.counts.Noise++
+		l.log.tell(Noise, nil, v, v.below)
 		return
 	}
-	p.counts.Recoveries++
-	p.counts.Recovering += p.clock - v.onset
-	p.tell(AnomalyEnded, nil, v, v.below)
+	l.log.counts.Recoveries++
+	l.log.counts.Recovering += l.clock.now - v.onset
+	l.log.tell(AnomalyEnded, nil, v, v.below)
 }
 
 // judge ends anomalies whose signal has been missing for longer than MaxAge, without a verdict,
 // and sets whether the host is calm.
-func (p *Policy) judge() {
-	p.calm = true
-	for _, v := range p.present {
-		if p.clock-v.heard > p.MaxAge {
+func (l *lras) judge() {
+	l.calm = true
+	for _, v := range l.present {
+		if l.clock.now-v.heard > l.MaxAge {
 			v.anomalous, v.look.watching = false, false
 		}
-		p.calm = p.calm && !v.anomalous
+		l.calm = l.calm && !v.anomalous
 	}
-	if !p.calm {
-		p.disturbed, p.wasDisturbed = p.clock, true
+	if !l.calm {
+		l.disturbed, l.wasDisturbed = l.clock.now, true
 	}
 }
 
-// calmNow reports whether no LRA is anomalous and no trial is under way.
-func (p *Policy) calmNow() bool { return p.calm && p.trial.phase == idle }
-
 // unsafe returns why no task may start beside the LRAs, "" if one may.
-func (p *Policy) unsafe(o *Observation) Reason {
+func (l *lras) unsafe(o *Observation) Reason {
 	switch {
-	case !p.calmNow():
-		return Anomalous
-	case p.wasDisturbed && p.clock-p.disturbed < p.Quiet:
+	case l.wasDisturbed && l.clock.now-l.disturbed < l.Quiet:
 		return Settling
 	}
 	for i := range o.LRAs {
-		a := p.apps[o.LRAs[i].Workload]
-		if a == nil || !a.ever || p.clock-a.heard > p.MaxAge {
+		a := l.apps[o.LRAs[i].Workload]
+		if a == nil || !a.ever || l.clock.now-a.heard > l.MaxAge {
 			return Unwatched
 		}
 	}
 	return ""
+}
+
+// watcher is the first victim that watches.
+func (l *lras) watcher() *victim {
+	for _, v := range l.present {
+		if v.look.watching {
+			return v
+		}
+	}
+	return &victim{}
+}
+
+// word is what the victims say together: recovered, as soon as one says so; not, when
+// all do.
+func (l *lras) word(began time.Duration) word {
+	watching, undecided := 0, false
+	for _, v := range l.present {
+		if v.look.watching {
+			watching++
+		}
+	}
+	if watching == 0 {
+		return unheard
+	}
+	for _, v := range l.present {
+		if !v.look.watching {
+			continue
+		}
+		switch v.look.evidence.word(l.Proof.WrongConviction, l.Proof.MissedGuilt, watching, l.Proof.Watch) {
+		case cured:
+			return cured
+		case open:
+			undecided = true
+		}
+	}
+	switch {
+	case !undecided:
+		return uncured
+	case l.clock.now-began > l.Proof.Patience:
+		return unheard
+	}
+	return open
+}
+
+// learn tells the victims that watched what was freed and what it brought.
+func (l *lras) learn(freed []float64) {
+	for _, v := range l.present {
+		if k := &v.look; k.watching && k.evidence.n > 0 {
+			v.sensitivity.learn(freed, k.before-k.sum/float64(k.evidence.n))
+		}
+	}
+}
+
+// notOurs starts the backoff of the victims that watched: speculative tasks are not the cause.
+func (l *lras) notOurs(trial uint64) {
+	for _, v := range l.present {
+		if !v.look.watching {
+			continue
+		}
+		v.backoff = min(max(2*v.backoff, l.Proof.Backoff), l.Proof.MaxHold)
+		v.resume, v.since, v.triedAll = l.clock.now+v.backoff, trial, false
+		l.log.counts.NotOurs++
+		l.log.tell(NotOurs, nil, v, v.look.evidence.n)
+	}
 }

@@ -13,7 +13,7 @@ const most = 256
 // List has the verdicts since the last plan.
 type List struct{ all []trimtab.Verdict }
 
-// Add notes one for the next plan.
+// Add adds a verdict for the next plan.
 func (l *List) Add(v trimtab.Verdict) { l.all = append(l.all, v) }
 
 // Take empties the list and returns its content, at most one verdict for each move of the plan:

@@ -8,7 +8,7 @@ type rung struct {
 	u  int64 // the utility before
 	// units is where the utility next exceeds u, cost how many more these are.
 	units, cost int
-	// holds tells that it has these units already.
+	// holds says that it has these units already.
 	holds bool
 }
 

@@ -20,7 +20,7 @@ type core struct {
 	short float64
 	// steps counts the inner steps of the programme, of which it may take effort.
 	steps, effort int
-	// sampled tells that the choices are not all: see [thin].
+	// sampled says that the choices are not all: see [thin].
 	sampled bool
 	// rounding is what a shortfall, in floating point, may be off by, in steps.
 	rounding float64

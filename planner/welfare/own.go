@@ -9,7 +9,7 @@ import (
 type Own struct {
 	// Title is its name: the text of the objective, "sum(weight * u)".
 	Title string
-	// Least tells that the minimum counts, not the sum.
+	// Least says that the minimum counts, not the sum.
 	Least bool
 	// Scale is the value of a Worth of 1, > 0; 0: 1. Value is multiplied by it.
 	Scale float64

@@ -24,7 +24,7 @@ type reading struct {
 	// hopeMost.
 	of      func(b trimtab.Band, optimism float64) float64
 	limited bool
-	// holds tells that a fall counts with what the band cannot tell.
+	// holds says that a fall counts with what the band cannot tell.
 	holds bool
 	// worth picks what maps performance to a worth in [0, 1].
 	worth func(*policy.Workload) func(performance float64) float64

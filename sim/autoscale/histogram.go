@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Histogram has weights by value that halve in every half-life. Buckets grow by 5%.
+// Histogram has the weight of samples by value; weights halve in every half-life. Buckets grow by
+// 5%.
 type Histogram struct {
 	first, epsilon float64
 	weights        []float64
@@ -19,12 +20,12 @@ const (
 	halfLife = 24 * time.Hour
 	// shift is at which exponent the weights are counted from a later time.
 	shift = 100
-	// leastWeight is that of a sample of CPU; what is less than a thousandth of it counts
-	// as none.
+	// leastWeight is that of a sample of CPU; a bucket with less than a thousandth of it counts
+	// as empty.
 	leastWeight = 0.1
 )
 
-// NewHistogram returns one for values up to most, whose first bucket ends at first.
+// NewHistogram returns a histogram for values up to most; its first bucket ends at first.
 func NewHistogram(first, most float64) *Histogram {
 	n := int(math.Ceil(math.Log(most*(growth-1)/first+1)/math.Log(growth))) + 1
 	return &Histogram{first: first, epsilon: 0.001 * leastWeight, weights: make([]float64, n), halfLife: halfLife}
@@ -69,7 +70,7 @@ func (h *Histogram) Add(at time.Time, v, weight float64) {
 	h.total += w
 }
 
-// Remove takes a sample out again.
+// Remove removes a sample.
 func (h *Histogram) Remove(at time.Time, v, weight float64) {
 	i, w := h.bucket(v), weight*h.factor(at)
 	if w > h.weights[i]-h.epsilon {

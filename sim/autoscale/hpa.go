@@ -10,8 +10,8 @@ import (
 
 // The types of a target.
 const (
-	// Utilization is percent of requests, AverageValue an amount per pod of which the
-	// pods' own values are known, External one of a sum, Value of the ratio alone.
+	// Utilization is percent of the request, AverageValue an amount per pod with a value from
+	// each pod, External an amount per pod of one sum, Value a target for the sum itself.
 	Utilization  = "Utilization"
 	AverageValue = "AverageValue"
 	External     = "External"
@@ -20,7 +20,7 @@ const (
 
 // Pod is one pod as the controller sees it.
 type Pod struct {
-	// Pending tells that it has not started.
+	// Pending says that it has not started.
 	Pending, Ready bool
 	// Age is since its start, Held since it became ready, or ceased to be.
 	Age, Held time.Duration
@@ -28,7 +28,7 @@ type Pod struct {
 	Usage *float64
 }
 
-// Metric is one metric of an HPA, with what was read of it.
+// Metric is one metric of an HPA, with its values.
 type Metric struct {
 	Type   string
 	Target float64
@@ -43,8 +43,8 @@ type Metric struct {
 	Sum *float64
 }
 
-// The controller's own: of CPU a pod counts as unready until it has been ready for a window
-// of the metrics, while it is young, and where it has never been ready.
+// The controller's own constants: for CPU a young pod counts as unready until it has been ready
+// for a window of the metrics, and one that was never ready always.
 const (
 	young, window, firstReadiness = 5 * time.Minute, 30 * time.Second, 30 * time.Second
 )
@@ -78,7 +78,7 @@ func (p *Pod) unready() bool {
 	return !p.Ready && p.Age-p.Held < firstReadiness
 }
 
-// HPA is one HorizontalPodAutoscaler with what its controller remembers.
+// HPA is one HorizontalPodAutoscaler with its controller's state.
 type HPA struct {
 	Min, Max int
 	Behavior *behavior.Behavior
@@ -94,8 +94,8 @@ func (h *HPA) Validate() error {
 	return h.Behavior.Validate()
 }
 
-// Step returns the number to set now, which is taken to be set: every 15 s, else the
-// current one.
+// Step returns the number of replicas to set now: every 15 s, else the current one. It assumes
+// that the caller sets it.
 func (h *HPA) Step(now time.Time, current int, metrics []Metric) int {
 	if !behavior.Due(now, h.looked, false) {
 		return current
@@ -139,15 +139,15 @@ func (m *Metric) replicas(current int, t behavior.Tolerance) (int, bool) {
 	return m.pods(current, t)
 }
 
-// milli is an amount in thousandths, in which the controller counts: rounded up, as its
-// quantities are. What is below a millionth of that is a rounding error.
+// milli is an amount in thousandths, rounded up as the controller does. Less than a millionth of
+// that is a rounding error.
 func milli(v float64) int64 {
 	return int64(math.Min(math.Ceil(math.Round(v*1e9)/1e6), 1e18))
 }
 
-// pods recommends from the values of pods. Pods of which nothing is known count as if
-// they made a change smaller: at the target (or, of a utilisation, at the whole of their
-// request where that is more) for a fall, at 0 for a rise; unready ones at 0 for a rise.
+// pods recommends from the values of pods. A pod without a value makes the change smaller: for a
+// fall it counts at the target (for a utilisation at its whole request where that is more), for a
+// rise at 0. Unready pods count at 0 for a rise.
 func (m *Metric) pods(current int, t behavior.Tolerance) (int, bool) {
 	n := int64(len(m.Usage))
 	if n == 0 || m.Type == Utilization && milli(m.Request) == 0 {
@@ -197,7 +197,7 @@ func (m *Metric) ratio(sum, n int64) float64 {
 	return float64(sum/n) / float64(milli(m.Target))
 }
 
-// stand is what a pod counts in a fall of which nothing is known.
+// stand is the value of a pod without one, for a fall.
 func (m *Metric) stand() int64 {
 	if m.Type == Utilization {
 		return milli(m.Request) * int64(math.Max(100, m.Target)) / 100

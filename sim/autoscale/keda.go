@@ -35,7 +35,7 @@ type Fallback struct {
 	Behavior                   string
 }
 
-// KEDA is one ScaledObject with what its operator remembers.
+// KEDA is one ScaledObject with its operator's state.
 type KEDA struct {
 	HPA
 	// Idle is idleReplicaCount; nil: none. Cooldown is 0: 300 s.
@@ -62,7 +62,7 @@ func (k *KEDA) Validate() error {
 	return k.HPA.Validate()
 }
 
-// off is the number without any active trigger; false: there is none below the least.
+// off is the number of replicas without any active trigger; false: never fewer than the least.
 func (k *KEDA) off() (int, bool) {
 	if k.Idle != nil {
 		return *k.Idle, true
@@ -88,7 +88,7 @@ func (k *KEDA) Step(now time.Time, current int, triggers []Trigger) int {
 	return to
 }
 
-// activate is KEDA's own part, between the number that is off and the least.
+// activate is KEDA's own part: between the number without active triggers and the least.
 func (k *KEDA) activate(now time.Time, current, off int, triggers []Trigger) (to int, done bool) {
 	every := k.PollingInterval
 	if every == 0 {
@@ -124,8 +124,8 @@ func (k *KEDA) activate(now time.Time, current, off int, triggers []Trigger) (to
 	return current, false
 }
 
-// metrics are what the HPA is told: of a trigger that failed more often than its
-// threshold, the fallback's number.
+// metrics are what the HPA reads. A trigger that failed more often than its threshold gives the
+// fallback's number.
 func (k *KEDA) metrics(current int, triggers []Trigger, look bool) []Metric {
 	if len(k.failures) != len(triggers) {
 		k.failures = make([]int, len(triggers))
@@ -156,7 +156,7 @@ func (k *KEDA) metrics(current int, triggers []Trigger, look bool) []Metric {
 	return out
 }
 
-// thousandths are what KEDA's metrics server tells of an amount: the rest is cut off.
+// thousandths is an amount as KEDA's metrics server reports it: cut off after thousandths.
 func thousandths(v float64) float64 { return math.Trunc(v*1000) / 1000 }
 
 func (f *Fallback) replicas(current int) int {

@@ -79,7 +79,7 @@ func (v *VPA) Recommend() (cpu, memory Recommendation, ok bool) {
 	return v.recommend(v.cpu, 1000, leastCPU, v.MinCPU, v.MaxCPU), v.recommend(v.memory, 1, leastMemory, v.MinMemory, v.MaxMemory), true
 }
 
-// recommend counts in whole parts of a core or in bytes, cut off at every step, as the
+// recommend counts in whole parts of a core or in bytes, rounded down at every step, as the
 // recommender does.
 func (v *VPA) recommend(h *Histogram, parts, least, lo, hi float64) Recommendation {
 	c := v.confidence()
@@ -98,8 +98,8 @@ func (v *VPA) recommend(h *Histogram, parts, least, lo, hi float64) Recommendati
 	return Recommendation{bound(0.5, 0.001, -2), bound(0.9, 0, 0), bound(0.95, 1, 1)}
 }
 
-// Update returns the request that a pod with that one shall have: the target once it is
-// out of the bounds, or off by a tenth after 12 h. It counts in thousandths of a core.
+// Update returns the request that a pod should have: the target if the present request is outside
+// the bounds, or off by a tenth after 12 h. It counts in thousandths of a core.
 func (r Recommendation) Update(request float64, age time.Duration) float64 {
 	has := milli(request)
 	out := has < milli(r.Lower) || has > milli(r.Upper)

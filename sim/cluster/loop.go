@@ -10,21 +10,21 @@ import (
 	"github.com/trimtab/trimtab/planner"
 )
 
-// Config says what the loop is made of.
+// Config configures the loop.
 type Config struct {
 	Analyzer analyzer.Config
 	Planner  planner.Config
 	// Start is the time of the first round.
 	Start time.Time
-	// Held is what each workload of the planner has at the start, in the
-	// pool's resource: each of its instances an equal part.
+	// Held is what each workload has at the start, in the pool's resource, equal parts for its
+	// instances.
 	Held map[string]float64
 	// Instances are the host and the name of each instance of a workload; without
 	// any it has one.
 	Instances map[string][]trimtab.KnobID
 	// Capacity is what each host says it has; without it, a host says nothing.
 	Capacity map[string]float64
-	// Shared tells that amounts are shares by weight of what a group above has.
+	// Shared says that amounts are shares by weight of what a group above has.
 	Shared bool
 }
 
@@ -86,7 +86,7 @@ func New(c Config) (*Loop, error) {
 // Sample hands one report to the analyzer.
 func (l *Loop) Sample(now time.Time, s *trimtab.Sample) { l.Take(now, s) }
 
-// Take hands a sample or a sketch to the analyzer, and an alert to the planner.
+// Take passes a sample or a sketch to the analyzer, and an alert to the planner.
 func (l *Loop) Take(now time.Time, v trimtab.Value) {
 	if v.Kind() == trimtab.KindAlert {
 		l.carry(now, l.planner.Step(now, v))
@@ -95,8 +95,7 @@ func (l *Loop) Take(now time.Time, v trimtab.Value) {
 	l.analyzer.Step(now, v)
 }
 
-// Tick lets the analyzer close its intervals; what it estimates goes to the
-// planner.
+// Tick ends the analyzer's interval, and passes its estimates to the planner.
 func (l *Loop) Tick(now time.Time) {
 	for _, v := range l.analyzer.Step(now, nil) {
 		if e, ok := v.(*trimtab.Estimate); ok {
@@ -113,8 +112,8 @@ func (l *Loop) Round(now time.Time) {
 	l.carry(now, l.planner.Step(now, nil))
 }
 
-// Set changes the knobs of a workload behind the planner's back, as their owner may:
-// each instance gets an equal part.
+// Set changes the knobs of a workload as another program would, unknown to the planner: each
+// instance gets an equal part.
 func (l *Loop) Set(now time.Time, target string, amount float64) {
 	knobs, changed := l.Knobs(target), false
 	for i := range knobs {
@@ -128,7 +127,7 @@ func (l *Loop) Set(now time.Time, target string, amount float64) {
 	}
 }
 
-// Held returns what the instances of the workload have in all.
+// Held returns what all instances of the workload have in sum.
 func (l *Loop) Held(target string) float64 {
 	sum := 0.0
 	for _, k := range l.Knobs(target) {
@@ -137,7 +136,7 @@ func (l *Loop) Held(target string) float64 {
 	return sum
 }
 
-// Knobs returns those of a workload, in order of host and instance.
+// Knobs returns the knobs of a workload, by host and instance.
 func (l *Loop) Knobs(target string) []trimtab.KnobState {
 	of := func(k trimtab.KnobState, t string) int { return strings.Compare(k.Workload, t) }
 	i, _ := slices.BinarySearchFunc(l.knobs, target, of)
@@ -169,8 +168,8 @@ func (l *Loop) knob(id trimtab.KnobID) *trimtab.KnobState {
 	return &l.knobs[i]
 }
 
-// tell publishes what the knobs hold. Values that were handed over never
-// change, so each holding has its own.
+// tell publishes what the knobs have. A published value never changes, so each holding is a new
+// one.
 func (l *Loop) tell(now time.Time) {
 	for _, host := range l.hosts {
 		h := &trimtab.Holding{Pool: l.pool, Host: host, Time: now, Epoch: l.epoch, Sequence: l.sequence, LeaseLeft: l.lease}

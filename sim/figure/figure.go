@@ -26,7 +26,7 @@ type Series struct {
 	Labels []string
 }
 
-// palette is that of Okabe and Ito.
+// palette is the colour-blind safe one of Okabe and Ito.
 func palette(i int) string {
 	colors := []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5a5a5a"}
 	return colors[i%len(colors)]
@@ -57,7 +57,7 @@ func (s span) drawn() span {
 	return s
 }
 
-// ranges are those of the values; a value that is no number is an error.
+// ranges are the ranges of the values; NaN and infinity are errors.
 func (c *Chart) ranges() (x, y span, err error) {
 	x, y = nothing(), nothing()
 	for i := range c.Series {

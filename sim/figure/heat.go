@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// shades is how many colours a heat map has.
+// shades is the number of colours of a heat map.
 const shades = 32
 
 // shade is the colour of a share of the scale: dark is low. The five colours between

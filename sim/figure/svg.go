@@ -16,14 +16,14 @@ const (
 	edge = 6.0
 )
 
-// point is a place in the figure: y grows downwards.
+// point is a point of the figure: y grows downwards.
 type point struct{ X, Y float64 }
 
-// rectangle is a part of the figure.
+// rectangle is an area of the figure.
 type rectangle struct{ Min, Max point }
 
-// textWidth is as much as a viewer's sans-serif font needs for a text: the mean letter of
-// common ones is 0.5 to 0.55 of its size wide.
+// textWidth is about how wide a text is in a viewer's sans-serif font, rounded up: the mean
+// letter of common fonts is 0.5 to 0.55 of its size wide.
 func textWidth(text string, size float64) float64 {
 	return 0.62 * size * float64(utf8.RuneCountInString(text))
 }
@@ -113,7 +113,7 @@ func (c *Chart) begin(x, y span, under []tick) *plot {
 	return p
 }
 
-// turned tells whether names are too many to stand side by side.
+// turned reports whether names are too many to stand side by side, and are turned.
 func turned(names []tick) bool { return len(names) > 12 }
 
 func (p *plot) axes(under, beside []tick) {

@@ -2,8 +2,8 @@ package figure
 
 import "slices"
 
-// tags writes every name where it covers nothing, with a line to its point when
-// that is not beside it.
+// tags writes each name where it covers nothing, with a line to its point where that is not
+// beside it.
 func (p *plot) tags(at []point, names []string) {
 	for i, r := range place(at, names, p.area) {
 		from, to := at[i], point{r.Min.X, (r.Min.Y + r.Max.Y) / 2}
@@ -20,9 +20,8 @@ func (p *plot) tags(at []point, names []string) {
 // tagSize is the size of the letters of names beside points.
 const tagSize = 8.0
 
-// place returns where each name goes: beside its point, to the right unless
-// that is outside, and as far up or down as it takes to cover no point and no
-// other name.
+// place returns where each name goes: beside its point, to the right unless that is outside,
+// moved up or down until it covers no point and no other name.
 func place(points []point, names []string, within rectangle) []rectangle {
 	const near, beside, line = 3, 7, 9.5 // around a point, to the name, from line to line
 	var taken []rectangle

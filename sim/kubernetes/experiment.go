@@ -33,7 +33,7 @@ type Experiment struct {
 	Thresholds []float64
 }
 
-// Summary is what came of one policy: means over the seeds.
+// Summary is the result of one policy: means over the seeds.
 type Summary struct {
 	Policy    string  `json:"policy"`
 	Missed    float64 `json:"missed_minutes"`
@@ -41,8 +41,8 @@ type Summary struct {
 	// MissedErr and CoreHoursErr are standard errors; 0 with one seed.
 	MissedErr    float64 `json:"missed_minutes_stderr"`
 	CoreHoursErr float64 `json:"core_hours_stderr"`
-	// Served is the least share of requests in time of any service in any hour, Needed the
-	// least share of what its SLO needs that one had, and Worst whose that is.
+	// Served is the least share of requests in time of any service in any hour; Needed the least
+	// ratio of a service's allocation to what its SLO needs, and Worst that service.
 	Served float64 `json:"least_hour"`
 	Needed float64 `json:"least_share_of_need"`
 	Worst  string  `json:"least_share_of_need_service"`
@@ -51,7 +51,7 @@ type Summary struct {
 	Services []ServiceResult `json:"services"`
 }
 
-// ServiceResult is a service's part of it.
+// ServiceResult is the result of one service.
 type ServiceResult struct {
 	Score
 	// Threshold is the best one in hindsight, percent; 0: the policy has none.
@@ -174,7 +174,7 @@ func newPolicy(j *job, w *world) (policy, error) {
 	return newTrimtabs(w)
 }
 
-// summarize picks the thresholds in hindsight, and takes means over seeds.
+// summarize picks the best thresholds in hindsight, and averages over seeds.
 func (x *Experiment) summarize(jobs []job) []Summary {
 	mean := map[string]map[float64][]Score{} // by policy and threshold: services
 	for _, name := range x.Run {
@@ -243,8 +243,8 @@ func (x *Experiment) total(s *Summary, jobs []job) {
 	s.Missed, s.MissedErr, s.CoreHours, s.CoreHoursErr = m.Mean, m.StdErr, h.Mean, h.StdErr
 }
 
-// best is the threshold of the fewest core-hours with no more missed minutes than the
-// budget, or else of the fewest missed minutes.
+// best is the threshold with the fewest core-hours whose missed minutes are within the budget, or
+// else that with the fewest missed minutes.
 func best(of map[float64][]Score, k int, budget float64) ServiceResult {
 	var out ServiceResult
 	found := false

@@ -30,7 +30,7 @@ type hpas struct {
 	before []report
 }
 
-// act shows each HPA the means of two looks, since the metrics API has those of about 30 s.
+// act gives each HPA the means of two looks, as the metrics API has those of about 30 s.
 func (h *hpas) act(w *world, seen []report) {
 	if h.of == nil {
 		h.of, h.before = make([]autoscale.HPA, len(seen)), seen
@@ -151,10 +151,9 @@ func (v *vpas) act(w *world, seen []report) {
 	}
 }
 
-// follow changes pods as the updater does: in place, or by an eviction, those first that are
-// to grow and that are off the most. In one round at least half of the pods stay as they
-// are; one alone is changed all the same, where it may be. Pods that have not started are
-// evicted in any case.
+// follow changes pods as the updater does: in place, or by an eviction, first those that are to
+// grow and those that are off the most. In one round at least half of the pods stay, though a
+// single pod may be changed where that is allowed. Pods that have not started are always evicted.
 func (p *place) follow(words *VPAWords, cpu *autoscale.Recommendation, count bool) {
 	if !words.InPlace && !words.Recreate || len(p.pods) < words.MinReplicas {
 		return
@@ -225,14 +224,14 @@ func (oracle) act(w *world, _ []report) {
 	}
 }
 
-// level is that of bounds of curves and loads.
+// level is that of the bounds of curves and loads.
 const level = 0.9
 
-// warm is how many looks pass before misses count: an hour.
+// warm is the number of looks, an hour, before misses count.
 const warm = 3600 / look
 
-// keeper is trimtab, for one service.
-type keeper struct {
+// serviceModels runs trimtab's models for one service.
+type serviceModels struct {
 	learner      *gp.Process
 	model        *queue.Model
 	round, start *conformal.Forecaster
@@ -246,8 +245,8 @@ type keeper struct {
 	work float64
 }
 
-func newKeeper(s *Service) (*keeper, error) {
-	k := &keeper{state: replicas.State{Startup: replicas.Startup{Declared: replicas.DefaultStartup}}}
+func newServiceModels(s *Service) (*serviceModels, error) {
+	k := &serviceModels{state: replicas.State{Startup: replicas.Startup{Declared: replicas.DefaultStartup}}}
 	if s.Latency > 0 {
 		k.model = queue.New(s.Latency)
 	}
@@ -263,8 +262,8 @@ func newKeeper(s *Service) (*keeper, error) {
 	return k, nil
 }
 
-// observe takes in a report, and returns the need.
-func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
+// observe learns from a report, and returns the need.
+func (k *serviceModels) observe(p *place, r *report) (replicas.Need, bool) {
 	for _, v := range r.started {
 		k.state.Startup.Observe(time.Duration(v * float64(time.Second)))
 	}
@@ -312,7 +311,7 @@ func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
 }
 
 // needed is the need under upper bounds of the load of the coming round and of 75 s.
-func (k *keeper) needed(p *place, r *report, soon, later float64) (replicas.Need, bool) {
+func (k *serviceModels) needed(p *place, r *report, soon, later float64) (replicas.Need, bool) {
 	part := math.Min(k.state.Startup.Upper().Seconds()/(5*look), 1)
 	n, ok := replicas.NeedOf(k.curve, p.Fraction, soon, soon+part*math.Max(later-soon, 0))
 	k.work = soon * k.cost
@@ -324,12 +323,12 @@ func (k *keeper) needed(p *place, r *report, soon, later float64) (replicas.Need
 }
 
 // trimtabs plans for all services.
-type trimtabs struct{ of []*keeper }
+type trimtabs struct{ of []*serviceModels }
 
 func newTrimtabs(w *world) (*trimtabs, error) {
 	t := &trimtabs{}
 	for _, p := range w.places {
-		k, err := newKeeper(p.Service)
+		k, err := newServiceModels(p.Service)
 		if err != nil {
 			return nil, fmt.Errorf("make learner of %s: %w", p.Name, err)
 		}
@@ -374,7 +373,7 @@ func (t *trimtabs) act(w *world, seen []report) {
 	t.set(w, list, w.pool-w.used())
 }
 
-// workload is what the planner sees of a place.
+// workload is a place as the planner's input.
 func (p *place) workload(need replicas.Need, ok bool) *replicas.Workload {
 	w := &replicas.Workload{Name: p.Name, Need: need, Replicas: len(p.pods),
 		Size: p.sizes, Count: p.counts}

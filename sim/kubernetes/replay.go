@@ -36,7 +36,7 @@ type Recorded struct {
 	// Predict is the performance at an effective allocation under a load, as it was
 	// learnt from the recording; nil: the formula of the package.
 	Predict func(cores, load float64) trimtab.Band
-	// Shares tells that performance is the share of requests in time.
+	// Shares says that performance is the share of requests in time.
 	Shares bool
 	// Replicas of Request cores at first; Sizes and Counts bound trimtab.
 	Replicas int
@@ -48,9 +48,8 @@ type Recorded struct {
 	VPA      VPAWords
 }
 
-// Replay plays recorded loads with autoscalers, each in a world of its own, from the same
-// pods on. All of it is scored but the first part, Learn. Gaps in which nothing of any
-// workload was recorded are passed over.
+// Replay plays recorded loads with each autoscaler, each in a world of its own, from the same
+// pods. The first part, Learn, is not scored. Gaps without a record of any workload are skipped.
 type Replay struct {
 	Workloads []Recorded
 	// Interval is that of the points.
@@ -67,7 +66,7 @@ type Replay struct {
 	Done   func()
 }
 
-// Played is what came of one policy.
+// Played is the result of one policy.
 type Played struct {
 	Policy string `json:"policy"`
 	// Total adds the workloads up; its least shares are the least of them.
@@ -156,7 +155,7 @@ func (x *Replay) Play() ([]Played, error) {
 	return out, nil
 }
 
-// quiet is how long nothing may be known before the rest of a gap is passed over, s.
+// quiet is after how many seconds without any record the rest of a gap is skipped.
 const quiet = 60
 
 func (x *Replay) play(name string) (Played, error) {
@@ -229,8 +228,8 @@ func (x *Replay) world() *world {
 	return w
 }
 
-// loads returns the recorded load at a second after the beginning: each point stands for
-// its interval, and a little longer, where the next one is late.
+// loads returns the recorded load at a second after the beginning: each point holds for its
+// interval, and up to another if the next one is late.
 func (r *Recorded) loads(from time.Time, interval time.Duration) func(second float64) (float64, bool) {
 	patience := max(2*interval, 2*tick*time.Second)
 	return func(second float64) (float64, bool) {

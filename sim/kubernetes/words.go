@@ -7,10 +7,9 @@ import (
 	"github.com/trimtab/trimtab/sim/autoscale"
 )
 
-// Target is what one metric of an HPA, or one trigger of KEDA, is to be.
+// Target configures one metric of an HPA, or one trigger of KEDA.
 type Target struct {
-	// Type is one of sim/autoscale. Load tells that the metric is requests
-	// per second; else it is CPU.
+	// Type is one of sim/autoscale. Load: the metric is requests per second; else it is CPU.
 	Type string
 	Load bool
 	// Value is percent of the request, cores, or requests per second: of each pod, but
@@ -20,14 +19,14 @@ type Target struct {
 	Within func(time.Time) bool
 }
 
-// HPAWords are those of a HorizontalPodAutoscaler.
+// HPAWords are the settings of a HorizontalPodAutoscaler.
 type HPAWords struct {
 	Min, Max int
 	Behavior *behavior.Behavior
 	Targets  []Target
 }
 
-// KEDAWords are those of a ScaledObject.
+// KEDAWords are the settings of a ScaledObject.
 type KEDAWords struct {
 	HPAWords
 	// Idle is idleReplicaCount; nil: none. Cooldown is cooldownPeriod; nil: KEDA's
@@ -37,11 +36,11 @@ type KEDAWords struct {
 	PollingInterval time.Duration
 }
 
-// VPAWords are those of a VerticalPodAutoscaler. Neither InPlace nor Recreate: it only
+// VPAWords are the settings of a VerticalPodAutoscaler. With neither InPlace nor Recreate it only
 // advises.
 type VPAWords struct {
 	InPlace, Recreate bool
-	// LeavesCPU tells that it is so since the object controls memory alone.
+	// LeavesCPU says that it is so since the object controls memory alone.
 	LeavesCPU bool
 	// Min and Max are minAllowed and maxAllowed in cores; 0: none.
 	Min, Max float64
@@ -57,8 +56,8 @@ func DefaultHPA() HPAWords {
 	return HPAWords{Min: 1, Max: 100, Targets: []Target{{Type: autoscale.Utilization, Value: defaultUtilization}}}
 }
 
-// DefaultKEDA follows the request rate up to as much of what a pod of so many cores can
-// serve at a cost of so many core-seconds.
+// DefaultKEDA scales by the request rate: the target is defaultUtilization of what a pod of so
+// many cores can serve at a cost of so many core-seconds.
 func DefaultKEDA(cores, cost float64) KEDAWords {
 	w := KEDAWords{HPAWords: DefaultHPA()}
 	w.Targets = []Target{{Type: autoscale.External, Load: true, Value: defaultUtilization / 100.0 * cores / cost}}

@@ -17,7 +17,7 @@ const (
 	podCores             = 1.0
 	leastCores, maxCores = 0.1, 2.0
 	maxPods              = 60
-	// spread is what varies faster than a load was recorded: 4% with a memory of about a
+	// spread is the variation that is faster than the recorded load: 4%, correlated over about a
 	// minute.
 	spread = 0.04
 )
@@ -28,14 +28,13 @@ type pod struct {
 	// left is what its start still takes, s; pending: it has no room yet.
 	left, age float64
 	pending   bool
-	// lives is how long it has been there, s, and before what is added to that where pods
-	// were there at the beginning.
+	// lives is for how many s the pod has been played, and before its age at the beginning.
 	lives, before float64
 }
 
 func (p *pod) ready() bool { return !p.pending && p.left <= 0 }
 
-// truth is what a world knows of a service and no policy does.
+// truth is what only the world knows of a service, and no policy.
 type truth struct {
 	// load returns requests per second at a second; false: it is not known.
 	load func(second float64) (float64, bool)
@@ -44,13 +43,13 @@ type truth struct {
 	perform func(n int, a, rate, backlog float64) trimtab.Band
 	// spread is that of the load within what was recorded.
 	spread float64
-	// queues tells that what is not served waits.
+	// queues says that what is not served waits.
 	queues bool
-	// shares tells that performance is the share of requests in time.
+	// shares says that performance is the share of requests in time.
 	shares bool
 }
 
-// place is a service in the world.
+// place is a service in a world.
 type place struct {
 	*Service
 	truth
@@ -74,7 +73,7 @@ type place struct {
 	score      Score
 }
 
-// Score is what came of one service in one run.
+// Score is the result of one service in one run.
 type Score struct {
 	Service   string  `json:"service"`
 	Missed    float64 `json:"missed_minutes"`
@@ -83,8 +82,8 @@ type Score struct {
 	Served float64 `json:"least_hour"`
 	// Needed is the least share of what its SLO needs that it had in any hour.
 	Needed float64 `json:"least_share_of_need"`
-	// Minutes are those that count; LeastMissed and MostMissed what is missed of them at
-	// the upper and the lower bound of the performance.
+	// Minutes are those that are scored; LeastMissed and MostMissed how many of them are missed
+	// at the upper and the lower bound of the performance.
 	Minutes     float64 `json:"minutes,omitempty"`
 	LeastMissed float64 `json:"missed_minutes_least,omitempty"`
 	MostMissed  float64 `json:"missed_minutes_most,omitempty"`
@@ -97,7 +96,7 @@ type Score struct {
 	need   [2]float64
 }
 
-// report is what was seen of a look.
+// report is what was measured in one look.
 type report struct {
 	rate, inTime, requests float64
 	// used and had are mean cores; ready pods at its end.
@@ -162,7 +161,7 @@ func (s *Service) byFormula(n int, a, rate, backlog float64) trimtab.Band {
 	return trimtab.Band{Lower: v, Mean: v, Upper: v}
 }
 
-// used is what all pods hold.
+// used is what all pods have.
 func (w *world) used() float64 {
 	sum := 0.0
 	for _, p := range w.places {
@@ -193,7 +192,7 @@ func (w *world) play() {
 	w.second += tick
 }
 
-// play is one tick; count tells that it is scored.
+// play plays one tick; count: it is scored.
 func (p *place) play(second int, count bool) {
 	p.age()
 	rate, known := p.load(float64(second))
@@ -234,7 +233,7 @@ func (p *place) play(second int, count bool) {
 	}
 }
 
-// age lets pods grow older, and start.
+// age ages and starts pods.
 func (p *place) age() {
 	for i := range p.pods {
 		q := &p.pods[i]
@@ -251,7 +250,7 @@ func (p *place) age() {
 	}
 }
 
-// serving is how many pods serve, the smallest of them, and what all hold.
+// serving is how many pods serve, the size of the smallest, and what all pods have.
 func (p *place) serving() (n int, least, held float64) {
 	least = math.Inf(1)
 	for i := range p.pods {
@@ -285,7 +284,7 @@ func (p *place) need(n int) float64 {
 	return hi
 }
 
-// needs notes what was needed and what there was of it.
+// needs counts what was needed and how much of it the service had.
 func (s *Score) needs(need, had float64) {
 	s.need[0], s.need[1] = s.need[0]+need, s.need[1]+math.Min(need, had)
 }
@@ -357,7 +356,7 @@ func (p *place) scale(n int, size float64, count bool) {
 	}
 }
 
-// takes is how long the next start takes, s.
+// takes draws how long the next start takes, s.
 func (p *place) takes() float64 { return p.Startup * math.Exp(0.15*p.rng.NormFloat64()) }
 
 // scored reports whether it counts what is done now.

@@ -6,15 +6,15 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Course is what a history knows of one workload, for another world to play.
+// Course is the recorded load and allocation of one workload, to play in another world.
 type Course struct {
 	Workload string
 	// Interval is that of reports; Times are their ends, Loads in requests per second.
 	Interval time.Duration
 	Times    []time.Time
 	Loads    []float64
-	// Cost is the mean work of a request in the pool's resource times seconds; 0: not
-	// known. Shares tells that performance is the share of requests that met the SLO.
+	// Cost is the mean work of a request in the pool's resource times seconds; 0: unknown.
+	// Shares: performance is the share of requests that met the SLO.
 	Cost   float64
 	Shares bool
 	// Allocation is the first that was recorded, of so many Instances; 0: not known.
@@ -27,8 +27,8 @@ type Course struct {
 	workload          *workload
 }
 
-// Course returns that of a workload with an SLO; false: it never reported load,
-// performance and allocation.
+// Course returns the record of a workload with an SLO; false: it never reported load, performance
+// and allocation.
 func (h *History) Course(name string, slo float64) (*Course, bool) {
 	w := h.workloads[name]
 	if w == nil {

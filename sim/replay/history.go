@@ -9,11 +9,10 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 )
 
-// maxReports bounds what is kept of one workload: two months of reports every
-// ten seconds.
+// maxReports limits the reports of one workload: two months at one every ten seconds.
 const maxReports = 1 << 19
 
-// report is what one interval of a workload showed. Nil values are missing.
+// report is one interval of a workload. Nil values are missing.
 type report struct {
 	at                            time.Time
 	load, performance, allocation *float64
@@ -22,7 +21,7 @@ type report struct {
 	instances int
 }
 
-// History is what a recording says of each workload.
+// History is the record of each workload.
 type History struct {
 	config    analyzer.Config
 	step      *analyzer.Analyzer
@@ -30,11 +29,11 @@ type History struct {
 	learners  map[string]func() learn.Learner
 }
 
-// workload is one workload's part of the recording.
+// workload is the record of one workload.
 type workload struct {
 	hindsight learn.Learner
 	reports   []report
-	// counted tells that performance is the share of a number of requests.
+	// counted says that performance is the share of a number of requests.
 	counted bool
 }
 
@@ -56,7 +55,7 @@ func New(c analyzer.Config) (*History, error) {
 	return h, h.Begin()
 }
 
-// Begin tells that the recorded process started anew. Errors are those of the
+// Begin starts a new analyzer, as the recorded process was restarted. Errors are those of the
 // analyzer's configuration.
 func (h *History) Begin() error {
 	step, err := analyzer.New(h.config)
@@ -64,7 +63,7 @@ func (h *History) Begin() error {
 	return err
 }
 
-// Step takes one recorded call of the analyzer: a value, or nil for a tick.
+// Step gives the analyzer one recorded call: a value, or nil for a tick.
 func (h *History) Step(now time.Time, in trimtab.Value) {
 	for _, v := range h.step.Step(now, in) {
 		if e, ok := v.(*trimtab.Estimate); ok {
@@ -73,7 +72,7 @@ func (h *History) Step(now time.Time, in trimtab.Value) {
 	}
 }
 
-// take keeps the report that an estimate speaks of.
+// take keeps the report in an estimate.
 func (h *History) take(e *trimtab.Estimate) {
 	w := h.workloads[e.Workload]
 	if w == nil || len(w.reports) >= maxReports {
@@ -107,8 +106,7 @@ func (h *History) Workloads() []string {
 	return names
 }
 
-// tee is a learner that teaches the hindsight as well, whatever becomes of the
-// analyzer that holds it.
+// tee is a learner that also teaches the one of hindsight, which outlives the analyzer's.
 type tee struct {
 	learn.Learner
 	of *workload

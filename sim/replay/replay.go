@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab/sim/cluster"
 )
 
-// Figures is what one way of allocating gave to one workload.
+// Figures is the result of one way of allocating for one workload.
 type Figures struct {
 	// SLOMinutes is the time in which the SLO was met, of Minutes with a
 	// report. Low and High are the same at the bounds of the curve.
@@ -22,8 +22,8 @@ type Figures struct {
 // Line is one workload of a result.
 type Line struct {
 	Workload string
-	// Measured is what was recorded; Recorded the same by the curve learnt in
-	// hindsight; Replayed what the policy would have made of it.
+	// Measured is as recorded; Recorded the same allocations on the curve learnt in hindsight;
+	// Replayed those of the policy on that curve.
 	Measured, Recorded, Replayed Figures
 }
 
@@ -40,11 +40,10 @@ type Result struct {
 // maxIntervals bounds a replay: a year of reports every ten seconds.
 const maxIntervals = 1 << 22
 
-// Run closes the loop over the history with the policy of c. The workloads of
-// c that reported take part, and act, whatever their mode was. Stop, when not
-// nil, is asked in each interval; once true the answer is that of the time up
-// to there. Run returns an error that is trimtab.ErrInvalid for a history
-// without a report that has load, performance and allocation.
+// Run replays the history with the policy of c. All workloads of c that reported take part, in
+// mode act. A non-nil stop is called in each interval; once it returns true the result is that of
+// the time so far. Run returns an error that is trimtab.ErrInvalid for a history without a report
+// that has load, performance and allocation.
 func (h *History) Run(c planner.Config, stop func(played float64) bool) (*Result, error) {
 	p := &player{history: h, report: h.config.Report, round: c.Round}
 	if p.report <= 0 || p.round < p.report {
@@ -83,7 +82,7 @@ type seat struct {
 	line Line
 }
 
-// seat finds who takes part, from when to when, and what each had at first.
+// seat finds the workloads that take part, the period, and their first allocations.
 func (p *player) seat(c planner.Config) error {
 	for _, config := range c.Workloads {
 		w := p.history.workloads[config.Name]
@@ -112,7 +111,7 @@ func (p *player) seat(c planner.Config) error {
 	return nil
 }
 
-// first returns the first whole report; nil: there is none.
+// first returns the first complete report; nil: there is none.
 func (w *workload) first() *report {
 	for i := range w.reports {
 		if r := &w.reports[i]; r.load != nil && r.performance != nil && r.allocation != nil && *r.allocation > 0 {
@@ -176,8 +175,8 @@ func (p *player) play(loop *cluster.Loop, stop func(played float64) bool) *Resul
 	return out
 }
 
-// gap is how many rounds without any report are played, so that workloads come
-// to be held; the rest of a longer one is passed over.
+// gap is how many rounds without any report are played, so that the planner holds workloads; the
+// rest of a longer gap is skipped.
 const gap = 10
 
 // after returns the end of the next interval to play.
@@ -201,7 +200,7 @@ func (p *player) after(now time.Time) time.Time {
 	return next
 }
 
-// decide makes the planner decide, and returns what moved.
+// decide runs a round, and returns how much was moved.
 func (p *player) decide(now time.Time, loop *cluster.Loop) float64 {
 	loop.Round(now)
 	moved := 0.0

@@ -21,7 +21,7 @@ func (f *filter) stable() bool {
 	return math.Abs(f.Phi) <= reach && math.Abs(f.Theta) <= reach
 }
 
-// step takes the next report.
+// step reads the next report.
 func (f *filter) step(y float64) {
 	if f.Seen == 0 && f.Mu == 0 {
 		f.Mu, f.Phi = y, 0.9

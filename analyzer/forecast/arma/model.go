@@ -26,7 +26,7 @@ var _ conformal.Model = (*Model)(nil)
 // Name returns "arma(1,1)".
 func (m *Model) Name() string { return "arma(1,1)" }
 
-// See takes the latest of recent.
+// See reads the latest of recent.
 func (m *Model) See(recent []float64) {
 	s := &m.state
 	if s.Since++; s.Since >= every || len(recent) == every/2 {

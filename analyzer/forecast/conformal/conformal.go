@@ -94,7 +94,7 @@ func newState(c Config, models int) state {
 // Name is the name given to [New].
 func (f *Forecaster) Name() string { return f.name }
 
-// Observe takes the next load in requests per second.
+// Observe reads the next load in requests per second.
 func (f *Forecaster) Observe(load float64) error {
 	if !(load >= 0 && load <= Greatest) {
 		return trimtab.Invalidf("observe load %v", load)

@@ -5,10 +5,10 @@ package conformal
 type Model interface {
 	// Name is told as the model of the forecasts that it makes.
 	Name() string
-	// See takes the latest report, the last of recent; before it are the earlier reports, at most
+	// See reads the latest report, the last of recent; before it are the earlier reports, at most
 	// 1024 in all.
 	See(recent []float64)
-	// Skip tells that n reports are missing.
+	// Skip says that n reports are missing.
 	Skip(n int)
 	// Ready reports whether Path may be asked for.
 	Ready() bool

@@ -28,7 +28,7 @@ func (f *Forecaster) Snapshot() ([]byte, error) {
 	return num.Seal(f.name, out)
 }
 
-// Restore takes a snapshot of a forecaster of the same name, horizon and
+// Restore restores a snapshot of a forecaster of the same name, horizon and
 // level.
 func (f *Forecaster) Restore(b []byte) error {
 	var in saved

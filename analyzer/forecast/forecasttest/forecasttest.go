@@ -32,7 +32,7 @@ type Plan struct {
 	Warmup int
 }
 
-// Row is what came out of a replay.
+// Row is the result of a replay.
 type Row struct {
 	// Coverage is the share of forecasts whose bound held; Late is that of
 	// the last third; Worst that of the worst 180 rounds, with a forecast
@@ -135,8 +135,8 @@ func worst(held []bool, n int) float64 {
 	return float64(least) / float64(max(1, n))
 }
 
-// Seal returns a snapshot of that kind with a right checksum around body, for
-// fuzzing what comes after it.
+// Seal returns a snapshot of that kind with a correct checksum around body, for fuzzing the code
+// behind the check.
 func Seal(kind, body string) []byte {
 	return fmt.Appendf(nil, "trimtab %s %08x\n%s", kind, crc32.ChecksumIEEE([]byte(body)), body)
 }

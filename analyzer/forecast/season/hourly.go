@@ -79,7 +79,7 @@ func (m *Hourly) Name() string { return "seasonal(hourly)" }
 // bin returns the bin of a phase.
 func (m *Hourly) bin(phase int) int { return wrap(phase, m.period) * minutes / m.period }
 
-// See takes the latest of recent.
+// See reads the latest of recent.
 func (m *Hourly) See(recent []float64) {
 	s := &m.state
 	y := recent[len(recent)-1]

@@ -100,7 +100,7 @@ func wrap(i, n int) int {
 	return i
 }
 
-// See takes the latest of recent.
+// See reads the latest of recent.
 func (m *Model) See(recent []float64) {
 	s := &m.state
 	y := recent[len(recent)-1]

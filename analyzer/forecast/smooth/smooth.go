@@ -38,7 +38,7 @@ var _ conformal.Model = (*Model)(nil)
 // Name returns "smoothing".
 func (m *Model) Name() string { return "smoothing" }
 
-// See takes the latest of recent.
+// See reads the latest of recent.
 func (m *Model) See(recent []float64) {
 	s := &m.state
 	y := recent[len(recent)-1]

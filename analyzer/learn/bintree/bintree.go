@@ -63,7 +63,7 @@ func (t *Tree) Reports() int {
 // Changes returns how often the change test made the learner forget.
 func (t *Tree) Changes() int { return t.state.Watch.Changes }
 
-// Observe takes one report. A load of 0 shows nothing about a/l: such a report is accepted and
+// Observe reads one report. A load of 0 shows nothing about a/l: such a report is accepted and
 // not kept. The first report decides whether the performance is a fraction of requests, a number
 // with declared noise, or one without; later ones that say less count with the typical weight.
 // Only a number over 1 after fractions makes the learner start again.

@@ -12,7 +12,7 @@ func (t *Tree) Snapshot() ([]byte, error) {
 	return num.Seal(t.Name(), t.state)
 }
 
-// Restore takes a snapshot of a bintree of the same level.
+// Restore restores a snapshot of a bintree of the same level.
 func (t *Tree) Restore(b []byte) error {
 	var s state
 	if err := num.Unseal(t.Name(), b, &s); err != nil {

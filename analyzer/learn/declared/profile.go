@@ -66,7 +66,7 @@ func ReadProfile(r io.Reader) (*Profile, error) {
 	return p, nil
 }
 
-// add takes one row.
+// add adds one row.
 func (p *Profile) add(row []string) error {
 	v := make([]float64, len(row))
 	for i, text := range row {

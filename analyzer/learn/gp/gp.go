@@ -53,7 +53,7 @@ func (p *Process) Changes() int { return p.state.Watch.Changes }
 // the performance worse beyond doubt; the mean falls there.
 func (p *Process) Falls() bool { return p.fit.falls }
 
-// Observe takes one report. A load of 0 shows nothing about a/l: such a report is accepted and
+// Observe reads one report. A load of 0 shows nothing about a/l: such a report is accepted and
 // not kept. The first report decides whether the performance is a fraction of requests, a number
 // with declared noise, or one without; later ones that say less count with the typical weight.
 // Only a number over 1 after fractions makes the learner start again.

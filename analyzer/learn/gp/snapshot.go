@@ -11,7 +11,7 @@ import (
 // Snapshot returns the bins and the change test's state, sealed.
 func (p *Process) Snapshot() ([]byte, error) { return num.Seal(p.Name(), p.state) }
 
-// Restore takes a snapshot of a gp of the same level.
+// Restore restores a snapshot of a gp of the same level.
 func (p *Process) Restore(b []byte) error {
 	var s state
 	if err := num.Unseal(p.Name(), b, &s); err != nil {

@@ -75,7 +75,7 @@ func (*Curve) Name() string { return "kernel-curve/1" }
 // Reports returns how many reports were learnt.
 func (c *Curve) Reports() int { return c.Seen }
 
-// Observe takes one report; see learn.Learner.
+// Observe reads one report; see learn.Learner.
 func (c *Curve) Observe(o learn.Observation) error {
 	for _, v := range []float64{o.Allocation, o.Load, o.Performance, o.Requests, o.Sigma} {
 		if !(v >= 0 && v <= mostNumber) {
@@ -340,7 +340,7 @@ func (c *Curve) Predict(allocation, load float64) trimtab.Band {
 // Snapshot returns all bins, sealed.
 func (c *Curve) Snapshot() ([]byte, error) { return num.Seal(c.Name(), c.curveState) }
 
-// Restore takes a snapshot of a learner of the same level. It returns an error
+// Restore restores a snapshot of a learner of the same level. It returns an error
 // that is trimtab.ErrInvalid, and changes nothing, for any other bytes.
 func (c *Curve) Restore(state []byte) error {
 	var s curveState

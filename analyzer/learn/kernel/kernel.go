@@ -167,7 +167,7 @@ func same(a, b []float64) bool {
 	return true
 }
 
-// Observe takes one report. It returns an error that is trimtab.ErrInvalid, and
+// Observe reads one report. It returns an error that is trimtab.ErrInvalid, and
 // learns nothing, for a number that is not finite and coordinates out of range.
 func (v *Vector) Observe(x []float64, y float64) error {
 	if err := v.check(x); err != nil {

@@ -11,7 +11,7 @@ import (
 // Snapshot returns all points, sealed; what Expect set is not among them.
 func (v *Vector) Snapshot() ([]byte, error) { return num.Seal(v.Name(), v.state) }
 
-// Restore takes a snapshot of a learner of the same Config. It returns an error
+// Restore restores a snapshot of a learner of the same Config. It returns an error
 // that is trimtab.ErrInvalid, and changes nothing, for any other bytes.
 func (v *Vector) Restore(b []byte) error {
 	var s state

@@ -23,7 +23,7 @@ type Plan struct {
 	From uint64
 }
 
-// Row is what came out for one curve at one count.
+// Row is the result for one curve at one count.
 type Row struct {
 	Curve string
 	Count int

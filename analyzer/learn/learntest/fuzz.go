@@ -6,8 +6,8 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 )
 
-// FuzzRestore checks that whatever bytes a learner takes for a snapshot leave
-// it able to learn and to answer in order.
+// FuzzRestore checks that a learner can learn and predict after it restored any bytes that it
+// accepts as a snapshot.
 func FuzzRestore(f *testing.F, make func() learn.Learner) {
 	l := make()
 	env := NewEnvironment(Curves()[0], 1)

@@ -28,7 +28,7 @@ func unscaled(t *testing.T, make func() learn.Learner) {
 	}
 }
 
-// persistent is noise that goes on from report to report.
+// persistent tests with noise that is correlated from report to report.
 func persistent(t *testing.T, make func() learn.Learner) {
 	changes := 0
 	for seed := range uint64(5) {

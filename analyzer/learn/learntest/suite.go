@@ -13,9 +13,8 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 )
 
-// Run checks everything that learn.Learner promises of the learners that
-// make returns, which must be equal and have seen nothing. Their bounds must
-// be meant to hold at level 0.9.
+// Run checks the whole contract of learn.Learner on the learners that make returns, which must be
+// equal and new. Their bounds must be meant for level 0.9.
 func Run(t *testing.T, make func() learn.Learner) {
 	for _, c := range []struct {
 		name string
@@ -264,8 +263,8 @@ func level(t *testing.T, make func() learn.Learner) {
 
 func bounded(t *testing.T, make func() learn.Learner) { MemoryIsBounded(t, make, 15_000) }
 
-// MemoryIsBounded checks that a learner after n reports, more than 5,000,
-// takes no more memory than after 5,000.
+// MemoryIsBounded checks that a learner uses no more memory after n reports, more than 5,000,
+// than after 5,000.
 func MemoryIsBounded(t *testing.T, make func() learn.Learner, n int) {
 	t.Helper()
 	size := func(l learn.Learner) (heap uint64, snapshot int) {

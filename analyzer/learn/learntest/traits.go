@@ -11,8 +11,8 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 )
 
-// Traits checks what learn.Learner promises beside learning, of a learner that
-// cannot be saved, or whose bounds do not hold; [Run] checks it too.
+// Traits checks the contract of learn.Learner without the learning, for a learner that cannot be
+// saved, or whose bounds do not hold; [Run] checks it, too.
 func Traits(t *testing.T, make func() learn.Learner) {
 	for _, c := range []struct {
 		name string
@@ -29,7 +29,7 @@ func Traits(t *testing.T, make func() learn.Learner) {
 	}
 }
 
-// telling is what a learner tells of itself beside its bands.
+// telling is what a learner reports of itself beside its bands.
 type telling struct {
 	Falls   bool
 	Changes int
@@ -49,14 +49,14 @@ func told(l learn.Learner) telling {
 	return out
 }
 
-// wrapper is what anybody writes who changes one method of a learner.
+// wrapper wraps a learner as a caller would that changes one method.
 type wrapper struct{ learn.Learner }
 
 // Name is another one.
 func (w wrapper) Name() string { return "wrapped " + w.Learner.Name() }
 
-// Wraps compares the learners that make returns with equal ones that wrap has
-// wrapped: also on a curve that falls, after it changed, and with another version.
+// Wraps compares the learners that make returns with wrapped ones: also on a curve that falls,
+// after a change, and with another version.
 func Wraps(t *testing.T, make func() learn.Learner, wrap func(learn.Learner) learn.Learner) {
 	t.Helper()
 	for _, k := range append(kinds(), HardCurves()[3]) {

@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 )
 
-// Study says what Uniform runs: reports of allocations drawn uniformly from
-// the curve's range, one draw per report, under a load that swings.
+// Study configures Uniform: reports of allocations drawn uniformly from the curve's range, one
+// draw per report, under a load that oscillates.
 type Study struct {
 	// Seeds is the number of independent runs per curve, From the first seed.
 	Seeds int
@@ -23,8 +23,7 @@ type Study struct {
 	Drop float64
 }
 
-// Finding is what came out for one curve at one count; Count is negative for
-// the look after the drop.
+// Finding is the result for one curve at one count; a negative Count is that after the drop.
 type Finding struct {
 	Curve string
 	Count int
@@ -37,15 +36,14 @@ type Finding struct {
 	Width float64
 	// Hits of Trials independent points, one a seed, were inside.
 	Hits, Trials int
-	// Changes is how often all seeds' learners forgot, in Rounds of 12
-	// reports, until then.
+	// Changes is how often the learners of all seeds forgot, in Rounds of 12 reports, until then.
 	Changes, Rounds int
 
 	// widths sum over the seeds the relative width at each point.
 	widths []float64
 }
 
-// add takes in what came out of other seeds of the same study.
+// add adds the results of other seeds of the same study.
 func (f *Finding) add(o *Finding) {
 	mine, theirs := float64(f.Trials), float64(o.Trials)
 	f.Share = (f.Share*mine + o.Share*theirs) / (mine + theirs)

@@ -95,7 +95,7 @@ func factor(i int) float64 { return low * math.Pow(high/low, float64(i)/(Points-
 // Reports returns how many reports were seen.
 func (m *Model) Reports() int { return m.reports }
 
-// Observe takes a report: the share in time of so many requests at an allocation, a load and a
+// Observe reads a report: the share in time of so many requests at an allocation, a load and a
 // cost. It refuses numbers out of range with trimtab.ErrInvalid.
 func (m *Model) Observe(allocation, load, cost, inTime, requests float64) error {
 	for _, v := range []float64{allocation, load, cost, requests} {

@@ -33,7 +33,7 @@ const (
 	another = 3.0         // deviations, from where on it is another service
 )
 
-// Observe takes one report. It returns an error that is trimtab.ErrInvalid, and
+// Observe reads one report. It returns an error that is trimtab.ErrInvalid, and
 // learns nothing, when a number is not finite and > 0.
 func (c *Curve) Observe(r Report) error {
 	for _, v := range []float64{r.Allocation, r.Rate, r.Mean} {

@@ -35,10 +35,10 @@ func Parse(b []byte) (Value, error) {
 	return Value(bytes.Trim(b, " \t\r\n")), nil
 }
 
-// IsObject tells whether v is an object.
+// IsObject reports whether v is an object.
 func (v Value) IsObject() bool { return len(v) > 0 && v[0] == '{' }
 
-// IsArray tells whether v is an array.
+// IsArray reports whether v is an array.
 func (v Value) IsArray() bool { return len(v) > 0 && v[0] == '[' }
 
 // Absent reports whether v is absent or null.

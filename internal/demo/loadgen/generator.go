@@ -33,8 +33,7 @@ type Generator struct {
 	Seed uint64
 	// Timeout ends a request, counted from its intended start; 0: 2 s.
 	Timeout time.Duration
-	// MaxInFlight bounds the requests under way per target; what would exceed
-	// it is shed; 0: 1000.
+	// MaxInFlight limits the requests in flight per target; further ones are shed; 0: 1000.
 	MaxInFlight int
 	// Reconnect opens a connection per request, and tries again at once, up to
 	// the time-out, when it is refused or reset: as a router in front of
@@ -47,9 +46,8 @@ type Generator struct {
 	Report func(at time.Duration, results []Result)
 }
 
-// Run plays the day, waits for the answers, and returns the totals in the
-// order of Targets. When ctx ends it returns what it has, and the context's
-// error.
+// Run plays the day, waits for the answers, and returns the totals in the order of Targets. When
+// ctx ends it returns the totals so far, and the context's error.
 func (g *Generator) Run(ctx context.Context) ([]Result, error) {
 	if err := g.validate(); err != nil {
 		return nil, err
@@ -98,7 +96,7 @@ func orDefault(d, other time.Duration) time.Duration {
 	return d
 }
 
-// play is one day under way.
+// play is one day being played.
 type play struct {
 	g         *Generator
 	transport *http.Transport

@@ -7,16 +7,15 @@ import (
 	"github.com/trimtab/trimtab/quantile"
 )
 
-// Result says what clients saw of one service over some time.
+// Result is what the clients of one service counted over some time.
 type Result struct {
 	Name string
 	// Over is how long it was watched.
 	Over time.Duration
 	// Requests = OK + Slow + Failed + Shed.
 	Requests int
-	// OK were answered 200 within the SLO's latency; Slow were answered 200
-	// later; Failed were refused, broke or timed out; Shed were never sent,
-	// because too many were under way.
+	// OK were answered 200 within the SLO's latency; Slow were answered 200 later; Failed were
+	// refused, broke or timed out; Shed were never sent, as too many were in flight.
 	OK, Slow, Failed, Shed int
 	// Latency holds seconds from the intended start. One that failed or was
 	// shed counts as the time-out: its client never got an answer.

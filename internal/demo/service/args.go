@@ -45,7 +45,7 @@ func ParseArgs(args []string) (Config, error) {
 	return cfg, cfg.Validate()
 }
 
-// Args returns the flags for another process to run c; Ready stays behind.
+// Args returns the flags for another process to run c; Ready cannot be passed.
 func (c *Config) Args() []string {
 	float := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	return []string{

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chunk is how many rounds of mixing are done between two looks at the clock:
-// some 20 µs, against about 0.3 µs for the look.
+// chunk is how many rounds of mixing are done between two reads of the clock: some 20 µs, against
+// about 0.3 µs for the read.
 const chunk = 20_000
 
-// Burn keeps the calling goroutine's thread busy until it has used d of CPU
-// time, by the thread's own clock, and returns a value that depends on all of
-// the work. Time in which the thread did not run does not count.
+// Burn keeps the calling goroutine's thread busy until it has used d of CPU time, by the thread's
+// own clock; the result depends on all of the work, so that none is optimised away. Time in which
+// the thread did not run does not count.
 func Burn(d time.Duration) uint64 {
 	if d <= 0 {
 		return 0

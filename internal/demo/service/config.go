@@ -35,10 +35,10 @@ func (d Draw) validate(what string) error {
 	return nil
 }
 
-// Config says what one component does.
+// Config configures one component.
 type Config struct {
-	// Name is the component: service.name of its spans. Workload is what it
-	// belongs to: service.namespace.
+	// Name is the component: service.name of its spans. Workload is its service:
+	// service.namespace.
 	Name, Workload string
 	// Listen is host:port; port 0 picks a free one.
 	Listen string
@@ -59,8 +59,8 @@ type Config struct {
 	Slots int
 	// Queue is how many requests may wait for a slot; more are answered 503.
 	Queue int
-	// Patience is the longest time from the request's start to its slot;
-	// who waited longer is answered 503 before any work is done. > 0.
+	// Patience is the longest time from the request's start to its slot; a request that waited
+	// longer is answered 503 before any work is done. > 0.
 	Patience time.Duration
 	// Seed of the draws.
 	Seed uint64

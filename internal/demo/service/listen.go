@@ -11,11 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listen opens the address, or takes over the socket that [Lend] lends at
-// cfg.Inherit, and then takes one connection at a time: so that connections
-// wait in one queue in the kernel for the next free worker. Ports shared by
-// SO_REUSEPORT would spread them by chance over one queue per worker, and lose
-// a queue with its worker.
+// listen opens the address, or borrows the socket that [Lend] lends at cfg.Inherit and accepts
+// one connection at a time, so that connections wait in the kernel's one queue for the next free
+// worker. SO_REUSEPORT would spread them at random over one queue per worker, and lose a queue
+// with its worker.
 func listen(ctx context.Context, cfg *Config) (net.Listener, error) {
 	if cfg.Inherit == "" {
 		var lc net.ListenConfig
@@ -60,16 +59,15 @@ func borrow(ctx context.Context, path string) (net.Listener, error) {
 
 var errNoSocket = errors.New("no socket in the message")
 
-// Lender holds a listening socket for worker processes to borrow. It takes no
-// connections itself.
+// Lender lends a listening socket to worker processes. It accepts no connections itself.
 type Lender struct {
 	tcp   *net.TCPListener
 	unix  *net.UnixListener
 	ended sync.WaitGroup
 }
 
-// Lend listens on the TCP address addr and lends that socket to whoever
-// connects to the Unix socket at path, which it makes.
+// Lend listens on the TCP address addr and passes that socket to every process that connects to
+// the Unix socket at path, which it creates.
 func Lend(addr, path string) (*Lender, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -102,15 +100,14 @@ func Lend(addr, path string) (*Lender, error) {
 // Addr returns the TCP address.
 func (l *Lender) Addr() string { return l.tcp.Addr().String() }
 
-// Close ends the lending; what was borrowed goes on working.
+// Close ends the lending; borrowed sockets go on working.
 func (l *Lender) Close() error {
 	err := errors.Join(l.unix.Close(), l.tcp.Close())
 	l.ended.Wait()
 	return err
 }
 
-// oneByOne is a listener that takes a connection only when the one before is
-// closed.
+// oneByOne is a listener that accepts a connection only when the one before is closed.
 type oneByOne struct {
 	net.Listener
 	free   chan struct{}

@@ -51,8 +51,8 @@ func (q *queue) enter(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-// check gives the slot back if it came too late: a process that was stopped
-// finds slot, timer and hang-up all at once.
+// check returns a slot that came too late: a process that was stopped may find slot, timer and
+// hang-up all at once.
 func (q *queue) check(ctx context.Context, deadline time.Time) error {
 	switch {
 	case ctx.Err() != nil:

@@ -87,7 +87,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return serve(ctx, srv, listener)
 }
 
-// workerIndex tells apart the processes that a supervisor starts from one
+// workerIndex is the number of this process among those that a supervisor starts from one
 // command.
 func workerIndex() uint64 {
 	n, err := strconv.ParseUint(os.Getenv("TRIMTAB_WORKER"), 10, 32)
@@ -108,8 +108,8 @@ func serve(ctx context.Context, srv *http.Server, listener net.Listener) error {
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	// Shutdown drops a connection whose request it has not read yet: take no
-	// more, and answer the one in hand first.
+	// Shutdown drops a connection whose request it has not read: so accept no more, and answer
+	// the open one first.
 	_ = listener.Close() // closed again by Shutdown
 	if l, ok := listener.(*oneByOne); ok {
 		l.drain(drain)

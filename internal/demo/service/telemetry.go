@@ -25,7 +25,7 @@ const StartHeader = "X-Request-Start"
 // maxQueued bounds how long ago a start is believed.
 const maxQueued = 30 * time.Second
 
-// SetRequestStart stamps a request as taken at t.
+// SetRequestStart marks a request as received at t.
 func SetRequestStart(h http.Header, t time.Time) {
 	us := t.UnixMicro()
 	h.Set(StartHeader, fmt.Sprintf("t=%d.%06d", us/1e6, us%1e6))

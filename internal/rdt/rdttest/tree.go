@@ -24,7 +24,7 @@ import (
 	"github.com/trimtab/trimtab/internal/rdt"
 )
 
-// Spec says what the CPU and the mount options are like.
+// Spec describes the CPU and the mount options.
 type Spec struct {
 	// Ways of the last-level cache; 0: no cache allocation.
 	Ways int
@@ -40,8 +40,8 @@ type Spec struct {
 	MBps, Old bool
 	// AMD counts bandwidth in eighths of GB/s.
 	AMD bool
-	// MPAM is how many bits of a fraction an Arm CPU keeps of a percentage, as Linux 7.1
-	// does (arch/arm64, mpam_resctrl.c): Gran and Min follow.
+	// MPAM is how many bits of a percentage an Arm CPU keeps, as in Linux 7.1 (arch/arm64,
+	// mpam_resctrl.c): Gran and Min follow.
 	MPAM int
 	// IOAlloc is the mask that devices fill, of all caches (Linux 6.19); 0: there is no io_alloc.
 	IOAlloc uint64
@@ -137,7 +137,7 @@ func (t *Tree) resources() []string {
 	return append([]string{"MB"}, t.caches()...)
 }
 
-// most is what the default group begins with.
+// most is the first value of the default group.
 func (t *Tree) most(name string) uint64 {
 	switch {
 	case name != "MB":
@@ -159,8 +159,8 @@ func (t *Tree) Unmount() { t.do(func() { t.gone = true }) }
 // Fail sets what is asked before each write, mkdir and rmdir; its error is the answer.
 func (t *Tree) Fail(with func(op, name, value string) error) { t.do(func() { t.fail = with }) }
 
-// Before sets what is called before the next write, mkdir or rmdir of others, such as
-// what another program does at that moment. What it does itself is not told to it.
+// Before sets a function that is called before the next write, mkdir or rmdir of others, as
+// another program may act just then. Its own calls do not call it.
 func (t *Tree) Before(call func(op, name string)) { t.do(func() { t.before = call }) }
 
 // Writes returns the writes, mkdirs and rmdirs that had an effect, in order.
@@ -205,7 +205,7 @@ func (t *Tree) Monitor(group string, domain int, event, text string) {
 	})
 }
 
-// Offline takes the last CPU of a cache away: its domain is gone.
+// Offline removes the last CPU of a cache, and so its domain.
 func (t *Tree) Offline(domain int) {
 	t.do(func() {
 		t.spec.Domains = slices.DeleteFunc(slices.Clone(t.spec.Domains), func(d int) bool { return d == domain })
@@ -223,7 +223,7 @@ func (t *Tree) do(f func()) {
 	f()
 }
 
-// Lock takes the lock, or is refused at once: a test does not wait a second.
+// Lock takes the lock, or fails at once, so that a test does not wait a second.
 func (t *Tree) Lock(ctx context.Context) (func(), error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ func (t *Tree) say(err syscall.Errno, format string, args ...any) error {
 	return err
 }
 
-// Mkdir makes a group: with what the other shareable groups have and what is unused.
+// Mkdir makes a group, with what is unused and what the other shareable groups have.
 func (t *Tree) Mkdir(name string) error {
 	return t.change("mkdir", name, "", func() error {
 		switch {
@@ -188,8 +188,8 @@ type staged struct {
 	value    uint64
 }
 
-// writeSchemata applies all lines, or none: but MiB/s, which the kernel's own
-// controller takes at once.
+// writeSchemata applies all lines, or none; MiB/s, which the kernel's own controller reads, apply
+// line by line.
 func (t *Tree) writeSchemata(g *group, text string) error {
 	if !strings.HasSuffix(text, "\n") {
 		return syscall.EINVAL

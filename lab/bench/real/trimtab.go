@@ -37,6 +37,9 @@ type subject struct {
 	log       string
 	baselines [3]float64
 	used      time.Duration
+	// web is where it tells of its bands.
+	web   string
+	bands bands
 }
 
 // source is a way to tell trimtab how services do.
@@ -72,6 +75,7 @@ func (p *subject) open(ctx context.Context, t *trial) error {
 		return err
 	}
 	a := addresses{at[0], at[1], at[2], at[3], at[4]}
+	p.web = a.Web
 	if err := p.Signal.open(ctx, t, a); err != nil {
 		return err
 	}
@@ -171,7 +175,14 @@ func (p *subject) file(h *host, a addresses, more string) ([]byte, error) {
 	return overlay([]byte(b.String()), p.Override)
 }
 
-func (p *subject) run(ctx context.Context, _ *trial) error {
+func (p *subject) run(ctx context.Context, t *trial) error {
+	watching, stop := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		p.bands.watch(watching, p.web, t.services[:])
+	}()
+	defer func() { stop(); <-watched }()
 	select {
 	case <-ctx.Done():
 		return nil
@@ -212,6 +223,9 @@ func (p *subject) close(ctx context.Context, t *trial, r *row) {
 		if math.Abs(now[i]-p.baselines[i]) > 1e-6 {
 			r.Unsafe = append(r.Unsafe, fmt.Sprintf("%s has %v cores after trimtab ended, and had %v before", s.Name, now[i], p.baselines[i]))
 		}
+	}
+	if b := &p.bands; b.Of > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("of %d means over %v, %.0f%% were in the band of before, %.0f%% at most two standard errors outside", b.Of, compared, 100*float64(b.Inside)/float64(b.Of), 100*float64(b.Near)/float64(b.Of)))
 	}
 	if p.Keep {
 		r.Log = p.log

@@ -13,7 +13,7 @@ type Serial struct {
 	Product float64 `json:"product"`
 }
 
-// See takes the next standardised residual.
+// See reads the next standardised residual.
 func (s *Serial) See(residual float64) {
 	residual = Within(residual, 3)
 	const fade = 1 - 1.0/memory

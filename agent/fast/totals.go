@@ -11,8 +11,8 @@ import (
 	"github.com/trimtab/trimtab/planner/local"
 )
 
-// story accumulates what the holding and the metrics report of the loop.
-type story struct {
+// totals accumulates what the holding and the metrics report of the loop.
+type totals struct {
 	groups map[trimtab.KnobID]*group
 	order  []*group
 	at     time.Duration
@@ -45,7 +45,7 @@ func gone(err error) bool { return errors.Is(err, os.ErrNotExist) }
 
 // take records the state of all groups, and reports it once a second, or when a round is
 // requested.
-func (s *story) take(l *loop, asks []local.Ask) {
+func (s *totals) take(l *loop, asks []local.Ask) {
 	l.status = l.rule.Status(l.status[:0])
 	if len(s.order) != len(l.status) || len(s.order) > 0 && !s.same(l) {
 		s.arrange(l)
@@ -72,7 +72,7 @@ func (s *story) take(l *loop, asks []local.Ask) {
 }
 
 // idle reports once that nothing is moved.
-func (s *story) idle(l *loop) {
+func (s *totals) idle(l *loop) {
 	if len(s.order) > 0 {
 		s.order = nil
 		l.metrics.Gauge("trimtab_fast_groups", l.host).Set(0)
@@ -80,7 +80,7 @@ func (s *story) idle(l *loop) {
 }
 
 // same reports whether the groups are the known ones, in their order.
-func (s *story) same(l *loop) bool {
+func (s *totals) same(l *loop) bool {
 	for i := range l.look.Groups {
 		if s.order[i].id != l.look.Groups[i].KnobID {
 			return false
@@ -90,7 +90,7 @@ func (s *story) same(l *loop) bool {
 }
 
 // arrange sorts the groups in the order of the look, and drops those that are gone.
-func (s *story) arrange(l *loop) {
+func (s *totals) arrange(l *loop) {
 	old := s.groups
 	s.groups, s.order = make(map[trimtab.KnobID]*group, len(l.look.Groups)), s.order[:0]
 	for i := range l.look.Groups {
@@ -126,7 +126,7 @@ func (g *group) note(set float64, now time.Duration) {
 // tell updates the holding and the metrics. Of what was borrowed meanwhile, each lender gave in
 // proportion to what it lent; if more was borrowed than lent, the rest came from unallocated
 // capacity.
-func (s *story) tell(l *loop) {
+func (s *totals) tell(l *loop) {
 	lent, borrowed := map[string]float64{}, 0.0
 	all := 0.0
 	for i, g := range s.order {
@@ -153,7 +153,7 @@ func (s *story) tell(l *loop) {
 		l.metrics.Gauge("trimtab_fast_set_cores", l.host, w).Set(sets[w])
 		l.metrics.Gauge("trimtab_fast_target_cores", l.host, w).Set(targets[w])
 	}
-	l.mover.FastTell(s.told)
+	l.fastActuator.FastTell(s.told)
 }
 
 // credit records from which workloads a group borrowed.

@@ -1,4 +1,4 @@
-package site
+package wire
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ func TestAPerformanceIsAskedForWithItsNumberOfRequests(t *testing.T) {
 	cfg := &config.Config{Workloads: []config.Workload{{Name: "shop", Match: config.Match{Prometheus: map[string]string{"job": "shop"}},
 		Load:        `sum(rate(d_count{$match}[20s]))`,
 		Performance: `sum(rate(d_bucket{$match,le="0.2"}[20s])) / sum(rate(d_count{$match}[20s]))`}}}
-	for _, q := range QueriesOf(cfg) {
+	for _, q := range Queries(cfg) {
 		want := ""
 		if q.Quantity == trimtab.Performance {
 			want = `(sum(rate(d_count{job="shop"}[20s]))) * 20`

@@ -1,0 +1,64 @@
+package wire
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/collector/prometheus"
+	"github.com/trimtab/trimtab/config"
+)
+
+// Bus converts the file's settings for the bus of a process with a role.
+func Bus(cfg *config.Config, role natsbus.Role, host string) (natsbus.Config, error) {
+	n := cfg.NATS
+	c := natsbus.Config{
+		URL: n.URL, Dir: filepath.Join(cfg.Storage.Path, "bus"), Listen: n.Listen, Source: host, Credentials: n.CredentialsFile,
+		Token: string(n.Token), CA: n.TLS.CAFile, Cert: n.TLS.CertFile, Key: n.TLS.KeyFile, MaxStore: int64(cfg.Storage.Limit),
+		Replicas: n.Replicas, Role: role, Host: host, Pool: cfg.Pool.Name, Lease: cfg.Lease,
+	}
+	if role != "" {
+		c.Source += " " + string(role)
+	}
+	if role == natsbus.Agent {
+		c.Leaf = n.Leaf
+	}
+	if n.TokenFile == "" {
+		return c, nil
+	}
+	token, err := os.ReadFile(n.TokenFile)
+	if err != nil {
+		return c, fmt.Errorf("read nats token: %w", err)
+	}
+	if c.Token = strings.TrimSpace(string(token)); c.Token == "" {
+		return c, trimtab.Invalidf("read nats token: %s is empty", n.TokenFile)
+	}
+	return c, nil
+}
+
+// Queries lists what Prometheus is asked.
+func Queries(cfg *config.Config) []prometheus.Query {
+	var out []prometheus.Query
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		for _, q := range []struct {
+			quantity trimtab.Quantity
+			text     string
+		}{{trimtab.Load, w.Load}, {trimtab.Performance, w.Performance}, {trimtab.Allocation, w.Allocation}, {trimtab.Usage, w.Usage}, {trimtab.Proxy, w.Fallback.Proxy}} {
+			if q.text == "" {
+				continue
+			}
+			// Validated when the file was read.
+			expr, _ := w.Match.Expand(q.text)
+			query := prometheus.Query{Workload: w.Name, Quantity: q.quantity, Expr: expr}
+			if requests := w.Ratio().Requests; q.quantity == trimtab.Performance && requests != "" {
+				query.Requests, _ = w.Match.Expand(requests)
+			}
+			out = append(out, query)
+		}
+	}
+	return out
+}
