@@ -18,10 +18,10 @@ func (l *lending) enveloped(p *trimtab.Plan, m *move) *trimtab.Envelope {
 		return nil
 	}
 	if err := m.held.can.Quick.Ready(want.Burst > 0); err != nil {
-		m.held.fastOff = err.Error()
+		m.held.loan.off = err.Error()
 		return nil
 	}
-	m.held.fastOff = ""
+	m.held.loan.off = ""
 	if m.held.can.ReadyWeight != nil && l.whole {
 		if err := m.held.can.ReadyWeight(); err != nil {
 			l.logger.Debug("weight by target", "workload", m.held.Workload, "err", err)
@@ -38,7 +38,7 @@ func (l *lending) enveloped(p *trimtab.Plan, m *move) *trimtab.Envelope {
 
 // alike reports whether an action changes nothing about where a knob may be.
 func (m *move) alike() bool {
-	e := m.held.envelope
+	e := m.held.loan.envelope
 	if m.envelope == nil || e == nil {
 		return m.envelope == nil && e == nil
 	}
@@ -77,17 +77,17 @@ func (l *lending) loops() bool {
 // now that the knob rests there: that is what counts as a change.
 func (l *lending) enter(m *move) {
 	h := m.held
-	if (h.envelope != nil || m.envelope != nil) && !same(m.result.Before, m.goal) {
+	if (h.loan.envelope != nil || m.envelope != nil) && !same(m.result.Before, m.goal) {
 		h.remember(h.bounded(m.result.Before), l.clock.boot())
 		h.since = l.clock.wall()
 	}
-	if h.envelope = m.envelope; h.envelope == nil {
-		h.account = nil
+	if h.loan.envelope = m.envelope; h.loan.envelope == nil {
+		h.loan.account = nil
 		l.unset(h)
 		return
 	}
 	if h.can.Weigh != nil && l.whole {
-		if err := h.can.Weigh(h.envelope.Target); err != nil {
+		if err := h.can.Weigh(h.loan.envelope.Target); err != nil {
 			l.logger.Debug("weight by target", "workload", h.Workload, "err", err)
 		}
 	}
@@ -122,7 +122,7 @@ func (x *executor) prepareEnvelopes(ctx context.Context, p *trimtab.Plan) (moves
 			continue
 		}
 		h := x.knobs.find(e.KnobID)
-		if h == nil || e.At.Unlimited || e.Envelope == nil && h.envelope == nil {
+		if h == nil || e.At.Unlimited || e.Envelope == nil && h.loan.envelope == nil {
 			continue
 		}
 		m := &move{

@@ -87,13 +87,13 @@ const loopDead = 2 * time.Second
 // it is set to.
 func (h *held) resting() trimtab.Amount {
 	if h.moves() && h.entry.free(h.now) {
-		return h.Knob.Nearest(trimtab.Units(h.envelope.Target))
+		return h.Knob.Nearest(trimtab.Units(h.loan.envelope.Target))
 	}
 	return h.now
 }
 
 // moves reports whether the loop may move the knob.
-func (h *held) moves() bool { return h.envelope != nil && h.entry != nil }
+func (h *held) moves() bool { return h.loan.envelope != nil && h.entry != nil }
 
 // movable reports whether it may be moved now. One that is gone frees what it had.
 func (h *held) movable() bool { return h.moves() && (h.gone || h.report() == "") }
@@ -111,8 +111,8 @@ const fastSlack = 2e-3
 // plan raises somebody and there is no room.
 func (l *lending) callIn(but *held) (freed bool) {
 	for _, h := range l.knobs.all {
-		if h != but && h.moves() && !h.now.Unlimited && h.now.Value > h.envelope.Target+fastSlack && h.entry.free(h.now) {
-			freed = l.shift(h, h.envelope.Target, h.envelope.Burst) == nil || freed
+		if h != but && h.moves() && !h.now.Unlimited && h.now.Value > h.loan.envelope.Target+fastSlack && h.entry.free(h.now) {
+			freed = l.shift(h, h.loan.envelope.Target, h.loan.envelope.Burst) == nil || freed
 		}
 	}
 	return freed
@@ -122,9 +122,9 @@ func (l *lending) callIn(but *held) (freed bool) {
 func (l *lending) rest() {
 	l.callIn(nil)
 	for _, h := range l.knobs.all {
-		if h.moves() && !h.now.Unlimited && h.now.Value < h.envelope.Target-fastSlack && h.entry.free(h.now) &&
-			l.knobs.sumWith(h, trimtab.Units(h.envelope.Target)) <= l.capacity+slack {
-			_ = l.shift(h, h.envelope.Target, h.envelope.Burst) // the next tick tries again
+		if h.moves() && !h.now.Unlimited && h.now.Value < h.loan.envelope.Target-fastSlack && h.entry.free(h.now) &&
+			l.knobs.sumWith(h, trimtab.Units(h.loan.envelope.Target)) <= l.capacity+slack {
+			_ = l.shift(h, h.loan.envelope.Target, h.loan.envelope.Burst) // the next tick tries again
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (l *lending) potential() float64 {
 	targets, set := 0.0, 0.0
 	for _, h := range l.knobs.all {
 		if h.moves() && h.Resource == trimtab.CPU {
-			targets += h.envelope.Target
+			targets += h.loan.envelope.Target
 			set += h.atMost(h.now)
 		}
 	}
@@ -251,7 +251,7 @@ func (l *lending) regroup() {
 			}
 			continue
 		}
-		e := *h.envelope
+		e := *h.loan.envelope
 		if frozen {
 			e.Lend, e.Borrow = false, false
 		}
@@ -334,7 +334,7 @@ func (l *lending) targets() (sum float64) {
 }
 
 // dropFast forgets what the loop may do with a knob that was restored.
-func (h *held) dropFast() { h.envelope, h.account = nil, nil }
+func (h *held) dropFast() { h.loan.envelope, h.loan.account = nil, nil }
 
 // FastTell takes in what the holding is to say of the knobs that are moved.
 func (a *Actuator) FastTell(all []FastAccount) {
@@ -351,10 +351,10 @@ func (l *lending) tell(all []FastAccount) {
 		if h == nil {
 			continue
 		}
-		old := h.account
+		old := h.loan.account
 		account := all[i].Fast
 		account.From = maps.Clone(account.From)
-		h.account = &account
+		h.loan.account = &account
 		asks = asks || account.Ask != nil && (old == nil || old.Ask == nil || old.Ask.Number != account.Ask.Number)
 	}
 	if asks {
@@ -365,18 +365,18 @@ func (l *lending) tell(all []FastAccount) {
 // stateOf is what the holding says of one knob; nil: nothing.
 func (l *lending) stateOf(h *held) *trimtab.Fast {
 	if !h.moves() {
-		if h.fastOff != "" && l.config.Fast {
+		if h.loan.off != "" && l.config.Fast {
 			v := trimtab.Units(h.amount())
-			return &trimtab.Fast{Off: h.fastOff, Set: v.Value, Low: v.Value, High: v.Value, Envelope: trimtab.Envelope{Floor: v.Value, Target: v.Value, Ceiling: v.Value}}
+			return &trimtab.Fast{Off: h.loan.off, Set: v.Value, Low: v.Value, High: v.Value, Envelope: trimtab.Envelope{Floor: v.Value, Target: v.Value, Ceiling: v.Value}}
 		}
 		return nil
 	}
 	out := trimtab.Fast{}
-	if h.account != nil {
-		out = *h.account
+	if h.loan.account != nil {
+		out = *h.loan.account
 	}
-	out.Envelope, out.Set, out.Off = *h.envelope, h.amount(), ""
-	if h.account == nil {
+	out.Envelope, out.Set, out.Off = *h.loan.envelope, h.amount(), ""
+	if h.loan.account == nil {
 		out.Low, out.High = out.Set, out.Set
 	}
 	switch {

@@ -204,7 +204,7 @@ type held struct {
 	// written is the file that was written last. A group that is made again has another
 	// file.
 	written os.FileInfo
-	loan
+	loan    loan
 	// problem is why the knob cannot be used now; foreign marks the problem
 	// that somebody else changed it.
 	problem  string
@@ -242,10 +242,10 @@ type reading struct {
 // loan is what the fast loop may do with a knob.
 type loan struct {
 	// envelope is what the fast loop may move the knob within; nil: it stays. account is
-	// what the loop told of it, fastOff why an envelope was not taken.
+	// what the loop told of it, off why an envelope was not taken.
 	envelope *trimtab.Envelope
 	account  *trimtab.Fast
-	fastOff  string
+	off      string
 }
 
 // newHeld returns a knob of which nothing is known yet.

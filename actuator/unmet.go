@@ -62,7 +62,7 @@ func (l *lending) unmet() *trimtab.Unmet {
 	}
 	first, n := (*held)(nil), 0
 	for _, h := range l.knobs.all {
-		if h.fastOff != "" && !h.moves() {
+		if h.loan.off != "" && !h.moves() {
 			if n++; first == nil {
 				first = h
 			}
@@ -75,7 +75,7 @@ func (l *lending) unmet() *trimtab.Unmet {
 	if n > 1 {
 		who += fmt.Sprintf(" and %d more", n-1)
 	}
-	return &trimtab.Unmet{What: trimtab.UnmetFast, Why: fmt.Sprintf("the quota of %s does not move between rounds: %s", who, first.fastOff),
+	return &trimtab.Unmet{What: trimtab.UnmetFast, Why: fmt.Sprintf("the quota of %s does not move between rounds: %s", who, first.loan.off),
 		Do: MoveRemedy}
 }
 
