@@ -76,8 +76,7 @@ type size struct{ methods, fields int }
 // budget. An entry may only fall.
 func overBudget() map[string]size {
 	return map[string]size{
-		"actuator.Actuator":             {155, 38},
-		"actuator.held":                 {0, 34},
+		"actuator.held":                 {0, 33},
 		"agent/beside.jobHost":          {0, 35},
 		"analyzer/path.node":            {0, 26},
 		"bus/natsbus.Bus":               {58, 0},

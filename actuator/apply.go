@@ -20,48 +20,59 @@ type wish struct {
 	by struct{ epoch, sequence uint64 }
 }
 
+// wishes are the plans that a person asked to apply.
+type wishes struct {
+	*base
+	knobs  *knobs
+	wished map[string]wish
+	// heard has room for one: the news that there is another.
+	heard chan struct{}
+	// waitAgain is when a plan may wait for its wish again.
+	waitAgain time.Duration
+}
+
 // wishFor is how long a wish is fresh when there is no Limits.MaxLease.
 const wishFor = 2 * time.Minute
 
 // maxWishes bounds what is kept of wishes: nobody asks for more in that time.
 const maxWishes = 100
 
-// wishes notes an Apply command, unless it is stale or from the future: the
+// hear notes an Apply command, unless it is stale or from the future: the
 // bus keeps commands for an hour, and who starts anew hears them all.
-func (a *Actuator) wishes(c *trimtab.Command) {
-	fresh := a.config.Limits.MaxLease
+func (ws *wishes) hear(c *trimtab.Command) {
+	fresh := ws.config.Limits.MaxLease
 	if fresh == 0 {
 		fresh = wishFor
 	}
-	now, age := a.clock.boot(), a.clock.wall().Sub(c.Time)
-	for plan, w := range a.wished {
+	now, age := ws.clock.boot(), ws.clock.wall().Sub(c.Time)
+	for plan, w := range ws.wished {
 		if w.until <= now {
-			delete(a.wished, plan)
+			delete(ws.wished, plan)
 		}
 	}
-	old, known := a.wished[c.Plan]
-	if age > fresh || age < -a.config.Limits.Skew || known && !c.Time.After(old.asked) || len(a.wished) >= maxWishes {
+	old, known := ws.wished[c.Plan]
+	if age > fresh || age < -ws.config.Limits.Skew || known && !c.Time.After(old.asked) || len(ws.wished) >= maxWishes {
 		return
 	}
-	a.wished[c.Plan] = wish{asked: c.Time, until: now + fresh - max(0, age)}
+	ws.wished[c.Plan] = wish{asked: c.Time, until: now + fresh - max(0, age)}
 	select {
-	case a.heard <- struct{}{}:
+	case ws.heard <- struct{}{}:
 	default:
 	}
 }
 
 // unwished says why the plan may not act on the recommending targets of this
 // host that it means to act on, or "".
-func (a *Actuator) unwished(p *trimtab.Plan) string {
-	if p.Applies == "" || !a.appliesTo(p) {
+func (ws *wishes) unwished(p *trimtab.Plan) string {
+	if p.Applies == "" || !ws.appliesTo(p) {
 		return ""
 	}
-	if a.config.NoApply {
+	if ws.config.NoApply {
 		return "not applied: the configuration of this host allows no apply (actuator.apply)"
 	}
-	w, ok := a.wished[p.Applies]
+	w, ok := ws.wished[p.Applies]
 	switch {
-	case !ok || w.until <= a.clock.boot():
+	case !ok || w.until <= ws.clock.boot():
 		return fmt.Sprintf("not applied: this host heard of no command to apply %.60s: ask again with `trimtab apply`", p.Applies)
 	case w.by.epoch != 0 && (w.by.epoch != p.Epoch || w.by.sequence != p.Sequence):
 		return fmt.Sprintf("not applied: %.60s was carried out as %s", p.Applies, trimtab.PlanID(w.by.epoch, w.by.sequence))
@@ -70,13 +81,13 @@ func (a *Actuator) unwished(p *trimtab.Plan) string {
 }
 
 // appliesTo reports whether the plan would act on a recommending target here.
-func (a *Actuator) appliesTo(p *trimtab.Plan) bool {
+func (ws *wishes) appliesTo(p *trimtab.Plan) bool {
 	for i := range p.Actions {
 		action := &p.Actions[i]
-		if action.Host != a.config.Host || action.Mode != trimtab.Act {
+		if action.Host != ws.config.Host || action.Mode != trimtab.Act {
 			continue
 		}
-		if h := a.find(action.KnobID); h != nil && h.Mode == trimtab.Recommend {
+		if h := ws.knobs.find(action.KnobID); h != nil && h.Mode == trimtab.Recommend {
 			return true
 		}
 	}
@@ -84,10 +95,10 @@ func (a *Actuator) appliesTo(p *trimtab.Plan) bool {
 }
 
 // grant binds the wish to the plan that is about to carry it out.
-func (a *Actuator) grant(p *trimtab.Plan) {
-	if w, ok := a.wished[p.Applies]; ok && w.by.epoch == 0 && a.appliesTo(p) {
+func (ws *wishes) grant(p *trimtab.Plan) {
+	if w, ok := ws.wished[p.Applies]; ok && w.by.epoch == 0 && ws.appliesTo(p) {
 		w.by.epoch, w.by.sequence = p.Epoch, p.Sequence
-		a.wished[p.Applies] = w
+		ws.wished[p.Applies] = w
 	}
 }
 
@@ -103,33 +114,38 @@ const (
 // for want of it.
 func (a *Actuator) awaitWish(ctx context.Context, p *trimtab.Plan) {
 	a.mu.Lock()
-	now := a.clock.boot()
-	_, known := a.wished[p.Applies]
-	wait := p.Applies != "" && !known && !a.config.NoApply && p.Validate() == nil && a.appliesTo(p) && now >= a.waitAgain
-	if wait {
-		a.waitAgain = now + wishPause
-	}
+	wait := a.wishes.awaits(p)
 	a.mu.Unlock()
-	if !wait {
-		return
-	}
-	limit := time.After(wishWait)
-	for {
+	for limit := time.After(wishWait); wait; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-limit:
 			return
-		case <-a.heard:
+		case <-a.wishes.heard:
 		}
 		a.mu.Lock()
-		_, known := a.wished[p.Applies]
-		if known {
-			a.waitAgain = 0 // it was worth it
-		}
+		wait = !a.wishes.came(p)
 		a.mu.Unlock()
-		if known {
-			return
-		}
 	}
+}
+
+// awaits reports whether a plan is to wait for its wish.
+func (ws *wishes) awaits(p *trimtab.Plan) bool {
+	now := ws.clock.boot()
+	_, known := ws.wished[p.Applies]
+	wait := p.Applies != "" && !known && !ws.config.NoApply && p.Validate() == nil && ws.appliesTo(p) && now >= ws.waitAgain
+	if wait {
+		ws.waitAgain = now + wishPause
+	}
+	return wait
+}
+
+// came reports whether the wish that a plan waits for is there.
+func (ws *wishes) came(p *trimtab.Plan) bool {
+	_, known := ws.wished[p.Applies]
+	if known {
+		ws.waitAgain = 0 // it was worth it
+	}
+	return known
 }

@@ -19,24 +19,26 @@ func (a *Actuator) Command(ctx context.Context, c *trimtab.Command) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c.Pool != a.config.Pool || a.closed {
+	if c.Pool != a.config.Pool || a.fence.closed {
 		return nil
 	}
 	var err error
 	switch c.Verb {
 	case trimtab.Pause:
-		a.paused = c.Time
+		a.fence.paused = c.Time
 		if now := a.clock.wall(); now.Before(c.Time) {
-			a.paused = now // a clock that was ahead must not keep a resume from being heard
+			a.fence.paused = now // a clock that was ahead must not keep a resume from being heard
 		}
-		err = a.journal.Append(put(pausedKey, a.paused))
-		a.keep()
+		err = a.journal.Append(put(pausedKey, a.fence.paused))
+		if a.knobs.holds() {
+			a.fence.keep()
+		}
 	case trimtab.Resume:
 		err = a.resume(ctx, c)
 	case trimtab.Release:
 		err = a.release(ctx, c.Workload)
 	case trimtab.Apply:
-		a.wishes(c)
+		a.wishes.hear(c)
 	default:
 		return nil
 	}
@@ -53,12 +55,12 @@ func (a *Actuator) Command(ctx context.Context, c *trimtab.Command) error {
 // released, and takes over what somebody else changed: the value found is the
 // baseline from now on. The lease starts anew.
 func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
-	if c.Time.Before(a.paused) && !a.clock.wall().Before(a.paused) {
+	if c.Time.Before(a.fence.paused) && !a.clock.wall().Before(a.fence.paused) {
 		return nil
 	}
 	batch := []hostfs.Entry{{Key: pausedKey}}
-	for _, h := range a.knobs {
-		a.observe(ctx, h)
+	for _, h := range a.knobs.all {
+		a.knobs.observe(ctx, h)
 		if h.foreign && h.entry != nil {
 			batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
 		}
@@ -66,24 +68,24 @@ func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 			batch = append(batch, hostfs.Entry{Key: h.touched.journalKey()})
 		}
 	}
-	for workload := range a.released {
+	for workload := range a.knobs.released {
 		batch = append(batch, hostfs.Entry{Key: releasePrefix + workload})
 	}
-	l := a.lease
-	if !a.paused.IsZero() {
+	l := a.fence.lease
+	if !a.fence.paused.IsZero() {
 		l.Boot, l.Until, l.BorrowUntil = a.clock.id, saturate(a.clock.boot(), l.Length.Duration()), 0
 		batch = append(batch, put(leaseKey, l))
 	}
 	if err := a.journal.Append(batch...); err != nil {
 		return err
 	}
-	a.paused, a.lease = time.Time{}, l
-	clear(a.released)
-	for _, h := range a.knobs {
+	a.fence.paused, a.fence.lease = time.Time{}, l
+	clear(a.knobs.released)
+	for _, h := range a.knobs.all {
 		h.released, h.touched = false, nil
 		if h.foreign {
 			h.entry, h.foreign = nil, false
-			a.setProblem(h, "")
+			a.knobs.setProblem(h, "")
 		}
 	}
 	return nil
@@ -92,22 +94,22 @@ func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 // release restores a workload and lets go of it until the next resume.
 func (a *Actuator) release(ctx context.Context, workload string) error {
 	var knobs []*held
-	for _, h := range a.knobs {
+	for _, h := range a.knobs.all {
 		if h.Workload == workload {
 			h.released = true
 			knobs = append(knobs, h)
 		}
 	}
-	if len(knobs) == 0 && !slices.ContainsFunc(a.finders, func(f *finder) bool { return f.Workload == workload }) {
+	if len(knobs) == 0 && !slices.ContainsFunc(a.instances.finders, func(f *finder) bool { return f.Workload == workload }) {
 		return nil
 	}
-	a.released[workload] = true // instances to come, too
+	a.knobs.released[workload] = true // instances to come, too
 	err := a.journal.Append(put(releasePrefix+workload, true))
-	a.announce(ctx, knobs)
-	r := a.restoreHeld(ctx, knobs)
+	a.host.announce(ctx, knobs)
+	r := a.baselines.restore(ctx, knobs)
 	r.Left = 0 // see goOn
 	for _, h := range knobs {
-		a.observe(ctx, h)
+		a.knobs.observe(ctx, h)
 	}
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -65,7 +66,7 @@ type Config struct {
 	// NoApply forbids plans that a person applied to act on targets whose mode
 	// is recommend.
 	NoApply bool
-	// ForeignHold is how long a [Remote] knob that somebody else turned is left alone; what
+	// ForeignHold is how long a remote knob that somebody else turned is left alone; what
 	// was found is its baseline from then on. 0: until a resume.
 	ForeignHold time.Duration
 	// KeepOnStop makes Close leave the allocation to its lease. By default
@@ -137,6 +138,22 @@ func (c *Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// filled returns the configuration with the defaults in place of zero values.
+func (c *Config) filled() Config {
+	full := *c
+	full.Limits.fill()
+	if full.Heartbeat <= 0 {
+		full.Heartbeat = DefaultHeartbeat
+	}
+	if full.MaxKnobs <= 0 {
+		full.MaxKnobs = MaxKnobs
+	}
+	if full.JournalSize == 0 && len(full.Finders) > 0 {
+		full.JournalSize = 4 * hostfs.DefaultJournalSize // for MaxKnobs, and as many in one plan
+	}
+	return full
 }
 
 // here returns the name of a knob as one of this pool and host: a journal was

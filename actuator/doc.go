@@ -19,7 +19,7 @@
 // the lease runs out, the recorded baselines are restored, shrinks first, and
 // only where the knob still holds what trimtab wrote. Where a plan says so, what is above
 // its baseline goes back earlier: other hosts lend it, and their leases may end first.
-// That is counted from when the plan was made. A [Restorer] puts back more than
+// That is counted from when the plan was made. A knob with [Traits].Restore puts back more than
 // an amount, or says that nothing can. What another program set
 // meanwhile, the baseline too, is reported and left alone until Resume. [Restore] does the same
 // from the journal alone, and [Watchdog], of which two run and guard each other,

@@ -9,23 +9,22 @@ import (
 
 // enveloped returns the envelope that an action asks for, within the knob's own bounds;
 // nil: it is to stay where it is set.
-func (a *Actuator) enveloped(p *trimtab.Plan, m *move) *trimtab.Envelope {
+func (l *lending) enveloped(p *trimtab.Plan, m *move) *trimtab.Envelope {
 	want := m.action.Envelope
-	if !a.config.Fast || want == nil || m.held.Resource != trimtab.CPU || m.held.Mode != trimtab.Act || p.Applies != "" || m.goal.Unlimited {
+	if !l.config.Fast || want == nil || m.held.Resource != trimtab.CPU || m.held.Mode != trimtab.Act || p.Applies != "" || m.goal.Unlimited {
 		return nil
 	}
-	q, ok := m.held.Knob.(Quick)
-	if !ok {
+	if m.held.can.Quick == nil {
 		return nil
 	}
-	if err := q.Ready(want.Burst > 0); err != nil {
-		m.held.fastOff = err.Error()
+	if err := m.held.can.Quick.Ready(want.Burst > 0); err != nil {
+		m.held.loan.off = err.Error()
 		return nil
 	}
-	m.held.fastOff = ""
-	if w, ok := q.(Weighed); ok && a.fast.whole {
-		if err := w.ReadyWeight(); err != nil {
-			a.logger.Debug("weight by target", "workload", m.held.Workload, "err", err)
+	m.held.loan.off = ""
+	if m.held.can.ReadyWeight != nil && l.whole {
+		if err := m.held.can.ReadyWeight(); err != nil {
+			l.logger.Debug("weight by target", "workload", m.held.Workload, "err", err)
 		}
 	}
 	e := *want
@@ -39,7 +38,7 @@ func (a *Actuator) enveloped(p *trimtab.Plan, m *move) *trimtab.Envelope {
 
 // alike reports whether an action changes nothing about where a knob may be.
 func (m *move) alike() bool {
-	e := m.held.envelope
+	e := m.held.loan.envelope
 	if m.envelope == nil || e == nil {
 		return m.envelope == nil && e == nil
 	}
@@ -61,77 +60,76 @@ func (m *move) span() *[2]float64 {
 
 // stays reports whether a knob may stay where the loop has it: inside the envelope that
 // is to be in force, while the loop looks after it.
-func (a *Actuator) stays(m *move) bool {
+func (l *lending) stays(m *move) bool {
 	e := m.envelope
-	if e == nil || !m.held.moves() || !a.loops() || m.held.now.Unlimited {
+	if e == nil || !m.held.moves() || !l.loops() || m.held.now.Unlimited {
 		return false
 	}
 	return m.held.now.Value >= e.Least()-fastSlack && m.held.now.Value <= e.Most()+fastSlack
 }
 
 // loops reports whether the loop looked lately.
-func (a *Actuator) loops() bool {
-	return a.fast.looked != never && a.clock.boot()-a.fast.looked < loopDead
+func (l *lending) loops() bool {
+	return l.looked != never && l.clock.boot()-l.looked < loopDead
 }
 
 // enter puts the envelope of a move in force. Where the target is another, it is since
 // now that the knob rests there: that is what counts as a change.
-func (a *Actuator) enter(m *move) {
+func (l *lending) enter(m *move) {
 	h := m.held
-	if (h.envelope != nil || m.envelope != nil) && !same(m.result.Before, m.goal) {
-		h.remember(h.bounded(m.result.Before), a.clock.boot())
-		h.since = a.clock.wall()
+	if (h.loan.envelope != nil || m.envelope != nil) && !same(m.result.Before, m.goal) {
+		h.remember(h.bounded(m.result.Before), l.clock.boot())
+		h.since = l.clock.wall()
 	}
-	if h.envelope = m.envelope; h.envelope == nil {
-		h.account = nil
-		a.unset(h)
+	if h.loan.envelope = m.envelope; h.loan.envelope == nil {
+		h.loan.account = nil
+		l.unset(h)
 		return
 	}
-	if w, ok := h.Knob.(Weighed); ok && a.fast.whole {
-		if err := w.Weigh(h.envelope.Target); err != nil {
-			a.logger.Debug("weight by target", "workload", h.Workload, "err", err)
+	if h.can.Weigh != nil && l.whole {
+		if err := h.can.Weigh(h.loan.envelope.Target); err != nil {
+			l.logger.Debug("weight by target", "workload", h.Workload, "err", err)
 		}
 	}
 }
 
 // whole reports whether a plan gives the pool whole CPUs under a group of its own: then
 // the scheduler shares them in microseconds, by the weights of targets.
-func (a *Actuator) whole(p *trimtab.Plan) bool {
-	c := min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))
-	return a.parent != nil && c >= 1-slack && math.Abs(c-math.Round(c)) <= slack
+func (x *executor) whole(p *trimtab.Plan) bool {
+	c := min(p.CapacityOf(trimtab.CPU), x.host.room(trimtab.CPU))
+	return x.knobs.parent != nil && c >= 1-slack && math.Abs(c-math.Round(c)) <= slack
 }
 
 // unset takes back what the loop set beside the amount of a knob that it moves no more.
-func (a *Actuator) unset(h *held) {
-	s, ok := h.Knob.(Settler)
-	if !ok || h.entry == nil {
+func (l *lending) unset(h *held) {
+	if h.can.Settle == nil || h.entry == nil {
 		return
 	}
-	if err := s.Settle(); err != nil {
-		a.logger.Warn("take back burst and weight", "workload", h.Workload, "err", err)
+	if err := h.can.Settle(); err != nil {
+		l.logger.Warn("take back burst and weight", "workload", h.Workload, "err", err)
 	}
 }
 
 // prepareEnvelopes judges the envelopes of knobs that a plan leaves where they rest.
 // Nobody waits for what comes of them: the holding says it.
-func (a *Actuator) prepareEnvelopes(ctx context.Context, p *trimtab.Plan) (moves []*move) {
-	if !a.config.Fast {
+func (x *executor) prepareEnvelopes(ctx context.Context, p *trimtab.Plan) (moves []*move) {
+	if !x.config.Fast {
 		return nil
 	}
 	for i := range p.Envelopes {
 		e := &p.Envelopes[i]
-		if e.Host != a.config.Host {
+		if e.Host != x.config.Host {
 			continue
 		}
-		h := a.find(e.KnobID)
-		if h == nil || e.At.Unlimited || e.Envelope == nil && h.envelope == nil {
+		h := x.knobs.find(e.KnobID)
+		if h == nil || e.At.Unlimited || e.Envelope == nil && h.loan.envelope == nil {
 			continue
 		}
 		m := &move{
 			action: &trimtab.Action{KnobID: e.KnobID, Expect: e.At, Set: e.At, Envelope: e.Envelope, Mode: trimtab.Act},
 			result: &trimtab.Result{KnobID: e.KnobID, Asked: e.At},
 		}
-		if a.judgeAction(ctx, p, m) && h.barred == "" {
+		if x.judgeAction(ctx, p, m) && h.barred == "" {
 			moves = append(moves, m)
 		}
 	}
@@ -139,23 +137,23 @@ func (a *Actuator) prepareEnvelopes(ctx context.Context, p *trimtab.Plan) (moves
 }
 
 // lend notes what a plan allows to be lent here, as far as other pools leave it.
-func (a *Actuator) lend(ctx context.Context, p *trimtab.Plan) {
-	if !a.config.Fast {
+func (hs *host) lend(ctx context.Context, p *trimtab.Plan) {
+	if !hs.config.Fast {
 		return
 	}
-	a.fast.capacity = min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))
-	a.fast.lendable = 0
+	hs.lending.capacity = min(p.CapacityOf(trimtab.CPU), hs.room(trimtab.CPU))
+	hs.lending.lendable = 0
 	rest := 0.0 // what is set where all rest
-	for _, h := range a.knobs {
+	for _, h := range hs.knobs.all {
 		if h.counts() && h.Resource == trimtab.CPU {
 			rest += h.atMost(h.resting())
 		}
 	}
-	want := max(0, min(p.Lendable[a.config.Host], a.fast.capacity-rest))
-	if want == 0 || a.host == nil {
-		a.fast.lendable = want
+	want := max(0, min(p.Lendable[hs.config.Host], hs.lending.capacity-rest))
+	if want == 0 || hs.arbiter == nil {
+		hs.lending.lendable = want
 		return
 	}
-	a.host.failed = ""
-	a.fast.lendable = min(want, max(0, a.grantFor(ctx, trimtab.CPU, rest+want)-rest))
+	hs.failed = ""
+	hs.lending.lendable = min(want, max(0, hs.grantFor(ctx, trimtab.CPU, rest+want)-rest))
 }

@@ -25,6 +25,9 @@ type connections struct {
 func (c *connections) String() string   { return "connections of " + c.Path }
 func (c *connections) Resource() string { return "connections" }
 
+// Traits is empty: the knob does what every knob does, and no more.
+func (c *connections) Traits() actuator.Traits { return actuator.Traits{} }
+
 func (c *connections) Probe(ctx context.Context) error {
 	_, err := c.Read(ctx)
 	return err

@@ -17,8 +17,8 @@ func OpenAt(ctx context.Context, c Config, wall func() time.Time, boot func() ti
 // Abandon lets go of the directory without restoring, as SIGKILL would.
 func (a *Actuator) Abandon() error {
 	a.mu.Lock()
-	a.closed = true
-	err := errors.Join(a.host.close(false), a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
+	a.fence.closed = true
+	err := errors.Join(a.host.close(false), a.knobs.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
 	a.mu.Unlock()
 	a.watchdog.release(false)
 	return err

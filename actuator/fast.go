@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -13,12 +13,16 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// fast is the actuator's side of the loop.
-type fast struct {
+// lending is what moves between plans: the envelopes within which a loop of this host may move
+// knobs, and what it moved.
+type lending struct {
+	*base
+	fence *fence
+	knobs *knobs
 	// groups are those that may be moved, as told last, in order of name; generation
 	// counts their changes.
 	groups     []FastGroup
-	knobs      []*held
+	movable    []*held
 	generation uint64
 	limits     FastLimits
 	// lendable is what plan and arbiter allow beyond the sum of targets, capacity what the
@@ -59,7 +63,7 @@ type FastLook struct {
 	Counters []Counters
 	Errs     []error
 	// Parent are the counters of the group above; nil: there is none, or it was not read.
-	// Pressure is the total of [Pressured] of that group; nil: nothing tells.
+	// Pressure is the total of [Traits].Pressure of that group; nil: nothing tells.
 	Parent   *Counters
 	Pressure *float64
 }
@@ -79,34 +83,17 @@ type FastMove struct {
 // loopDead is after how long without a look what was moved goes back to its target.
 const loopDead = 2 * time.Second
 
-// restorable are all knobs that a restore has to do with: the group above comes first up
-// and last down, which restoreAll sees to.
-func (a *Actuator) restorable() []*held {
-	if p := a.parent; p != nil && p.entry != nil {
-		return append(slices.Clone(a.knobs), p)
-	}
-	return a.knobs
-}
-
-// heldOf is find for all that has an entry in the journal.
-func (a *Actuator) heldOf(id trimtab.KnobID) *held {
-	if p := a.parent; p != nil && p.KnobID == id {
-		return p
-	}
-	return a.find(id)
-}
-
 // resting is where a knob rests: the target of its envelope while it is within, else what
 // it is set to.
 func (h *held) resting() trimtab.Amount {
 	if h.moves() && h.entry.free(h.now) {
-		return h.Knob.Nearest(trimtab.Units(h.envelope.Target))
+		return h.Knob.Nearest(trimtab.Units(h.loan.envelope.Target))
 	}
 	return h.now
 }
 
 // moves reports whether the loop may move the knob.
-func (h *held) moves() bool { return h.envelope != nil && h.entry != nil }
+func (h *held) moves() bool { return h.loan.envelope != nil && h.entry != nil }
 
 // movable reports whether it may be moved now. One that is gone frees what it had.
 func (h *held) movable() bool { return h.moves() && (h.gone || h.report() == "") }
@@ -122,85 +109,79 @@ const fastSlack = 2e-3
 
 // callIn ends loans: what is above its target goes back to it. It is asked for when a
 // plan raises somebody and there is no room.
-func (a *Actuator) callIn(but *held) (freed bool) {
-	for _, h := range a.knobs {
-		if h != but && h.moves() && !h.now.Unlimited && h.now.Value > h.envelope.Target+fastSlack && h.entry.free(h.now) {
-			freed = a.shift(h, h.envelope.Target, h.envelope.Burst) == nil || freed
+func (l *lending) callIn(but *held) (freed bool) {
+	for _, h := range l.knobs.all {
+		if h != but && h.moves() && !h.now.Unlimited && h.now.Value > h.loan.envelope.Target+fastSlack && h.entry.free(h.now) {
+			freed = l.shift(h, h.loan.envelope.Target, h.loan.envelope.Burst) == nil || freed
 		}
 	}
 	return freed
 }
 
 // rest sets all that the loop moved to its target: loans end first.
-func (a *Actuator) rest() {
-	a.callIn(nil)
-	for _, h := range a.knobs {
-		if h.moves() && !h.now.Unlimited && h.now.Value < h.envelope.Target-fastSlack && h.entry.free(h.now) &&
-			a.sumWith(h, trimtab.Units(h.envelope.Target)) <= a.fast.capacity+slack {
-			_ = a.shift(h, h.envelope.Target, h.envelope.Burst) // the next tick tries again
+func (l *lending) rest() {
+	l.callIn(nil)
+	for _, h := range l.knobs.all {
+		if h.moves() && !h.now.Unlimited && h.now.Value < h.loan.envelope.Target-fastSlack && h.entry.free(h.now) &&
+			l.knobs.sumWith(h, trimtab.Units(h.loan.envelope.Target)) <= l.capacity+slack {
+			_ = l.shift(h, h.loan.envelope.Target, h.loan.envelope.Burst) // the next tick tries again
 		}
 	}
 }
 
 // shift makes one move inside an envelope, and notes what was read back.
-func (a *Actuator) shift(h *held, v, burst float64) error {
-	q, ok := h.Knob.(Quick)
-	if !ok {
+func (l *lending) shift(h *held, v, burst float64) error {
+	q := h.can.Quick
+	if q == nil {
 		return fmt.Errorf("move %s: %w", h.Knob, trimtab.ErrUnsupported)
 	}
 	found, err := q.Move(h.Knob.Nearest(trimtab.Units(v)), min(burst, v))
 	if err != nil {
-		a.metrics.Counter("trimtab_fast_failed_total").Inc()
+		l.metrics.Counter("trimtab_fast_failed_total").Inc()
 		if seen, bad := q.Look(); bad == nil {
 			h.now = seen.Set
 		}
 		return err
 	}
 	h.now = found
-	a.metrics.Counter("trimtab_fast_writes_total").Inc()
+	l.metrics.Counter("trimtab_fast_writes_total").Inc()
 	return nil
 }
 
 // tend looks after what the loop moved, at every heartbeat: it may have died. It looks at
 // the group above, too.
-func (a *Actuator) tend(ctx context.Context) {
-	if a.config.Fast && !a.loops() && !a.closed {
-		a.rest()
+func (l *lending) tend(ctx context.Context) {
+	if l.config.Fast && !l.loops() && !l.fence.closed {
+		l.rest()
 	}
-	if p := a.parent; p != nil && p.entry != nil {
-		a.observe(ctx, p)
+	if p := l.knobs.parent; p != nil && p.entry != nil {
+		l.knobs.observe(ctx, p)
 	}
 }
 
 // potential is what the pool may have of CPU time inside all envelopes, beyond what is
 // set now: it is claimed of the host as long as plans allow it.
-func (a *Actuator) potential() float64 {
+func (l *lending) potential() float64 {
 	targets, set := 0.0, 0.0
-	for _, h := range a.knobs {
+	for _, h := range l.knobs.all {
 		if h.moves() && h.Resource == trimtab.CPU {
-			targets += h.envelope.Target
+			targets += h.loan.envelope.Target
 			set += h.atMost(h.now)
 		}
 	}
 	if targets == 0 {
 		return 0
 	}
-	return max(0, targets+a.fast.lendable-set)
+	return max(0, targets+l.lendable-set)
 }
 
-// fastProblem notes why nothing is moved, and what to do about it.
-func (a *Actuator) fastProblem(why, remedy string) {
-	a.fast.remedy = remedy
-	if a.fast.problem == why {
-		return
+// note notes why nothing is moved, and what to do about it.
+func (l *lending) note(why, remedy string) {
+	l.remedy = remedy
+	if l.problem != why {
+		l.problem = why
+		l.tellProblem("quotas between rounds", why, remedy)
 	}
-	level := slog.LevelWarn
-	if why == "" {
-		level = slog.LevelInfo
-	}
-	a.fast.problem = why
-	a.logger.Log(context.Background(), level, "quotas between rounds", "problem", why, "do", remedy)
-	a.notify()
 }
 
 // FastLook reads all knobs that the loop may move now. Its slices are valid until the
@@ -208,34 +189,38 @@ func (a *Actuator) fastProblem(why, remedy string) {
 func (a *Actuator) FastLook(look *FastLook) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f := &a.fast
-	f.looked = a.clock.boot()
-	a.regroup()
-	look.Generation, look.Groups, look.FastLimits, look.At = f.generation, f.groups, f.limits, f.looked
+	a.lending.look(look)
+}
+
+// look is FastLook.
+func (l *lending) look(look *FastLook) {
+	l.looked = l.clock.boot()
+	l.regroup()
+	look.Generation, look.Groups, look.FastLimits, look.At = l.generation, l.groups, l.limits, l.looked
 	look.Counters, look.Errs, look.Parent = look.Counters[:0], look.Errs[:0], nil
 	look.Pressure = nil
-	for _, h := range f.knobs {
-		c, err := a.glance(h)
+	for _, h := range l.movable {
+		c, err := l.glance(h)
 		look.Counters, look.Errs = append(look.Counters, c), append(look.Errs, err)
 	}
-	if p := a.parent; p != nil && p.entry != nil && len(f.knobs) > 0 {
-		if q, ok := p.Knob.(Quick); ok {
+	if p := l.knobs.parent; p != nil && p.entry != nil && len(l.movable) > 0 {
+		if q := p.can.Quick; q != nil {
 			if c, err := q.Look(); err == nil {
 				look.Parent = &c
 			}
-			if p, ok := q.(Pressured); ok && look.Parent != nil {
-				if total, ok := p.Pressure(); ok {
-					look.Pressure = &total
-				}
+		}
+		if look.Parent != nil && p.can.Pressure != nil {
+			if total, ok := p.can.Pressure(); ok {
+				look.Pressure = &total
 			}
 		}
 	}
 }
 
 // glance reads one knob, and notes what somebody else set.
-func (a *Actuator) glance(h *held) (Counters, error) {
-	q, ok := h.Knob.(Quick)
-	if !ok {
+func (l *lending) glance(h *held) (Counters, error) {
+	q := h.can.Quick
+	if q == nil {
 		return Counters{}, trimtab.ErrUnsupported
 	}
 	c, err := q.Look()
@@ -246,18 +231,17 @@ func (a *Actuator) glance(h *held) (Counters, error) {
 	if err == nil && !same(c.Set, h.now) {
 		before := h.now
 		h.now = c.Set
-		a.judge(h, before)
+		l.knobs.judge(h, before)
 	}
 	return c, err
 }
 
 // regroup finds out which knobs may be moved, and within what limits.
-func (a *Actuator) regroup() {
-	f := &a.fast
-	frozen := !a.paused.IsZero() || a.closed || f.problem != "" || a.lease.borrowed().left(a.clock.id, a.clock.boot()) == 0
+func (l *lending) regroup() {
+	frozen := !l.fence.paused.IsZero() || l.fence.closed || l.problem != "" || l.fence.leftBorrowed() == 0
 	n, others := 0, 0.0
 	changed := false
-	for _, h := range a.knobs {
+	for _, h := range l.knobs.all {
 		if h.Resource != trimtab.CPU || !h.counts() {
 			continue
 		}
@@ -267,33 +251,33 @@ func (a *Actuator) regroup() {
 			}
 			continue
 		}
-		e := *h.envelope
+		e := *h.loan.envelope
 		if frozen {
 			e.Lend, e.Borrow = false, false
 		}
 		g := FastGroup{h.KnobID, e}
-		if n >= len(f.groups) || f.groups[n] != g || f.knobs[n] != h {
+		if n >= len(l.groups) || l.groups[n] != g || l.movable[n] != h {
 			if !changed {
 				// What was told stays as it is for who reads it.
-				f.groups, f.knobs, changed = slices.Clone(f.groups[:min(n, len(f.groups))]), slices.Clone(f.knobs[:min(n, len(f.knobs))]), true
+				l.groups, l.movable, changed = slices.Clone(l.groups[:min(n, len(l.groups))]), slices.Clone(l.movable[:min(n, len(l.movable))]), true
 			}
 		}
 		if changed {
-			f.groups, f.knobs = append(f.groups, g), append(f.knobs, h)
+			l.groups, l.movable = append(l.groups, g), append(l.movable, h)
 		}
 		n++
 	}
-	if !changed && n < len(f.groups) {
-		f.groups, f.knobs, changed = slices.Clone(f.groups[:n]), slices.Clone(f.knobs[:n]), true
+	if !changed && n < len(l.groups) {
+		l.groups, l.movable, changed = slices.Clone(l.groups[:n]), slices.Clone(l.movable[:n]), true
 	}
-	limits := FastLimits{Until: a.lease.borrowed().Until, Capacity: max(f.targets(), f.capacity-others), Lendable: f.lendable}
-	if a.lease.Boot != a.clock.id {
+	limits := FastLimits{Until: l.fence.lease.borrowed().Until, Capacity: max(l.targets(), l.capacity-others), Lendable: l.lendable}
+	if l.fence.lease.Boot != l.clock.id {
 		limits.Until = 0
 	}
-	if changed || limits != f.limits {
-		f.generation++
+	if changed || limits != l.limits {
+		l.generation++
 	}
-	f.limits = limits
+	l.limits = limits
 }
 
 // FastMove makes moves of the groups of a look, and returns what is set of each group
@@ -302,32 +286,36 @@ func (a *Actuator) regroup() {
 func (a *Actuator) FastMove(generation uint64, moves []FastMove, found []float64) []float64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f := &a.fast
+	return a.lending.move(generation, moves, found)
+}
+
+// move is FastMove.
+func (l *lending) move(generation uint64, moves []FastMove, found []float64) []float64 {
 	found = found[:0]
-	if a.regroup(); f.generation != generation || f.limits.Until <= a.clock.boot() {
+	if l.regroup(); l.generation != generation || l.limits.Until <= l.clock.boot() {
 		return found
 	}
 	sum := 0.0
-	for _, h := range f.knobs {
+	for _, h := range l.movable {
 		if !h.gone {
 			sum += h.atMost(h.now)
 		}
 	}
-	most := min(f.limits.Capacity, f.limits.Lendable+f.targets()) + slack
+	most := min(l.limits.Capacity, l.limits.Lendable+l.targets()) + slack
 	for _, m := range moves {
-		if m.Group < 0 || m.Group >= len(f.knobs) {
+		if m.Group < 0 || m.Group >= len(l.movable) {
 			continue
 		}
-		h, e := f.knobs[m.Group], &f.groups[m.Group].Envelope
+		h, e := l.movable[m.Group], &l.groups[m.Group].Envelope
 		v := min(max(m.Set, e.Least()), e.Most())
 		was := h.atMost(h.now)
 		if !(v > 0) || h.gone || v > was && sum-was+v > most {
 			continue
 		}
-		_ = a.shift(h, v, m.Burst) // what came of it is read back
+		_ = l.shift(h, v, m.Burst) // what came of it is read back
 		sum += h.atMost(h.now) - was
 	}
-	for _, h := range f.knobs {
+	for _, h := range l.movable {
 		v := math.NaN()
 		if !h.gone && !h.now.Unlimited {
 			v = h.now.Value
@@ -338,31 +326,66 @@ func (a *Actuator) FastMove(generation uint64, moves []FastMove, found []float64
 }
 
 // targets is what the groups have where all rest.
-func (f *fast) targets() (sum float64) {
-	for i := range f.groups {
-		sum += f.groups[i].Envelope.Target
+func (l *lending) targets() (sum float64) {
+	for i := range l.groups {
+		sum += l.groups[i].Envelope.Target
 	}
 	return sum
 }
 
-// endLoans ends the loans of a loop of an earlier life, which nobody looks after any more.
-func (a *Actuator) endLoans(ctx context.Context) {
-	for _, up := range []bool{false, true} {
-		for _, h := range a.knobs {
-			if h.entry == nil || h.entry.Free == nil || !h.known || h.report() != "" || !h.entry.free(h.now) {
-				continue
-			}
-			goal := h.entry.last()
-			if same(h.now, goal) || h.now.Less(goal) != up {
-				continue
-			}
-			if err := h.Knob.Write(ctx, goal); err != nil {
-				a.logger.Warn("end the loan of an earlier life", "workload", h.Workload, "err", err)
-			}
-			a.observe(ctx, h)
+// dropFast forgets what the loop may do with a knob that was restored.
+func (h *held) dropFast() { h.loan.envelope, h.loan.account = nil, nil }
+
+// FastTell takes in what the holding is to say of the knobs that are moved.
+func (a *Actuator) FastTell(all []FastAccount) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lending.tell(all)
+}
+
+// tell is FastTell.
+func (l *lending) tell(all []FastAccount) {
+	asks := false
+	for i := range all {
+		h := l.knobs.find(all[i].KnobID)
+		if h == nil {
+			continue
 		}
+		old := h.loan.account
+		account := all[i].Fast
+		account.From = maps.Clone(account.From)
+		h.loan.account = &account
+		asks = asks || account.Ask != nil && (old == nil || old.Ask == nil || old.Ask.Number != account.Ask.Number)
+	}
+	if asks {
+		l.notify()
 	}
 }
 
-// dropFast forgets what the loop may do with a knob that was restored.
-func (h *held) dropFast() { h.envelope, h.account = nil, nil }
+// stateOf is what the holding says of one knob; nil: nothing.
+func (l *lending) stateOf(h *held) *trimtab.Fast {
+	if !h.moves() {
+		if h.loan.off != "" && l.config.Fast {
+			v := trimtab.Units(h.amount())
+			return &trimtab.Fast{Off: h.loan.off, Set: v.Value, Low: v.Value, High: v.Value, Envelope: trimtab.Envelope{Floor: v.Value, Target: v.Value, Ceiling: v.Value}}
+		}
+		return nil
+	}
+	out := trimtab.Fast{}
+	if h.loan.account != nil {
+		out = *h.loan.account
+	}
+	out.Envelope, out.Set, out.Off = *h.loan.envelope, h.amount(), ""
+	if h.loan.account == nil {
+		out.Low, out.High = out.Set, out.Set
+	}
+	switch {
+	case l.problem != "":
+		out.Off = l.problem
+	case !l.fence.paused.IsZero():
+		out.Off = "paused"
+	case !l.loops():
+		out.Off = "the loop does not run"
+	}
+	return &out
+}

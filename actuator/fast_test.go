@@ -22,6 +22,12 @@ type quickKnob struct {
 
 func (k *quickKnob) Ready(bool) error { return k.unfit }
 
+func (k *quickKnob) Traits() actuator.Traits {
+	t := k.fileKnob.Traits()
+	t.Quick = k
+	return t
+}
+
 func (k *quickKnob) Look() (actuator.Counters, error) {
 	var err error
 	k.counters.Set, err = k.Read(context.Background())

@@ -36,8 +36,9 @@ func (k *fileKnob) MayWrite(context.Context) error {
 	}
 	return nil
 }
-func (k *fileKnob) Close() error { return nil }
-func (k *fileKnob) Undo() []byte { b, _ := json.Marshal(k); return b }
+func (k *fileKnob) Close() error            { return nil }
+func (k *fileKnob) Traits() actuator.Traits { return actuator.Traits{Place: k.Place} }
+func (k *fileKnob) Undo() []byte            { b, _ := json.Marshal(k); return b }
 
 func (k *fileKnob) Nearest(a trimtab.Amount) trimtab.Amount {
 	v, _ := parse(format(a))

@@ -12,22 +12,22 @@ import (
 
 // judge notes whether somebody else turned the knob, which had before until it
 // was read now.
-func (a *Actuator) judge(h *held, before trimtab.Amount) {
+func (ks *knobs) judge(h *held, before trimtab.Amount) {
 	why := ""
 	switch {
 	case h.entry == nil:
 	case h.entry.free(h.now):
 	case !h.entry.ours(h.now) && !same(h.now, h.entry.Baseline):
 		why = fmt.Sprintf("changed by somebody else to %v, trimtab wrote %v: resume takes it over", h.now, h.entry.Wrote)
-	case a.undone(h, before):
+	case ks.undone(h, before):
 		why = fmt.Sprintf("put back by somebody else to its baseline %v, trimtab wrote %v (%s): resume goes on from there",
-			h.now, h.entry.last(), usualSuspect(h.Knob))
+			h.now, h.entry.last(), usualSuspect(h))
 	}
-	if _, ok := h.Knob.(Remote); ok && a.config.ForeignHold > 0 {
-		why = a.leaveTo(h, why)
+	if h.can.remote() && ks.config.ForeignHold > 0 {
+		why = ks.leaveTo(h, why)
 	}
 	if why != "" || h.foreign {
-		a.setProblem(h, why)
+		ks.setProblem(h, why)
 	}
 	h.foreign = why != ""
 }
@@ -56,62 +56,62 @@ func (t *touched) journalKey() string { return keyIn(touchedPrefix, t.KnobID) }
 
 // leaveTo leaves a knob to whoever else turned it, why says how, and returns why it is
 // left alone now, or "".
-func (a *Actuator) leaveTo(h *held, why string) string {
-	now, t := a.clock.wall(), h.touched
+func (ks *knobs) leaveTo(h *held, why string) string {
+	now, t := ks.clock.wall(), h.touched
 	if t != nil && now.Before(t.At) {
 		t.At = now // a clock that was ahead must not make it last
 	}
 	switch again := why != "" && (t == nil || t.Over || !same(t.Found, h.now)); {
 	case again && t != nil && now.Sub(t.At) < twiceWithin:
 		next := &touched{KnobID: h.KnobID, InstanceID: h.id, At: now, Found: h.now, Over: true, Twice: true,
-			Why: fmt.Sprintf("%s has changed it twice within %v, to %v last: only recommended until a resume", usualSuspect(h.Knob), twiceWithin, h.now)}
-		if !a.takeOver(h, next) {
+			Why: fmt.Sprintf("%s has changed it twice within %v, to %v last: only recommended until a resume", usualSuspect(h), twiceWithin, h.now)}
+		if !ks.takeOver(h, next) {
 			return why
 		}
 		return ""
 	case again:
-		next := &touched{KnobID: h.KnobID, InstanceID: h.id, At: now, Found: h.now, Why: fmt.Sprintf("%s, or it is taken over at %s", why, now.Add(a.config.ForeignHold).UTC().Format("15:04:05 UTC"))}
-		a.note(put(next.journalKey(), next))
+		next := &touched{KnobID: h.KnobID, InstanceID: h.id, At: now, Found: h.now, Why: fmt.Sprintf("%s, or it is taken over at %s", why, now.Add(ks.config.ForeignHold).UTC().Format("15:04:05 UTC"))}
+		ks.note(put(next.journalKey(), next))
 		h.touched = next
 		return next.Why
 	case t == nil:
 		return why
-	case !t.Over && now.Sub(t.At) < a.config.ForeignHold:
+	case !t.Over && now.Sub(t.At) < ks.config.ForeignHold:
 		return t.Why
 	case !t.Over:
 		next := *t
-		if next.Over = true; !a.takeOver(h, &next) {
+		if next.Over = true; !ks.takeOver(h, &next) {
 			return t.Why
 		}
 		return ""
 	case !t.Twice && now.Sub(t.At) >= twiceWithin:
 		h.touched = nil
-		a.note(hostfs.Entry{Key: t.journalKey()})
+		ks.note(hostfs.Entry{Key: t.journalKey()})
 	}
 	return why
 }
 
 // takeOver makes the value that was found the baseline, and notes when and why.
-func (a *Actuator) takeOver(h *held, t *touched) bool {
+func (ks *knobs) takeOver(h *held, t *touched) bool {
 	batch := []hostfs.Entry{put(t.journalKey(), t)}
 	if h.entry != nil {
 		batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
 	}
-	if !a.note(batch...) {
+	if !ks.note(batch...) {
 		return false
 	}
 	h.entry, h.touched = nil, t
 	h.dropFast()
-	a.logger.Info("what somebody else set is the baseline now", "workload", h.Workload, "resource", h.Resource, "knob", h.Knob.String(), "value", h.now.String(), "twice", t.Twice)
+	ks.logger.Info("what somebody else set is the baseline now", "workload", h.Workload, "resource", h.Resource, "knob", h.Knob.String(), "value", h.now.String(), "twice", t.Twice)
 	return true
 }
 
 // note journals what is true in any case.
-func (a *Actuator) note(entries ...hostfs.Entry) bool {
-	err := a.journal.Append(entries...)
+func (ks *knobs) note(entries ...hostfs.Entry) bool {
+	err := ks.journal.Append(entries...)
 	if err != nil {
-		a.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
-		a.logger.Warn("journal that somebody else turned a knob", "err", err)
+		ks.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
+		ks.logger.Warn("journal that somebody else turned a knob", "err", err)
 	}
 	return err == nil
 }
@@ -120,36 +120,36 @@ func (a *Actuator) note(entries ...hostfs.Entry) bool {
 const forgotten = 24 * time.Hour
 
 // remember takes over what the journal says of knobs that somebody else turned.
-func (a *Actuator) remember(all []*touched) {
+func (ks *knobs) remember(all []*touched) {
 	for _, t := range all {
-		if h := a.heldOf(a.config.here(t.KnobID)); h != nil {
-			a.rememberOf(h, t)
-		} else if a.clock.wall().Sub(t.At) > forgotten {
-			a.note(hostfs.Entry{Key: t.journalKey()})
+		if h := ks.heldOf(ks.config.here(t.KnobID)); h != nil {
+			ks.rememberOf(h, t)
+		} else if ks.clock.wall().Sub(t.At) > forgotten {
+			ks.note(hostfs.Entry{Key: t.journalKey()})
 		}
 	}
 }
 
-func (a *Actuator) rememberOf(h *held, t *touched) {
+func (ks *knobs) rememberOf(h *held, t *touched) {
 	if h.id != t.InstanceID || h.Mode != trimtab.Act {
-		a.note(hostfs.Entry{Key: t.journalKey()})
+		ks.note(hostfs.Entry{Key: t.journalKey()})
 		return
 	}
 	h.touched, h.foreign = t, !t.Over
 }
 
 // recallTouched is remember for an instance that comes later.
-func (a *Actuator) recallTouched(h *held) {
+func (ks *knobs) recallTouched(h *held) {
 	key, s := keyIn(touchedPrefix, h.KnobID), stored{}
-	b, ok := a.journal.Get(key)
+	b, ok := ks.journal.Get(key)
 	if !ok {
 		return
 	}
 	if err := s.readTouched(key, b); err != nil {
-		a.logger.Warn("read that somebody else turned a knob", "err", err)
+		ks.logger.Warn("read that somebody else turned a knob", "err", err)
 		return
 	}
-	a.rememberOf(h, s.touched[0])
+	ks.rememberOf(h, s.touched[0])
 }
 
 func (s *stored) readTouched(k string, value []byte) error {
@@ -165,8 +165,8 @@ func (s *stored) readTouched(k string, value []byte) error {
 }
 
 // usualSuspect says who does such a thing.
-func usualSuspect(k Knob) string {
-	if _, ok := k.(Remote); ok {
+func usualSuspect(h *held) string {
+	if h.can.remote() {
 		return "a person, a GitOps tool or another controller"
 	}
 	return "systemd does so to the groups of its units at daemon-reload"
@@ -175,31 +175,27 @@ func usualSuspect(k Knob) string {
 // undone reports whether somebody else has set the baseline while the lease
 // holds: it is there instead of a value of trimtab's that was seen before. A
 // group that was removed and made anew begins with it, which is nobody's doing.
-func (a *Actuator) undone(h *held, before trimtab.Amount) bool {
+func (ks *knobs) undone(h *held, before trimtab.Amount) bool {
 	e := h.entry
-	if !same(h.now, e.Baseline) || same(h.now, e.last()) || a.lease.left(a.clock.id, a.clock.boot()) == 0 ||
-		h.now.Less(before) && a.lease.borrowed().left(a.clock.id, a.clock.boot()) == 0 { // a watchdog did it
+	if !same(h.now, e.Baseline) || same(h.now, e.last()) || ks.fence.left() == 0 ||
+		h.now.Less(before) && ks.fence.leftBorrowed() == 0 { // a watchdog did it
 		return false
 	}
 	if !h.foreign && (!e.ours(before) || same(before, h.now)) {
 		return false
 	}
-	if _, ok := h.Knob.(Remote); ok {
+	if h.can.remote() {
 		return true // an instance that was made anew has no entry
 	}
-	now := whereIs(h.Knob)
+	now := whereIs(&h.can)
 	return h.written != nil && now != nil && os.SameFile(h.written, now)
 }
 
 // whereIs returns what a knob turns, to be known again; nil where that cannot be
 // told.
-func whereIs(k Knob) os.FileInfo {
-	p, ok := k.(Placed)
-	if !ok {
-		return nil
-	}
-	place, err := p.Place()
-	if err != nil {
+func whereIs(can *Traits) os.FileInfo {
+	place := can.place()
+	if place == "" {
 		return nil
 	}
 	info, err := os.Stat(place)

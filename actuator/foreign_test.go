@@ -7,13 +7,17 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
 )
 
 // sharedKnob is a knob that others turn, too.
 type sharedKnob struct{ *fileKnob }
 
-func (k sharedKnob) Effective(ctx context.Context) (trimtab.Amount, error) { return k.Read(ctx) }
-func (k sharedKnob) Hopeless(context.Context) string                       { return "" }
+func (k sharedKnob) Traits() actuator.Traits {
+	t := k.fileKnob.Traits()
+	t.Effective, t.Hopeless = k.Read, func(context.Context) string { return "" }
+	return t
+}
 
 // newSharedHost is a host with one such knob at 2, which leaves it to others for 10 minutes.
 func newSharedHost(t *testing.T) *host {
@@ -132,7 +136,11 @@ type versionedKnob struct {
 	version *string
 }
 
-func (k versionedKnob) Version() string { return *k.version }
+func (k versionedKnob) Traits() actuator.Traits {
+	t := k.sharedKnob.Traits()
+	t.Version = func() string { return *k.version }
+	return t
+}
 
 func TestAValueThatWasChangedAndPutBackWhileAPlanIsCarriedOutGetsNoWrite(t *testing.T) {
 	version := "1"

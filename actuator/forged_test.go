@@ -27,6 +27,7 @@ func (k *memoryKnob) String() string                 { return "memory " + k.Name
 func (k *memoryKnob) Resource() string               { return "cpu" }
 func (k *memoryKnob) Probe(context.Context) error    { return nil }
 func (k *memoryKnob) MayWrite(context.Context) error { return nil }
+func (k *memoryKnob) Traits() actuator.Traits        { return actuator.Traits{} }
 func (k *memoryKnob) Close() error                   { return nil }
 func (k *memoryKnob) Undo() []byte                   { b, _ := json.Marshal(k); return b }
 

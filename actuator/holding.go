@@ -1,8 +1,10 @@
 package actuator
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/trimtab/trimtab"
 )
@@ -13,28 +15,28 @@ func (a *Actuator) Holding() *trimtab.Holding {
 	defer a.mu.Unlock()
 	h := &trimtab.Holding{
 		Pool: a.config.Pool, Host: a.config.Host, Life: a.life, Time: a.clock.wall(),
-		Epoch: a.position.Epoch, Sequence: a.position.Sequence,
-		Paused: !a.paused.IsZero(), Capacity: maps.Clone(a.capacity), Pace: a.pace(),
+		Epoch: a.fence.position.Epoch, Sequence: a.fence.position.Sequence,
+		Paused: !a.fence.paused.IsZero(), Capacity: maps.Clone(a.host.capacity), Pace: a.knobs.pace(),
 	}
-	if n := len(a.knobs); n > 0 {
+	if n := len(a.knobs.all); n > 0 {
 		h.Targets = make([]trimtab.KnobState, 0, n)
 	}
-	if left := a.leftByOthers(); left != nil {
+	if left := a.host.left; left != nil {
 		h.Capacity, h.Divided = maps.Clone(left), true
 	}
 	h.Unmet = a.unmet()
-	for _, k := range a.knobs {
+	for _, k := range a.knobs.all {
 		baseline := k.now
 		if k.entry != nil {
 			baseline = k.entry.Baseline
-			h.LeaseLeft = trimtab.SecondsOf(a.lease.left(a.clock.id, a.clock.boot()))
+			h.LeaseLeft = trimtab.SecondsOf(a.fence.left())
 		}
 		h.Targets = append(h.Targets, trimtab.KnobState{
 			KnobID: k.KnobID, Knob: k.named, Unit: k.unit,
-			Shared: k.sharing(), Capped: k.capped(), Reserves: k.reserves(), Now: k.resting(), Fast: a.fastOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.reportOf(k), Barred: k.barred, Standing: k.standing,
+			Shared: k.can.Shared != nil, Capped: k.capped(), Reserves: k.can.Shared != nil && k.can.Shared.Reserves(), Now: k.resting(), Fast: a.lending.stateOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.host.reportOf(k), Barred: k.barred, Standing: k.standing,
 		})
 	}
-	if t := a.troubles(); len(t) > 0 {
+	if t := a.instances.troubles(); len(t) > 0 {
 		h.Targets = append(h.Targets, t...)
 		slices.SortFunc(h.Targets, func(x, y trimtab.KnobState) int { return x.Compare(y.KnobID) })
 	}
@@ -57,51 +59,88 @@ func (h *held) report() string {
 	return ""
 }
 
-// FastTell takes in what the holding is to say of the knobs that are moved.
-func (a *Actuator) FastTell(all []FastAccount) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	asks := false
-	for i := range all {
-		h := a.find(all[i].KnobID)
-		if h == nil {
-			continue
-		}
-		old := h.account
-		account := all[i].Fast
-		account.From = maps.Clone(account.From)
-		h.account = &account
-		asks = asks || account.Ask != nil && (old == nil || old.Ask == nil || old.Ask.Number != account.Ask.Number)
+// A holding is one message, of mostToSay bytes at most (4 MiB less its frame, see
+// codec.MaxBytes). The states of thousands of knobs fit where each says little: the texts for
+// people go first, and an instance whose knobs would not fit even so is not taken up.
+
+const (
+	mostToSay = 4<<20 - 64<<10
+	// stateBytes is what the state of a knob takes in a message beside its texts: the names of
+	// its fields, numbers and times.
+	stateBytes = 216
+	// briefText is how much of a text is left where there is no room for more.
+	briefText = 40
+	// typicalNode is how long the name of a node is taken to be, before it is known.
+	typicalNode = 40
+)
+
+// said is how many bytes a state takes in a message, or a few more.
+func said(k *trimtab.KnobState) int {
+	n := stateBytes + names(&k.KnobID) + len(k.Knob) + len(k.Problem) + len(k.Barred)
+	if k.Unit != "" {
+		n += len(`"unit":"",`) + len(k.Unit)
 	}
-	if asks {
-		a.notify()
+	if k.Effective != nil {
+		n += 30
+	}
+	if k.Fast != nil {
+		n += 500
+	}
+	if s := k.Standing; s != nil {
+		n += 40 + len(s.Node) + len(s.Phase) + len(s.By) + len(s.LeftBy) + len(s.Note) + 40*len(s.Starts)
+	}
+	return n
+}
+
+func names(id *trimtab.KnobID) int {
+	return len(id.Pool) + len(id.Host) + len(id.Workload) + len(id.Instance) + len(id.Resource)
+}
+
+// leastSaid is said of a state without texts.
+func (h *held) leastSaid() int { return stateBytes + names(&h.KnobID) + typicalNode }
+
+// fits says why the knobs of one more instance cannot be told of.
+func (ks *knobs) fits(added []*held) error {
+	if len(ks.all) < MaxKnobs {
+		return nil // as many always fit
+	}
+	sum := 0
+	for _, list := range [][]*held{ks.all, added} {
+		for _, h := range list {
+			sum += h.leastSaid()
+		}
+	}
+	if sum > mostToSay {
+		return fmt.Errorf("with it what this host tells of its %d knobs would not fit into a message of %d bytes: %w", len(ks.all)+len(added), mostToSay, trimtab.ErrRefused)
+	}
+	return nil
+}
+
+// brief shortens the texts of states that would not fit into one message.
+func brief(all []trimtab.KnobState) {
+	sum := 0
+	for i := range all {
+		sum += said(&all[i])
+	}
+	if sum <= mostToSay {
+		return
+	}
+	for i := range all {
+		k := &all[i]
+		k.Knob, k.Unit, k.Since = "", "", k.Since.Truncate(time.Second)
+		k.Problem, k.Barred = cut(k.Problem), cut(k.Barred)
+		if s := k.Standing; s != nil && len(s.By)+len(s.LeftBy)+len(s.Note) > 2*briefText {
+			short := *s
+			short.By, short.LeftBy, short.Note = cut(s.By), cut(s.LeftBy), ""
+			k.Standing = &short
+		}
 	}
 }
 
-// fastOf is what the holding says of one knob; nil: nothing.
-func (a *Actuator) fastOf(h *held) *trimtab.Fast {
-	if !h.moves() {
-		if h.fastOff != "" && a.config.Fast {
-			v := trimtab.Units(h.amount())
-			return &trimtab.Fast{Off: h.fastOff, Set: v.Value, Low: v.Value, High: v.Value, Envelope: trimtab.Envelope{Floor: v.Value, Target: v.Value, Ceiling: v.Value}}
-		}
-		return nil
+// cut shortens a text, at a character.
+func cut(text string) string {
+	if len(text) <= briefText {
+		return text
 	}
-	out := trimtab.Fast{}
-	if h.account != nil {
-		out = *h.account
-	}
-	out.Envelope, out.Set, out.Off = *h.envelope, h.amount(), ""
-	if h.account == nil {
-		out.Low, out.High = out.Set, out.Set
-	}
-	switch {
-	case a.fast.problem != "":
-		out.Off = a.fast.problem
-	case !a.paused.IsZero():
-		out.Off = "paused"
-	case !a.loops():
-		out.Off = "the loop does not run"
-	}
-	return &out
+	return fmt.Sprintf("%.*s…", briefText/2, text)
 }

@@ -16,9 +16,19 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// host is this pool's side of the host's arbiter.
+// host knows what the pool may have of this host: what was measured, what its own limits
+// allow, and what other pools leave.
 type host struct {
-	*arbiter.Arbiter
+	*base
+	knobs   *knobs
+	lending *lending
+	// capacity is what the pool may give out of this host, as measured last;
+	// unmeasured is what could not be, measureAgain when it is tried again.
+	capacity     map[string]float64
+	unmeasured   string
+	measureAgain time.Duration
+	// arbiter has the claims of all pools; nil: this process believes to be the only one.
+	arbiter *arbiter.Arbiter
 	// left is what other pools leave, by resource; nil: there is none that claims. claimed
 	// says of which resource that is less than the pool could have alone.
 	left    map[string]float64
@@ -54,45 +64,46 @@ const (
 	scanEvery = 30 * time.Second
 )
 
-// openHost makes this pool's side of the arbiter.
-func (a *Actuator) openHost() *host {
-	if a.config.LockDir == "" {
-		return nil
+// newHost makes this pool's side of the arbiter.
+func newHost(b *base, ks *knobs, l *lending) *host {
+	hs := &host{base: b, knobs: ks, lending: l, measureAgain: never, keepUntil: never}
+	if b.config.LockDir != "" {
+		who := arbiter.Claimant{Journal: b.config.Dir, Pool: b.config.Pool, PID: os.Getpid(), Boot: b.clock.id}
+		hs.arbiter = arbiter.New(filepath.Join(b.config.LockDir, "claims"), who, b.logger)
 	}
-	who := arbiter.Claimant{Journal: a.config.Dir, Pool: a.config.Pool, PID: os.Getpid(), Boot: a.clock.id}
-	return &host{Arbiter: arbiter.New(filepath.Join(a.config.LockDir, "claims"), who, a.logger), keepUntil: never}
+	return hs
 }
 
-func (h *host) close(over bool) error {
-	if h == nil {
+func (hs *host) close(over bool) error {
+	if hs.arbiter == nil {
 		return nil
 	}
-	return h.Close(over)
+	return hs.arbiter.Close(over)
 }
 
 // settleStep notes what stays claimed once a step was carried out, before which the pool had
 // so much, and gives back what was claimed beyond it.
-func (a *Actuator) settleStep(ctx context.Context, p *trimtab.Plan, had map[string]float64) {
-	if a.host == nil {
+func (hs *host) settleStep(ctx context.Context, p *trimtab.Plan, had map[string]float64) {
+	if hs.arbiter == nil {
 		return
 	}
-	now := a.clock.boot()
+	now := hs.clock.boot()
 	switch {
 	case p.Last:
-		a.host.keepUntil = never
-	case now >= a.host.keepUntil:
-		a.host.kept, a.host.keepUntil = had, saturate(now, keepFor)
+		hs.keepUntil = never
+	case now >= hs.keepUntil:
+		hs.kept, hs.keepUntil = had, saturate(now, keepFor)
 	default:
 		for resource, v := range had {
-			a.host.kept[resource] = max(a.host.kept[resource], v)
+			hs.kept[resource] = max(hs.kept[resource], v)
 		}
-		a.host.keepUntil = saturate(now, keepFor)
+		hs.keepUntil = saturate(now, keepFor)
 	}
-	claims := a.claims(nil)
+	claims := hs.claims(nil)
 	for resource, c := range claims {
-		if claimed := a.host.Claimed(resource); claimed.Now > c.Now || claimed.May > c.May {
+		if claimed := hs.arbiter.Claimed(resource); claimed.Now > c.Now || claimed.May > c.May {
 			// Where it fails the next tick makes up for it.
-			_ = a.host.Settle(ctx, claims)
+			_ = hs.arbiter.Settle(ctx, claims)
 			return
 		}
 	}
@@ -100,9 +111,9 @@ func (a *Actuator) settleStep(ctx context.Context, p *trimtab.Plan, had map[stri
 
 // sums returns what the knobs of this pool have, by resource, and what they have after
 // a restore. The given ones count as if they were there already.
-func (a *Actuator) sums(ahead map[*held]float64) (now, back map[string]float64) {
+func (hs *host) sums(ahead map[*held]float64) (now, back map[string]float64) {
 	now, back = map[string]float64{}, map[string]float64{}
-	for _, h := range a.knobs {
+	for _, h := range hs.knobs.all {
 		if !h.counts() || h.contested != "" && h.entry == nil {
 			continue // another turns it, and claims it
 		}
@@ -110,7 +121,7 @@ func (a *Actuator) sums(ahead map[*held]float64) (now, back map[string]float64) 
 		now[h.Resource] += max(has, ahead[h])
 		back[h.Resource] += comes
 	}
-	if more := a.potential(); more > 0 {
+	if more := hs.lending.potential(); more > 0 {
 		now[trimtab.CPU] += more
 	}
 	return now, back
@@ -118,13 +129,13 @@ func (a *Actuator) sums(ahead map[*held]float64) (now, back map[string]float64) 
 
 // claims returns what this pool claims of the host. A restore makes shrinks first, so
 // at any instant of it the pool has at most the larger of both sums.
-func (a *Actuator) claims(ahead map[*held]float64) map[string]arbiter.Claim {
-	now, back := a.sums(ahead)
+func (hs *host) claims(ahead map[*held]float64) map[string]arbiter.Claim {
+	now, back := hs.sums(ahead)
 	all := make(map[string]arbiter.Claim, len(now))
 	for resource, v := range now {
-		c := a.claimOf(resource)
+		c := hs.claimOf(resource)
 		c.Now, c.May = v, max(v, back[resource])
-		if kept := a.host.kept[resource]; a.clock.boot() < a.host.keepUntil {
+		if kept := hs.kept[resource]; hs.clock.boot() < hs.keepUntil {
 			c.Now, c.May = max(c.Now, kept), max(c.May, kept)
 		}
 		all[resource] = c
@@ -133,9 +144,9 @@ func (a *Actuator) claims(ahead map[*held]float64) map[string]arbiter.Claim {
 }
 
 // claimOf is a claim of nothing.
-func (a *Actuator) claimOf(resource string) arbiter.Claim {
-	c := arbiter.Claim{Root: a.config.Roots[resource]}
-	if measured, ok := a.capacity[resource]; ok {
+func (hs *host) claimOf(resource string) arbiter.Claim {
+	c := arbiter.Claim{Root: hs.config.Roots[resource]}
+	if measured, ok := hs.capacity[resource]; ok {
 		c.Capacity = &measured
 	}
 	return c
@@ -157,63 +168,63 @@ func (h *held) mayHave() (now, back float64) {
 
 // ask claims what the pool has with one knob at v, and returns why that is not to be
 // had, or "". What was claimed already costs nothing.
-func (a *Actuator) ask(ctx context.Context, h *held, v trimtab.Amount) (why string) {
-	if a.host == nil {
+func (hs *host) ask(ctx context.Context, h *held, v trimtab.Amount) (why string) {
+	if hs.arbiter == nil {
 		return ""
 	}
-	now, _ := a.sums(map[*held]float64{h: h.atMost(v)})
+	now, _ := hs.sums(map[*held]float64{h: h.atMost(v)})
 	want := now[h.Resource]
-	for _, k := range a.knobs {
+	for _, k := range hs.knobs.all {
 		if k != h && k.Resource == h.Resource && k.takesLeft() && k.counts() {
 			want -= k.atMost(k.now) - k.Min // which is claimed, and needs no room
 		}
 	}
-	granted := a.grantFor(ctx, h.Resource, want)
+	granted := hs.grantFor(ctx, h.Resource, want)
 	switch {
 	case want <= granted*(1+tolerance):
 		return ""
-	case a.host.failed != "":
-		return "what other pools of this host have cannot be told, so nothing is raised: " + a.host.failed
+	case hs.failed != "":
+		return "what other pools of this host have cannot be told, so nothing is raised: " + hs.failed
 	}
 	return fmt.Sprintf("the sum would be %.4g over a capacity of %.4g of %s: other pools of this host claim the rest", want, granted, h.Resource)
 }
 
 // grantFor returns how much the pool may have where it wants so much.
-func (a *Actuator) grantFor(ctx context.Context, resource string, want float64) float64 {
-	granted := a.host.Claimed(resource).Now
-	if want <= granted*(1+tolerance) || a.host.failed != "" {
+func (hs *host) grantFor(ctx context.Context, resource string, want float64) float64 {
+	granted := hs.arbiter.Claimed(resource).Now
+	if want <= granted*(1+tolerance) || hs.failed != "" {
 		return granted
 	}
-	granted, err := a.host.Ask(ctx, a.claims(nil), resource, want)
+	granted, err := hs.arbiter.Ask(ctx, hs.claims(nil), resource, want)
 	if err != nil {
-		a.host.failed = err.Error()
+		hs.failed = err.Error()
 	}
 	return granted
 }
 
 // askAll claims what the pool has when all grows of a step are made, as far as the plan
 // and the host's own limits let them, so that they are asked for once.
-func (a *Actuator) askAll(ctx context.Context, p *trimtab.Plan, moves []*move) {
-	if a.host == nil {
+func (hs *host) askAll(ctx context.Context, p *trimtab.Plan, moves []*move) {
+	if hs.arbiter == nil {
 		return
 	}
-	a.host.failed = ""
+	hs.failed = ""
 	ahead, resources := map[*held]float64{}, map[string]bool{}
 	for _, m := range moves {
 		if !m.goal.Less(m.result.Before) {
 			ahead[m.held], resources[m.held.Resource] = m.held.atMost(m.goal), true
 		}
 	}
-	wanted, _ := a.sums(ahead)
+	wanted, _ := hs.sums(ahead)
 	for resource := range resources {
-		a.grantFor(ctx, resource, min(wanted[resource], p.CapacityOf(resource), a.room(resource)))
+		hs.grantFor(ctx, resource, min(wanted[resource], p.CapacityOf(resource), hs.room(resource)))
 	}
 }
 
 // announce claims what the pool has once the given knobs have their baselines. It is
 // not asked for: a person wants them back.
-func (a *Actuator) announce(ctx context.Context, knobs []*held) {
-	if a.host == nil {
+func (hs *host) announce(ctx context.Context, knobs []*held) {
+	if hs.arbiter == nil {
 		return
 	}
 	ahead := map[*held]float64{}
@@ -221,43 +232,43 @@ func (a *Actuator) announce(ctx context.Context, knobs []*held) {
 		_, ahead[h] = h.mayHave()
 	}
 	// Where it fails the next tick makes up for it.
-	_ = a.host.Settle(ctx, a.claims(ahead))
+	_ = hs.arbiter.Settle(ctx, hs.claims(ahead))
 }
 
 // arbitrate writes down what the pool has, and finds out what other pools leave. What
 // cannot be found out is as it was.
-func (a *Actuator) arbitrate(ctx context.Context) {
-	if a.host == nil {
+func (hs *host) arbitrate(ctx context.Context) {
+	if hs.arbiter == nil {
 		return
 	}
-	a.host.failed = ""
-	claims := a.claims(nil)
-	err := a.host.Settle(ctx, claims)
+	hs.failed = ""
+	claims := hs.claims(nil)
+	err := hs.arbiter.Settle(ctx, claims)
 	if err == nil {
-		err = a.bury(ctx)
+		err = hs.bury(ctx)
 	}
-	a.host.missed++
+	hs.missed++
 	problem := ""
 	if err == nil {
-		a.host.missed = 0
-	} else if problem = err.Error(); a.host.missed < missedMost && errors.Is(err, trimtab.ErrRefused) {
-		problem = a.host.problem
+		hs.missed = 0
+	} else if problem = err.Error(); hs.missed < missedMost && errors.Is(err, trimtab.ErrRefused) {
+		problem = hs.problem
 	}
-	if problem != a.host.problem {
-		if a.host.problem = problem; problem == "" {
-			a.logger.Info("the claims of other pools on this host can be read again")
+	if problem != hs.problem {
+		if hs.problem = problem; problem == "" {
+			hs.logger.Info("the claims of other pools on this host can be read again")
 		} else {
-			a.logger.Warn("cannot read or write claims on this host, so no limit is raised", "problem", problem)
+			hs.logger.Warn("cannot read or write claims on this host, so no limit is raised", "problem", problem)
 		}
 	}
-	a.divide(claims)
+	hs.divide(claims)
 }
 
 // divide notes what other pools leave. It is never less than what this pool has: a
 // planner that was told so would lower its workloads for another pool.
-func (a *Actuator) divide(claims map[string]arbiter.Claim) {
-	has, left := map[string]float64{}, maps.Clone(a.capacity)
-	for _, h := range a.knobs {
+func (hs *host) divide(claims map[string]arbiter.Claim) {
+	has, left := map[string]float64{}, maps.Clone(hs.capacity)
+	for _, h := range hs.knobs.all {
 		if h.Mode != trimtab.Off || h.entry != nil {
 			now, _ := h.mayHave()
 			has[h.Resource] += now
@@ -268,73 +279,65 @@ func (a *Actuator) divide(claims map[string]arbiter.Claim) {
 	for _, resource := range slices.Sorted(maps.Keys(has)) {
 		own, ok := claims[resource]
 		if !ok {
-			own = a.claimOf(resource)
+			own = hs.claimOf(resource)
 		}
-		others := a.host.Others(resource, own)
-		a.metrics.Gauge("trimtab_actuator_host_claimed", resource, "own").Set(own.May)
-		a.metrics.Gauge("trimtab_actuator_host_claimed", resource, "others").Set(others)
-		measured, isMeasured := a.capacity[resource]
-		room := a.host.Left(resource, own)
+		others := hs.arbiter.Others(resource, own)
+		hs.metrics.Gauge("trimtab_actuator_host_claimed", resource, "own").Set(own.May)
+		hs.metrics.Gauge("trimtab_actuator_host_claimed", resource, "others").Set(others)
+		measured, isMeasured := hs.capacity[resource]
+		room := hs.arbiter.Left(resource, own)
 		if others == 0 || !isMeasured {
 			continue
 		}
 		divided = true
-		if left[resource] = max(room, has[resource], 0); a.config.Shared {
+		if left[resource] = max(room, has[resource], 0); hs.config.Shared {
 			left[resource] = min(left[resource], measured)
 		}
-		if alone := min(a.room(resource), measured); a.config.Limits.Capacity != nil && left[resource] < alone-slack {
-			less = append(less, claimed{resource, alone, left[resource], a.host.Shares(resource, own)})
+		if alone := min(hs.room(resource), measured); hs.config.Limits.Capacity != nil && left[resource] < alone-slack {
+			less = append(less, claimed{resource, alone, left[resource], hs.arbiter.Shares(resource, own)})
 		}
 	}
 	if !divided {
 		left = nil
 	}
-	same := sameClaims(less, a.host.claimed)
+	same := sameClaims(less, hs.claimed)
 	if !same {
-		begun := len(a.host.claimed) == 0
-		if a.host.claimed = less; begun {
-			a.logger.Warn("other pools of this host claim capacity of the pool", "unmet", a.unmetCapacity())
+		begun := len(hs.claimed) == 0
+		if hs.claimed = less; begun {
+			hs.logger.Warn("other pools of this host claim capacity of the pool", "unmet", hs.unmet())
 		}
 	}
-	if !same || !maps.Equal(left, a.host.left) {
-		a.host.left = left
-		a.logger.Debug("what other pools leave of this host", "left", left)
-		a.notify()
+	if !same || !maps.Equal(left, hs.left) {
+		hs.left = left
+		hs.logger.Debug("what other pools leave of this host", "left", left)
+		hs.notify()
 	}
-}
-
-// leftByOthers returns what other pools leave of the host; nil: there is none.
-func (a *Actuator) leftByOthers() map[string]float64 {
-	if a.host == nil {
-		return nil
-	}
-	return a.host.left
 }
 
 // bury drops the claims of the dead of whose knobs none is left to restore.
-func (a *Actuator) bury(ctx context.Context) error {
+func (hs *host) bury(ctx context.Context) error {
 	wait := time.Duration(0)
-	if a.host.buried == nil {
-		dead := a.host.Dead()
+	if hs.buried == nil {
+		dead := hs.arbiter.Dead()
 		if len(dead) == 0 {
 			return nil
 		}
 		buried := make(chan []string, 1)
-		a.host.buried, wait = buried, buryWait
+		hs.buried, wait = buried, buryWait
 		marked := noMarks
-		if now := a.clock.boot(); now >= a.host.scanAt {
-			a.host.scanAt = saturate(now, scanEvery)
-			marked = sync.OnceValues(func() (map[string]bool, error) { return journalsOf(a.config.LockDir) })
+		if now := hs.clock.boot(); now >= hs.scanAt {
+			hs.scanAt = saturate(now, scanEvery)
+			marked = sync.OnceValues(func() (map[string]bool, error) { return journalsOf(hs.config.LockDir) })
 		}
-		go func() { buried <- a.restored(dead, marked) }()
+		go func() { buried <- hs.restored(dead, marked) }()
 	}
 	select {
-	case over := <-a.host.buried:
-		a.host.buried = nil
+	case over := <-hs.buried:
+		hs.buried = nil
 		if len(over) == 0 {
 			return nil
 		}
-		return a.host.Drop(ctx, over)
+		return hs.arbiter.Drop(ctx, over)
 	case <-time.After(wait):
 		return nil
 	}
@@ -346,7 +349,7 @@ func noMarks() (map[string]bool, error) { return nil, errors.ErrUnsupported }
 // restored returns those of the journals that have nothing left to restore; marked are
 // those whose owner turned something that is still there. It reads nothing of the
 // actuator but its configuration.
-func (a *Actuator) restored(journals []string, marked func() (map[string]bool, error)) (over []string) {
+func (hs *host) restored(journals []string, marked func() (map[string]bool, error)) (over []string) {
 	for _, dir := range journals {
 		if hostfs.JournalReadable(dir) != nil {
 			continue
@@ -365,7 +368,7 @@ func (a *Actuator) restored(journals []string, marked func() (map[string]bool, e
 			}
 			continue
 		}
-		if err == nil && s.whole() && !slices.ContainsFunc(s.entries, func(e *entry) bool { return !a.disowned(e, dir) }) {
+		if err == nil && s.whole() && !slices.ContainsFunc(s.entries, func(e *entry) bool { return !hs.disowned(e, dir) }) {
 			over = append(over, dir)
 		}
 	}
@@ -374,30 +377,30 @@ func (a *Actuator) restored(journals []string, marked func() (map[string]bool, e
 
 // disowned reports whether what an entry of a journal restores is gone, or whether
 // another process has taken over its baseline, and claims it.
-func (a *Actuator) disowned(e *entry, journal string) bool {
-	k, err := a.config.Reopen(e.Undo)
+func (hs *host) disowned(e *entry, journal string) bool {
+	k, err := hs.config.Reopen(e.Undo)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = k.Close() }() // it was only asked
-	p, ok := k.(Placed)
-	if !ok {
+	can := k.Traits()
+	if can.Place == nil {
 		return false
 	}
-	place, err := p.Place()
+	place, err := can.Place()
 	if err != nil {
 		return errors.Is(err, os.ErrNotExist)
 	}
-	last := readMark(lockPath(a.config.LockDir, e.Resource, place))
+	last := readMark(lockPath(hs.config.LockDir, e.Resource, place))
 	return last.Dir != "" && last.Dir != journal
 }
 
 // reportOf returns why a knob cannot be used, or "". While it cannot be told what other
 // pools of the host have, nothing is raised; so that nothing is lowered either, and
 // stays so, no knob that is turned is offered.
-func (a *Actuator) reportOf(k *held) string {
-	if why := k.report(); why != "" || a.host == nil || a.host.problem == "" || k.Mode != trimtab.Act {
+func (hs *host) reportOf(k *held) string {
+	if why := k.report(); why != "" || hs.problem == "" || k.Mode != trimtab.Act {
 		return why
 	}
-	return "claims of other pools on this host: " + a.host.problem
+	return "claims of other pools on this host: " + hs.problem
 }

@@ -57,23 +57,25 @@ type finder struct {
 	problem string
 }
 
+// instances holds the instances of workloads that come and go.
+type instances struct {
+	*base
+	knobs     *knobs
+	baselines *baselines
+	finders   []*finder
+}
+
 // lookAgainAfter is the wait after a look that found more instances than the actuator may
 // hold: counting a million takes long.
 const lookAgainAfter = time.Minute
 
 // seek opens the knobs of new instances, and closes those of instances that are gone. An
-// instance with a known name and another ID is a new one.
-func (a *Actuator) seek(ctx context.Context) { a.seekIn(ctx, a.finders) }
-
-// seekLive is seek for the kinds that are [Kind].Live.
-func (a *Actuator) seekLive(ctx context.Context) {
-	a.seekIn(ctx, slices.DeleteFunc(slices.Clone(a.finders), func(f *finder) bool { return !f.Live }))
-}
-
-func (a *Actuator) seekIn(ctx context.Context, finders []*finder) {
-	for _, f := range finders {
-		now := a.clock.boot()
-		if now < f.again {
+// instance with a known name and another ID is a new one. live: only of the kinds that are
+// [Kind].Live.
+func (in *instances) seek(ctx context.Context, live bool) {
+	for _, f := range in.finders {
+		now := in.clock.boot()
+		if now < f.again || live && !f.Live {
 			continue
 		}
 		found, err := f.Find(ctx)
@@ -81,15 +83,15 @@ func (a *Actuator) seekIn(ctx context.Context, finders []*finder) {
 			f.again = saturate(now, lookAgainAfter)
 		}
 		if err == nil {
-			a.settle(ctx, f, found)
-			err = a.takeUp(f, found)
+			in.settle(ctx, f, found)
+			err = in.takeUp(f, found)
 		}
-		a.reportFinder(f, err)
+		in.reportFinder(f, err)
 	}
 }
 
 // settle lets go of the instances that are not among those found.
-func (a *Actuator) settle(ctx context.Context, f *finder, found []Instance) {
+func (in *instances) settle(ctx context.Context, f *finder, found []Instance) {
 	gone := make(map[string]bool, len(f.there))
 	for name := range f.there {
 		gone[name] = true
@@ -104,11 +106,11 @@ func (a *Actuator) settle(ctx context.Context, f *finder, found []Instance) {
 	if len(gone) == 0 {
 		return
 	}
-	left := a.tidy(ctx, slices.DeleteFunc(slices.Clone(a.knobs), func(h *held) bool {
+	left := in.tidy(ctx, slices.DeleteFunc(slices.Clone(in.knobs.all), func(h *held) bool {
 		return h.finder != f || !gone[h.Instance] || replaced[h.Instance]
 	}))
 	var batch []hostfs.Entry
-	a.knobs = slices.DeleteFunc(a.knobs, func(h *held) bool {
+	in.knobs.all = slices.DeleteFunc(in.knobs.all, func(h *held) bool {
 		if h.finder != f || !gone[h.Instance] {
 			return false
 		}
@@ -120,24 +122,24 @@ func (a *Actuator) settle(ctx context.Context, f *finder, found []Instance) {
 		if h.touched != nil {
 			batch = append(batch, hostfs.Entry{Key: h.touched.journalKey()})
 		}
-		a.logger.Info("instance is gone", "workload", h.Workload, "instance", h.Instance, "resource", h.Resource)
+		in.logger.Info("instance is gone", "workload", h.Workload, "instance", h.Instance, "resource", h.Resource)
 		if err := h.leave(); err != nil {
-			a.logger.Warn("let go of an instance", "knob", h.Name(), "err", err)
+			in.logger.Warn("let go of an instance", "knob", h.Name(), "err", err)
 		}
 		return true
 	})
 	for name := range gone {
 		delete(f.there, name)
 	}
-	a.drop(batch)
-	a.notify()
+	in.knobs.drop(batch)
+	in.notify()
 }
 
 // tidy restores the baselines of instances that are gone but whose limit still exists, such
 // as the file with the number of workers of a stopped service. Otherwise the next instance
 // there would begin with trimtab's value. It returns those that could not be restored;
 // their baselines stay in the journal.
-func (a *Actuator) tidy(ctx context.Context, gone []*held) map[*held]bool {
+func (in *instances) tidy(ctx context.Context, gone []*held) map[*held]bool {
 	left := map[*held]bool{}
 	gone = slices.DeleteFunc(gone, func(h *held) bool {
 		if h.entry == nil {
@@ -146,40 +148,11 @@ func (a *Actuator) tidy(ctx context.Context, gone []*held) map[*held]bool {
 		_, err := h.Knob.Read(ctx)
 		return errors.Is(err, os.ErrNotExist)
 	})
-	a.restoreHeld(ctx, gone)
+	in.baselines.restore(ctx, gone)
 	for _, h := range gone {
 		left[h] = h.entry != nil
 	}
 	return left
-}
-
-// recall takes over what the journal has of an instance that comes again, where it
-// could not be put back when it went.
-func (a *Actuator) recall(h *held) {
-	a.recallTouched(h)
-	e := entry{KnobID: h.KnobID}
-	b, ok := a.journal.Get(e.journalKey())
-	if !ok {
-		return
-	}
-	var s stored
-	if err := s.read(e.journalKey(), b); err != nil {
-		a.logger.Warn("read the baseline of an instance that comes again", "err", err)
-		return
-	}
-	a.adopt(s.entries)
-}
-
-// drop removes the journal's entries of instances that are gone. If that fails, the next
-// restore removes them.
-func (a *Actuator) drop(entries []hostfs.Entry) {
-	if len(entries) == 0 {
-		return
-	}
-	if err := a.journal.Append(entries...); err != nil {
-		a.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
-		a.logger.Error("drop the baselines of instances that are gone", "err", err)
-	}
 }
 
 // leave closes the knob of an instance that is gone, and removes its lock file, which would
@@ -195,7 +168,7 @@ func (h *held) leave() error {
 
 // takeUp opens the knobs of the instances that are new. What cannot be opened is
 // tried again at the next look.
-func (a *Actuator) takeUp(f *finder, found []Instance) error {
+func (in *instances) takeUp(f *finder, found []Instance) error {
 	var errs []error
 	for _, i := range found {
 		if _, ok := f.there[i.Name]; ok {
@@ -203,7 +176,7 @@ func (a *Actuator) takeUp(f *finder, found []Instance) error {
 		}
 		targets, err := f.Open(i.Name)
 		if err == nil {
-			err = a.takeOne(f, i, targets)
+			err = in.takeOne(f, i, targets)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("instance %s: %w", i.Name, err))
@@ -216,23 +189,23 @@ func (a *Actuator) takeUp(f *finder, found []Instance) error {
 }
 
 // takeOne adds the knobs of an instance, all or none of them.
-func (a *Actuator) takeOne(f *finder, i Instance, targets []Target) error {
+func (in *instances) takeOne(f *finder, i Instance, targets []Target) error {
 	var err error
-	if n := len(a.knobs) + len(targets); n > a.config.MaxKnobs {
-		err = fmt.Errorf("with it this host has %d knobs, at most %d are turned: %w", n, a.config.MaxKnobs, trimtab.ErrRefused)
+	if n := len(in.knobs.all) + len(targets); n > in.config.MaxKnobs {
+		err = fmt.Errorf("with it this host has %d knobs, at most %d are turned: %w", n, in.config.MaxKnobs, trimtab.ErrRefused)
 	}
 	added := make([]*held, len(targets))
 	for n, t := range targets {
 		t.Workload, t.Instance = f.Workload, i.Name
-		t.KnobID = a.config.here(t.KnobID)
+		t.KnobID = in.config.here(t.KnobID)
 		added[n] = newHeld(t)
-		added[n].finder, added[n].id, added[n].released = f, i.ID, a.released[t.Workload]
+		added[n].finder, added[n].id, added[n].released = f, i.ID, in.knobs.released[t.Workload]
 		err = errors.Join(err, t.validate())
-		if a.find(t.KnobID) != nil || slices.ContainsFunc(added[:n], func(h *held) bool { return h.KnobID == t.KnobID }) {
+		if in.knobs.find(t.KnobID) != nil || slices.ContainsFunc(added[:n], func(h *held) bool { return h.KnobID == t.KnobID }) {
 			err = errors.Join(err, trimtab.Invalidf("%s is there twice", t.Name()))
 		}
 	}
-	err = errors.Join(err, a.fits(added))
+	err = errors.Join(err, in.knobs.fits(added))
 	if err != nil {
 		for _, t := range targets {
 			if t.Knob != nil {
@@ -243,66 +216,38 @@ func (a *Actuator) takeOne(f *finder, i Instance, targets []Target) error {
 	}
 	f.there[i.Name] = i.ID
 	for _, h := range added {
-		a.insert(h)
-		a.recall(h)
-		a.logger.Info("instance came", "workload", h.Workload, "instance", h.Instance, "resource", h.Resource, "knob", h.Knob.String())
+		in.knobs.insert(h)
+		in.knobs.recall(h)
+		in.logger.Info("instance came", "workload", h.Workload, "instance", h.Instance, "resource", h.Resource, "knob", h.Knob.String())
 	}
-	a.notify()
+	in.notify()
 	return nil
 }
 
 // reportFinder logs when what stops a finder changes, and counts.
-func (a *Actuator) reportFinder(f *finder, err error) {
+func (in *instances) reportFinder(f *finder, err error) {
 	problem := ""
 	if err != nil {
 		problem = err.Error()
-		a.metrics.Counter("trimtab_actuator_find_errors_total").Inc()
+		in.metrics.Counter("trimtab_actuator_find_errors_total").Inc()
 	}
 	if problem != f.problem {
 		f.problem = problem
-		a.notify()
-		a.logger.Warn("instances", "workload", f.Workload, "there", len(f.there), "problem", problem)
+		in.notify()
+		in.logger.Warn("instances", "workload", f.Workload, "there", len(f.there), "problem", problem)
 	}
 }
 
 // troubles lists what stops finders, as knobs of no instance that were never read.
-func (a *Actuator) troubles() (all []trimtab.KnobState) {
-	for _, f := range a.finders {
+func (in *instances) troubles() (all []trimtab.KnobState) {
+	for _, f := range in.finders {
 		if f.problem == "" {
 			continue
 		}
 		for _, t := range f.Like {
 			t.Workload = f.Workload
-			all = append(all, trimtab.KnobState{KnobID: a.config.here(t.KnobID), Knob: f.Pattern, Min: t.Min, Max: t.Max, Problem: f.problem})
+			all = append(all, trimtab.KnobState{KnobID: in.config.here(t.KnobID), Knob: f.Pattern, Min: t.Min, Max: t.Max, Problem: f.problem})
 		}
 	}
 	return all
-}
-
-// newHeld returns a knob of which nothing is known yet.
-func newHeld(t Target) *held {
-	h := &held{Target: t, named: t.Knob.String(), lowered: never}
-	if u, ok := t.Knob.(Unified); ok {
-		h.unit = u.SystemdUnit()
-	}
-	return h
-}
-
-// insert adds a knob and keeps the list sorted for find.
-func (a *Actuator) insert(h *held) {
-	i, _ := a.place(h.KnobID)
-	a.knobs = slices.Insert(a.knobs, i, h)
-}
-
-// place returns where the knob of that name is, or would be.
-func (a *Actuator) place(id trimtab.KnobID) (i int, there bool) {
-	return slices.BinarySearchFunc(a.knobs, id, func(h *held, id trimtab.KnobID) int { return h.Compare(id) })
-}
-
-// find returns the knob of that name, or nil.
-func (a *Actuator) find(id trimtab.KnobID) *held {
-	if i, ok := a.place(id); ok {
-		return a.knobs[i]
-	}
-	return nil
 }

@@ -353,6 +353,7 @@ type wordyKnob struct {
 
 func (k *wordyKnob) String() string                 { return "limit of " + k.Name }
 func (k *wordyKnob) MayWrite(context.Context) error { return errors.New(k.words) }
+func (k *wordyKnob) Traits() actuator.Traits        { return actuator.Traits{Standing: k.Standing} }
 func (k *wordyKnob) Standing(context.Context) *trimtab.Standing {
 	return &trimtab.Standing{Node: "ip-10-12-13-14.eu-central-1.compute", Has: 7.91, Most: 4.5, By: k.words}
 }

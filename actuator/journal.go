@@ -3,10 +3,7 @@ package actuator
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -23,13 +20,6 @@ type Journal interface {
 	// Damaged returns how many places could not be read.
 	Damaged() int
 	Close() error
-}
-
-func (a *Actuator) openJournal(ctx context.Context) (Journal, error) {
-	if a.config.OpenJournal != nil {
-		return a.config.OpenJournal(ctx)
-	}
-	return hostfs.OpenJournal(a.config.Dir, a.config.JournalSize)
 }
 
 // tellDamage says that so many places of the journal could not be read, and so many
@@ -60,42 +50,4 @@ func RestoreJournal(ctx context.Context, j Journal, reopen func(undo []byte) (Kn
 	})
 	r.Damaged = s.unreadable + j.Damaged()
 	return r, errors.Join(r.Err(), err)
-}
-
-// leaveAlone is how long a knob is left alone whose value did not come into force.
-const leaveAlone = time.Minute
-
-// abandon puts back what is in force where what was asked for will not come: a pending
-// grow blocks others and delivers nothing.
-func (a *Actuator) abandon(ctx context.Context) {
-	for _, h := range a.knobs {
-		r, ok := h.Knob.(Remote)
-		if !ok || h.entry == nil || h.effective == nil || h.foreign || a.lease.left(a.clock.id, a.clock.boot()) == 0 {
-			continue
-		}
-		why := r.Hopeless(ctx)
-		if why == "" {
-			continue
-		}
-		if err := a.giveBack(ctx, h, *h.effective, why); err != nil {
-			a.logger.Warn("put back what did not come into force", "knob", h.Name(), "err", err)
-		}
-	}
-}
-
-// giveBack sets a value, journal first, and leaves the knob alone for a while.
-func (a *Actuator) giveBack(ctx context.Context, h *held, v trimtab.Amount, why string) error {
-	back := *h.entry
-	back.Wrote = []trimtab.Amount{h.now, v}
-	if err := a.journal.Append(put(back.journalKey(), &back)); err != nil {
-		return err
-	}
-	asked := h.now
-	h.entry = &back
-	h.hopeless, h.hopelessUntil = fmt.Sprintf("asked for %v, put back to %v: %s", asked, v, why), saturate(a.clock.boot(), leaveAlone)
-	err := h.Knob.Write(ctx, v)
-	a.observe(ctx, h)
-	a.setProblem(h, h.hopeless)
-	a.metrics.Counter("trimtab_actuator_abandoned_total").Inc()
-	return err
 }

@@ -3,7 +3,6 @@ package actuator
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/trimtab/trimtab"
 )
@@ -29,7 +28,7 @@ type Knob interface {
 	// error that is trimtab.ErrRefused (somebody else owns it) or any other cause. It need
 	// not be called in mode recommend.
 	MayWrite(ctx context.Context) error
-	// Read returns the value in force, unless the knob is [Delayed].
+	// Read returns the value in force, unless the knob has [Traits].Effective.
 	Read(ctx context.Context) (trimtab.Amount, error)
 	// Nearest returns the value to write for a: one that is kept, and reads back
 	// as it is, so that a quantised value is compared with itself. A value that
@@ -44,43 +43,95 @@ type Knob interface {
 	// String, Resource and Undo. Closing it again does nothing. What it turns
 	// stays as it is.
 	Close() error
+	// Traits returns what else the knob can do. That does not change.
+	Traits() Traits
 }
 
-// Delayed is a knob whose values take effect some time after they were written,
-// or never: Read returns what was asked for last, from the write on.
-type Delayed interface {
-	Knob
-	// Effective returns the value in force: that of before, or one asked for since.
-	Effective(ctx context.Context) (trimtab.Amount, error)
+// Traits are what a knob can do beyond what every knob can. It leaves nil what it cannot do.
+type Traits struct {
+	// Pace is how many writes a second the server of the knob takes of this process; 0: no bound
+	// is known. A step of a plan makes no more of them than fit in its time, so that what the plan
+	// says is done long before its lease ends, and the next plan, which renews the lease, decides
+	// on the rest anew.
+	Pace float64
+	// Unit returns the systemd unit whose control group is turned; "": none's. It does not change.
+	Unit func() string
+	// Place returns the absolute path of what is turned, without links in it: the same for all
+	// processes of this host that turn it. One of them at a time does.
+	Place func() (string, error)
+	// Effective returns the value in force, of a knob whose values take effect some time after
+	// they were written, or never: that of before, or one asked for since. Read returns what was
+	// asked for last, from the write on.
+	Effective func(ctx context.Context) (trimtab.Amount, error)
+	// Hopeless says why what was asked for last will not come into force, "" while it may. The
+	// actuator then puts back what is in force, and leaves the knob alone for a minute. A knob
+	// with this function is remote: it belongs to a system with a control loop of its own, such
+	// as Kubernetes, where another program may begin to set the same limit at any time. The
+	// actuator then calls MayWrite at every heartbeat.
+	Hopeless func(ctx context.Context) string
+	// Version names the state that Read returned last, of a knob whose server counts changes;
+	// "": none was read. A value that was changed and put back meanwhile is another version:
+	// nothing that was decided before is written over it.
+	Version func() string
+	// Mark is the same for as long as nothing changed that the knob tells; the zero Mark: that is
+	// not known. A heartbeat does not read a knob whose mark is as it was, but for one in ten
+	// seconds: what the clock alone changes is seen as late. A plan reads it all the same.
+	Mark func() Mark
+	// Standing returns what is known of where in a cluster its instance is, or what bounds it
+	// from above; nil: nothing is.
+	Standing func(ctx context.Context) *trimtab.Standing
+	// InForce returns why what was read last reads back and does nothing; nil: nothing says so.
+	InForce func() error
+	// Floor returns the least value that may be set now, since so much is in use; Nearest keeps
+	// it as it is. The actuator clamps to it; a Write below it returns trimtab.ErrRefused and has
+	// no effect. The knob may always be raised.
+	Floor func(ctx context.Context) (trimtab.Amount, error)
+	// Recall takes over what an Undo of an earlier process describes, of a knob of several parts,
+	// such as containers. Its Undo has the value of each part before the first write. Parts may be
+	// added later, so Undo is written to the journal again before each write.
+	Recall func(undo []byte) error
+	// TakesOver reports whether an Undo is one of this kind, where one of another kind may have
+	// been at its place before, as the limit of a container is where its request was turned.
+	// Another's is put back before this one is turned.
+	TakesOver func(undo []byte) bool
+	// Restore puts back exactly what was there when Undo of this knob, perhaps in another process,
+	// returned undo, and reads it back. It is no error if that is there already. It is for a
+	// baseline that is more than an amount, such as a set of cores: the same number of other
+	// cores would not be the baseline. Its error is trimtab.ErrRefused if another program has
+	// changed it meanwhile, and trimtab.ErrUnsupported if the baseline cannot be restored by any
+	// means.
+	Restore func(ctx context.Context, undo []byte) error
+	// Settle takes back what the knob sets beside the amount, once that is as before.
+	Settle func() error
+	// Scale is how many times as large an amount is now as the same setting was for the knob that
+	// undo describes, where amounts are in proportion to a unit of the configuration; not a
+	// number > 0: that cannot be told.
+	Scale func(undo []byte) float64
+	// Quick moves it many times a second, inside an envelope.
+	Quick Quick
+	// Pressure is how long all tasks of the group waited for a CPU, as a total in seconds that
+	// counts stops by quotas too; false where the kernel does not tell.
+	Pressure func() (total float64, ok bool)
+	// Weigh sets how much the group counts where CPUs are short, beside a quota, to that of so
+	// many cores; it does nothing before ReadyWeight succeeded, which prepares for it before the
+	// knob is journaled.
+	Weigh       func(cores float64) error
+	ReadyWeight func() error
+	// Shared is set where the amount is a share by weight of what a group above has.
+	Shared Shared
 }
 
-// Remote is a knob of a system with a control loop of its own, such as Kubernetes. There
-// another program may begin to set the same limit at any time, and a value may be accepted
-// and never carried out. MayWrite is called at every heartbeat.
-type Remote interface {
-	Delayed
-	// Hopeless says why what was asked for last will not come into force, "" while it
-	// may. The actuator then puts back what is in force, and leaves the knob alone for
-	// a minute.
-	Hopeless(ctx context.Context) string
-}
+// remote reports whether others may turn the knob at any time.
+func (t *Traits) remote() bool { return t.Hopeless != nil }
 
-// Versioned is a knob whose server counts changes. A value that was changed and put back
-// meanwhile is another version: nothing that was decided before is written over it.
-type Versioned interface {
-	Knob
-	// Version names the state that Read returned last; "": none was read.
-	Version() string
-}
-
-// Marked is a knob of something that is watched, so that it can tell at little cost that
-// nothing changed. A heartbeat does not read it then, but for one in ten seconds: what the
-// clock alone changes is seen as late. A plan reads it all the same.
-type Marked interface {
-	Knob
-	// Mark is the same for as long as nothing changed that the knob tells; the zero Mark:
-	// that is not known.
-	Mark() Mark
+// notInForce is why what a knob is set to does nothing, "" where nothing says so.
+func (t *Traits) notInForce() string {
+	if t.InForce != nil {
+		if err := t.InForce(); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
 }
 
 // Mark names a state of what is watched.
@@ -91,101 +142,8 @@ type Mark struct {
 	Changes uint64
 }
 
-// readAfter is after how long a [Marked] knob is read although nothing changed.
-const readAfter = 10 * time.Second
-
-// unchanged reports whether a knob need not be read now.
-func (a *Actuator) unchanged(h *held) bool {
-	m, ok := h.Knob.(Marked)
-	if !ok {
-		return false
-	}
-	now, mark := a.clock.boot(), m.Mark()
-	if mark != (Mark{}) && mark == h.mark && now < h.lookAgain && h.settled(now) {
-		return true
-	}
-	h.mark, h.lookAgain = mark, saturate(now, readAfter)
-	return false
-}
-
-// settled reports whether nothing is awaited of a knob.
-func (h *held) settled(now time.Duration) bool {
-	return h.known && h.effective == nil && h.report() == "" && h.touched == nil && now >= h.hopelessUntil
-}
-
-// Stander is a knob that knows where in a cluster its instance is, or what bounds it from
-// above.
-type Stander interface {
-	Knob
-	// Standing returns what is known of it; nil: nothing is.
-	Standing(ctx context.Context) *trimtab.Standing
-}
-
-// Enforced is a knob that notices that what it is set to reads back and does nothing.
-type Enforced interface {
-	Knob
-	// InForce returns why what was read last is not in force; nil: nothing says so.
-	InForce() error
-}
-
-// notInForce is why what a knob is set to does nothing, "" where nothing says so.
-func notInForce(k Knob) string {
-	if e, ok := k.(Enforced); ok {
-		if err := e.InForce(); err != nil {
-			return err.Error()
-		}
-	}
-	return ""
-}
-
-// Unified is a knob of a control group that may be a systemd unit's.
-type Unified interface {
-	Knob
-	// SystemdUnit names the unit; "": the group is none's. It does not change.
-	SystemdUnit() string
-}
-
-// Floored is a knob that must not be lowered below what is in use. The actuator clamps to
-// the floor; a Write below it returns trimtab.ErrRefused and has no effect. It may always
-// be raised.
-type Floored interface {
-	Knob
-	// Floor returns the least value that may be set now; Nearest keeps it as it is.
-	Floor(ctx context.Context) (trimtab.Amount, error)
-}
-
-// Recaller is a knob of several parts, such as containers. Its Undo has the value of each
-// part before the first write. Parts may be added later, so Undo is written to the journal
-// again before each write, and a later process passes the journal's to Recall.
-type Recaller interface {
-	Knob
-	// Recall takes over what an Undo of an earlier process describes.
-	Recall(undo []byte) error
-}
-
-// Heir is a knob at whose place one of another kind may have been before, as the limit of a
-// container is where its request was turned.
-type Heir interface {
-	Knob
-	// TakesOver reports whether an Undo is one of this kind. Another's is put back before this one
-	// is turned.
-	TakesOver(undo []byte) bool
-}
-
-// Restorer is a knob whose baseline is more than an amount, such as a set of cores: the
-// same number of other cores would not be the baseline.
-type Restorer interface {
-	Knob
-	// Restore puts back exactly what was there when Undo of this knob, perhaps in another
-	// process, returned undo, and reads it back. It is no error if that is there already.
-	// Its error is trimtab.ErrRefused if another program has changed it meanwhile, and
-	// trimtab.ErrUnsupported if the baseline cannot be restored by any means.
-	Restore(ctx context.Context, undo []byte) error
-}
-
 // Quick is a knob that a host moves many times a second, inside an envelope.
 type Quick interface {
-	Knob
 	// Ready prepares for it, before the knob is journaled; with burst, what a period
 	// leaves over may be saved. Its error is trimtab.ErrUnsupported where it cannot be
 	// moved so, and says why.
@@ -197,26 +155,9 @@ type Quick interface {
 	Move(v trimtab.Amount, burst float64) (found trimtab.Amount, err error)
 }
 
-// Weighed is a [Quick] knob that can set how much its group counts where CPUs are short,
-// beside its quota.
-type Weighed interface {
-	// ReadyWeight prepares for it, before the knob is journaled.
-	ReadyWeight() error
-	// Weigh sets the weight of so many cores; it does nothing before ReadyWeight succeeded.
-	Weigh(cores float64) error
-}
-
-// Scaled is a knob whose amounts are in proportion to a unit of its configuration.
-type Scaled interface {
-	// Scale is how many times as large an amount is now as the same setting was for the knob
-	// that undo describes; not a number > 0: that cannot be told.
-	Scale(undo []byte) float64
-}
-
 // Shared is a knob whose amount is a share by weight of what a group above has: its target
 // has that much at every instant at which it wants it, and what others leave idle, too.
 type Shared interface {
-	Knob
 	// Fit lowers what else bounds the target to what the group above is about to have, where
 	// that is less: version 1 of cgroups refuses a group above that has less than one below it.
 	Fit(ctx context.Context, above trimtab.Amount) error
@@ -236,17 +177,6 @@ type Shared interface {
 	// above was used up most of the time, by the kernel's count: then what one target has
 	// there another lacks. False: nothing says so.
 	Contended() bool
-}
-
-// Settler is a knob that sets more than an amount: Settle takes back the rest, once the
-// amount is that of before.
-type Settler interface{ Settle() error }
-
-// Pressured is a [Quick] knob that can tell how long all tasks of its group waited for a
-// CPU, as a total in seconds that counts stops by quotas too.
-type Pressured interface {
-	// Pressure is false where the kernel does not tell.
-	Pressure() (total float64, ok bool)
 }
 
 // Counters are what a look at a [Quick] knob finds: Used and Stalled are totals in

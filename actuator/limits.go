@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -92,12 +93,12 @@ func (l *Limits) lease(p *trimtab.Plan) trimtab.Seconds {
 // the less of what Limits allow and, where the pool has other hosts, of what was
 // measured. A host that has the whole pool has what was declared, which may be
 // more than its cores.
-func (a *Actuator) room(resource string) float64 {
+func (hs *host) room(resource string) float64 {
 	room := math.Inf(1)
-	if c := a.config.Limits.Capacity; c != nil {
+	if c := hs.config.Limits.Capacity; c != nil {
 		room = c[resource]
 	}
-	if measured, ok := a.capacity[resource]; ok && a.config.Shared {
+	if measured, ok := hs.capacity[resource]; ok && hs.config.Shared {
 		room = min(room, measured)
 	}
 	return room
@@ -108,58 +109,51 @@ const measureEvery = 10 * time.Second
 
 // measure finds out what the pool may give out of this host. What cannot be
 // measured is as it was.
-func (a *Actuator) measure() {
-	now := a.clock.boot()
-	if a.config.Measure == nil || now < a.measureAgain {
+func (hs *host) measure() {
+	now := hs.clock.boot()
+	if hs.config.Measure == nil || now < hs.measureAgain {
 		return
 	}
-	a.measureAgain = saturate(now, measureEvery)
-	measured, err := a.config.Measure()
+	hs.measureAgain = saturate(now, measureEvery)
+	measured, err := hs.config.Measure()
 	changed := false
 	for resource, v := range measured {
 		if bad := trimtab.Units(v).Validate(); bad != nil {
 			err = errors.Join(err, fmt.Errorf("measure %s: %w", resource, bad))
-		} else if old, ok := a.capacity[resource]; !ok || old != v {
-			if a.capacity == nil {
-				a.capacity = map[string]float64{}
+		} else if old, ok := hs.capacity[resource]; !ok || old != v {
+			if hs.capacity == nil {
+				hs.capacity = map[string]float64{}
 			}
-			a.capacity[resource], changed = v, true
+			hs.capacity[resource], changed = v, true
 		}
 	}
 	problem := ""
 	if err != nil {
 		problem = err.Error()
 	}
-	if changed || problem != a.unmeasured {
-		a.unmeasured = problem
-		a.logger.Info("capacity of this host", "capacity", a.capacity, "problem", problem)
-		a.notify()
+	if changed || problem != hs.unmeasured {
+		hs.unmeasured = problem
+		hs.logger.Info("capacity of this host", "capacity", hs.capacity, "problem", problem)
+		hs.notify()
 	}
 }
 
 // limit holds the moves to Config.Limits: a cut that is too deep is made less
 // deep, cuts of too many targets are refused.
-func (a *Actuator) limit(moves []*move) []*move {
-	kept := moves[:0]
-	for _, m := range moves {
-		if m.goal.Less(m.result.Before) && !a.maySink(m) {
-			continue
-		}
-		kept = append(kept, m)
-	}
-	return kept
+func (x *executor) limit(moves []*move) []*move {
+	return slices.DeleteFunc(moves, func(m *move) bool { return m.goal.Less(m.result.Before) && !x.maySink(m) })
 }
 
 // maySink reports whether a cut, perhaps made less deep, may be made, and
 // notes it.
-func (a *Actuator) maySink(m *move) bool {
-	now := a.clock.boot()
-	if !a.soften(m, now) {
+func (x *executor) maySink(m *move) bool {
+	now := x.clock.boot()
+	if !x.soften(m, now) {
 		return false
 	}
-	if limit, window := &a.config.Limits, a.config.Limits.ShareWindow; limit.Share > 0 && !m.held.loweredSince(now-window) {
+	if limit, window := &x.config.Limits, x.config.Limits.ShareWindow; limit.Share > 0 && !m.held.loweredSince(now-window) {
 		total, lowered := 0, 0
-		for _, h := range a.knobs {
+		for _, h := range x.knobs.all {
 			if h.Resource == m.held.Resource {
 				total++
 				if h.loweredSince(now - window) {
@@ -178,8 +172,8 @@ func (a *Actuator) maySink(m *move) bool {
 
 // soften makes a cut as deep as Limits.Fall allows, and reports whether there
 // is anything left of it.
-func (a *Actuator) soften(m *move, now time.Duration) bool {
-	limit := &a.config.Limits
+func (x *executor) soften(m *move, now time.Duration) bool {
+	limit := &x.config.Limits
 	if limit.Fall <= 0 {
 		return true
 	}
@@ -191,7 +185,7 @@ func (a *Actuator) soften(m *move, now time.Duration) bool {
 	if !m.goal.Less(least) {
 		return true
 	}
-	if k, ok := m.held.Knob.(Shared); ok && k.Contended() {
+	if k := m.held.can.Shared; k != nil && k.Contended() {
 		return true
 	}
 	m.goal = m.held.Knob.Nearest(least)

@@ -302,6 +302,12 @@ func (weighed) Capped() bool                                          { return f
 func (weighed) Reserves() bool                                        { return false }
 func (k weighed) Contended() bool                                     { return k.contended }
 
+func (k weighed) Traits() actuator.Traits {
+	t := k.fileKnob.Traits()
+	t.Shared = k
+	return t
+}
+
 func TestAShareMayFallAtOnceWhileWhatAllShareIsUsedUp(t *testing.T) {
 	for contended, want := range map[bool]float64{false: 4, true: 0.5} {
 		h := newHost(t, units(8))

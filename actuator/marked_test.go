@@ -16,6 +16,8 @@ type markedKnob struct {
 	blind             bool
 }
 
+func (k *markedKnob) Traits() actuator.Traits { return actuator.Traits{Mark: k.Mark} }
+
 func (k *markedKnob) Mark() actuator.Mark {
 	if k.blind {
 		return actuator.Mark{}

@@ -10,20 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
-
-// Placed is a knob that other processes on this host may find, too: one of them
-// at a time turns it.
-type Placed interface {
-	Knob
-	// Place is the absolute path of what is turned, without links in it: the
-	// same for all that turn it.
-	Place() (string, error)
-}
 
 // owner is the mark in a knob's lock file: who has the lock, or had it last. The
 // lock says whether it lives; the mark says where its baseline is.
@@ -77,14 +69,24 @@ func lockPath(dir, resource, place string) string {
 	return filepath.Join(dir, filepath.Base(resource)+"-"+hex.EncodeToString(sum[:8])+".lock")
 }
 
+// place is where the knob is; "" when that cannot be told.
+func (t *Traits) place() string {
+	if t.Place == nil {
+		return ""
+	}
+	if place, err := t.Place(); err == nil {
+		return place
+	}
+	return ""
+}
+
 // lockKnob takes the lock of a knob. Without a lock directory, of a knob that is
 // nowhere, and of one that is gone there is none, and no error.
-func lockKnob(ctx context.Context, dir string, k Knob, wait time.Duration) (lock *hostfs.Lock, last owner, place string, err error) {
-	p, ok := k.(Placed)
-	if dir == "" || !ok {
+func lockKnob(ctx context.Context, dir, resource string, can *Traits, wait time.Duration) (lock *hostfs.Lock, last owner, place string, err error) {
+	if dir == "" || can.Place == nil {
 		return nil, owner{}, "", nil
 	}
-	if place, err = p.Place(); err != nil {
+	if place, err = can.Place(); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			err = nil
 		}
@@ -95,14 +97,14 @@ func lockKnob(ctx context.Context, dir string, k Knob, wait time.Duration) (lock
 	if err = os.MkdirAll(dir, 0o700); err != nil {
 		return nil, owner{}, "", fmt.Errorf("make directory of locks: %w", err)
 	}
-	path := lockPath(dir, k.Resource(), place)
+	path := lockPath(dir, resource, place)
 	lock, err = hostfs.TakeFile(ctx, path, wait)
 	return lock, readMark(path), place, err
 }
 
 // claim makes sure that this process alone turns the knob, and takes over the
 // baseline of an owner that died. It returns why the knob is not ours.
-func (a *Actuator) claim(ctx context.Context, h *held) string {
+func (ks *knobs) claim(ctx context.Context, h *held) string {
 	if h.lock != nil && h.lock.There() {
 		return ""
 	}
@@ -111,26 +113,26 @@ func (a *Actuator) claim(ctx context.Context, h *held) string {
 		h.lock = nil
 	}
 	why := ""
-	if a.awaits(h) {
+	if ks.awaits(h) {
 		why = "what an earlier configuration set there is put back first"
-	} else if err := a.own(ctx, h); err != nil {
+	} else if err := ks.own(ctx, h); err != nil {
 		why = err.Error()
 	}
 	if why != h.contested {
 		h.contested = why
-		a.logger.Info("owner of knob", "workload", h.Workload, "resource", h.Resource, "knob", h.Knob.String(), "problem", why)
-		a.notify()
+		ks.logger.Info("owner of knob", "workload", h.Workload, "resource", h.Resource, "knob", h.Knob.String(), "problem", why)
+		ks.notify()
 	}
 	return why
 }
 
 // awaits reports whether what the journal says of a knob is another kind's, and not yet put back.
-func (a *Actuator) awaits(h *held) bool {
-	return slices.ContainsFunc(a.orphans, func(e *entry) bool { return a.heldOf(a.config.here(e.KnobID)) == h })
+func (ks *knobs) awaits(h *held) bool {
+	return slices.ContainsFunc(ks.orphans, func(e *entry) bool { return ks.heldOf(ks.config.here(e.KnobID)) == h })
 }
 
-func (a *Actuator) own(ctx context.Context, h *held) error {
-	lock, last, place, err := lockKnob(ctx, a.config.LockDir, h.Knob, 0)
+func (ks *knobs) own(ctx context.Context, h *held) error {
+	lock, last, place, err := lockKnob(ctx, ks.config.LockDir, h.Knob.Resource(), &h.can, 0)
 	switch {
 	case errors.Is(err, trimtab.ErrRefused) && last.PID != 0:
 		return fmt.Errorf("owned by %v: stop that one, or take the workload out of one of the two configurations", &last)
@@ -139,11 +141,11 @@ func (a *Actuator) own(ctx context.Context, h *held) error {
 	case lock == nil:
 		return nil
 	}
-	if err := a.inherit(ctx, h, &last, place); err != nil {
+	if err := ks.inherit(ctx, h, &last, place); err != nil {
 		lock.Close()
 		return err
 	}
-	mark, err := json.Marshal(owner{os.Getpid(), a.config.Dir, h.KnobID, place, a.clock.wall()})
+	mark, err := json.Marshal(owner{os.Getpid(), ks.config.Dir, h.KnobID, place, ks.clock.wall()})
 	if err == nil {
 		err = lock.SetContent(mark)
 	}
@@ -159,8 +161,8 @@ func (a *Actuator) own(ctx context.Context, h *held) error {
 // restored: its baseline is the knob's, not the value that it left behind. Where
 // it has restored, what this actuator's own journal says of an earlier time
 // counts only while the knob still holds what it wrote then.
-func (a *Actuator) inherit(ctx context.Context, h *held, last *owner, place string) error {
-	if last.Dir == "" || last.Dir == a.config.Dir {
+func (ks *knobs) inherit(ctx context.Context, h *held, last *owner, place string) error {
+	if last.Dir == "" || last.Dir == ks.config.Dir {
 		return nil
 	}
 	err := hostfs.JournalReadable(last.Dir)
@@ -173,35 +175,33 @@ func (a *Actuator) inherit(ctx context.Context, h *held, last *owner, place stri
 	if err != nil {
 		return fmt.Errorf("was owned by %v, whose baseline cannot be read: run `trimtab restore --storage.path %s`: %w", last, filepath.Dir(last.Dir), err)
 	}
-	old := s.at(place, h.Resource, a.config.Reopen)
+	old := s.at(place, h.Resource, ks.config.Reopen)
 	switch {
 	case old != nil && old.ID != 0 && h.id != 0 && old.ID != h.id: // of an instance that is gone
-	case old != nil && !takesOver(h.Knob, old.Undo):
+	case old != nil && !h.takesOver(old.Undo):
 		return fmt.Errorf("was owned by %v, which turned something else there: run `trimtab restore --storage.path %s`", last, filepath.Dir(last.Dir))
 	case old != nil:
-		a.recallUndo(h, old.Undo)
+		ks.recallUndo(h, old.Undo)
 		e := &entry{KnobID: h.KnobID, ID: h.id, Undo: h.Knob.Undo(), Baseline: old.Baseline, Wrote: old.Wrote}
-		if _, more := h.Knob.(Restorer); more && !recalls(h.Knob) {
+		if h.can.Restore != nil && h.can.Recall == nil {
 			e.Undo = old.Undo // it says what was there
 		}
-		if err := a.journal.Append(put(e.journalKey(), e)); err != nil {
+		if err := ks.journal.Append(put(e.journalKey(), e)); err != nil {
 			return fmt.Errorf("take baseline over from %v: %w", last, err)
 		}
 		h.entry = e
-		a.logger.Warn("took over the baseline of an owner that died", "workload", h.Workload, "resource", h.Resource, "owner", last.String(), "baseline", e.Baseline.String())
+		ks.logger.Warn("took over the baseline of an owner that died", "workload", h.Workload, "resource", h.Resource, "owner", last.String(), "baseline", e.Baseline.String())
 	case h.entry != nil:
 		if v, err := h.Knob.Read(ctx); err != nil || h.entry.ours(v) {
 			return nil
 		}
-		if err := a.journal.Append(hostfs.Entry{Key: h.entry.journalKey()}); err != nil {
+		if err := ks.journal.Append(hostfs.Entry{Key: h.entry.journalKey()}); err != nil {
 			return fmt.Errorf("drop baseline from before %v: %w", last, err)
 		}
 		h.entry = nil
 	}
 	return nil
 }
-
-func recalls(k Knob) bool { _, ok := k.(Recaller); return ok }
 
 // at returns what a journal says of the knob at a place, or nil.
 func (s *stored) at(place, resource string, reopen func([]byte) (Knob, error)) *entry {
@@ -221,15 +221,8 @@ func placeOf(e *entry, reopen func([]byte) (Knob, error)) string {
 		return ""
 	}
 	defer func() { _ = k.Close() }() // it was only asked
-	p, ok := k.(Placed)
-	if !ok {
-		return ""
-	}
-	place, err := p.Place()
-	if err != nil {
-		return ""
-	}
-	return place
+	can := k.Traits()
+	return can.place()
 }
 
 // disown lets go of a knob that is turned only when a person applies a plan.
@@ -241,9 +234,9 @@ func (h *held) disown() {
 }
 
 // letGo lets go of all knobs.
-func (a *Actuator) letGo() (err error) {
-	all := a.knobs
-	if p := a.parent; p != nil {
+func (ks *knobs) letGo() (err error) {
+	all := ks.all
+	if p := ks.parent; p != nil {
 		all = append(slices.Clone(all), p)
 	}
 	for _, h := range all {
@@ -257,9 +250,9 @@ func (a *Actuator) letGo() (err error) {
 
 // lastOwner takes the lock of a knob for a restore from the journal in dir. ours
 // is false when another process has taken it over, and the baseline with it.
-func lastOwner(ctx context.Context, locks, dir string, k Knob, reopen func([]byte) (Knob, error)) (lock *hostfs.Lock, ours bool, why error) {
+func lastOwner(ctx context.Context, locks, dir, resource string, can *Traits, reopen func([]byte) (Knob, error)) (lock *hostfs.Lock, ours bool, why error) {
 	for deadline := hostfs.BootTime() + lockWait; ; {
-		lock, last, place, err := lockKnob(ctx, locks, k, 20*time.Millisecond)
+		lock, last, place, err := lockKnob(ctx, locks, resource, can, 20*time.Millisecond)
 		switch {
 		case err == nil && lock == nil: // nothing to lock
 			return nil, true, nil
@@ -267,7 +260,7 @@ func lastOwner(ctx context.Context, locks, dir string, k Knob, reopen func([]byt
 			return lock, true, nil
 		case err == nil:
 			// Whoever had it last has restored it, or left that to its journal.
-			if s, err := readDir(last.Dir); err == nil && s.at(place, k.Resource(), reopen) != nil {
+			if s, err := readDir(last.Dir); err == nil && s.at(place, resource, reopen) != nil {
 				lock.Close()
 				return nil, false, fmt.Errorf("was taken over by %v, whose journal has its baseline", &last)
 			}
@@ -281,4 +274,83 @@ func lastOwner(ctx context.Context, locks, dir string, k Knob, reopen func([]byt
 		}
 		// The owner is not quite dead, or another is about to take over.
 	}
+}
+
+// Places tells, of each place that was locked in a directory of locks for one of some
+// resources, whether somebody has it: a process that lives, or the journal of one that
+// died, which still has a baseline to restore. A kind whose knobs leave something behind
+// asks before it removes what nobody has.
+func Places(ctx context.Context, locks string, resources ...string) (map[string]bool, error) {
+	entries, err := os.ReadDir(locks)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("list locks of knobs: %w", err)
+	}
+	places := map[string]bool{}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("list locks of knobs: %w", err)
+		}
+		path := filepath.Join(locks, e.Name())
+		mark := readMark(path)
+		if !strings.HasSuffix(e.Name(), ".lock") || !slices.Contains(resources, mark.Resource) || mark.Place == "" {
+			continue
+		}
+		places[mark.Place] = places[mark.Place] || hostfs.Taken(ctx, path) || mark.pending()
+	}
+	return places, nil
+}
+
+// journalsOf tells of which journals the owner, dead or alive, turned something last that
+// is still there.
+func journalsOf(locks string) (map[string]bool, error) {
+	entries, err := os.ReadDir(locks)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("list locks of knobs: %w", err)
+	}
+	journals := map[string]bool{}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".lock") {
+			continue
+		}
+		mark := readMark(filepath.Join(locks, e.Name()))
+		if mark.Dir == "" || journals[mark.Dir] {
+			continue
+		}
+		_, err := os.Stat(mark.Place)
+		journals[mark.Dir] = !errors.Is(err, os.ErrNotExist)
+	}
+	return journals, nil
+}
+
+// pending reports whether the journal of an owner has a baseline of its knob. One that is
+// there and cannot be read may have one.
+func (o *owner) pending() bool {
+	s, err := readDir(o.Dir)
+	if err != nil {
+		return o.Dir != "" && !errors.Is(err, os.ErrNotExist)
+	}
+	return !s.whole() || slices.ContainsFunc(s.entries, func(e *entry) bool {
+		return e.Resource == o.Resource && e.Workload == o.Workload && e.Instance == o.Instance
+	})
+}
+
+// maxTurned bounds what Turned lists.
+const maxTurned = 100
+
+// Turned lists what the actuator with a journal in dir turned last, by its marks in a
+// directory of locks: for people, where the journal is lost. It may be at its baseline.
+func Turned(locks, dir string) (all []string) {
+	entries, err := os.ReadDir(locks)
+	if err != nil {
+		return nil
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	for _, e := range entries {
+		if mark := readMark(filepath.Join(locks, e.Name())); mark.Dir == dir && mark.Place != "" && len(all) < maxTurned {
+			all = append(all, fmt.Sprintf("%s of %s: %s", mark.Resource, mark.Name(), mark.Place))
+		}
+	}
+	return all
 }

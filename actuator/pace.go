@@ -2,7 +2,6 @@ package actuator
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,34 +9,6 @@ import (
 
 	"github.com/trimtab/trimtab"
 )
-
-// Paced is a knob of a server that takes so many writes a second. A step of a plan makes
-// no more of them than fit in its time, so that what the plan says is done long before its
-// lease ends, and the next plan, which renews the lease, decides on the rest anew.
-type Paced interface {
-	Remote
-	// Pace returns how many writes a second the server takes of this process, > 0.
-	Pace() float64
-}
-
-// paceOf is that of a knob; 0: it has none.
-func paceOf(k Knob) float64 {
-	if p, ok := k.(Paced); ok {
-		return p.Pace()
-	}
-	return 0
-}
-
-// pace is how many changes a second the slowest of the knobs takes; 0: none is bound.
-func (a *Actuator) pace() float64 {
-	least := 0.0
-	for _, h := range a.knobs {
-		if v := paceOf(h.Knob); v > 0 && (least == 0 || v < least) {
-			least = v
-		}
-	}
-	return least
-}
 
 // paced is what is known of the time that steps have.
 type paced struct {
@@ -57,10 +28,10 @@ func (s *paced) note(p *trimtab.Plan, before position) {
 // stepTime is how long the writes of one step may take: a sixth of the lease, and less
 // where plans come faster, since one that is late is not carried out at all. The two steps
 // of a plan share it.
-func (a *Actuator) stepTime(p *trimtab.Plan) time.Duration {
-	most := a.config.Limits.lease(p).Duration() / 6
-	if a.paced.gap > 0 {
-		most = min(most, a.paced.gap)
+func (x *executor) stepTime(p *trimtab.Plan) time.Duration {
+	most := x.config.Limits.lease(p).Duration() / 6
+	if x.paced.gap > 0 {
+		most = min(most, x.paced.gap)
 	}
 	if p.Step > 1 || !p.Last {
 		most /= 2
@@ -71,17 +42,17 @@ func (a *Actuator) stepTime(p *trimtab.Plan) time.Duration {
 // turns returns the moves whose turn has come, in their order. The others are refused:
 // nothing of them is journaled or written. What a person applies is done as a whole or
 // not at all.
-func (a *Actuator) turns(p *trimtab.Plan, moves []*move) []*move {
-	a.paced.note(p, a.position)
+func (x *executor) turns(p *trimtab.Plan, moves []*move) []*move {
+	x.paced.note(p, x.fence.position)
 	var slow []*move
 	pace := 0.0
 	for _, m := range moves {
-		if v := paceOf(m.held.Knob); v > 0 {
+		if v := m.held.can.Pace; v > 0 {
 			slow, pace = append(slow, m), v
 		}
 	}
 	if p.Applies != "" {
-		if most := writesIn(a.config.Limits.lease(p).Duration()/2, pace); len(slow) > most {
+		if most := writesIn(x.config.Limits.lease(p).Duration()/2, pace); len(slow) > most {
 			for _, m := range moves {
 				refuse(m.result, fmt.Sprintf("not applied: the API server takes %.0f changes a second, so these %d would outlast the lease: apply a plan of fewer workloads, or use mode act, which makes them over several rounds", pace, len(slow)))
 			}
@@ -89,7 +60,7 @@ func (a *Actuator) turns(p *trimtab.Plan, moves []*move) []*move {
 		}
 		return moves
 	}
-	most := writesIn(a.stepTime(p), pace)
+	most := writesIn(x.stepTime(p), pace)
 	if len(slow) <= most {
 		return moves
 	}
@@ -103,13 +74,7 @@ func (a *Actuator) turns(p *trimtab.Plan, moves []*move) []*move {
 		later[slow[i]] = true
 		refuse(slow[i].result, fmt.Sprintf("its turn has not come: the API server takes %.0f changes a second, %d go out in this step, the most urgent first", pace, most))
 	}
-	kept := moves[:0]
-	for _, m := range moves {
-		if !later[m] {
-			kept = append(kept, m)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(moves, func(m *move) bool { return later[m] })
 }
 
 // writesIn is how many writes a server of a pace takes within a time, at least one.
@@ -124,7 +89,7 @@ func (r *Report) turnsBack(all []undoing) []undoing {
 	waits := map[*Restored]bool{}
 	for i := range r.Items {
 		it := &r.Items[i]
-		if v := paceOf(all[i].knob); v > 0 && it.Status == "" && !same(it.Found, it.Baseline) {
+		if v := all[i].can.Pace; v > 0 && it.Status == "" && !same(it.Found, it.Baseline) {
 			pace, waits[it] = v, true
 			q.add(it)
 		}
@@ -220,24 +185,10 @@ func (a *Actuator) CloseTime() time.Duration {
 	if a.config.KeepOnStop {
 		return long
 	}
-	for _, h := range a.knobs {
-		if pace := paceOf(h.Knob); h.entry != nil && pace > 0 {
+	for _, h := range a.knobs.all {
+		if pace := h.can.Pace; h.entry != nil && pace > 0 {
 			long += time.Duration(float64(time.Second) / pace)
 		}
 	}
 	return min(long, MaxCloseTime)
-}
-
-// goOn goes on with what was released or has no knob any more and was not yet put back.
-func (a *Actuator) goOn(ctx context.Context) {
-	var knobs []*held
-	for _, h := range a.knobs {
-		if h.released && h.entry != nil {
-			knobs = append(knobs, h)
-		}
-	}
-	if len(knobs) > 0 {
-		a.restoreHeld(ctx, knobs)
-	}
-	a.restoreOrphans(ctx)
 }

@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
 )
 
 // pacedKnob is a knob of a server that takes two writes a second.
 type pacedKnob struct{ *slowKnob }
 
-func (k *pacedKnob) Hopeless(context.Context) string { return "" }
-func (k *pacedKnob) Pace() float64                   { return 2 }
-func (k *pacedKnob) Effective(ctx context.Context) (trimtab.Amount, error) {
-	return k.Read(ctx)
+func (k *pacedKnob) Traits() actuator.Traits {
+	t := k.fileKnob.Traits()
+	t.Pace, t.Effective, t.Hopeless = 2, k.Read, func(context.Context) string { return "" }
+	return t
 }
 
 // newPacedHost has a host of n knobs at 1 that a server turns, with room for all at 8.

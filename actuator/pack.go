@@ -215,6 +215,7 @@ func (b *backoff) next() time.Duration {
 
 // guarded is the pack that is kept running while an actuator is open.
 type guarded struct {
+	*base
 	pack *pack
 	pipe *os.File
 	stop chan struct{}
@@ -223,36 +224,35 @@ type guarded struct {
 
 // guard starts both watchdogs, before it returns, and each again whenever it
 // ends, until release.
-func (a *Actuator) guard() *guarded {
-	g := &guarded{stop: make(chan struct{}), done: make(chan struct{}, 2)}
-	if len(a.config.Watchdog) == 0 {
+func guard(b *base) *guarded {
+	g := &guarded{base: b, stop: make(chan struct{}), done: make(chan struct{}, 2)}
+	if len(g.config.Watchdog) == 0 {
 		return g
 	}
 	var err error
-	if g.pack, g.pipe, err = newPack(a.config.Watchdog); err != nil {
-		a.logger.Error("there is no watchdog", "err", err)
+	if g.pack, g.pipe, err = newPack(g.config.Watchdog); err != nil {
+		g.logger.Error("there is no watchdog", "err", err)
 		g.pack = nil
 		return g
 	}
 	for slot := range g.pack.slots {
-		ended, err := a.startWatchdog(g.pack, slot)
+		ended, err := g.start(slot)
 		go func() {
-			a.attend(g, slot, ended, err)
+			g.attend(slot, ended, err)
 			g.done <- struct{}{}
 		}()
 	}
 	return g
 }
 
-// startWatchdog fills a slot. The error is trimtab.ErrRefused when the other
-// watchdog has done so.
-func (a *Actuator) startWatchdog(p *pack, slot int) (ended chan error, err error) {
-	lock, err := p.take(slot, false)
+// start fills a slot. The error is trimtab.ErrRefused when the other watchdog has done so.
+func (g *guarded) start(slot int) (ended chan error, err error) {
+	lock, err := g.pack.take(slot, false)
 	if err != nil {
 		return nil, err
 	}
-	a.metrics.Counter("trimtab_actuator_watchdog_starts_total").Inc()
-	return p.start(slot, lock)
+	g.metrics.Counter("trimtab_actuator_watchdog_starts_total").Inc()
+	return g.pack.start(slot, lock)
 }
 
 // lookAgain is how often the actuator looks after a watchdog that is not its own
@@ -260,7 +260,7 @@ func (a *Actuator) startWatchdog(p *pack, slot int) (ended chan error, err error
 const lookAgain = 50 * time.Millisecond
 
 // attend starts the watchdog of a slot again whenever it ends, until stop.
-func (a *Actuator) attend(g *guarded, slot int, ended chan error, err error) {
+func (g *guarded) attend(slot int, ended chan error, err error) {
 	var pause backoff
 	for {
 		wait := lookAgain
@@ -271,17 +271,17 @@ func (a *Actuator) attend(g *guarded, slot int, ended chan error, err error) {
 			case err = <-ended:
 			}
 			wait = pause.next()
-			a.logger.Warn("a watchdog ended and is started again", "slot", slot, "err", err)
+			g.logger.Warn("a watchdog ended and is started again", "slot", slot, "err", err)
 		} else if !errors.Is(err, trimtab.ErrRefused) {
 			wait = pause.next()
-			a.logger.Error("start watchdog", "slot", slot, "err", err)
+			g.logger.Error("start watchdog", "slot", slot, "err", err)
 		}
 		select {
 		case <-g.stop:
 			return
 		case <-time.After(wait):
 		}
-		ended, err = a.startWatchdog(g.pack, slot)
+		ended, err = g.start(slot)
 	}
 }
 

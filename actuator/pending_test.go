@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
 )
 
 // slowKnob is a knob whose values take effect when the test says so.
@@ -15,6 +16,12 @@ type slowKnob struct {
 }
 
 func (k *slowKnob) Effective(context.Context) (trimtab.Amount, error) { return k.inForce, nil }
+
+func (k *slowKnob) Traits() actuator.Traits {
+	t := k.fileKnob.Traits()
+	t.Effective = k.Effective
+	return t
+}
 
 // takeEffect puts in force what was asked for.
 func (k *slowKnob) takeEffect(t *testing.T) {

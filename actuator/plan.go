@@ -1,9 +1,7 @@
 package actuator
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +11,22 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
+
+// executor carries plans out: it judges each action, holds it to the limits of the host, makes
+// the journal durable, and writes.
+type executor struct {
+	*base
+	fence     *fence
+	knobs     *knobs
+	instances *instances
+	lending   *lending
+	host      *host
+	above     *groupAbove
+	wishes    *wishes
+	paced     paced
+	// unfinished is the plan whose next step is awaited.
+	unfinished *unfinished
+}
 
 // move is one action on its way.
 type move struct {
@@ -24,7 +38,7 @@ type move struct {
 	// moved within from now on; nil: nothing.
 	had      trimtab.Amount
 	envelope *trimtab.Envelope
-	// version is the knob's version at that time, if it is [Versioned].
+	// version is the knob's version at that time, if it has one.
 	version string
 }
 
@@ -37,124 +51,75 @@ func (m *move) shrinks() bool { return m.goal.Less(m.had) }
 func (a *Actuator) Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	received := a.clock.boot()
+	return a.executor.handle(ctx, p)
+}
+
+// handle is Handle.
+func (x *executor) handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome {
+	received := x.clock.boot()
 	o := &trimtab.Outcome{
-		Pool: p.Pool, Host: a.config.Host, Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step,
-		Time: a.clock.wall(),
+		Pool: p.Pool, Host: x.config.Host, Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step,
+		Time: x.clock.wall(),
 	}
-	at := position{p.Epoch, p.Sequence, p.Step}
-	kind, why := a.refuse(p, at)
-	if earlier := a.earlier(at); earlier != nil {
-		if alike(earlier.plan, p) {
-			a.count("repeated")
-			return earlier.outcome
-		}
-		kind, why = "stale", fmt.Sprintf(trimtab.Overtaken+"another plan %s step %d was accepted: two planners lead in one epoch, or one of the plans was forged", p.ID(), p.Step)
+	kind, why, again := x.fence.check(p, position{p.Epoch, p.Sequence, p.Step})
+	if why == "" && again == nil {
+		kind, why = "refused", x.wishes.unwished(p)
 	}
-	if why != "" {
-		a.count(kind)
+	switch {
+	case again != nil:
+		x.count(kind)
+		return again
+	case why != "":
+		x.count(kind)
 		o.Refused = why
-		a.logger.Warn("plan refused", "plan", p.ID(), "step", p.Step, "reason", why)
+		x.logger.Warn("plan refused", "plan", p.ID(), "step", p.Step, "reason", why)
 		return o
 	}
-	a.execute(ctx, p, o, received)
+	x.execute(ctx, p, o, received)
 	if o.Refused == "" {
-		a.outcomes[p.Step] = &answer{p, o}
+		x.fence.outcomes[p.Step] = &answer{p, o}
 	}
-	o.Took = trimtab.SecondsOf(max(0, a.clock.boot()-received))
+	o.Took = trimtab.SecondsOf(max(0, x.clock.boot()-received))
 	return o
 }
 
-// answer is what a step was answered, with the step, so that another one of the
-// same name is told from a repetition.
-type answer struct {
-	plan    *trimtab.Plan
-	outcome *trimtab.Outcome
-}
-
-// alike reports whether two steps say the same.
-func alike(p, q *trimtab.Plan) bool {
-	a, err := json.Marshal(p)
-	b, bad := json.Marshal(q)
-	return err == nil && bad == nil && bytes.Equal(a, b) // one with no number in it is invalid
-}
-
-// earlier returns the answer that a step of this name got before.
-func (a *Actuator) earlier(at position) *answer {
-	if at.Epoch != a.position.Epoch || at.Sequence != a.position.Sequence {
-		return nil
-	}
-	return a.outcomes[at.Step]
-}
-
-// refuse says why the plan as a whole must not be carried out, or "".
-func (a *Actuator) refuse(p *trimtab.Plan, at position) (kind, why string) {
-	if err := p.Validate(); err != nil {
-		return "invalid", err.Error()
-	}
-	switch {
-	case a.closed:
-		return "refused", "the actuator is stopping"
-	case p.Pool != a.config.Pool:
-		return "refused", fmt.Sprintf("plan is for pool %s, this host serves %s", p.Pool, a.config.Pool)
-	case !trimtab.PlausibleEpoch(at.Epoch, a.clock.wall()):
-		return "refused", fmt.Sprintf("epoch %d: no pool can have had so many leaders: it was made up, or this host's clock is wrong", at.Epoch)
-	case !trimtab.PlausibleEpoch(a.position.Epoch, a.clock.wall()):
-		// What was accepted was made up, when this clock was ahead: it must not
-		// lock out those who lead.
-	case at.Epoch < a.position.Epoch:
-		return "stale", fmt.Sprintf(trimtab.Overtaken+"epoch %d, a leader of epoch %d was accepted", at.Epoch, a.position.Epoch)
-	case at.compare(a.position) < 0:
-		return "stale", fmt.Sprintf(trimtab.Overtaken+"plan %s step %d, %s step %d was accepted",
-			p.ID(), p.Step, trimtab.PlanID(a.position.Epoch, a.position.Sequence), a.position.Step)
-	}
-	lease, skew := a.config.Limits.lease(p).Duration(), a.config.Limits.Skew
-	switch age := a.clock.wall().Sub(p.Time); {
-	case age >= lease:
-		return "expired", fmt.Sprintf("expired: made %v ago with a lease of %v", age.Round(time.Millisecond), lease)
-	case age < -skew:
-		return "refused", fmt.Sprintf("from the future: dated %v, this host's clock may be %v behind: check the clocks", p.Time.UTC().Format(time.RFC3339), skew)
-	}
-	return "refused", a.unwished(p)
-}
-
 // execute accepts the step: journal first, then shrinks, then grows.
-func (a *Actuator) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome, received time.Duration) {
-	o.Results = make([]trimtab.Result, 0, len(p.Actions))
-	a.fast.whole = a.whole(p)
-	moves := append(a.prepare(ctx, p, o), a.prepareEnvelopes(ctx, p)...)
-	a.fast.lendable = 0 // what was to be lent is room for this plan; see lend
-	if err := a.commit(p, moves, received); err != nil {
-		a.count("refused")
-		a.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
+func (x *executor) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome, received time.Duration) {
+	x.lending.whole = x.whole(p)
+	moves := append(x.prepare(ctx, p, o), x.prepareEnvelopes(ctx, p)...)
+	x.lending.lendable = 0 // what was to be lent is room for this plan; see lend
+	if err := x.commit(p, moves, received); err != nil {
+		x.count("refused")
+		x.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
 		o.Refused, o.Results = fmt.Sprintf("%v: nothing is written without the journal", err), nil
-		a.logger.Error("plan refused", "plan", p.ID(), "step", p.Step, "err", err)
+		x.logger.Error("plan refused", "plan", p.ID(), "step", p.Step, "err", err)
 		return
 	}
-	a.count("accepted")
-	had, _ := a.sums(nil)
-	a.fit(ctx, p)
-	a.bind(ctx, p, moves, true)
-	a.lift(ctx)
-	a.carryOut(ctx, p, moves)
-	a.lend(ctx, p)
-	a.bind(ctx, p, moves, false)
+	x.wishes.grant(p)
+	x.count("accepted")
+	had, _ := x.host.sums(nil)
+	x.above.fit(ctx, p)
+	x.above.bind(ctx, p, moves, true)
+	x.above.lift(ctx)
+	x.carryOut(ctx, p, moves)
+	x.host.lend(ctx, p)
+	x.above.bind(ctx, p, moves, false)
 	for i := range o.Results {
-		a.metrics.Counter("trimtab_actuator_actions_total", string(o.Results[i].Status)).Inc()
+		x.metrics.Counter("trimtab_actuator_actions_total", string(o.Results[i].Status)).Inc()
 	}
-	a.await(p, moves)
-	a.settleStep(ctx, p, had)
-	a.notify()
+	x.await(p, moves)
+	x.host.settleStep(ctx, p, had)
+	x.notify()
 }
 
 // carryOut makes the shrinks, then the grows. Before the first grow all knobs that count
 // for a resource that grows are read again: the journal took its time, and what somebody
 // else raised meanwhile is no longer free.
-func (a *Actuator) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move) {
+func (x *executor) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move) {
 	grows := map[string]bool{}
 	for _, m := range moves {
 		if m.shrinks() {
-			a.move(ctx, p, m)
+			x.move(ctx, p, m)
 		} else {
 			grows[m.held.Resource] = true
 		}
@@ -162,50 +127,44 @@ func (a *Actuator) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move)
 	if len(grows) == 0 {
 		return
 	}
-	a.seekLive(ctx)
+	x.instances.seek(ctx, true)
 	look := hostfs.Look(ctx)
-	for _, h := range a.knobs {
+	for _, h := range x.knobs.all {
 		if h.counts() && grows[h.Resource] {
-			a.observe(look, h)
+			x.knobs.observe(look, h)
 		}
 	}
-	a.askAll(ctx, p, moves)
+	x.host.askAll(ctx, p, moves)
 	for _, m := range moves {
 		if !m.shrinks() {
-			a.move(ctx, p, m)
+			x.move(ctx, p, m)
 		}
 	}
 }
 
 // prepare judges each action of this host, on a knob that is read anew. What it
 // returns is to be written; the other actions have their result already.
-func (a *Actuator) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome) []*move {
+func (x *executor) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome) []*move {
 	var moves []*move
+	o.Results = make([]trimtab.Result, 0, len(p.Actions)) // never moved: moves point into it
 	for i := range p.Actions {
-		if p.Actions[i].Host == a.config.Host {
-			o.Results = append(o.Results, trimtab.Result{
-				KnobID: p.Actions[i].KnobID, Asked: p.Actions[i].Set,
-			})
-		}
-	}
-	next := 0
-	for i := range p.Actions {
-		if p.Actions[i].Host != a.config.Host {
+		action := &p.Actions[i]
+		if action.Host != x.config.Host {
 			continue
 		}
-		m := &move{action: &p.Actions[i], result: &o.Results[next]}
-		next++
-		if a.judgeAction(ctx, p, m) {
+		o.Results = append(o.Results, trimtab.Result{KnobID: action.KnobID, Asked: action.Set})
+		m := &move{action: action, result: &o.Results[len(o.Results)-1]}
+		if x.judgeAction(ctx, p, m) {
 			moves = append(moves, m)
 		}
 	}
-	return a.limit(a.turns(p, whole(moves)))
+	return x.limit(x.turns(p, allOrNone(moves)))
 }
 
-// whole returns the moves, or none of them, each with the reason, when one is
+// allOrNone returns the moves, or none of them, each with the reason, when one is
 // of a recommending knob that may not be written: what a person applies is not
 // done by halves.
-func whole(moves []*move) []*move {
+func allOrNone(moves []*move) []*move {
 	i := slices.IndexFunc(moves, func(m *move) bool { return m.held.barred != "" })
 	if i < 0 {
 		return moves
@@ -218,17 +177,17 @@ func whole(moves []*move) []*move {
 
 // judgeAction fills the result of an action that needs no write, and reports
 // whether it needs one.
-func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bool {
-	r, h := m.result, a.find(m.action.KnobID)
+func (x *executor) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bool {
+	r, h := m.result, x.knobs.find(m.action.KnobID)
 	if h == nil {
 		return refuse(r, "unknown target: this host has no such knob")
 	}
 	m.held = h
 	if h.Mode != trimtab.Off {
-		a.observe(ctx, h)
+		x.knobs.observe(ctx, h)
 	}
 	r.Before, r.Found, r.Effective, r.Known = h.resting(), h.resting(), h.effective, h.known
-	m.had, m.version = h.now, versionOf(h.Knob)
+	m.had, m.version = h.now, h.version()
 	switch {
 	case h.Mode == trimtab.Off:
 		return refuse(r, "mode off")
@@ -249,20 +208,20 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 	if least := trimtab.Units(h.least()); h.floor > 0 && m.goal.Less(least) && m.goal.Less(h.now) {
 		m.goal = h.now // rounding would go below what is in use
 	}
-	m.envelope = a.enveloped(p, m)
+	m.envelope = x.lending.enveloped(p, m)
 	switch {
 	case same(r.Before, m.goal) && m.alike() && !m.recaps():
 		r.Status = h.status(trimtab.Equal)
 		return false
 	case !same(r.Before, h.Knob.Nearest(m.action.Expect)) && !same(r.Before, m.action.Expect):
 		return refuse(r, fmt.Sprintf("stale: found %v, the plan expects %v", r.Before, m.action.Expect))
-	case !a.paused.IsZero():
+	case !x.fence.paused.IsZero():
 		return refuse(r, "paused")
 	case m.action.Mode != trimtab.Act || h.Mode == trimtab.Recommend && p.Applies == "":
 		r.Status = trimtab.Recommended
 		return false
 	}
-	if why := a.claim(ctx, h); why != "" {
+	if why := x.knobs.claim(ctx, h); why != "" {
 		if h.Mode == trimtab.Act {
 			return refuse(r, why)
 		}
@@ -287,16 +246,16 @@ func clamp(v trimtab.Amount, lower, upper float64) trimtab.Amount {
 
 // commit makes durable, in one go: the plan's position, its lease, and for
 // each move the baseline and what is about to be written.
-func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration) error {
+func (x *executor) commit(p *trimtab.Plan, moves []*move, received time.Duration) error {
 	at := position{p.Epoch, p.Sequence, p.Step}
-	length := a.config.Limits.lease(p)
+	length := x.config.Limits.lease(p)
 	if length < p.Lease {
-		a.logger.Warn("lease cut to what this host allows", "plan", p.ID(), "asked", p.Lease, "allowed", length)
+		x.logger.Warn("lease cut to what this host allows", "plan", p.ID(), "asked", p.Lease, "allowed", length)
 	}
-	until := lease{Boot: a.clock.id, Until: saturate(received, length.Duration()), Length: length}
+	until := lease{Boot: x.clock.id, Until: saturate(received, length.Duration()), Length: length}
 	if p.BorrowLease > 0 { // from when the plan was made: those who lend do not wait for one that came late
-		age := max(0, a.clock.wall().Sub(p.Time))
-		until.BorrowUntil = max(1, saturate(a.clock.boot(), p.BorrowLease.Duration()-age))
+		age := max(0, x.clock.wall().Sub(p.Time))
+		until.BorrowUntil = max(1, saturate(x.clock.boot(), p.BorrowLease.Duration()-age))
 	}
 	batch := []hostfs.Entry{put(positionKey, at), put(leaseKey, until)}
 	entries := make([]*entry, len(moves))
@@ -308,7 +267,7 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 		e.Baseline, e.Rest = m.held.baseline()
 		if old := m.held.entry; old != nil {
 			e.Baseline, e.Rest = old.Baseline, old.Rest
-			if _, ok := m.held.Knob.(Recaller); !ok {
+			if m.held.can.Recall == nil {
 				e.Undo = old.Undo
 			}
 		} else {
@@ -317,17 +276,13 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 		entries[i] = e
 		batch = append(batch, put(e.journalKey(), e))
 	}
-	if err := a.journal.Append(batch...); err != nil {
+	if err := x.journal.Append(batch...); err != nil {
 		return err
 	}
 	for i, m := range moves {
 		m.held.entry = entries[i]
 	}
-	if at.Epoch != a.position.Epoch || at.Sequence != a.position.Sequence {
-		clear(a.outcomes)
-	}
-	a.position, a.lease, a.expired, a.returned = at, until, false, false
-	a.grant(p)
+	x.fence.take(at, until)
 	return nil
 }
 
@@ -348,55 +303,57 @@ func saturate(a, b time.Duration) time.Duration {
 	return 1<<63 - 1
 }
 
-// move makes the one write and reads back.
-func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
+// move carries out one action. A knob that the fast loop has inside its envelope stays there.
+func (x *executor) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	r, h := m.result, m.held
-	if a.lease.left(a.clock.id, a.clock.boot()) == 0 {
-		// This process was stopped in between, and the plan is history.
-		refuse(r, "stale: the lease ran out before the write")
-		return
+	why, stays := x.overtaken(m), x.lending.stays(m)
+	if why == "" && !stays && h.now.Less(m.goal) {
+		why = x.lacksRoom(ctx, p, m)
 	}
-	if e := h.entry; e != nil && !m.shrinks() && e.borrows(m.goal) && a.lease.borrowed().left(a.clock.id, a.clock.boot()) == 0 {
-		refuse(r, "stale: what was to be borrowed for this is to be given back by now")
-		return
-	}
-	if why := a.overtaken(m); why != "" {
+	switch {
+	case why != "":
 		refuse(r, why)
-		return
-	}
-	if a.stays(m) {
-		a.enter(m)
+	case !stays:
+		x.write(ctx, p, m)
+	default:
+		x.lending.enter(m)
 		r.Found, r.Known, r.Status = m.goal, true, h.status(trimtab.Written)
 		if same(r.Before, m.goal) {
 			r.Status = trimtab.Equal
 		}
-		return
 	}
-	if h.now.Less(m.goal) {
-		capacity := min(p.CapacityOf(h.Resource), a.room(h.Resource))
-		sum := a.sumWith(h, m.goal)
-		if sum > capacity+slack && a.callIn(h) {
-			sum = a.sumWith(h, m.goal)
-		}
-		if sum > capacity+slack {
-			refuse(r, fmt.Sprintf("the sum would be %.4g over a capacity of %.4g of %s: what was to be freed is not", sum, capacity, h.Resource))
-			return
-		}
-		if why := a.ask(ctx, h, m.goal); why != "" {
-			a.metrics.Counter("trimtab_actuator_host_refusals_total").Inc()
-			refuse(r, why)
-			return
-		}
+}
+
+// lacksRoom says why what the pool may have here does not suffice for a rise, or "".
+func (x *executor) lacksRoom(ctx context.Context, p *trimtab.Plan, m *move) string {
+	h := m.held
+	capacity := min(p.CapacityOf(h.Resource), x.host.room(h.Resource))
+	sum := x.knobs.sumWith(h, m.goal)
+	if sum > capacity+slack && x.lending.callIn(h) {
+		sum = x.knobs.sumWith(h, m.goal)
 	}
-	started := a.clock.boot()
+	if sum > capacity+slack {
+		return fmt.Sprintf("the sum would be %.4g over a capacity of %.4g of %s: what was to be freed is not", sum, capacity, h.Resource)
+	}
+	why := x.host.ask(ctx, h, m.goal)
+	if why != "" {
+		x.metrics.Counter("trimtab_actuator_host_refusals_total").Inc()
+	}
+	return why
+}
+
+// write makes the one write and reads back.
+func (x *executor) write(ctx context.Context, p *trimtab.Plan, m *move) {
+	r, h := m.result, m.held
+	started := x.clock.boot()
 	recaps := m.recaps()
-	err := a.set(ctx, m)
-	h.written = whereIs(h.Knob)
-	read := a.observe(ctx, h)
-	a.metrics.Histogram("trimtab_actuator_write_seconds").Observe((a.clock.boot() - started).Seconds())
+	err := x.above.write(ctx, m)
+	h.written = whereIs(&h.can)
+	read := x.knobs.observe(ctx, h)
+	x.metrics.Histogram("trimtab_actuator_write_seconds").Observe((x.clock.boot() - started).Seconds())
 	r.Found, r.Effective, r.Known = h.now, h.effective, read
 	switch {
-	case lostRace(h.Knob, err):
+	case h.lostRace(err):
 		r.Status, r.Reason = trimtab.Refused, "stale: "+err.Error()
 	case err != nil:
 		r.Status, r.Reason = trimtab.Failed, err.Error()
@@ -405,42 +362,45 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	case !same(h.now, m.goal):
 		r.Status, r.Reason = trimtab.Failed, fmt.Sprintf("wrote %v, read back %v", m.goal, h.now)
 	case same(r.Before, m.goal) && !recaps:
-		a.enter(m)
+		x.lending.enter(m)
 		r.Status = h.status(trimtab.Equal)
 	default:
-		a.enter(m)
+		x.lending.enter(m)
 		r.Status = h.status(trimtab.Written)
 	}
-	a.logger.Info("action", "plan", p.ID(), "step", p.Step, "workload", h.Workload, "resource", h.Resource,
+	x.logger.Info("action", "plan", p.ID(), "step", p.Step, "workload", h.Workload, "resource", h.Resource,
 		"before", r.Before.String(), "set", m.goal.String(), "status", string(r.Status), "reason", r.Reason)
 }
 
-// overtaken says what happened to the knob since the action was judged, or "".
-func (a *Actuator) overtaken(m *move) string {
+// overtaken says what happened to the lease or the knob since the action was judged, or "".
+func (x *executor) overtaken(m *move) string {
 	h := m.held
 	switch {
-	case h.finder != nil && a.find(h.KnobID) != h:
+	case x.fence.left() == 0: // this process was stopped in between
+		return "stale: the lease ran out before the write"
+	case h.entry != nil && !m.shrinks() && h.entry.borrows(m.goal) && x.fence.leftBorrowed() == 0:
+		return "stale: what was to be borrowed for this is to be given back by now"
+	case h.finder != nil && x.knobs.find(h.KnobID) != h:
 		return "gone: the instance ended while the plan was carried out"
 	case !same(h.now, m.had) && !(h.moves() && h.entry.free(h.now)):
 		return fmt.Sprintf("stale: somebody else set %v while the plan was carried out", h.now)
-	case versionOf(h.Knob) != m.version:
+	case h.version() != m.version:
 		return "stale: somebody else changed it while the plan was carried out, and set the same again"
 	}
 	return ""
 }
 
-// versionOf is the version of what was read of a knob; "" where it has none.
-func versionOf(k Knob) string {
-	if v, ok := k.(Versioned); ok {
-		return v.Version()
+// version is that of what was read of the knob; "" where it has none.
+func (h *held) version() string {
+	if h.can.Version == nil {
+		return ""
 	}
-	return ""
+	return h.can.Version()
 }
 
 // lostRace reports whether a server refused a write because of another one before it.
-func lostRace(k Knob, err error) bool {
-	_, remote := k.(Remote)
-	return remote && (errors.Is(err, trimtab.ErrStale) || errors.Is(err, os.ErrNotExist))
+func (h *held) lostRace(err error) bool {
+	return h.can.remote() && (errors.Is(err, trimtab.ErrStale) || errors.Is(err, os.ErrNotExist))
 }
 
 // status is the one given, or Pending while what the knob is set to is not in
@@ -465,25 +425,6 @@ func (h *held) takesLeft() bool {
 	return h.Resource == trimtab.CPU && h.known && h.now.Unlimited && h.effective == nil
 }
 
-// sumWith returns the sum over the targets that count, with h at v.
-func (a *Actuator) sumWith(h *held, v trimtab.Amount) float64 {
-	sum := 0.0
-	for _, k := range a.knobs {
-		switch {
-		case k == h:
-			sum += k.atMost(v)
-		case !k.counts() || k.Resource != h.Resource:
-		case !k.known:
-			sum += k.Max
-		case k.takesLeft():
-			sum += k.Min
-		default:
-			sum += k.atMost(k.now)
-		}
-	}
-	return sum
-}
-
-func (a *Actuator) count(result string) {
-	a.metrics.Counter("trimtab_actuator_plans_total", result).Inc()
+func (x *executor) count(result string) {
+	x.metrics.Counter("trimtab_actuator_plans_total", result).Inc()
 }

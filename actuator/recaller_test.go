@@ -37,6 +37,12 @@ func (k *partsKnob) Undo() []byte {
 
 func (k *partsKnob) Recall(undo []byte) error { k.fresh = false; return json.Unmarshal(undo, k) }
 
+func (k *partsKnob) Traits() actuator.Traits {
+	t := k.fileKnob.Traits()
+	t.Recall = k.Recall
+	return t
+}
+
 func (k *partsKnob) turn() {
 	u := partsKnob{}
 	if json.Unmarshal(k.Undo(), &u) == nil {

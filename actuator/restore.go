@@ -85,6 +85,7 @@ func finished(r Report) []hostfs.Entry {
 type undoing struct {
 	entry *entry
 	knob  Knob
+	can   Traits
 	err   error
 	taken error
 }
@@ -101,7 +102,7 @@ func lockAll(ctx context.Context, locks, dir string, all []undoing, reopen func(
 		if u.err != nil {
 			continue
 		}
-		lock, ours, err := lastOwner(ctx, locks, dir, u.knob, reopen)
+		lock, ours, err := lastOwner(ctx, locks, dir, u.knob.Resource(), &u.can, reopen)
 		switch {
 		case !ours:
 			u.taken = err
@@ -122,10 +123,9 @@ func reopenAll(entries []*entry, reopen func([]byte) (Knob, error)) []undoing {
 	all := make([]undoing, len(entries))
 	for i, e := range entries {
 		knob, err := reopen(e.Undo)
-		if err != nil {
-			knob = nil // not one of a kind that is nil
+		if all[i] = (undoing{entry: e, err: err}); err == nil { // else not one of a kind that is nil
+			all[i].knob, all[i].can = knob, knob.Traits()
 		}
-		all[i] = undoing{entry: e, knob: knob, err: err}
 	}
 	return all
 }
@@ -175,22 +175,22 @@ func restoreAll(ctx context.Context, all []undoing, patient bool) Report {
 	for _, shrinks := range []bool{true, false} {
 		for _, i := range inOrder(all, shrinks) {
 			it, u := &r.Items[i], &all[i]
-			if it.Status != "" || it.shrinks(u.knob) != shrinks || !shrinks && waits(it, u.entry, lost) {
+			if it.Status != "" || it.shrinks(&u.can) != shrinks || !shrinks && waits(it, u.entry, lost) {
 				continue
 			}
-			if ctx.Err() != nil && paceOf(u.knob) > 0 {
+			if ctx.Err() != nil && u.can.Pace > 0 {
 				continue
 			}
-			if putBack(ctx, u.knob, it); shrinks && it.Status == trimtab.Failed {
+			if putBack(ctx, u, it); shrinks && it.Status == trimtab.Failed {
 				it.Status, it.Reason = "", ""
-				if putBack(ctx, u.knob, it); it.Status == trimtab.Failed && patient {
+				if putBack(ctx, u, it); it.Status == trimtab.Failed && patient {
 					lost[it.Resource] += between(it.Found, it.Baseline)
 				}
 			}
 		}
 	}
 	for i := range r.Items {
-		settle(all[i].knob, &r.Items[i])
+		settle(&all[i].can, &r.Items[i])
 	}
 	r.ranOut()
 	return r
@@ -198,18 +198,16 @@ func restoreAll(ctx context.Context, all []undoing, patient bool) Report {
 
 // shrinks reports whether a restore lowers a limit. What shares has its limits above, which
 // rise before its own come back.
-func (it *Restored) shrinks(k Knob) bool {
-	s, shared := k.(Shared)
-	return (!shared || s.Reserves()) && it.Baseline.Less(it.Found)
+func (it *Restored) shrinks(can *Traits) bool {
+	return (can.Shared == nil || can.Shared.Reserves()) && it.Baseline.Less(it.Found)
 }
 
 // settle takes back what was set beside an amount that is as before.
-func settle(knob Knob, it *Restored) {
-	s, ok := knob.(Settler)
-	if !ok || it.Status != trimtab.Written && it.Status != trimtab.Equal {
+func settle(can *Traits, it *Restored) {
+	if can.Settle == nil || it.Status != trimtab.Written && it.Status != trimtab.Equal {
 		return
 	}
-	if err := s.Settle(); err != nil {
+	if err := can.Settle(); err != nil {
 		it.Status, it.Reason = trimtab.Failed, err.Error()
 	}
 }
@@ -265,7 +263,7 @@ func inspect(ctx context.Context, u undoing) Restored {
 	case err != nil:
 		it.Status, it.Reason = trimtab.Failed, err.Error()
 	case same(it.Found, it.Baseline):
-		if restorerOf(u.knob, u.entry) == nil { // one has more to put back than an amount
+		if !u.exactly() { // one has more to put back than an amount
 			it.Status = trimtab.Equal
 		}
 	case !u.entry.ours(it.Found):
@@ -277,14 +275,14 @@ func inspect(ctx context.Context, u undoing) Restored {
 
 // putBack writes the baseline, or as near to it as what is in use allows: that
 // is never taken away, and nobody would come back to do it later.
-func putBack(ctx context.Context, knob Knob, it *Restored) {
-	if r := restorerOf(knob, it.entry); r != nil {
-		putBackExactly(ctx, r, it)
+func putBack(ctx context.Context, u *undoing, it *Restored) {
+	if u.exactly() {
+		putBackExactly(ctx, u, it)
 		return
 	}
-	goal := it.Baseline
-	if f, ok := knob.(Floored); ok && goal.Less(it.Found) {
-		floor, err := f.Floor(ctx)
+	knob, goal := u.knob, it.Baseline
+	if u.can.Floor != nil && goal.Less(it.Found) {
+		floor, err := u.can.Floor(ctx)
 		if err != nil {
 			it.Status, it.Reason = trimtab.Failed, err.Error()
 			return
@@ -299,8 +297,8 @@ func putBack(ctx context.Context, knob Knob, it *Restored) {
 		}
 	}
 	err := knob.Write(ctx, goal)
-	if s, ok := knob.(Stander); ok && errors.Is(err, trimtab.ErrRefused) {
-		if above := s.Standing(ctx); !same(above.Cap(goal), goal) {
+	if u.can.Standing != nil && errors.Is(err, trimtab.ErrRefused) {
+		if above := u.can.Standing(ctx); !same(above.Cap(goal), goal) {
 			goal = knob.Nearest(above.Cap(goal))
 			it.Reason = fmt.Sprintf("baseline %v, but %s gives %v", it.Baseline, above.By, goal)
 			err = knob.Write(ctx, goal)
@@ -318,19 +316,14 @@ func putBack(ctx context.Context, knob Knob, it *Restored) {
 	}
 }
 
-// restorerOf returns the knob as one that puts back more than an amount; nil: it is none,
-// or is to be left with less than it had.
-func restorerOf(k Knob, e *entry) Restorer {
-	if r, ok := k.(Restorer); ok && !e.Rest {
-		return r
-	}
-	return nil
-}
+// exactly reports whether more than an amount is put back: the knob can, and is not to be left
+// with less than it had.
+func (u *undoing) exactly() bool { return u.can.Restore != nil && !u.entry.Rest }
 
 // putBackExactly puts back what is more than an amount. Where nothing can, or somebody
 // else turned it, that is said, and not tried again.
-func putBackExactly(ctx context.Context, knob Restorer, it *Restored) {
-	err := knob.Restore(ctx, it.entry.Undo)
+func putBackExactly(ctx context.Context, u *undoing, it *Restored) {
+	err := u.can.Restore(ctx, it.entry.Undo)
 	switch {
 	case errors.Is(err, trimtab.ErrUnsupported), errors.Is(err, trimtab.ErrRefused), errors.Is(err, os.ErrNotExist):
 		it.Status, it.Reason = trimtab.Refused, err.Error()
@@ -343,89 +336,15 @@ func putBackExactly(ctx context.Context, knob Restorer, it *Restored) {
 	}
 }
 
-// restoreOrphans restores a part of what the journal has of knobs that are not declared.
-// What fails waits for the next start, or, where a knob waits for it, for the next look.
-func (a *Actuator) restoreOrphans(ctx context.Context) {
-	if len(a.orphans) == 0 {
-		return
-	}
-	all := reopenAll(a.orphans, a.config.Reopen)
-	defer closeAll(all)
-	defer lockAll(ctx, a.config.LockDir, a.config.Dir, all, a.config.Reopen)()
-	r := restoreAll(ctx, all, false)
-	told := make(map[*entry]bool, len(r.Items))
-	for i := range r.Items {
-		it := &r.Items[i]
-		told[it.entry] = it.Status != trimtab.Failed || a.heldOf(a.config.here(it.KnobID)) == nil
-	}
-	a.orphans = slices.DeleteFunc(a.orphans, func(e *entry) bool { return told[e] })
-	a.forget(r)
-}
-
-// undo returns what there is to restore of the given knobs.
-func (a *Actuator) undo(ctx context.Context, knobs []*held) (all []undoing) {
-	for _, h := range knobs {
-		if h.entry != nil && a.claim(ctx, h) == "" && h.entry != nil {
-			all = append(all, undoing{entry: h.entry, knob: h.Knob})
+// borrowing returns those that are above their baselines.
+func borrowing(ctx context.Context, all []undoing) (above []undoing) {
+	for _, u := range all {
+		if u.err != nil {
+			continue // it is told at the end of the lease
+		}
+		if v, err := u.knob.Read(ctx); err == nil && u.entry.borrows(v) {
+			above = append(above, u)
 		}
 	}
-	return all
-}
-
-// restoreHeld restores the given declared knobs and drops their entries. Of knobs whose
-// server takes so many writes a second it restores a part.
-func (a *Actuator) restoreHeld(ctx context.Context, knobs []*held) Report {
-	all := a.undo(ctx, knobs)
-	if len(all) == 0 {
-		return Report{}
-	}
-	r := restoreAll(ctx, all, !a.closed && (!a.unlowered || a.clock.boot()-a.unloweredAt < waitsForShrinks))
-	left := r.Left
-	r.Left = 0 // it is tried again soon
-	if failed := r.Err() != nil; failed != a.unlowered {
-		a.unlowered, a.unloweredAt = failed, a.clock.boot()
-	}
-	a.forget(r)
-	r.Left = left
-	return r
-}
-
-// restoreToTheEnd restores knobs, part by part, as far as ctx gives it time.
-func (a *Actuator) restoreToTheEnd(ctx context.Context, knobs []*held) error {
-	all := a.undo(ctx, knobs)
-	if n := len(all); n > 0 && paceOf(all[0].knob) > 0 {
-		a.logger.Info("putting the baselines back", "knobs", n, "takes about", time.Duration(float64(n)/paceOf(all[0].knob)*float64(time.Second)).Round(time.Second).String())
-	}
-	r, err := restoreParts(ctx, all, false, func(part Report) error { a.forget(part); return nil })
-	if len(knobs) > 0 {
-		r.Left += len(a.orphans)
-	}
-	return errors.Join(err, r.Err())
-}
-
-// waitsForShrinks is how long baselines wait for the room of a knob that cannot be lowered:
-// after that they come back without it.
-const waitsForShrinks = 10 * time.Second
-
-// forget logs, counts and drops what was restored.
-func (a *Actuator) forget(r Report) {
-	for _, i := range r.Items {
-		a.metrics.Counter("trimtab_actuator_restores_total", string(i.Status)).Inc()
-		a.logger.Info("restore", "workload", i.Workload, "resource", i.Resource, "status", string(i.Status),
-			"found", i.Found.String(), "baseline", i.Baseline.String(), "reason", i.Reason)
-		if h := a.heldOf(a.config.here(i.KnobID)); h != nil && i.Status != trimtab.Failed {
-			h.entry = nil
-			h.dropFast()
-			if h.foreign { // it was told, and is over
-				h.foreign = false
-				a.setProblem(h, "")
-			}
-			h.disown()
-		}
-	}
-	if err := a.journal.Append(finished(r)...); err != nil {
-		a.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
-		a.logger.Error("journal after restore", "err", err)
-	}
-	a.notify()
+	return above
 }

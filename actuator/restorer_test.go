@@ -26,6 +26,7 @@ func (k *bagKnob) String() string                 { return "bag " + filepath.Bas
 func (k *bagKnob) Resource() string               { return "cpu" }
 func (k *bagKnob) Probe(context.Context) error    { return nil }
 func (k *bagKnob) MayWrite(context.Context) error { return nil }
+func (k *bagKnob) Traits() actuator.Traits        { return actuator.Traits{Restore: k.Restore} }
 func (k *bagKnob) Close() error                   { return nil }
 func (k *bagKnob) Undo() []byte                   { b, _ := json.Marshal(k); return b }
 

@@ -2,6 +2,7 @@ package actuator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -84,11 +85,11 @@ func (a *Actuator) beat(ctx context.Context) {
 	for {
 		a.mu.Lock()
 		wait := a.config.Heartbeat
-		if left := a.lease.left(a.clock.id, a.clock.boot()); a.holds() && (left > 0 || !a.expired || a.unrestored > 0) {
+		if left := a.fence.left(); a.knobs.holds() && (left > 0 || !a.fence.expired || a.baselines.unrestored > 0) {
 			// A plan may shorten the lease meanwhile: by then the next
 			// heartbeat comes first.
 			wait = min(wait, left+time.Millisecond)
-			if borrowed := a.lease.borrowed().left(a.clock.id, a.clock.boot()); borrowed > 0 || !a.returned {
+			if borrowed := a.fence.leftBorrowed(); borrowed > 0 || !a.fence.returned {
 				wait = min(wait, borrowed+time.Millisecond)
 			}
 		}
@@ -131,7 +132,7 @@ func (a *Actuator) report(ctx context.Context, b bus.Bus) {
 func (a *Actuator) repeat() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if length := a.lease.Length.Duration(); length > 0 {
+	if length := a.fence.lease.Length.Duration(); length > 0 {
 		return min(a.config.Repeat, RepeatOf(length))
 	}
 	return a.config.Repeat
@@ -168,4 +169,46 @@ func moved(before, now *trimtab.Fast) bool {
 		return f.Ask.Number
 	}
 	return before.Writes != now.Writes || before.Set != now.Set || before.Envelope != now.Envelope || before.Off != now.Off || ask(before) != ask(now)
+}
+
+// Close restores the baselines, also those of a pause, unless KeepOnStop, lets
+// go of the directory and closes the knobs. Calling it again does nothing.
+func (a *Actuator) Close(ctx context.Context) error {
+	keep := a.config.KeepOnStop
+	return a.end(ctx, func(trimtab.KnobID) bool { return keep }, keep)
+}
+
+// HandOver is Close for an actuator that is opened on the same directory right afterwards.
+// What keeps names stays as it is set, with its journal and its lease, and above tells whether
+// the group above the pool's does; all others get their baselines back.
+func (a *Actuator) HandOver(ctx context.Context, keeps func(trimtab.KnobID) bool, above bool) error {
+	return a.end(ctx, keeps, above)
+}
+
+func (a *Actuator) end(ctx context.Context, keeps func(trimtab.KnobID) bool, above bool) error {
+	a.mu.Lock()
+	if a.fence.closed {
+		a.mu.Unlock()
+		return nil
+	}
+	a.fence.closed = true
+	ending := slices.DeleteFunc(slices.Clone(a.knobs.restorable()), func(h *held) bool {
+		if h == a.knobs.parent {
+			return above
+		}
+		return keeps(h.KnobID)
+	})
+	err := a.baselines.restoreToTheEnd(ctx, ending)
+	left := a.knobs.holds()
+	err = errors.Join(err, a.host.close(!left), a.knobs.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
+	for _, h := range a.knobs.all {
+		err = errors.Join(err, h.Knob.Close())
+	}
+	if p := a.knobs.parent; p != nil {
+		err = errors.Join(err, p.Knob.Close())
+	}
+	a.mu.Unlock()
+	// Last, so that it covers all that came before.
+	a.watchdog.release(len(ending) < len(a.knobs.restorable()))
+	return err
 }

@@ -32,6 +32,7 @@ func (k *lateKnob) Resource() string                               { return k.fi
 func (k *lateKnob) Probe(ctx context.Context) error                { return k.file.Probe(ctx) }
 func (k *lateKnob) MayWrite(ctx context.Context) error             { return k.file.MayWrite(ctx) }
 func (k *lateKnob) Close() error                                   { return nil }
+func (k *lateKnob) Traits() actuator.Traits                        { return actuator.Traits{Effective: k.Effective} }
 func (k *lateKnob) Undo() []byte                                   { return k.file.Undo() }
 func (k *lateKnob) Read(c context.Context) (trimtab.Amount, error) { return k.file.Read(c) }
 
@@ -212,5 +213,3 @@ func TestASimulatedHostAnswersAsTheActuatorDoes(t *testing.T) {
 		}
 	})
 }
-
-var _ actuator.Delayed = (*lateKnob)(nil)

@@ -80,7 +80,7 @@ type entry struct {
 	// Baseline was found before the first write.
 	Baseline trimtab.Amount `json:"baseline"`
 	// Rest tells that Baseline is not what was found, but the least that the target is
-	// left with: not even a [Restorer] brings back more.
+	// left with: not even [Traits].Restore brings back more.
 	Rest bool `json:"rest,omitempty"`
 	// Wrote are the values that may stand there by trimtab's doing: the last
 	// one known to stand, and the one about to be written.
@@ -213,12 +213,11 @@ func (e *entry) validate() error {
 }
 
 // scaled is the entry in the amounts of a knob whose unit may have changed since.
-func (e *entry) scaled(k Knob) *entry {
-	s, ok := k.(Scaled)
-	if !ok {
+func (e *entry) scaled(can *Traits) *entry {
+	if can.Scale == nil {
 		return e
 	}
-	factor := s.Scale(e.Undo)
+	factor := can.Scale(e.Undo)
 	if !(factor > 0) || math.IsInf(factor, 0) || factor == 1 {
 		return e
 	}
@@ -237,13 +236,16 @@ func (e *entry) scaled(k Knob) *entry {
 	return &out
 }
 
-// recallUndo tells a knob what the journal says of it, where it wants to know.
-func (a *Actuator) recallUndo(h *held, undo []byte) {
-	r, ok := h.Knob.(Recaller)
-	if !ok {
-		return
+// borrowed is the part of the lease for which what knobs have above their baselines holds.
+func (l lease) borrowed() lease {
+	if l.BorrowUntil > 0 {
+		l.Until = min(l.Until, l.BorrowUntil)
 	}
-	if err := r.Recall(undo); err != nil {
-		a.logger.Warn("what the journal says of a knob cannot be read", "knob", h.Knob.String(), "err", err)
-	}
+	return l
+}
+
+// borrows reports whether a value is above the baseline, of what hosts share. How many
+// instances there are takes nothing from others, and a group above gives nothing itself.
+func (e *entry) borrows(v trimtab.Amount) bool {
+	return e.Baseline.Less(v) && e.Resource != trimtab.Replicas && !e.Above
 }

@@ -1,11 +1,19 @@
 package actuator_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/trimtab/trimtab/actuator"
+)
 
 // inUnit is a knob of the control group of a systemd unit.
 type inUnit struct{ *fileKnob }
 
-func (inUnit) SystemdUnit() string { return "shop.service" }
+func (k inUnit) Traits() actuator.Traits {
+	t := k.fileKnob.Traits()
+	t.Unit = func() string { return "shop.service" }
+	return t
+}
 
 func TestAHoldingNamesTheSystemdUnitOfAKnob(t *testing.T) {
 	h := newHost(t, units(2), units(1))

@@ -31,38 +31,38 @@ const MoveRemedy = "put the service's processes into a group below its unit (Del
 
 // unmet says what of the configuration is not in force here, and counts it.
 func (a *Actuator) unmet() (all []trimtab.Unmet) {
-	if u := a.unmetFast(); u != nil {
+	if u := a.lending.unmet(); u != nil {
 		all = append(all, *u)
 	}
 	if a.config.Fast {
 		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, trimtab.UnmetFast).Set(float64(len(all)))
 	}
 	weights := 0
-	if a.parentWhy != "" && slices.ContainsFunc(a.knobs, (*held).shares) {
+	if a.above.why != "" && slices.ContainsFunc(a.knobs.all, (*held).shares) {
 		weights = 1
-		all = append(all, trimtab.Unmet{What: trimtab.UnmetWeights, Why: "CPU is not shared by weight: " + a.parentWhy, Do: a.parentDo})
+		all = append(all, trimtab.Unmet{What: trimtab.UnmetWeights, Why: "CPU is not shared by weight: " + a.above.why, Do: a.above.remedy})
 	}
-	if slices.ContainsFunc(a.knobs, (*held).sharing) {
+	if slices.ContainsFunc(a.knobs.all, func(h *held) bool { return h.can.Shared != nil }) {
 		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, trimtab.UnmetWeights).Set(float64(weights))
 	}
-	claims := a.unmetCapacity()
-	if a.host != nil && a.config.Limits.Capacity != nil {
+	claims := a.host.unmet()
+	if a.host.arbiter != nil && a.config.Limits.Capacity != nil {
 		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, trimtab.UnmetClaims).Set(float64(len(claims)))
 	}
 	return append(all, claims...)
 }
 
-// unmetFast says why quotas do not move between rounds; nil: they do, or are not meant to.
-func (a *Actuator) unmetFast() *trimtab.Unmet {
-	if !a.config.Fast {
+// unmet says why quotas do not move between rounds; nil: they do, or are not meant to.
+func (l *lending) unmet() *trimtab.Unmet {
+	if !l.config.Fast {
 		return nil
 	}
-	if f := &a.fast; f.problem != "" {
-		return &trimtab.Unmet{What: trimtab.UnmetFast, Why: "no quota moves between rounds: " + f.problem, Do: f.remedy}
+	if l.problem != "" {
+		return &trimtab.Unmet{What: trimtab.UnmetFast, Why: "no quota moves between rounds: " + l.problem, Do: l.remedy}
 	}
 	first, n := (*held)(nil), 0
-	for _, h := range a.knobs {
-		if h.fastOff != "" && !h.moves() {
+	for _, h := range l.knobs.all {
+		if h.loan.off != "" && !h.moves() {
 			if n++; first == nil {
 				first = h
 			}
@@ -75,7 +75,7 @@ func (a *Actuator) unmetFast() *trimtab.Unmet {
 	if n > 1 {
 		who += fmt.Sprintf(" and %d more", n-1)
 	}
-	return &trimtab.Unmet{What: trimtab.UnmetFast, Why: fmt.Sprintf("the quota of %s does not move between rounds: %s", who, first.fastOff),
+	return &trimtab.Unmet{What: trimtab.UnmetFast, Why: fmt.Sprintf("the quota of %s does not move between rounds: %s", who, first.loan.off),
 		Do: MoveRemedy}
 }
 
@@ -90,17 +90,14 @@ type claimed struct {
 // mostClaimants bounds how many other pools are named.
 const mostClaimants = 5
 
-// unmetCapacity says of which resource the pool has less than the plans give it alone,
+// unmet says of which resource the pool has less than the plans give it alone,
 // and who claims it.
-func (a *Actuator) unmetCapacity() (all []trimtab.Unmet) {
-	if a.host == nil {
-		return nil
-	}
-	for _, c := range a.host.claimed {
+func (hs *host) unmet() (all []trimtab.Unmet) {
+	for _, c := range hs.claimed {
 		var who []string
 		advice := "if that is not wanted, give the other pool less, or stop its trimtab; a claim ends when its limits are restored"
 		for _, s := range c.who[:min(len(c.who), mostClaimants)] {
-			if s.Pool == trimtab.JobsPool(a.config.Pool) {
+			if s.Pool == trimtab.JobsPool(hs.config.Pool) {
 				who = append(who, fmt.Sprintf("best-effort jobs beside it claim up to %s", sized(s.May, c.resource)))
 				advice = fmt.Sprintf("colocate: {capacity: {%s: …}} bounds what best-effort jobs may take", c.resource)
 				continue

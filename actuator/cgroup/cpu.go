@@ -91,11 +91,13 @@ type CPU struct {
 	force force
 }
 
-var (
-	_ actuator.Placed  = (*CPU)(nil)
-	_ actuator.Stander = (*CPU)(nil)
-	_ actuator.Unified = (*CPU)(nil)
-)
+// Traits returns what the knob can do beyond what every knob can.
+func (k *CPU) Traits() actuator.Traits {
+	return actuator.Traits{
+		Unit: func() string { return unitIs(&k.config) }, Place: k.Place, Standing: k.Standing, InForce: k.InForce,
+		Recall: k.Recall, Settle: k.Settle, Quick: k, Pressure: k.Pressure, Weigh: k.Weigh, ReadyWeight: k.ReadyWeight,
+	}
+}
 
 // Open opens the root. Probe checks whether the group exists, and who owns it: it may come and
 // go.
@@ -170,9 +172,6 @@ func place(c *Config) (string, error) {
 	}
 	return dir, nil
 }
-
-// SystemdUnit returns the unit whose group it is.
-func (k *CPU) SystemdUnit() string { return unitIs(&k.config) }
 
 // Resource returns "cpu".
 func (k *CPU) Resource() string { return trimtab.CPU }

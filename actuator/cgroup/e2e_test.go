@@ -271,6 +271,12 @@ type lifted struct {
 	times *int
 }
 
+func (l lifted) Traits() actuator.Traits {
+	t := l.Share.Traits()
+	t.Shared = l
+	return t
+}
+
 func (l lifted) Adopt(ctx context.Context, above trimtab.Amount) error {
 	*l.times++
 	return l.Share.Adopt(ctx, above)

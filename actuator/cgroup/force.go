@@ -8,11 +8,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
-
-var _ actuator.Enforced = (*CPU)(nil)
 
 const (
 	// forceEvery is how often is looked whether a quota is in force.

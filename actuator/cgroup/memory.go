@@ -29,20 +29,17 @@ const (
 	unlimited1 = 1 << 60
 )
 
-// Memory is the memory limit of one group. It is an [actuator.Floored] knob: it never takes away
-// what is in use, and a margin.
+// Memory is the memory limit of one group. It never takes away what is in use, and a margin.
 type Memory struct {
 	config Config
 	root   *hostfs.Root
 	closed bool
 }
 
-var (
-	_ actuator.Floored = (*Memory)(nil)
-	_ actuator.Placed  = (*Memory)(nil)
-	_ actuator.Stander = (*Memory)(nil)
-	_ actuator.Unified = (*Memory)(nil)
-)
+// Traits returns what the knob can do beyond what every knob can.
+func (k *Memory) Traits() actuator.Traits {
+	return actuator.Traits{Unit: func() string { return unitIs(&k.config) }, Place: k.Place, Standing: k.Standing, Floor: k.Floor}
+}
 
 // Place returns the group's directory.
 func (k *Memory) Place() (string, error) { return place(&k.config) }
@@ -82,9 +79,6 @@ func (k *Memory) Undo() []byte { return actuator.UndoOf(undo{Kind: memoryKind, C
 func (k *Memory) String() string {
 	return fmt.Sprintf("cgroup v%d memory %s", k.version(k.config.Path), k.config.Path)
 }
-
-// SystemdUnit returns the unit whose group it is.
-func (k *Memory) SystemdUnit() string { return unitIs(&k.config) }
 
 // Resource returns "memory".
 func (k *Memory) Resource() string { return trimtab.Memory }

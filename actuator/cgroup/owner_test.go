@@ -81,8 +81,8 @@ func TestAKnobNamesTheSystemdUnitWhoseOwnGroupItTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer memory.Close()
-		for _, k := range []actuator.Unified{openKnob(t, cgroup.Config{Root: root, Path: c.path}), memory} {
-			if got := k.SystemdUnit(); got != c.want {
+		for _, k := range []actuator.Knob{openKnob(t, cgroup.Config{Root: root, Path: c.path}), memory} {
+			if got := k.Traits().Unit(); got != c.want {
 				t.Errorf("%s beside %s: %s is that of %q, want %q", c.path, c.systemd, k, got, c.want)
 			}
 		}

@@ -16,13 +16,6 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-var (
-	_ actuator.Quick    = (*CPU)(nil)
-	_ actuator.Recaller = (*CPU)(nil)
-
-	_ actuator.Pressured = (*CPU)(nil)
-)
-
 // quick has the open files of a group that is read ten times a second.
 type quick struct {
 	quota, stat, usage, burst *hostfs.Kept

@@ -41,13 +41,12 @@ type Share struct {
 	above map[string]rawForce
 }
 
-var (
-	_ actuator.Shared   = (*Share)(nil)
-	_ actuator.Restorer = (*Share)(nil)
-	_ actuator.Recaller = (*Share)(nil)
-	_ actuator.Scaled   = (*Share)(nil)
-	_ actuator.Enforced = (*Share)(nil)
-)
+// Traits returns what the knob can do beyond what every knob can.
+func (k *Share) Traits() actuator.Traits {
+	return actuator.Traits{
+		Place: k.Place, Standing: k.Standing, InForce: k.InForce, Recall: k.Recall, Restore: k.Restore, Scale: k.Scale, Shared: k,
+	}
+}
 
 // shareBefore is what a group has before trimtab sets anything of it: the weight as [Weight.Read]
 // returns it, and the quota.

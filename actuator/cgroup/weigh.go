@@ -9,12 +9,6 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/actuator"
-)
-
-var (
-	_ actuator.Weighed = (*CPU)(nil)
-	_ actuator.Settler = (*CPU)(nil)
 )
 
 const (

@@ -26,7 +26,10 @@ const (
 // is. Its scale is that of cpu.weight.
 type Weight struct{ *Files }
 
-var _ actuator.Placed = (*Weight)(nil)
+// Traits returns what the knob can do beyond what every knob can.
+func (k *Weight) Traits() actuator.Traits {
+	return actuator.Traits{Place: k.Place}
+}
 
 // OpenWeight opens the root as Open does.
 func OpenWeight(c Config) (*Weight, error) {

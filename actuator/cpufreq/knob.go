@@ -64,11 +64,10 @@ func (t turned) over(u turned) turned {
 	return u
 }
 
-var (
-	_ actuator.Placed   = (*Frequency)(nil)
-	_ actuator.Delayed  = (*Frequency)(nil)
-	_ actuator.Recaller = (*Frequency)(nil)
-)
+// Traits returns what the knob can do beyond what every knob can.
+func (k *Frequency) Traits() actuator.Traits {
+	return actuator.Traits{Place: k.Place, Effective: k.Effective, Recall: k.Recall}
+}
 
 // Open checks the path only; Probe says whether the group and its policies exist.
 func Open(c Config) (*Frequency, error) {

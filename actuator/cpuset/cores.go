@@ -49,11 +49,10 @@ type Cores struct {
 	wrote Set
 }
 
-var (
-	_ actuator.Delayed  = (*Cores)(nil)
-	_ actuator.Placed   = (*Cores)(nil)
-	_ actuator.Restorer = (*Cores)(nil)
-)
+// Traits returns what the knob can do beyond what every knob can.
+func (k *Cores) Traits() actuator.Traits {
+	return actuator.Traits{Place: k.Place, Effective: k.Effective, Restore: k.Restore}
+}
 
 // Open opens the root only; Probe says whether the group exists.
 func Open(c Config) (*Cores, error) {

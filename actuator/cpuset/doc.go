@@ -20,7 +20,7 @@
 // write the other groups are read once more: if another process took the same cores
 // meanwhile, this group returns to what it had.
 //
-// The number of cores does not tell which they are, so the knob is an [actuator.Restorer]
+// The number of cores does not tell which they are, so the knob has [actuator.Traits].Restore
 // whose Undo has the former mask.
 //
 // Sources: Linux, cgroup-v1/cpusets.rst; cgroup-v2.rst, "Cpuset Interface Files";

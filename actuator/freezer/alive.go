@@ -54,11 +54,10 @@ type doomed struct {
 	wait  time.Duration
 }
 
-var (
-	_ actuator.Restorer = (*Alive)(nil)
-	_ actuator.Placed   = (*Alive)(nil)
-	_ actuator.Delayed  = (*Alive)(nil)
-)
+// Traits returns what the knob can do beyond what every knob can.
+func (k *Alive) Traits() actuator.Traits {
+	return actuator.Traits{Place: k.Place, Effective: k.Effective, Restore: k.Restore}
+}
 
 // OpenAlive opens the root. Whether the group is there is for Probe to say.
 func OpenAlive(c Config) (*Alive, error) {

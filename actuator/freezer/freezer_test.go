@@ -112,11 +112,11 @@ func openAlive(t *testing.T, c Config) *Alive {
 func reopenRunning(undo []byte) (actuator.Knob, error) { return actuator.OrNil(ReopenRunning(undo)) }
 
 // settled waits until what was asked for is in force.
-func settled(t *testing.T, k actuator.Delayed) {
+func settled(t *testing.T, k actuator.Knob) {
 	t.Helper()
 	for {
 		asked, err := k.Read(t.Context())
-		now, bad := k.Effective(t.Context())
+		now, bad := k.Traits().Effective(t.Context())
 		if err != nil || bad != nil {
 			t.Fatal(err, bad)
 		}

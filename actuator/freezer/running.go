@@ -18,10 +18,10 @@ type Running struct {
 	freezing bool
 }
 
-var (
-	_ actuator.Delayed = (*Running)(nil)
-	_ actuator.Placed  = (*Running)(nil)
-)
+// Traits returns what the knob can do beyond what every knob can.
+func (k *Running) Traits() actuator.Traits {
+	return actuator.Traits{Place: k.Place, Effective: k.Effective}
+}
 
 // OpenRunning opens the root. Whether the group is there is for Probe to say.
 func OpenRunning(c Config) (*Running, error) {

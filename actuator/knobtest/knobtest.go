@@ -1,7 +1,7 @@
 // Package knobtest is the contract of [actuator.Knob] as a test suite. Every
 // kind of knob runs it, on the real thing where the host has it.
 //
-// A knob that is [actuator.Floored] or [actuator.Delayed] is held to what that
+// A knob whose [actuator.Traits] have Floor or Effective is held to what that
 // promises, too. What is special to a kind is not tested: owners, parents, versions.
 //
 //	func TestCPUMeetsTheContractOfKnobs(t *testing.T) {
@@ -33,10 +33,10 @@ type Fixture struct {
 	Unlimited *trimtab.Amount
 	// Vanish removes the target.
 	Vanish func()
-	// Use makes so much be in use, whatever the knob is set to, of a Floored knob; nil:
+	// Use makes so much be in use, whatever the knob is set to, of a knob with a floor; nil:
 	// the test cannot.
 	Use func(v float64)
-	// TakeEffect puts in force what was asked for last. A Delayed knob needs it.
+	// TakeEffect puts in force what was asked for last. A knob with Effective needs it.
 	TakeEffect func()
 }
 
@@ -60,11 +60,11 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"AVanishedTargetIsAnError", vanished},
 		{"CloseReleasesWhatItHasOpenAndChangesNothing", closes},
 	}
-	knob := open(t).Knob
-	if _, ok := knob.(actuator.Floored); ok {
+	can := open(t).Knob.Traits()
+	if can.Floor != nil {
 		tests = append(tests, test{"WhatIsInUseIsNotTakenAway", floored})
 	}
-	if _, ok := knob.(actuator.Delayed); ok {
+	if can.Effective != nil {
 		tests = append(tests, test{"WhatIsInForceIsToldBesideWhatWasAskedFor", delayed})
 	}
 	for _, test := range tests {

@@ -31,7 +31,10 @@ func (p *pod) String() string                     { return "pod " + filepath.Bas
 func (p *pod) Resource() string                   { return trimtab.CPU }
 func (p *pod) Probe(ctx context.Context) error    { _, err := p.state(ctx); return err }
 func (p *pod) MayWrite(ctx context.Context) error { return p.Probe(ctx) }
-func (p *pod) Close() error                       { return nil }
+func (p *pod) Traits() actuator.Traits {
+	return actuator.Traits{Effective: p.Effective, Floor: p.Floor}
+}
+func (p *pod) Close() error { return nil }
 
 func (p *pod) Undo() []byte { b, _ := json.Marshal(p); return b }
 

@@ -10,11 +10,11 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// floored tests a knob for [actuator.Floored]: Floor is the least value that may be set, it
+// floored tests Floor of [actuator.Traits]: it is the least value that may be set, it
 // covers what is in use, and nothing is lowered below it. A rise is always allowed, also to less
 // than the floor. The knob of a restore does the same.
 func floored(t testing.TB, f Fixture) {
-	k := f.Knob.(actuator.Floored)
+	k := f.Knob
 	inUse := 0.0
 	use := func(v float64) {
 		if f.Use != nil {
@@ -23,15 +23,14 @@ func floored(t testing.TB, f Fixture) {
 		}
 	}
 	use(f.Least)
-	other, err := f.Reopen(k.Undo())
+	again, err := f.Reopen(k.Undo())
 	if err != nil {
 		t.Fatalf("reopen: %v", err)
 	}
-	again, ok := other.(actuator.Floored)
-	if !ok {
-		t.Fatalf("the reopened %s promises no floor", other)
+	if again.Traits().Floor == nil {
+		t.Fatalf("the reopened %s promises no floor", again)
 	}
-	for _, k := range []actuator.Floored{k, again} {
+	for _, k := range []actuator.Knob{k, again} {
 		keepsTheFloor(t, k, f.Most, inUse)
 	}
 	if f.Use != nil {
@@ -40,11 +39,11 @@ func floored(t testing.TB, f Fixture) {
 	if err := again.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	unknown(t, f, func(ctx context.Context) error { _, err := k.Floor(ctx); return err })
+	unknown(t, f, func(ctx context.Context) error { _, err := k.Traits().Floor(ctx); return err })
 }
 
 // keepsTheFloor lowers a knob, first too far and then as far as it may.
-func keepsTheFloor(t testing.TB, k actuator.Floored, most, inUse float64) {
+func keepsTheFloor(t testing.TB, k actuator.Knob, most, inUse float64) {
 	t.Helper()
 	high := k.Nearest(trimtab.Units(most))
 	write(t, k, high)
@@ -77,7 +76,7 @@ func keepsTheFloor(t testing.TB, k actuator.Floored, most, inUse float64) {
 }
 
 // followsUse raises the use above the set value, and lets it fall again.
-func followsUse(t testing.TB, k actuator.Floored, f Fixture) {
+func followsUse(t testing.TB, k actuator.Knob, f Fixture) {
 	t.Helper()
 	low := floorOf(t, k)
 	write(t, k, low)
@@ -98,11 +97,11 @@ func followsUse(t testing.TB, k actuator.Floored, f Fixture) {
 	write(t, k, low)
 }
 
-// delayed tests a knob for [actuator.Delayed]: from the write on Read returns the last set value,
+// delayed tests Effective of [actuator.Traits]: from the write on Read returns the last set value,
 // and Effective what is in force, which is the former value or one set since. The knob of a
 // restore does the same.
 func delayed(t testing.TB, f Fixture) {
-	k := f.Knob.(actuator.Delayed)
+	k := f.Knob
 	if f.TakeEffect == nil {
 		t.Fatalf("the fixture of %s says not how values take effect", k)
 	}
@@ -133,13 +132,12 @@ func delayed(t testing.TB, f Fixture) {
 			t.Errorf("asking what is in force changed %v to %v", v, got)
 		}
 	}
-	other, err := f.Reopen(k.Undo())
+	again, err := f.Reopen(k.Undo())
 	if err != nil {
 		t.Fatalf("reopen: %v", err)
 	}
-	again, ok := other.(actuator.Delayed)
-	if !ok {
-		t.Fatalf("the reopened %s promises no delay", other)
+	if again.Traits().Effective == nil {
+		t.Fatalf("the reopened %s promises no delay", again)
 	}
 	if got := effective(t, again); !slices.Contains(may, got) {
 		t.Errorf("by the reopened knob %v is in force, none of %v", got, may)
@@ -151,7 +149,7 @@ func delayed(t testing.TB, f Fixture) {
 	if err := again.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	unknown(t, f, func(ctx context.Context) error { _, err := k.Effective(ctx); return err })
+	unknown(t, f, func(ctx context.Context) error { _, err := k.Traits().Effective(ctx); return err })
 }
 
 // unknown wants an error with a cancelled context, and when the target is gone.
@@ -168,9 +166,9 @@ func unknown(t testing.TB, f Fixture, ask func(context.Context) error) {
 	}
 }
 
-func floorOf(t testing.TB, k actuator.Floored) trimtab.Amount {
+func floorOf(t testing.TB, k actuator.Knob) trimtab.Amount {
 	t.Helper()
-	v, err := k.Floor(t.Context())
+	v, err := k.Traits().Floor(t.Context())
 	if err == nil {
 		err = v.Validate()
 	}
@@ -180,9 +178,9 @@ func floorOf(t testing.TB, k actuator.Floored) trimtab.Amount {
 	return v
 }
 
-func effective(t testing.TB, k actuator.Delayed) trimtab.Amount {
+func effective(t testing.TB, k actuator.Knob) trimtab.Amount {
 	t.Helper()
-	v, err := k.Effective(t.Context())
+	v, err := k.Traits().Effective(t.Context())
 	if err == nil {
 		err = v.Validate()
 	}

@@ -325,7 +325,7 @@ func TestARestoreThatLowersReplicasTakesNoMoreThanBudgetsAllowAtATime(t *testing
 			t.Fatal(err)
 		}
 		for _, want := range []float64{4, 3} {
-			err := again.(actuator.Restorer).Restore(t.Context(), undo)
+			err := again.Traits().Restore(t.Context(), undo)
 			if done := want == 3; (err == nil) != done || err != nil && !strings.Contains(err.Error(), "PodDisruptionBudget shop/b") {
 				t.Errorf("%s: restore to %v: %v", name, want, err)
 			}
@@ -360,7 +360,7 @@ func TestNoStepGoesBelowAnIntegerMinAvailableOrTakesMoreThanAnyBudgetAllows(t *t
 				s.Put(fmt.Sprint("/apis/policy/v1/namespaces/shop/poddisruptionbudgets/b", i), b)
 			}
 			k := watch(t, s).scale()
-			if f, err := k.(actuator.Floored).Floor(t.Context()); err != nil || f.Value != test.floor {
+			if f, err := k.Traits().Floor(t.Context()); err != nil || f.Value != test.floor {
 				t.Errorf("floor %v, %v, want %v", f, err, test.floor)
 			}
 			if err := write(t.Context(), k, test.floor-1); test.floor > 1 && !errors.Is(err, trimtab.ErrRefused) {
@@ -426,10 +426,10 @@ func TestBoundsOfTheClusterClampAndAreNamed(t *testing.T) {
 			if got := k.Nearest(trimtab.Units(100)).Value; got != test.most {
 				t.Errorf("most %v, want %v", got, test.most)
 			}
-			if f, err := k.(actuator.Floored).Floor(t.Context()); err != nil || f.Value != test.least {
+			if f, err := k.Traits().Floor(t.Context()); err != nil || f.Value != test.least {
 				t.Errorf("floor %v, %v, want %v", f, err, test.least)
 			}
-			standing := k.(actuator.Stander).Standing(t.Context())
+			standing := k.Traits().Standing(t.Context())
 			if standing.By != test.by || test.by != "" && standing.Most != test.most {
 				t.Errorf("standing %+v", standing)
 			}

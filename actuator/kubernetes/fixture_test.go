@@ -79,18 +79,18 @@ func eventually(t *testing.T, what string, true func() bool) {
 }
 
 // limit opens the knob of the first pod.
-func (c *cluster) limit(resource string) actuator.Remote {
+func (c *cluster) limit(resource string) actuator.Knob {
 	c.t.Helper()
 	return c.knob(c.pods, actuator.Location{Path: podsAt}, resource)
 }
 
 // scale opens the knob of the Deployment.
-func (c *cluster) scale() actuator.Remote {
+func (c *cluster) scale() actuator.Knob {
 	c.t.Helper()
 	return c.knob(c.scales, actuator.Location{Path: workloadAt}, trimtab.Replicas)
 }
 
-func (c *cluster) knob(kind actuator.Kind, at actuator.Location, resource string) actuator.Remote {
+func (c *cluster) knob(kind actuator.Kind, at actuator.Location, resource string) actuator.Knob {
 	c.t.Helper()
 	found, err := kind.Find(c.t.Context(), at)
 	if err != nil || len(found) == 0 {
@@ -100,7 +100,7 @@ func (c *cluster) knob(kind actuator.Kind, at actuator.Location, resource string
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return k.(actuator.Remote)
+	return k
 }
 
 func read(t *testing.T, k actuator.Knob) float64 {
@@ -112,9 +112,9 @@ func read(t *testing.T, k actuator.Knob) float64 {
 	return v.Value
 }
 
-func effective(t *testing.T, k actuator.Remote) float64 {
+func effective(t *testing.T, k actuator.Knob) float64 {
 	t.Helper()
-	v, err := k.Effective(t.Context())
+	v, err := k.Traits().Effective(t.Context())
 	if err != nil {
 		t.Fatalf("what is in force of %s: %v", k, err)
 	}

@@ -45,11 +45,11 @@ func TestAfterAResizeAnsweredInfeasibleTheGuaranteedPodsOfThatNodeAreBarredFromG
 				t.Fatal(err)
 			}
 			c.conditions(kubetest.Object{"type": "PodResizePending", "reason": "Infeasible", "message": test.message})
-			if why := first.Hopeless(t.Context()); !strings.Contains(why, test.message) {
+			if why := first.Traits().Hopeless(t.Context()); !strings.Contains(why, test.message) {
 				t.Fatalf("hopeless: %q", why)
 			}
 			read(t, other)
-			st := other.(actuator.Stander).Standing(t.Context())
+			st := other.Traits().Standing(t.Context())
 			if bound := strings.Contains(st.By, test.message) && st.Most == 0.5; bound != test.barred {
 				t.Errorf("the planner is told %v by %q", st.Most, st.By)
 			}
@@ -65,7 +65,7 @@ func TestAfterAResizeAnsweredInfeasibleTheGuaranteedPodsOfThatNodeAreBarredFromG
 }
 
 // nthLimit opens the CPU knob of the i-th pod.
-func (c *cluster) nthLimit(i int) actuator.Remote {
+func (c *cluster) nthLimit(i int) actuator.Knob {
 	c.t.Helper()
 	at := actuator.Location{Path: podsAt}
 	found, err := c.pods.Find(c.t.Context(), at)
@@ -76,5 +76,5 @@ func (c *cluster) nthLimit(i int) actuator.Remote {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return k.(actuator.Remote)
+	return k
 }

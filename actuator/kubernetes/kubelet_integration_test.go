@@ -52,7 +52,7 @@ func TestARealKubeletShowsWhatNoPlayedOneCan(t *testing.T) {
 	r.of.Rules = func(kube.Ref) kubernetes.Options { return rules }
 	limit, _ := r.knobs()
 	ahead := time.Duration(0)
-	open := func(resource string) actuator.Remote {
+	open := func(resource string) actuator.Knob {
 		k := r.cluster().limit(resource)
 		k.(interface{ At(func() time.Time) }).At(func() time.Time { return time.Now().Add(ahead) })
 		return k
@@ -77,14 +77,14 @@ func TestARealKubeletShowsWhatNoPlayedOneCan(t *testing.T) {
 		if err := write(t.Context(), k, most-0.1); err != nil {
 			t.Fatal(err)
 		}
-		r.Until("it is hopeless", func() bool { return k.Hopeless(t.Context()) != "" })
-		if why := k.Hopeless(t.Context()); !strings.Contains(why, "deferred: ") || effective(t, k) != 0.5 {
+		r.Until("it is hopeless", func() bool { return k.Traits().Hopeless(t.Context()) != "" })
+		if why := k.Traits().Hopeless(t.Context()); !strings.Contains(why, "deferred: ") || effective(t, k) != 0.5 {
 			t.Errorf("%q, in force %v", why, effective(t, k))
 		}
 		if err := write(t.Context(), k, 0.5); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "nothing is pending", func() bool { return effective(t, k) == 0.5 && k.Hopeless(t.Context()) == "" })
+		eventually(t, "nothing is pending", func() bool { return effective(t, k) == 0.5 && k.Traits().Hopeless(t.Context()) == "" })
 	})
 	t.Run("WhatIsDeferredComesOnceThereIsRoom", func(t *testing.T) {
 		k := open(trimtab.CPU)
@@ -114,7 +114,7 @@ func TestARealKubeletShowsWhatNoPlayedOneCan(t *testing.T) {
 		eventually(t, "the memory is there", func() bool { return effective(t, k) == 192<<20 })
 		r.signal(t, syscall.SIGUSR1)
 		r.Until("it is in use", func() bool { return r.used(t) > 100<<20 })
-		if err := k.(actuator.Restorer).Restore(t.Context(), undo); err != nil {
+		if err := k.Traits().Restore(t.Context(), undo); err != nil {
 			t.Fatal(err)
 		}
 		r.Until("the kubelet says something", func() bool {
@@ -122,7 +122,7 @@ func TestARealKubeletShowsWhatNoPlayedOneCan(t *testing.T) {
 			return err == nil && p.Condition("PodResizeInProgress") != nil && p.Condition("PodResizeInProgress").Reason == "Error"
 		})
 		ahead = 21 * time.Second
-		why := k.Hopeless(t.Context())
+		why := k.Traits().Hopeless(t.Context())
 		t.Log(why)
 		if !strings.HasPrefix(why, "error: ") || effective(t, k) != 192<<20 || r.restarts(r.first(t)) != 0 {
 			t.Errorf("%q, in force %v, %d restarts", why, effective(t, k), r.restarts(r.first(t)))
@@ -130,7 +130,7 @@ func TestARealKubeletShowsWhatNoPlayedOneCan(t *testing.T) {
 		if err := write(t.Context(), k, 192<<20); err != nil {
 			t.Errorf("put back: %v", err)
 		}
-		eventually(t, "nothing is pending", func() bool { return effective(t, k) == 192<<20 && k.Hopeless(t.Context()) == "" })
+		eventually(t, "nothing is pending", func() bool { return effective(t, k) == 192<<20 && k.Traits().Hopeless(t.Context()) == "" })
 	})
 	t.Run("AResizeThatRestartsIsNotMadeAndWouldRestart", func(t *testing.T) {
 		at := actuator.Location{Path: "shop/Deployment/restarts/app/*"}

@@ -131,7 +131,7 @@ func TestAGuaranteedPodKeepsItsClassByOnePatchOfRequestAndLimit(t *testing.T) {
 func TestNoPatchWouldMakeABurstablePodGuaranteed(t *testing.T) {
 	c := open(t, 1, `{"requests":{"cpu":"300m","memory":"128Mi"},"limits":{"cpu":"500m","memory":"128Mi"}}`)
 	k := c.limit(trimtab.CPU)
-	floor, err := k.(actuator.Floored).Floor(t.Context())
+	floor, err := k.Traits().Floor(t.Context())
 	if err != nil || floor.Value != 0.31 {
 		t.Errorf("floor %v, %v: want 10m above the request", floor, err)
 	}
@@ -190,7 +190,7 @@ func TestUnderAnotherAutoscalerNothingIsWrittenAndItIsNamed(t *testing.T) {
 			if err := k.MayWrite(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			marked := c.limit(trimtab.CPU).(actuator.Marked)
+			marked := c.limit(trimtab.CPU).Traits()
 			mark := marked.Mark()
 			c.Put(test.path, test.object)
 			eventually(t, "the other one is seen", func() bool { return k.MayWrite(t.Context()) != nil })
@@ -232,20 +232,20 @@ func TestWhileARolloutRunsNothingFallsAndRisesGoThrough(t *testing.T) {
 	n, l := c.scale(), c.limit(trimtab.CPU)
 	c.Edit(kubetest.Deployment, func(o kubetest.Object) { kubetest.Sub(o, "status")["updatedReplicas"] = 2 })
 	eventually(t, "the rollout is seen", func() bool {
-		f, err := n.(actuator.Floored).Floor(t.Context())
+		f, err := n.Traits().Floor(t.Context())
 		return err == nil && f.Value == 4
 	})
-	for _, k := range []actuator.Remote{n, l} {
-		if s := k.(actuator.Stander).Standing(t.Context()); s == nil || !s.Rollout {
+	for _, k := range []actuator.Knob{n, l} {
+		if s := k.Traits().Standing(t.Context()); s == nil || !s.Rollout {
 			t.Errorf("%s does not tell of the rollout: %+v", k, s)
 		}
 	}
-	for k, v := range map[actuator.Remote]float64{n: 3, l: 0.4} {
+	for k, v := range map[actuator.Knob]float64{n: 3, l: 0.4} {
 		if err := write(t.Context(), k, v); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "rollout") {
 			t.Errorf("a fall of %s: %v", k, err)
 		}
 	}
-	for k, v := range map[actuator.Remote]float64{n: 5, l: 0.6} {
+	for k, v := range map[actuator.Knob]float64{n: 5, l: 0.6} {
 		if err := write(t.Context(), k, v); err != nil {
 			t.Errorf("a rise of %s: %v", k, err)
 		}
@@ -257,7 +257,7 @@ func TestAStepTakesNoMorePodsThanDisruptionBudgetsAllow(t *testing.T) {
 	s.Shop(6, burstable)
 	s.Put("/apis/policy/v1/namespaces/shop/poddisruptionbudgets/b", `{"metadata":{"generation":1},"spec":{"minAvailable":3,"selector":{"matchLabels":{"app":"checkout"}}},"status":{"observedGeneration":1,"disruptionsAllowed":2}}`)
 	k := watch(t, s).scale()
-	if f, err := k.(actuator.Floored).Floor(t.Context()); err != nil || f.Value != 4 {
+	if f, err := k.Traits().Floor(t.Context()); err != nil || f.Value != 4 {
 		t.Errorf("floor %v, %v", f, err)
 	}
 	if err := write(t.Context(), k, 3); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "PodDisruptionBudget shop/b") {
@@ -376,12 +376,12 @@ func TestAnInfeasibleResizeIsHopelessAtOnceAndNotAskedForAgain(t *testing.T) {
 		p, err := c.view.PodOf("shop", "checkout-7d9f-aa", "")
 		return err == nil && p.Condition("PodResizePending") != nil
 	})
-	if why := k.Hopeless(t.Context()); why != "" {
+	if why := k.Traits().Hopeless(t.Context()); why != "" {
 		t.Errorf("deferred for no time: %q", why)
 	}
 	condition("PodResizePending", "Infeasible")
-	eventually(t, "it is hopeless", func() bool { return k.Hopeless(t.Context()) != "" })
-	if why := k.Hopeless(t.Context()); !strings.Contains(why, "infeasible") || !strings.Contains(why, "enough capacity") {
+	eventually(t, "it is hopeless", func() bool { return k.Traits().Hopeless(t.Context()) != "" })
+	if why := k.Traits().Hopeless(t.Context()); !strings.Contains(why, "infeasible") || !strings.Contains(why, "enough capacity") {
 		t.Errorf("why: %q", why)
 	}
 	if err := write(t.Context(), k, 0.5); err != nil {
@@ -408,7 +408,7 @@ func TestARestoreRaisesReplicasAndNeverLowersThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := other.(actuator.Restorer).Restore(t.Context(), undo); err != nil {
+		if err := other.Traits().Restore(t.Context(), undo); err != nil {
 			t.Fatal(err)
 		}
 		if got := read(t, other); got != want {

@@ -29,8 +29,7 @@ type place struct {
 }
 
 // Limit is the limit of one resource of one container of one pod, or, as part of a [Request], its
-// request. It is an [actuator.Paced], [actuator.Floored], [actuator.Marked], [actuator.Versioned]
-// and [actuator.Restorer].
+// request.
 type Limit struct {
 	at    place
 	from  facts
@@ -52,15 +51,13 @@ type Limit struct {
 	full full
 }
 
-var (
-	_ actuator.Paced     = (*Limit)(nil)
-	_ actuator.Floored   = (*Limit)(nil)
-	_ actuator.Marked    = (*Limit)(nil)
-	_ actuator.Placed    = (*Limit)(nil)
-	_ actuator.Versioned = (*Limit)(nil)
-	_ actuator.Restorer  = (*Limit)(nil)
-	_ actuator.Heir      = (*Limit)(nil)
-)
+// Traits returns what the knob can do beyond what every knob can.
+func (l *Limit) Traits() actuator.Traits {
+	return actuator.Traits{
+		Pace: l.from.pace(), Place: l.Place, Effective: l.Effective, Hopeless: l.Hopeless, Version: l.Version, Mark: l.Mark,
+		Standing: l.Standing, Floor: l.Floor, TakesOver: l.TakesOver, Restore: l.Restore,
+	}
+}
 
 // limitKind and requestKind mark what Undo returns.
 const (
@@ -107,9 +104,6 @@ func (l *Limit) String() string {
 
 // Resource is cpu or memory.
 func (l *Limit) Resource() string { return l.at.Resource }
-
-// Pace returns how many limits a second the server accepts: each is one request.
-func (l *Limit) Pace() float64 { return l.from.pace() }
 
 // Close does nothing: nothing is open.
 func (l *Limit) Close() error { return nil }

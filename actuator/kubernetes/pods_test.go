@@ -86,13 +86,13 @@ func TestWhatIsDeferredForTooLongInfeasibleOrAnErrorIsPutBackWithTheKubeletsWord
 			c.Kubelet(kubetest.PodPath(0))
 			c.sync()
 			k := c.limit(trimtab.CPU)
-			for _, h := range []actuator.Remote{k} { // a knob that saw it itself
+			for _, h := range []actuator.Knob{k} { // a knob that saw it itself
 				if err := write(t.Context(), h, 4); err != nil {
 					t.Fatal(err)
 				}
 				c.conditions(test.condition)
 				pass(time.Minute)
-				if h.Hopeless(t.Context()) == "" {
+				if h.Traits().Hopeless(t.Context()) == "" {
 					t.Fatal("it is hopeful")
 				}
 				if err := write(t.Context(), h, 0.5); err != nil {
@@ -182,7 +182,7 @@ func TestAContainerWithoutALimitIsBarredAndWhereOneMayBeAddedARestoreSetsWhatThe
 		if err := write(t.Context(), k, 1); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := k.Effective(t.Context()); err != nil || !got.Unlimited {
+		if got, err := k.Traits().Effective(t.Context()); err != nil || !got.Unlimited {
 			t.Errorf("in force %v, %v", got, err)
 		}
 		c.Kubelet(kubetest.PodPath(0))
@@ -198,7 +198,7 @@ func TestAContainerWithoutALimitIsBarredAndWhereOneMayBeAddedARestoreSetsWhatThe
 			}
 		}
 		for range 2 { // a second time changes nothing
-			if err := again.(actuator.Restorer).Restore(t.Context(), undo); err != nil {
+			if err := again.Traits().Restore(t.Context(), undo); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -381,7 +381,7 @@ func TestANumberGoesToZeroOnlyWhereThatIsAllowedAndNoAutoscalerIsThere(t *testin
 		if got := k.Nearest(trimtab.Units(0)).Value; got != want {
 			t.Errorf("allowed %v: nearest to 0 is %v", allowed, got)
 		}
-		if f, err := k.(actuator.Floored).Floor(t.Context()); err != nil || f.Value != want {
+		if f, err := k.Traits().Floor(t.Context()); err != nil || f.Value != want {
 			t.Errorf("allowed %v: floor %v, %v", allowed, f, err)
 		}
 		if err := write(t.Context(), k, 0); err != nil {

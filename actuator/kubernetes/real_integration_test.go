@@ -78,7 +78,7 @@ func (r *real) runs(change func(*actuator.Config)) *actuator.Actuator {
 	})
 }
 
-func (r *real) knobs() (limit, scale actuator.Remote) {
+func (r *real) knobs() (limit, scale actuator.Knob) {
 	c := r.cluster()
 	return c.limit(trimtab.CPU), c.scale()
 }

@@ -20,10 +20,12 @@ import (
 // most an hour; at once an hour if the node never has as much.
 type Request struct{ *Limit }
 
-var (
-	_ actuator.Remote = (*Request)(nil)
-	_ actuator.Shared = (*Request)(nil)
-)
+// Traits returns what a limit can do; the amount is a share besides.
+func (r *Request) Traits() actuator.Traits {
+	t := r.Limit.Traits()
+	t.Shared = r
+	return t
+}
 
 // Fit does nothing: no group above is set.
 func (r *Request) Fit(context.Context, trimtab.Amount) error { return nil }

@@ -124,7 +124,7 @@ func TestARequestIsInForceOnceTheNodeKeepsItAndAtItsEndTheOldOneComesBack(t *tes
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := k.(actuator.Restorer).Restore(t.Context(), undo); err != nil {
+			if err := k.Traits().Restore(t.Context(), undo); err != nil {
 				t.Fatal(err)
 			}
 		} else if err := a.Close(t.Context()); err != nil {
@@ -159,9 +159,9 @@ func TestARequestThatTheNodeRefusesIsPutBackNamedAndAskedForAgainLaterAndLater(t
 				c.conditions(kubetest.Object{"type": test.condition["type"], "reason": test.condition["reason"], "message": test.condition["message"]})
 				pass(61 * time.Second)
 				for range 3 { // one refusal, however often it is looked at
-					k.Hopeless(t.Context())
+					k.Traits().Hopeless(t.Context())
 				}
-				if why := k.Hopeless(t.Context()); !strings.Contains(why, name+": ") || !strings.Contains(why, "didn't have enough") {
+				if why := k.Traits().Hopeless(t.Context()); !strings.Contains(why, name+": ") || !strings.Contains(why, "didn't have enough") {
 					t.Fatalf("hopeless: %q", why)
 				}
 				if err := write(t.Context(), k, 0.5); err != nil {
@@ -175,7 +175,7 @@ func TestARequestThatTheNodeRefusesIsPutBackNamedAndAskedForAgainLaterAndLater(t
 					t.Errorf("%v after try %d: %v", wait-time.Second, i, err)
 				}
 				read(t, k)
-				if st := k.(actuator.Stander).Standing(t.Context()); st.Most != 0.5 || !strings.Contains(st.By, "didn't have enough") {
+				if st := k.Traits().Standing(t.Context()); st.Most != 0.5 || !strings.Contains(st.By, "didn't have enough") {
 					t.Errorf("the planner is told %v by %q", st.Most, st.By)
 				}
 				pass(2 * time.Second)
@@ -222,7 +222,7 @@ func TestARequestStaysAboveWhatALimitRangeAllowsBesideItsLimit(t *testing.T) {
 	c.Put("/api/v1/namespaces/shop/limitranges/r", `{"spec":{"limits":[{"type":"Container","maxLimitRequestRatio":{"cpu":"4"}}]}}`)
 	k := c.limit(trimtab.CPU)
 	eventually(t, "the floor is half a core", func() bool {
-		f, err := k.(actuator.Floored).Floor(t.Context())
+		f, err := k.Traits().Floor(t.Context())
 		return err == nil && f.Value == 0.5
 	})
 }
@@ -286,7 +286,7 @@ func TestExplainNamesTheTwoWeightsOfARequest(t *testing.T) {
 	})
 	c.Kubelet(kubetest.PodPath(0))
 	c.sync()
-	note := c.limit(trimtab.CPU).(actuator.Stander).Standing(t.Context()).Note
+	note := c.limit(trimtab.CPU).Traits().Standing(t.Context()).Note
 	for _, want := range []string{"its request of 500m", "that of its pod counts, 39, which the kubelet writes", "its own, 59, which the runtime writes by another formula"} {
 		if !strings.Contains(note, want) {
 			t.Errorf("%q lacks %q", note, want)
@@ -299,11 +299,11 @@ func TestExplainNamesTheTwoWeightsOfARequest(t *testing.T) {
 		kubetest.Bump(o)
 	})
 	c.sync()
-	if got := c.limit(trimtab.CPU).(actuator.Stander).Standing(t.Context()).Note; got != note {
+	if got := c.limit(trimtab.CPU).Traits().Standing(t.Context()).Note; got != note {
 		t.Errorf("of an init container that goes on: %q", got)
 	}
 	c = open(t, 1, burstable)
-	if note := c.limit(trimtab.CPU).(actuator.Stander).Standing(t.Context()).Note; note != "" {
+	if note := c.limit(trimtab.CPU).Traits().Standing(t.Context()).Note; note != "" {
 		t.Errorf("of a limit: %q", note)
 	}
 }

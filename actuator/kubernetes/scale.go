@@ -15,8 +15,7 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// Scale is the number of pods of a workload. It is an [actuator.Paced], an
-// [actuator.Floored] and an [actuator.Restorer].
+// Scale is the number of pods of a workload.
 type Scale struct {
 	config kube.Config
 	ref    kube.Ref
@@ -41,13 +40,14 @@ type written struct {
 	at               time.Time
 }
 
-var (
-	_ actuator.Paced     = (*Scale)(nil)
-	_ actuator.Floored   = (*Scale)(nil)
-	_ actuator.Restorer  = (*Scale)(nil)
-	_ actuator.Placed    = (*Scale)(nil)
-	_ actuator.Versioned = (*Scale)(nil)
-)
+// Traits returns what the knob can do beyond what every knob can.
+func (s *Scale) Traits() actuator.Traits {
+	return actuator.Traits{
+		Pace:  s.from.pace() / 2, // the workload is read for each
+		Place: s.Place, Effective: s.Effective, Hopeless: s.Hopeless, Version: s.Version,
+		Standing: s.Standing, Floor: s.Floor, Restore: s.Restore,
+	}
+}
 
 // scaleKind marks what Undo returns.
 const scaleKind = "kubernetes-scale/1"
@@ -76,9 +76,6 @@ func (s *Scale) String() string { return "replicas of " + s.ref.String() }
 
 // Resource returns "replicas".
 func (s *Scale) Resource() string { return trimtab.Replicas }
-
-// Pace returns how many numbers a second the server accepts: the workload is read for each.
-func (s *Scale) Pace() float64 { return s.from.pace() / 2 }
 
 // Close does nothing: nothing is open.
 func (s *Scale) Close() error { return nil }

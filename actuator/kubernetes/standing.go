@@ -5,13 +5,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/internal/kube"
-)
-
-var (
-	_ actuator.Stander = (*Limit)(nil)
-	_ actuator.Stander = (*Scale)(nil)
 )
 
 // Standing returns the pod's node, whether it serves, and the bounds of LimitRanges and quotas.

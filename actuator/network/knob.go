@@ -51,7 +51,10 @@ func plain(name string) bool {
 // for each use, as that comes and goes with its container.
 type Interface struct{ config Config }
 
-var _ actuator.Placed = (*Interface)(nil)
+// Traits returns what the knob can do beyond what every knob can.
+func (k *Interface) Traits() actuator.Traits {
+	return actuator.Traits{Place: k.Place}
+}
 
 // Open checks the names. Whether the interface is there is for Probe to say.
 func Open(c Config) (*Interface, error) {

@@ -43,7 +43,10 @@ type Workers struct {
 	config Config
 }
 
-var _ actuator.Placed = (*Workers)(nil)
+// Traits returns what the knob can do beyond what every knob can.
+func (w *Workers) Traits() actuator.Traits {
+	return actuator.Traits{Place: w.Place}
+}
 
 // Place returns the supervisor's directory, without links.
 func (w *Workers) Place() (string, error) {

@@ -61,7 +61,10 @@ type Knob struct {
 	removed bool
 }
 
-var _ actuator.Placed = (*Knob)(nil)
+// Traits returns what the knob can do beyond what every knob can.
+func (k *Knob) Traits() actuator.Traits {
+	return actuator.Traits{Place: k.Place}
+}
 
 // Open checks the names. Probe checks whether the tree and the control group exist: they may come
 // and go.

@@ -30,6 +30,7 @@ func (c clock) Probe(context.Context) error { _, err := os.Stat(c.file); return 
 func (c clock) MayWrite(context.Context) error          { return nil }
 func (c clock) Nearest(a trimtab.Amount) trimtab.Amount { return a }
 func (c clock) Undo() []byte                            { return []byte(c.file) }
+func (c clock) Traits() actuator.Traits                 { return actuator.Traits{} }
 func (c clock) Close() error                            { return nil }
 func (c clock) Write(_ context.Context, a trimtab.Amount) error {
 	text := "max"

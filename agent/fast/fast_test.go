@@ -218,8 +218,8 @@ func TestWhatIsUsedOfARealParentStaysWithinTheCapacity(t *testing.T) {
 	r.envelopes(0.5, 0.1, 30, 0.2, 0.2)
 	defer r.burn(0)()
 	defer r.burn(1)()
-	q, ok := r.config.Parent.(actuator.Quick)
-	if !ok {
+	q := r.config.Parent.Traits().Quick
+	if q == nil {
 		t.Fatal("no quick knob")
 	}
 	r.run(time.Second, 0.5, nil)

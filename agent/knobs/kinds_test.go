@@ -223,3 +223,5 @@ func TestTheTableOfKindsIsPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func (k fileKnob) Traits() actuator.Traits { return actuator.Traits{} }

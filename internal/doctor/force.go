@@ -82,8 +82,8 @@ func (v *visit) scheduler(dir string) {
 
 // moves checks whether a quota can move between rounds.
 func (v *visit) moves(subject string, t actuator.Target) {
-	q, ok := t.Knob.(actuator.Quick)
-	if !ok || !v.cfg.Fast.Acts() || t.Resource != trimtab.CPU || t.Mode != trimtab.Act {
+	q := t.Knob.Traits().Quick
+	if q == nil || !v.cfg.Fast.Acts() || t.Resource != trimtab.CPU || t.Mode != trimtab.Act {
 		return
 	}
 	if err := q.Ready(false); err != nil {

@@ -155,7 +155,7 @@ func TestAShareHasAQuotaOfItsMaxAlone(t *testing.T) {
 			if err != nil || d.At.ShareMost != want {
 				t.Fatalf("%s: %v, want %v: %v", bounds, d.At.ShareMost, want, err)
 			}
-			err = errors.Join(k.Adopt(t.Context(), trimtab.Units(0.66)), k.Close())
+			err = errors.Join(k.Traits().Shared.Adopt(t.Context(), trimtab.Units(0.66)), k.Close())
 			quota, bad := os.ReadFile(filepath.Join(d.At.Root, d.At.Path, "cpu.max"))
 			if text := map[float64]string{0: "max 100000", 0.4: "40000 100000"}[want]; err != nil || bad != nil || strings.TrimSpace(string(quota)) != text {
 				t.Errorf("%s: the quota is %q, want %q: %v, %v", bounds, quota, text, err, bad)
@@ -165,12 +165,12 @@ func TestAShareHasAQuotaOfItsMaxAlone(t *testing.T) {
 }
 
 // openAllOf opens the knob of a workload that shares.
-func openAllOf(kinds []actuator.Kind, d knobs.Declared) (actuator.Shared, error) {
+func openAllOf(kinds []actuator.Kind, d knobs.Declared) (actuator.Knob, error) {
 	all, _, err := knobs.OpenAll(kinds, []knobs.Declared{d})
 	if err != nil {
 		return nil, err
 	}
-	return all[0].Knob.(actuator.Shared), nil
+	return all[0].Knob, nil
 }
 
 // What the next actuator turns at the same place, and in the same way, stays as it is.

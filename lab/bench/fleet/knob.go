@@ -28,6 +28,7 @@ func (k *knob) cores() float64               { return math.Float64frombits(k.bit
 func (k *knob) String() string               { return "memory " + k.workload }
 func (k *knob) Resource() string             { return trimtab.CPU }
 func (k *knob) Probe(context.Context) error  { return nil }
+func (k *knob) Traits() actuator.Traits      { return actuator.Traits{} }
 func (k *knob) Undo() []byte                 { return []byte(k.workload) }
 func (*knob) MayWrite(context.Context) error { return nil }
 func (k *knob) Read(context.Context) (trimtab.Amount, error) {
