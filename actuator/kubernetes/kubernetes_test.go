@@ -252,6 +252,28 @@ func TestWhileARolloutRunsNothingFallsAndRisesGoThrough(t *testing.T) {
 	}
 }
 
+func TestPauseAnnotationsOfAWorkloadHoldFallsRisesOrBoth(t *testing.T) {
+	for annotation, holds := range map[string]struct{ fall, rise bool }{
+		"paused": {true, true}, "paused-replicas": {true, true}, "paused-scale-in": {fall: true}, "paused-scale-out": {rise: true},
+	} {
+		for to, held := range map[float64]bool{3: holds.fall, 5: holds.rise} {
+			s := kubetest.New(t)
+			s.Shop(4, burstable)
+			s.Edit(kubetest.Deployment, func(o kubetest.Object) {
+				kubetest.Sub(o, "metadata", "annotations")["autoscaling.keda.sh/"+annotation] = "true"
+			})
+			k := watch(t, s).scale()
+			err := k.MayWrite(t.Context())
+			if err == nil {
+				err = write(t.Context(), k, to)
+			}
+			if held && (!errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "autoscaling.keda.sh/paused") || len(s.Writes()) > 0) || !held && err != nil {
+				t.Errorf("%s, from 4 to %v: %v, %q; held: %v", annotation, to, err, s.Writes(), held)
+			}
+		}
+	}
+}
+
 func TestAStepTakesNoMorePodsThanDisruptionBudgetsAllow(t *testing.T) {
 	s := kubetest.New(t)
 	s.Shop(6, burstable)

@@ -57,7 +57,7 @@ func kubernetesPromises() map[string][]string {
 		"22: off loopback certificates of clients are required": {
 			"exporters/keda.TestAListenerThatOthersReachNeedsCertificatesOfClients", "exporters/keda.TestWhoHasNoCertificateOfTheAuthorityIsNotAnswered", "config.TestAListenerForKEDAOffLoopbackNeedsCertificatesOfBothSides"},
 		"23: all names of a workload resolve to it, and two are never mixed": {
-			"collector/kubernetes.TestEveryNameOfAWorkloadResolvesToItAndTwoAreNeverMixed", "collector/kubernetes.TestTheCgroupsOfEveryDriverAndRuntimeNameTheirPodAndContainer",
+			"collector/kubernetes.TestEveryNameOfAWorkloadResolvesToItAndTwoAreNeverMixed",
 			"internal/site.TestSpansThatNameTheirPodInAnyWayAreThoseOfItsWorkload"},
 		"24: examples of OpenSLO, Sloth and Pyrra map to PromQL, or are mistakes with their place": {
 			"config.TestObjectivesOfOtherToolsBecomeQueries", "config.TestEveryQueryOfAnObjectiveIsOneThatPrometheusReads", "config.TestAnObjectiveThatHasNoMeaningHereIsAMistakeWithItsPlace"},
@@ -74,7 +74,7 @@ func kubernetesPromises() map[string][]string {
 		"30: the binary grows by at most 6 MB, --help by 10 ms, and has no typed clientset": {
 			"cmd/trimtab.TestOneBinaryGrowsByAtMost6MBWithKubernetesAndHelpByAtMost10ms", "..TestTheTypedClientsetOfKubernetesIsNoPartOfTheBinary"},
 		"31: annotations of a pause hold; words that lower on missing input are refused with the accepted one": {
-			"planner/replicas.TestPauseAnnotationsHoldFallsRisesOrBoth", "config.TestAWordThatLowersOnMissingInputIsRefusedWithTheOneThatIsAccepted"},
+			"actuator/kubernetes.TestPauseAnnotationsOfAWorkloadHoldFallsRisesOrBoth", "config.TestAWordThatLowersOnMissingInputIsRefusedWithTheOneThatIsAccepted"},
 	}
 }
 

@@ -94,7 +94,9 @@ func (f *fleet) hear(said *trimtab.Holding, pool, resource string, all *workload
 	if now.Sub(said.Time) > skew {
 		h.heard = said.Time
 	}
-	if knobs := taken(said, all); !slices.EqualFunc(h.knobs, knobs, sameKnob) {
+	if knobs := taken(said, all); slices.EqualFunc(h.knobs, knobs, sameKnob) {
+		h.knobs = knobs // what the fast loop does with them is the newest
+	} else {
 		f.replaceKnobs(h, knobs, all)
 	}
 	if now.Unix()/60 != h.trend.minute {
@@ -135,9 +137,12 @@ func knobCost(k *trimtab.KnobState) int {
 	return 240 + fast + len(k.Workload) + len(k.Instance) + len(k.Resource) + len(k.Knob) + len(k.Problem) + len(k.Barred)
 }
 
-// sameKnob compares all that is shown.
+// sameKnob compares all that is shown, but what the fast loop does.
 func sameKnob(a, b trimtab.KnobState) bool {
 	if (a.Effective == nil) != (b.Effective == nil) || a.Effective != nil && *a.Effective != *b.Effective || !a.Since.Equal(b.Since) {
+		return false
+	}
+	if (a.Fast == nil) != (b.Fast == nil) {
 		return false
 	}
 	a.Effective, a.Since = b.Effective, b.Since

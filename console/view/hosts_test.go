@@ -60,6 +60,21 @@ func TestAWorkloadHasAsMuchAsItsInstancesTimesTheLeast(t *testing.T) {
 	}
 }
 
+func TestWhatTheFastLoopDoesIsShownThoughNothingElseChanges(t *testing.T) {
+	k := on("a", "shop", "1", .5)
+	v := hostsView(says("a", 8, k))
+	for _, set := range []float64{.5, .7, 0} {
+		if k.Fast = nil; set > 0 {
+			k.Fast = &trimtab.Fast{Set: set}
+		}
+		v.Observe(says("a", 8, k))
+		e, _ := v.Explain("shop", 0, noon)
+		if set > 0 && (e.Fast == nil || e.Fast.Set != set) || set == 0 && e.Fast != nil {
+			t.Errorf("%+v, want %v", e.Fast, set)
+		}
+	}
+}
+
 func TestTheLoadThatAnInstanceServesSaysWhatItNeeds(t *testing.T) {
 	v := hostsView(says("h", 8), says("a", 8, on("a", "shop", "", 3)), says("b", 8, on("b", "shop", "", 2)))
 	for _, c := range []struct {
