@@ -190,7 +190,7 @@ func TestAContainerWithoutALimitIsBarredAndWhereOneMayBeAddedARestoreSetsWhatThe
 		if got := effective(t, k); got != 1 {
 			t.Errorf("in force %v", got)
 		}
-		again := actuator.Knob(k)
+		again := k
 		if alone {
 			var err error
 			if again, err = c.pods.Reopen(undo); err != nil {

@@ -248,8 +248,7 @@ func (l *lras) judge() {
 
 // unsafe returns why no task may start beside the LRAs, "" if one may.
 func (l *lras) unsafe(o *Observation) Reason {
-	switch {
-	case l.wasDisturbed && l.clock.now-l.disturbed < l.Quiet:
+	if l.wasDisturbed && l.clock.now-l.disturbed < l.Quiet {
 		return Settling
 	}
 	for i := range o.LRAs {
