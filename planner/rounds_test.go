@@ -39,6 +39,8 @@ import (
 //	    the same, without the end of a round: only what is urgent is planned for.
 //	alert NAME [over]
 //	    an alert on NAME fires, or is over.
+//	bar NAME [over]
+//	    somebody else sets what NAME has, 2.666 cores, or does not any more.
 //
 // A host carries out every plan at once. What is printed: each plan with its time, cause and
 // moves, and then why each workload has what it has.
@@ -82,6 +84,7 @@ type scripted struct {
 	sequence uint64
 	has      map[string]trimtab.Amount
 	capped   map[string]bool
+	barred   map[string]string
 	// host is where each workload runs, and each what hosts say that they have; 0: nothing.
 	host map[string]string
 	each float64
@@ -104,7 +107,7 @@ func newPools(t *testing.T, d *datadriven.TestData) (all []*scripted) {
 		cfg := pool(objective, mode)
 		cfg.Capacity = number(t, d.CmdArgs, "capacity", cfg.Capacity)
 		cfg.Guard, cfg.Round, cfg.Urgent, cfg.Step = guard.Config{}, 10*time.Second, 2*time.Second, 80
-		p := &scripted{objective: name, shared: d.HasArg("shared"), now: t0, has: map[string]trimtab.Amount{}, capped: map[string]bool{}, why: map[string]string{},
+		p := &scripted{objective: name, shared: d.HasArg("shared"), now: t0, has: map[string]trimtab.Amount{}, capped: map[string]bool{}, barred: map[string]string{}, why: map[string]string{},
 			known: map[string]*trimtab.Estimate{}, host: map[string]string{}, each: number(t, d.CmdArgs, "each", 0)}
 		lines(t, d, func(name string, args []datadriven.CmdArg) {
 			if p.has[name] = trimtab.Unlimited(); !has(args, "nolimit") {
@@ -181,6 +184,13 @@ func (p *scripted) do(t *testing.T, d *datadriven.TestData) string {
 		name := d.CmdArgs[0].Key
 		p.carryOut(p.Step(p.now, &trimtab.Alert{Workload: name, Name: "Slow", Group: name, Fingerprint: name, Firing: !d.HasArg("over"), Time: p.now}))
 		return p.told.String()
+	case "bar":
+		name := d.CmdArgs[0].Key
+		if delete(p.barred, name); !d.HasArg("over") {
+			p.barred[name], p.capped[name], p.has[name] = "somebody else sets it", false, trimtab.Units(2.666)
+		}
+		p.hold()
+		return ""
 	case "hears":
 		p.hears(t, d, p.after(t, d, "after", 3*time.Second), false)
 		return p.told.String()
@@ -233,6 +243,7 @@ func (p *scripted) hold() (out []trimtab.Value) {
 		for i := range h.Targets {
 			k := &h.Targets[i]
 			k.Host, k.Now, k.Shared, k.Capped = host, p.has[k.Workload], p.shared, p.capped[k.Workload]
+			k.Barred = p.barred[k.Workload]
 			if p.found != nil {
 				k.Reserves, k.Baseline = true, p.found[k.Workload]
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/entitlement"
+	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
 )
@@ -35,7 +36,7 @@ func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 	hosts, units, scale := hosting(r), r.left(asked), 1.0
 	all := hosts.berths(asked)
 	switch {
-	case len(all) > 1:
+	case len(all) > 1, len(all) == 1 && r.besides(all[0]):
 		hosts.shares(all)
 		return true
 	case len(all) == 1 && all[0].told && all[0].has < all[0].node:
@@ -45,18 +46,27 @@ func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 	return true
 }
 
-// entitle advises allocations beside those whose shares were decided: each has its entitlement.
+// entitle advises allocations beside those whose shares were decided: each has its entitlement,
+// or on several hosts what it has.
 func (r aiming) entitle(asked []*allocation.Allocation) {
-	entitled := r.entitlements()
+	entitled, several := r.entitlements(), len(hosting(r).berths(asked)) > 1
 	for _, s := range asked {
-		switch {
-		case s.Solved:
-		case allocation.Reserves(s):
+		if s.Solved {
+			continue
+		}
+		if s.Turn.End(); several || allocation.Reserves(s) {
 			s.AsSet("it is not written; the kernel shares")
-		default:
+		} else {
 			s.Rest(entitled[s.Name], "it is not written; the kernel shares")
 		}
 	}
+}
+
+// besides reports whether a workload of the pool that shares by weight is on another host.
+func (r aiming) besides(b *berth) bool {
+	return slices.ContainsFunc(r.allocations, func(s *allocation.Allocation) bool {
+		return s.Index == 0 && s.Shared() && slices.ContainsFunc(s.Knobs, func(k instances.Instance) bool { return k.Site() != b.members[0].in.Site() })
+	})
 }
 
 // unweighed says why allocations cannot be planned by weight; "": they can.

@@ -94,7 +94,7 @@ func (r hosting) shares(all []*berth) {
 		shift.Chosen:     "needs fit the pool, but not each host; what has instances elsewhere makes room",
 	}[what]
 	for _, s := range asked {
-		s.Turn.Held, s.Turn.Rank, s.Turn.Slice, s.Turn.Capped = 0, 0, 0, false // of another host's overload
+		s.Turn.End() // of another host's overload
 		s.Solved, s.Served, s.Stays, s.ByHost = true, true, true, true
 		s.Aim, s.Divided = policy.UpUnits(s.Now, s.Of.Unit), what != shift.Fits
 		s.Binding = trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}

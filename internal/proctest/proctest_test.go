@@ -77,6 +77,9 @@ func TestAProcessIsFoundWhereEveryWordIsAmongItsArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for len(proctest.With(word)) == 0 {
+		// It has just begun its program, and has no arguments yet.
+	}
 	if found := proctest.With(word, "60"); len(found) != 1 || found[0] != cmd.Process.Pid {
 		t.Errorf("found %v, want %d", found, cmd.Process.Pid)
 	}

@@ -154,8 +154,7 @@ func (d *decision) verdict() Verdict {
 	case !d.state.Lasts:
 		d.state.ChoseAt, d.state.AskedAt, d.state.Capping = time.Time{}, time.Time{}, false
 		for i := range d.Members {
-			t := &d.Members[i].Turn
-			t.Held, t.Rank, t.Slice, t.Capped, t.Barred = 0, 0, 0, false, time.Time{}
+			d.Members[i].Turn.End()
 		}
 		return Fits
 	case d.Policy == nil:

@@ -43,6 +43,11 @@ type Turn struct {
 	now, hidden, late float64
 }
 
+// End takes back all that was decided of the workload: what it wants stays known.
+func (t *Turn) End() {
+	t.Held, t.Rank, t.Slice, t.Capped, t.Barred = 0, 0, 0, false, time.Time{}
+}
+
 // Report is what one report tells of a workload.
 type Report struct {
 	Time time.Time

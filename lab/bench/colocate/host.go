@@ -30,11 +30,11 @@ func openHost(ctx context.Context, dir string, weight int) (h *host, err error) 
 	if h.Host, err = rig.OpenHost(groupPrefix, heavy); err != nil {
 		return nil, err
 	}
-	defer func() {
+	defer func(opened *host) {
 		if err != nil {
-			err = errors.Join(err, h.close())
+			err = errors.Join(err, opened.close())
 		}
-	}()
+	}(h)
 	own := filepath.Join(dir, "shop")
 	if err = os.Mkdir(own, 0o755); err != nil {
 		return nil, fmt.Errorf("make directory of the service: %w", err)

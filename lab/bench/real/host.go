@@ -109,11 +109,11 @@ func openHost(ctx context.Context, dir string, pool float64, of shape.Scenario) 
 	if h.Host, err = rig.OpenHost(groupPrefix, weight); err != nil {
 		return nil, err
 	}
-	defer func() {
+	defer func(opened *host) {
 		if err != nil {
-			err = errors.Join(err, h.close())
+			err = errors.Join(err, opened.close())
 		}
-	}()
+	}(h)
 	if h.above, err = h.Group("pool", weight); err != nil {
 		return nil, err
 	}

@@ -29,11 +29,11 @@ func OpenHost(prefix string, weight int) (h *Host, err error) {
 	}
 	sweep(root, prefix)
 	h = &Host{Root: root, Prefix: prefix}
-	defer func() {
+	defer func(opened *Host) {
 		if err != nil {
-			err = errors.Join(err, h.Close())
+			err = errors.Join(err, opened.Close())
 		}
-	}()
+	}(h)
 	if h.Own, err = h.Group("own", weight); err != nil {
 		return nil, err
 	}
