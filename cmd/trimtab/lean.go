@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"syscall"
 	"time"
 
 	"github.com/trimtab/trimtab/internal/hostfs"
@@ -31,9 +29,6 @@ const (
 	// work maps 2 MiB of them again.
 	leanEvery = 10 * time.Second
 	dropEvery = 6
-	// calm is the share of one CPU below which goroutines run one at a time, and busy the one
-	// from which on they run on all CPUs again.
-	calm, busy = 0.1, 0.3
 )
 
 // growth returns by how many percent of the live heap the heap may grow.
@@ -48,8 +43,7 @@ func growth(live, room uint64) int {
 // stayLean lets the heap grow by room bytes before a collection, or by a quarter of the live heap
 // where that is more, until ctx ends: a small process collects seldom, and a large one does not
 // double. GOGC in the environment replaces it. It also drops unused pages of the program's own
-// file, and runs goroutines one at a time while the process is calm, unless GOMAXPROCS is in the
-// environment.
+// file.
 func stayLean(ctx context.Context, room uint64) {
 	now, fixed := leanPercent, os.Getenv("GOGC") != ""
 	if !fixed {
@@ -61,15 +55,11 @@ func stayLean(ctx context.Context, room uint64) {
 		t := time.NewTicker(leanEvery)
 		defer t.Stop()
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-		var threads pace
 		for tick := 0; ; tick++ {
 			select {
 			case <-ctx.Done():
 				return
 			case <-t.C:
-			}
-			if os.Getenv("GOMAXPROCS") == "" {
-				threads.turn(time.Now())
 			}
 			if failed == nil && tick%dropEvery == 0 {
 				_, failed = dropPages()
@@ -81,47 +71,6 @@ func stayLean(ctx context.Context, room uint64) {
 			}
 		}
 	}()
-}
-
-// pace runs the goroutines of a calm process one at a time: a message from one to another
-// would wake a second thread, which sleeps again at once. With 100 groups that is a third of
-// all switches between threads and 5% of the CPU time: lab/bench/small.
-type pace struct {
-	single bool
-	at     time.Time
-	used   time.Duration // CPU time, up to at
-}
-
-// turn measures the CPU time since the last turn and acts on it.
-func (p *pace) turn(now time.Time) {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return
-	}
-	used := time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	single := p.next(now, used)
-	switch {
-	case single && !p.single:
-		runtime.GOMAXPROCS(1)
-	case p.single && !single:
-		runtime.SetDefaultGOMAXPROCS()
-	}
-	p.single, p.at, p.used = single, now, used
-}
-
-// next tells whether goroutines are to run one at a time. The first turn has nothing to
-// compare with, and changes nothing.
-func (p *pace) next(now time.Time, used time.Duration) bool {
-	share := float64(used-p.used) / float64(now.Sub(p.at))
-	switch {
-	case p.at.IsZero():
-		return p.single
-	case share < calm:
-		return true
-	case share >= busy:
-		return false
-	}
-	return p.single
 }
 
 // waitRoom is how many bytes more than at its start a process that mostly waits may use: reading

@@ -3,6 +3,8 @@ package otlp
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -117,11 +119,13 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 	}
 }
 
-// allocations are what a workload has in each place where that is known.
+// allocations are what a workload has in each place where that is known, in the first maxHeld of
+// them by name: the same at each push.
 func (f *figures) allocations(name string) map[newest.Place]float64 {
-	out := map[newest.Place]float64{}
-	for at, g := range f.held.Of(name) {
-		if !g.Unknown && len(out) < maxHeld {
+	out, held := map[newest.Place]float64{}, f.held.Of(name)
+	places := slices.SortedFunc(maps.Keys(held), newest.Place.Compare)
+	for _, at := range places[:min(maxHeld, len(places))] {
+		if g := held[at]; !g.Unknown {
 			out[at] = g.Amount
 		}
 	}

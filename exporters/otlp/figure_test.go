@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -44,5 +45,23 @@ func TestAHostThatIsGoneHoldsNothingWhileItsWorkloadsGoOn(t *testing.T) {
 	f.observe(later, &trimtab.Estimate{Workload: "w", Time: later})
 	if f.expire(later); f.workloads["w"] == nil || len(f.allocations("w")) != 0 {
 		t.Errorf("%v after %v", f.allocations("w"), forgotten)
+	}
+}
+
+func TestOfManyPlacesTheSameArePushedEachTime(t *testing.T) {
+	f := &figures{workloads: map[string]*figure{}, held: newest.Allocations{MaxHosts: maxHosts, MaxKnobs: maxKnobs}}
+	for i := range 2 * maxHeld {
+		host := fmt.Sprintf("h%03d", i)
+		now := trimtab.Units(1)
+		if i == 0 {
+			now = trimtab.Unlimited()
+		}
+		f.observe(time.Unix(1, 0), &trimtab.Holding{Pool: "p", Host: host, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Pool: "p", Host: host, Workload: "w", Resource: "cpu"}, Now: now}}})
+	}
+	for range 5 {
+		got := f.allocations("w")
+		if _, last := got[newest.Place{Host: fmt.Sprintf("h%03d", maxHeld-1), Resource: "cpu"}]; len(got) != maxHeld-1 || !last {
+			t.Fatalf("%d places, want the first %d but the one without a limit", len(got), maxHeld)
+		}
 	}
 }

@@ -32,10 +32,13 @@ func (e *Exporter) audit(p *trimtab.Plan) {
 		e.judged(w.Workload, w)
 	}
 	for name, w := range e.workloads {
-		if w.audited && !listed[name] {
+		switch {
+		case listed[name]:
+			w.audited = p.Pool
+		case w.audited != "" && w.audited == p.Pool:
+			w.audited = ""
 			e.judged(name, nil)
 		}
-		w.audited = listed[name]
 	}
 }
 

@@ -82,8 +82,8 @@ type workload struct {
 	// target is what the solver wanted at last; nil: unknown.
 	target *float64
 	curve  curve
-	// audited says that the newest audit listed it.
-	audited bool
+	// audited is the pool whose newest audit listed it; "": none did.
+	audited string
 	// has is what it has on each host, shown the labels of the series of that.
 	has   map[newest.Place]newest.Given
 	shown map[newest.Place]bool

@@ -258,6 +258,31 @@ func TestAnAuditIsExportedAndWhoLeavesItIsForgotten(t *testing.T) {
 	}
 }
 
+func TestAuditsOfTwoPoolsForgetOnlyTheirOwn(t *testing.T) {
+	s := metric.NewSet()
+	e := New(s)
+	audit := func(pool string, workloads ...string) {
+		p := &trimtab.Plan{Pool: pool, Time: noon, Resource: "cpu", Capacity: 8, Audit: &trimtab.Audit{}}
+		for _, name := range workloads {
+			p.Audit.Workloads = append(p.Audit.Workloads, trimtab.AuditedWorkload{Workload: name, Entitlement: 0.5})
+		}
+		e.Observe(p)
+	}
+	audit("a", "of-a", "gone")
+	audit("b", "of-b")
+	audit("a", "of-a")
+	text := exposition(t, s)
+	for name, there := range map[string]bool{"of-a": true, "of-b": true, "gone": false} {
+		if strings.Contains(text, `trimtab_workload_entitlement_ratio{workload="`+name+`"}`) != there {
+			t.Errorf("%s is there: %v, want %v", name, !there, there)
+		}
+	}
+	audit("b")
+	if text := exposition(t, s); strings.Contains(text, `{workload="of-b"}`) || !strings.Contains(text, `{workload="of-a"}`) {
+		t.Errorf("of-b left the audit of its pool alone:\n%s", text)
+	}
+}
+
 // exposition is what a scrape sees.
 func exposition(t *testing.T, s *metric.Set) string {
 	t.Helper()

@@ -1,6 +1,7 @@
 package newest
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -8,6 +9,11 @@ import (
 
 // Place is where a workload has something of a resource. Without a host it is on all.
 type Place struct{ Host, Resource string }
+
+// Compare orders places by host, and then by resource.
+func (p Place) Compare(o Place) int {
+	return cmp.Or(cmp.Compare(p.Host, o.Host), cmp.Compare(p.Resource, o.Resource))
+}
 
 // Given is what a workload has in a place: the sum over its instances there.
 type Given struct {
@@ -30,13 +36,15 @@ type Allocations struct {
 	MaxHosts, MaxKnobs int
 	knobs              int
 	of                 map[string]map[Place]Given
-	on                 map[string]*word
+	on                 map[speaker]*word
 }
+
+// speaker is a host of a pool.
+type speaker struct{ pool, host string }
 
 // word is what a host said last.
 type word struct {
 	heard  time.Time
-	host   trimtab.Holding // its name alone
 	knobs  int
 	places map[string][]Place // by workload
 }
@@ -51,7 +59,7 @@ func (a *Allocations) Knobs() int { return a.knobs }
 // Hear replaces what the knobs of a host have, as far as admits wants them counted, and
 // returns the workloads that have something else there than before.
 func (a *Allocations) Hear(h *trimtab.Holding, now time.Time, admits func(*trimtab.KnobState) bool) (changed map[string]bool) {
-	key := h.Key()
+	key := speaker{h.Pool, h.Host}
 	was := a.on[key]
 	if was == nil {
 		if len(a.on) >= a.MaxHosts {
@@ -60,10 +68,10 @@ func (a *Allocations) Hear(h *trimtab.Holding, now time.Time, admits func(*trimt
 		was = &word{}
 	}
 	if a.on == nil {
-		a.of, a.on = map[string]map[Place]Given{}, map[string]*word{}
+		a.of, a.on = map[string]map[Place]Given{}, map[speaker]*word{}
 	}
 	a.knobs -= was.knobs
-	is, sums := &word{heard: now, host: trimtab.Holding{Pool: h.Pool, Host: h.Host}, places: map[string][]Place{}}, map[string]map[Place]Given{}
+	is, sums := &word{heard: now, places: map[string][]Place{}}, map[string]map[Place]Given{}
 	for i := range h.Targets {
 		k := &h.Targets[i]
 		if !admits(k) || a.knobs >= a.MaxKnobs {
@@ -110,9 +118,9 @@ func (a *Allocations) Hear(h *trimtab.Holding, now time.Time, admits func(*trimt
 
 // Forget drops the hosts that said nothing since a time.
 func (a *Allocations) Forget(since time.Time) {
-	for _, w := range a.on {
+	for from, w := range a.on {
 		if w.heard.Before(since) {
-			a.Hear(&w.host, since, nil)
+			a.Hear(&trimtab.Holding{Pool: from.pool, Host: from.host}, since, nil)
 		}
 	}
 }

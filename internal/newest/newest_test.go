@@ -86,3 +86,14 @@ func TestPlansAreInTheOrderOfTermNumberAndStep(t *testing.T) {
 		t.Error(in)
 	}
 }
+
+// Names of pools and hosts may have slashes.
+func TestHostsOfTwoPoolsAreTwo(t *testing.T) {
+	a := Allocations{MaxHosts: 10, MaxKnobs: 10}
+	for _, id := range []trimtab.KnobID{{Pool: "shop/eu", Host: "n1", Workload: "w", Resource: "cpu"}, {Pool: "shop", Host: "eu/n1", Workload: "w", Resource: "cpu"}} {
+		a.Hear(&trimtab.Holding{Pool: id.Pool, Host: id.Host, Targets: []trimtab.KnobState{{KnobID: id, Now: trimtab.Units(1)}}}, time.Unix(1, 0), func(*trimtab.KnobState) bool { return true })
+	}
+	if got := a.Of("w"); len(got) != 2 {
+		t.Errorf("%v, want both places", got)
+	}
+}

@@ -151,3 +151,34 @@ func TestWhatReservesRoomGoesBackToWhatTheSiteSetAsFarAsThereIsRoom(t *testing.T
 		}
 	}
 }
+
+// The limit of all is never used up where others on the host use the CPUs that it was promised.
+func TestAMemberIsStoppedByALimitOrByOthersOnItsHost(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, x := range map[string]struct {
+		throttled, waited float64 // < 0: missing
+		age               time.Duration
+		stopped, counted  bool
+	}{
+		"it runs":                             {throttled: 0, waited: -1, counted: true},
+		"a limit stops it":                    {throttled: 0.9, waited: -1, stopped: true, counted: true},
+		"a limit stops it at times":           {throttled: 0.3, waited: 3, counted: true},
+		"others use its CPUs":                 {throttled: 0, waited: 1.5, stopped: true, counted: true},
+		"it waits for less time than it runs": {throttled: 0, waited: 0.5, counted: true},
+		"nobody counts":                       {throttled: -1, waited: 1.5},
+		"too long ago":                        {throttled: 0.9, waited: -1, age: time.Minute},
+	} {
+		s := having(2)
+		s.Estimate.Time, s.Estimate.Cost = now, new(float64)
+		for q, v := range map[trimtab.Quantity]float64{trimtab.Usage: 1, trimtab.Throttled: x.throttled, trimtab.Waited: x.waited} {
+			in := trimtab.Input{Name: string(q), Value: v, Age: trimtab.SecondsOf(x.age)}
+			if v < 0 {
+				in.Value, in.Missing = 0, "absent"
+			}
+			s.Estimate.Inputs = append(s.Estimate.Inputs, in)
+		}
+		if m := look(s).Member(now, 10*time.Second, 2); m.Stopped != x.stopped || (m.Used >= 0) != x.counted {
+			t.Errorf("%s: stopped %v, used %v, want %v, counted %v", name, m.Stopped, m.Used, x.stopped, x.counted)
+		}
+	}
+}

@@ -66,9 +66,12 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 	m := overload.Member{Workload: s.Claim(), Turn: s.Turn, Entitled: entitled, Guaranteed: s.State.Guarantee,
 		Cost: math.Inf(1), Missed: s.Missed, Unknown: s.Estimate.Cost == nil && s.Unserved(), Waiting: s.Waiting(),
 		Window: s.Estimate.Window.Duration(), Used: latest(trimtab.Usage)}
-	stopped := latest(trimtab.Throttled)
-	if m.Stopped = stopped > 0.5; stopped < 0 {
+	// Where no limit stops it, others on the host may use what the pool was promised: its threads
+	// wait for a CPU longer than they run.
+	if stopped := latest(trimtab.Throttled); stopped < 0 {
 		m.Used = -1
+	} else {
+		m.Stopped = stopped > 0.5 || stopped < 0.02 && latest(trimtab.Waited) > m.Used
 	}
 	m.Min = max(s.least, policy.UpUnits(s.Floor(), s.Of.Unit)) // without what an alert keeps
 	if s.Estimate.Cost != nil {

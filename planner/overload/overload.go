@@ -98,9 +98,9 @@ type Member struct {
 	// Cost is what a request costs, in cores·s; +Inf: unknown, and then of two that could be
 	// served the other is.
 	Cost float64
-	// Used is what it used in the last seconds, in cores, and Stopped reports whether a limit stopped
-	// it in most periods, its own or that of all, by the kernel's counts; Used < 0: nothing is
-	// counted.
+	// Used is what it used in the last seconds, in cores, and Stopped reports whether it could not
+	// go on for most of them, by the kernel's counts: a limit stopped it, its own or that of all, or
+	// it waited for a CPU that others used; Used < 0: nothing is counted.
 	Used    float64
 	Stopped bool
 	// Missed is how many reports in a row missed its SLO beyond their noise. Unknown: nobody
