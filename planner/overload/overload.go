@@ -32,6 +32,9 @@ const (
 	// half is the part of the pool that they use at least where who is stopped is stopped at the limit
 	// of all: a workload may have a limit of its own that has nothing to do with the others.
 	half = 0.6
+	// third is the part that they use at least where nothing is gained by letting go who is stopped
+	// at the limit of its turn: reports of a time that overlaps tell of the end of an overload late.
+	third = 0.3
 	// Dwell is how long a choice stands at least while the overload lasts: as long as it takes
 	// to work off a backlog.
 	Dwell = time.Minute
@@ -168,20 +171,22 @@ func (d *decision) verdict() Verdict {
 // while the limit of all is used up. An overload ends when nobody was stopped at a limit for
 // some time, or when they want less than those may who are served. All of it must last.
 func (d *decision) overloaded() bool {
-	wants, now, misses, lasts := 0.0, 0.0, false, Sets
+	wants, now, misses, lasts, overlap := 0.0, 0.0, false, Sets, time.Duration(0)
 	for i := range d.Members {
 		m := &d.Members[i]
 		if m.Unknown {
 			return false
 		}
-		if wants, misses = wants+m.wants(d.Unit), misses || m.Missed > 1; !d.counted {
+		if wants, misses = wants+m.wants(d.Unit), misses || m.Missed > 1; d.counted {
+			overlap = max(overlap, m.Window) // as long as it is used up, reports know less of it
+		} else {
 			lasts = max(lasts, m.Window/4)
 		}
 		now += (m.Turn.now + m.Turn.hidden + m.Turn.late) / d.Unit
 	}
 	over := misses && now > float64(d.Units)
 	if d.state.Lasts {
-		over, lasts = wants > full*float64(d.Units), ends
+		over, lasts = wants > full*float64(d.Units), max(ends, overlap)
 	}
 	switch s := &d.state; {
 	case d.counted && s.FullSince.IsZero(): // everybody has all that it has work for
@@ -214,7 +219,7 @@ func (d *decision) fill() {
 		capped, stopped, sum = capped || m.Stopped && m.Turn.Capped, stopped || m.Stopped, sum+m.Used
 	}
 	pool := float64(d.Units) * d.Unit
-	full := capped || stopped && sum > half*pool || sum > used*pool
+	full := capped && sum > third*pool || stopped && sum > half*pool || sum > used*pool
 	switch s := &d.state; {
 	case full && d.counted:
 		if s.FullAt = d.Now; s.FullSince.IsZero() {
