@@ -203,14 +203,23 @@ func (r *Real) endNode(kubelet, containerd *os.Process, socket string) {
 		_ = r.tool("ctr", "-a", socket, "-n", "k8s.io", "container", "rm", id)
 	}
 	_ = containerd.Kill()
-	for _, pid := range shims(socket) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
 	r.until("the groups of the node are gone", 20*time.Second, func() bool {
-		c := exec.Command("find", "/sys/fs/cgroup", "-depth", "-type", "d", "-path", "*/"+labGroup+"*", "-exec", "rmdir", "{}", ";")
-		_ = c.Run() // what is still in use goes at the next try
-		out, _ := exec.Command("find", "/sys/fs/cgroup", "-type", "d", "-path", "*/"+labGroup+"*").Output()
-		return len(out) == 0
+		for _, pid := range shims(socket) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		out, _ := exec.Command("find", "/sys/fs/cgroup", "-depth", "-type", "d", "-path", "*/"+labGroup+"*").Output()
+		groups := strings.Fields(string(out))
+		for _, group := range groups {
+			// A pod that came after the lists above has processes without anybody who ends them.
+			members, _ := os.ReadFile(filepath.Join(group, "cgroup.procs"))
+			for _, m := range strings.Fields(string(members)) {
+				if pid, err := strconv.Atoi(m); err == nil && pid > 1 {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+			}
+			_ = os.Remove(group) // what is still in use goes at the next try
+		}
+		return len(groups) == 0
 	})
 }
 
