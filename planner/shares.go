@@ -30,7 +30,7 @@ func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 		return true
 	}
 	if slices.ContainsFunc(asked, func(s *allocation.Allocation) bool { return s.Solved }) {
-		r.entitle(asked) // turns and hosts are for those that are written, and were decided
+		r.entitle(asked) // who is served was decided among the workloads that trimtab sets
 		return true
 	}
 	hosts, units, scale := hosting(r), r.left(asked), 1.0
@@ -55,9 +55,9 @@ func (r aiming) entitle(asked []*allocation.Allocation) {
 			continue
 		}
 		if s.Turn.End(); several || allocation.Reserves(s) {
-			s.AsSet("it is not written; the kernel shares")
+			s.AsSet("trimtab does not set it; the kernel shares")
 		} else {
-			s.Rest(entitled[s.Name], "it is not written; the kernel shares")
+			s.Rest(entitled[s.Name], "trimtab does not set it; the kernel shares")
 		}
 	}
 }

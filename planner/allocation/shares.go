@@ -56,10 +56,8 @@ func (s *Allocation) Returns() (more float64) {
 // longer ago than stale is not known.
 func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64) overload.Member {
 	latest := func(q trimtab.Quantity) float64 {
-		for _, in := range s.Estimate.Inputs {
-			if in.Name == string(q) && in.Missing == "" && now.Sub(s.Estimate.Time)+in.Age.Duration() <= stale {
-				return in.Value
-			}
+		if in := inputOf(s.Estimate, q); in != nil && now.Sub(s.Estimate.Time)+in.Age.Duration() <= stale {
+			return in.Value
 		}
 		return -1
 	}

@@ -15,6 +15,12 @@ func (w *world) count(used float64, stopped bool) {
 	}
 }
 
+// late has one second pass in which all three want half of the pool, and half of their requests
+// are in time.
+func (w *world) late(second int) overload.Verdict {
+	return w.second(second, []float64{.5, .5, .5}, []float64{.5, .5, .5})
+}
+
 func TestALimitThatIsUsedUpForLessThanFiveSecondsGivesNobodyUp(t *testing.T) {
 	w := newWorld(welfare.Social{}, 3)
 	for second := range 30 {
@@ -22,13 +28,13 @@ func TestALimitThatIsUsedUpForLessThanFiveSecondsGivesNobodyUp(t *testing.T) {
 		if !w.members[0].Stopped {
 			w.count(.2, false)
 		}
-		if got := w.second(second, []float64{.5, .5, .5}, []float64{.5, .5, .5}); got != overload.Fits {
+		if got := w.late(second); got != overload.Fits {
 			t.Fatalf("second %d: verdict %d", second, got)
 		}
 	}
 	for second := 30; second < 36; second++ {
 		w.count(.33, true)
-		if got, want := w.second(second, []float64{.5, .5, .5}, []float64{.5, .5, .5}), second >= 35; (got == overload.Chosen) != want {
+		if got, want := w.late(second), second >= 35; (got == overload.Chosen) != want {
 			t.Errorf("second %d: verdict %d", second, got)
 		}
 	}
@@ -36,25 +42,22 @@ func TestALimitThatIsUsedUpForLessThanFiveSecondsGivesNobodyUp(t *testing.T) {
 
 func TestAnOverloadEndsOnceTheKernelStopsNobodyWhateverReportsStillTell(t *testing.T) {
 	w := newWorld(welfare.Social{}, 3)
-	late := func(second int) overload.Verdict {
-		return w.second(second, []float64{.5, .5, .5}, []float64{.5, .5, .5})
-	}
 	for second := range 20 {
 		w.count(.33, true)
-		late(second)
+		w.late(second)
 	}
 	if w.ranks()[0] == 0 {
 		t.Fatalf("nobody is served: %v", w.ranks())
 	}
 	for second := 20; second < 24; second++ {
 		w.count(.1, false)
-		if got, over := late(second), second >= 22; (got == overload.Fits) != over {
+		if got, over := w.late(second), second >= 22; (got == overload.Fits) != over {
 			t.Errorf("second %d: verdict %d", second, got)
 		}
 	}
 	for second := 24; second < 40; second++ { // all of the pool is used though no limit stops anybody: they wait for CPUs
 		w.count(.33, false)
-		late(second)
+		w.late(second)
 	}
 	if w.ranks()[0] == 0 {
 		t.Error("a pool whose CPUs are used up counts as one in which everybody has enough")
@@ -65,12 +68,9 @@ func TestAnOverloadEndsOnceTheKernelStopsNobodyWhateverReportsStillTell(t *testi
 func TestAPoolThatIdlesBesideTheLimitsOfTurnsHasNoOverload(t *testing.T) {
 	for used, over := range map[float64]bool{.2: true, .4: false} {
 		w := newWorld(welfare.Social{}, 3)
-		late := func(second int) overload.Verdict {
-			return w.second(second, []float64{.5, .5, .5}, []float64{.5, .5, .5})
-		}
 		for second := range 20 {
 			w.count(.33, true)
-			late(second)
+			w.late(second)
 		}
 		if capped := w.capped(); !capped[1] && !capped[2] {
 			t.Fatalf("nobody has a limit: %v", w.members)
@@ -83,7 +83,7 @@ func TestAPoolThatIdlesBesideTheLimitsOfTurnsHasNoOverload(t *testing.T) {
 					m.Used = used
 				}
 			}
-			verdict = late(second)
+			verdict = w.late(second)
 		}
 		if (verdict == overload.Fits) != over {
 			t.Errorf("%v of the pool used: verdict %d, over: %v", used, verdict, over)
@@ -99,7 +99,7 @@ func TestWhileThePoolIsUsedUpNeedsFitOnceReportsCoverNothingElse(t *testing.T) {
 		}
 		for second := range 30 {
 			w.count(.33, true)
-			w.second(second, []float64{.5, .5, .5}, []float64{.5, .5, .5})
+			w.late(second)
 		}
 		if w.ranks()[0] == 0 {
 			t.Fatalf("nobody is served: %v", w.ranks())

@@ -29,12 +29,11 @@ const (
 	// used is the part of the pool that its members may use and leave enough idle for all: where no
 	// limit stops them, they wait for a CPU.
 	used = 0.95
-	// half is the part of the pool that they use at least where who is stopped is stopped at the limit
-	// of all: a workload may have a limit of its own that has nothing to do with the others.
-	half = 0.6
-	// third is the part that they use at least where nothing is gained by letting go who is stopped
-	// at the limit of its turn: reports of a time that overlaps tell of the end of an overload late.
-	third = 0.3
+	// A member that a limit stops shows that the limit of all is used up only if the members use at
+	// least half of the pool together: it may have a limit of its own. Below the part idle, limits
+	// of turns stop members that the pool could serve: the overload has ended, which reports over a
+	// window of time tell only later.
+	half, idle = 0.6, 0.3
 	// Dwell is how long a choice stands at least while the overload lasts: as long as it takes
 	// to work off a backlog.
 	Dwell = time.Minute
@@ -178,7 +177,7 @@ func (d *decision) overloaded() bool {
 			return false
 		}
 		if wants, misses = wants+m.wants(d.Unit), misses || m.Missed > 1; d.counted {
-			overlap = max(overlap, m.Window) // as long as it is used up, reports know less of it
+			overlap = max(overlap, m.Window) // reports of an older time must not end it
 		} else {
 			lasts = max(lasts, m.Window/4)
 		}
@@ -219,7 +218,7 @@ func (d *decision) fill() {
 		capped, stopped, sum = capped || m.Stopped && m.Turn.Capped, stopped || m.Stopped, sum+m.Used
 	}
 	pool := float64(d.Units) * d.Unit
-	full := capped && sum > third*pool || stopped && sum > half*pool || sum > used*pool
+	full := capped && sum > idle*pool || stopped && sum > half*pool || sum > used*pool
 	switch s := &d.state; {
 	case full && d.counted:
 		if s.FullAt = d.Now; s.FullSince.IsZero() {
