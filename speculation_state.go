@@ -1,6 +1,10 @@
 package trimtab
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/trimtab/trimtab/internal/valid"
+)
 
 // The states of a job and of a task, as [JobState] and [TaskState] say them.
 const (
@@ -28,7 +32,7 @@ func (j *JobState) Key() string { return j.Pool + "/" + j.Name }
 
 // Validate checks names, states, counts and every task.
 func (j *JobState) Validate() error {
-	if err := named("state of a job of pool", j.Pool); err != nil {
+	if err := valid.Named("state of a job of pool", j.Pool); err != nil {
 		return err
 	}
 	if !IsTaskName(j.Name) {
@@ -47,10 +51,10 @@ func (j *JobState) Validate() error {
 	case len(j.Tasks) > MaxTaskStates:
 		return Invalidf("%s: %d tasks, limit %d", what, len(j.Tasks), MaxTaskStates)
 	}
-	if err := short(what, j.By); err != nil {
+	if err := valid.Short(what, j.By); err != nil {
 		return err
 	}
-	if err := told(what, j.Problem); err != nil {
+	if err := valid.Texts(what, j.Problem); err != nil {
 		return err
 	}
 	said := 0
@@ -80,10 +84,10 @@ func (t *TaskState) validate(what string) error {
 	case t.Attempts < 0 || t.Attempts > MaxAttempt:
 		return Invalidf("%s: %d attempts", what, t.Attempts)
 	}
-	if err := short(what, t.Host, t.Granted); err != nil {
+	if err := valid.Short(what, t.Host, t.Granted); err != nil {
 		return err
 	}
-	if err := told(what, t.Why); err != nil {
+	if err := valid.Texts(what, t.Why); err != nil {
 		return err
 	}
 	if t.Last != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 func aSpec() TaskSpec { return TaskSpec{Command: []string{"/bin/true"}, Cores: .5, Memory: 1 << 20} }
@@ -149,7 +151,7 @@ func TestWhatIsMadeBriefIsValidAndFits(t *testing.T) {
 	for i := range lines {
 		lines[i] = strings.Repeat("é\x01", 400)
 	}
-	a := Attempt{State: AttemptEnded, LastLines: lines, Reason: strings.Repeat("\x01", MaxText+1)}
+	a := Attempt{State: AttemptEnded, LastLines: lines, Reason: strings.Repeat("\x01", valid.MaxText+1)}
 	m, s := aMachine(), aState()
 	m.Attempts, s.Tasks = nil, nil
 	for i := range MaxAttemptsHere {

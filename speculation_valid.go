@@ -5,6 +5,8 @@ import (
 	"path"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 // The bounds of messages about speculative tasks.
@@ -63,31 +65,31 @@ func (m *Machine) Validate() error {
 		}
 	}
 	for _, of := range []map[string]float64{m.Load, m.Capacity} {
-		if err := validAmounts(what, of); err != nil {
+		if err := valid.Amounts(what, of, MaxResources); err != nil {
 			return err
 		}
 	}
 	for _, v := range []*float64{m.CPI, m.MPKI} {
-		if v != nil && !isNonNegative(*v) {
-			return nonNegative(what+": counter", *v)
+		if v != nil && !valid.IsNonNegative(*v) {
+			return valid.NonNegative(what+": counter", *v)
 		}
 	}
-	if err := told(what, m.Blocked); err != nil {
+	if err := valid.Texts(what, m.Blocked); err != nil {
 		return err
 	}
 	return m.validateAttempts(what)
 }
 
 func (s *ServiceSignal) validate(what string) error {
-	if err := named(what+": signal of workload", s.Workload); err != nil {
+	if err := valid.Named(what+": signal of workload", s.Workload); err != nil {
 		return err
 	}
-	if err := short(what, s.Instance, s.Signal, s.Model); err != nil {
+	if err := valid.Short(what, s.Instance, s.Signal, s.Model); err != nil {
 		return err
 	}
 	for _, v := range []float64{s.Value, s.Typical, s.Boundary} {
-		if !isNonNegative(v) {
-			return nonNegative(what+": "+s.Signal+" of "+s.Workload, v)
+		if !valid.IsNonNegative(v) {
+			return valid.NonNegative(what+": "+s.Signal+" of "+s.Workload, v)
 		}
 	}
 	if s.Distance != nil && !(*s.Distance >= 0 && *s.Distance <= 1) {
@@ -203,10 +205,10 @@ func (a *Attempt) Validate() error {
 	if a.Output < 0 {
 		return Invalidf("attempt %s: output of %d bytes", a.AttemptID, a.Output)
 	}
-	if err := short("attempt "+a.AttemptID.String(), a.Outcome); err != nil {
+	if err := valid.Short("attempt "+a.AttemptID.String(), a.Outcome); err != nil {
 		return err
 	}
-	if err := told("attempt "+a.AttemptID.String(), a.Reason, a.Problem); err != nil {
+	if err := valid.Texts("attempt "+a.AttemptID.String(), a.Reason, a.Problem); err != nil {
 		return err
 	}
 	return a.validateLines()
@@ -269,7 +271,7 @@ func (p *Placement) validate() error {
 	if p.Priority < -MaxPriority || p.Priority > MaxPriority {
 		return Invalidf("task %s: priority %d: want %d to %d", p.AttemptID, p.Priority, -MaxPriority, MaxPriority)
 	}
-	if err := told("task "+p.AttemptID.String(), p.Kill); err != nil {
+	if err := valid.Texts("task "+p.AttemptID.String(), p.Kill); err != nil {
 		return err
 	}
 	if err := p.Spec.Validate(); err != nil {
@@ -428,7 +430,7 @@ func (r *JobRequest) Key() string { return r.Pool }
 
 // Validate checks that the fields that the verb needs are set.
 func (r *JobRequest) Validate() error {
-	if err := named("request on jobs of pool", r.Pool); err != nil {
+	if err := valid.Named("request on jobs of pool", r.Pool); err != nil {
 		return err
 	}
 	if r.Time.IsZero() {
@@ -437,7 +439,7 @@ func (r *JobRequest) Validate() error {
 	if !IsTaskName(r.ID) {
 		return Invalidf("request on jobs: id %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", r.ID)
 	}
-	if err := short("request on jobs", r.By); err != nil {
+	if err := valid.Short("request on jobs", r.By); err != nil {
 		return err
 	}
 	if r.Verb == SubmitJob {
@@ -450,7 +452,7 @@ func (r *JobRequest) Validate() error {
 	case CancelJob:
 		return nil
 	case GrantTask:
-		if err := named("grant on host", r.Host); err != nil {
+		if err := valid.Named("grant on host", r.Host); err != nil {
 			return err
 		}
 	case RevokeGrant:
@@ -464,10 +466,10 @@ func (r *JobRequest) Validate() error {
 }
 
 func namedHere(what, pool, host string) error {
-	if err := named(what+" of pool", pool); err != nil {
+	if err := valid.Named(what+" of pool", pool); err != nil {
 		return err
 	}
-	return named(what+" on host", host)
+	return valid.Named(what+" on host", host)
 }
 
 // Candidates is the message that selects hosts for speculative tasks: versioned bits over the
@@ -489,7 +491,7 @@ func (c *Candidates) Key() string { return c.Pool }
 
 // Validate checks name and size; the reader of the message checks its content.
 func (c *Candidates) Validate() error {
-	if err := named("candidates of pool", c.Pool); err != nil {
+	if err := valid.Named("candidates of pool", c.Pool); err != nil {
 		return err
 	}
 	if n := len(c.Message); n < 1 || n > MaxCandidates {
