@@ -2,7 +2,6 @@ package trimtab
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab/internal/valid"
@@ -181,30 +180,29 @@ const (
 	briefDecisions = 20
 	briefChanges   = 20
 	briefJobs      = 300
-	briefText      = 300
 )
 
 // Brief returns what is sent: a few decisions, jobs and words of each.
 func (c *Colocation) Brief() *Colocation {
 	out := *c
-	out.Problem, out.Missing = cut(c.Problem), nil
+	out.Problem, out.Missing = valid.Brief(c.Problem), nil
 	for name, why := range c.Missing {
 		if out.Missing == nil {
 			out.Missing = map[string]string{}
 		}
-		out.Missing[name] = cut(why)
+		out.Missing[name] = valid.Brief(why)
 	}
 	out.Services = c.Services[:min(len(c.Services), MaxServicesHere)]
 	out.Unmet = slices.Clone(c.Unmet[:min(len(c.Unmet), MaxUnmet)])
 	for i := range out.Unmet {
 		u := &out.Unmet[i]
-		u.What, u.Why, u.Do = cut(u.What), cut(u.Why), cut(u.Do)
+		u.What, u.Why, u.Do = valid.Brief(u.What), valid.Brief(u.Why), valid.Brief(u.Do)
 	}
 	out.Jobs = slices.Clone(c.Jobs[:min(len(c.Jobs), briefJobs)])
 	out.Omitted = c.Omitted + len(c.Jobs) - len(out.Jobs)
 	for i := range out.Jobs {
 		j := &out.Jobs[i]
-		j.Place, j.Problem, j.Unmet = cut(j.Place), cut(j.Problem), cut(j.Unmet)
+		j.Place, j.Problem, j.Unmet = valid.Brief(j.Place), valid.Brief(j.Problem), valid.Brief(j.Unmet)
 	}
 	out.Decisions = []HostDecision{}
 	for i := range c.Decisions[:min(len(c.Decisions), briefDecisions)] {
@@ -219,16 +217,13 @@ func (c *Colocation) Brief() *Colocation {
 
 func (d *HostDecision) brief() HostDecision {
 	out := *d
-	out.Why, out.Changes = cut(d.Why), slices.Clone(d.Changes[:min(len(d.Changes), briefChanges)])
+	out.Why, out.Changes = valid.Brief(d.Why), slices.Clone(d.Changes[:min(len(d.Changes), briefChanges)])
 	out.Omitted = d.Omitted + len(d.Changes) - len(out.Changes)
 	for i := range out.Changes {
-		out.Changes[i].Result = cut(out.Changes[i].Result)
+		out.Changes[i].Result = valid.Brief(out.Changes[i].Result)
 	}
 	return out
 }
-
-// cut shortens a text for people.
-func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), briefText)], "") }
 
 // Validate checks names, bounds and every number.
 func (c *Colocation) Validate() error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 )
 
 const (
@@ -14,6 +15,8 @@ const (
 	MaxText = 32 << 10
 	// MaxName bounds a name, in bytes.
 	MaxName = 253
+	// maxBrief bounds a text that [Brief] returns.
+	maxBrief = 300
 )
 
 // ErrInvalid is the error that package trimtab exports under the same name.
@@ -53,6 +56,9 @@ func Texts(what string, texts ...string) error {
 	}
 	return nil
 }
+
+// Brief returns the beginning of a text for people, at most maxBrief bytes of valid UTF-8.
+func Brief(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxBrief)], "") }
 
 // NonNegative refuses NaN, Inf and values below zero.
 func NonNegative(name string, v float64) error {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // offer queues a task for placement, if it may be placed: on its granted host, or speculatively.
@@ -62,7 +62,7 @@ func (m *Manager) dispatch() {
 				break
 			}
 			j.tasks[j.ready.pop()].offered = false
-			m.place(j, i, h, trimtab.OversubscribedTask)
+			m.place(j, i, h, speculation.OversubscribedTask)
 			starts--
 		}
 		m.blocked(j, ok && starts > 0, &u)
@@ -96,7 +96,7 @@ func (m *Manager) regular(starts *int) {
 		switch {
 		case *starts > 0 && m.takes(h) && len(h.live) < m.config.Here && h.size+int(t.size) <= maxList:
 			t.pending = false
-			m.place(p.job, p.task, h, trimtab.RegularTask)
+			m.place(p.job, p.task, h, speculation.RegularTask)
 			*starts--
 		case t.more.until <= m.now:
 			t.pending = false
@@ -205,13 +205,13 @@ const (
 
 // place makes the next attempt at a task, on a host. Its number is above those of all earlier
 // ones, and none that the host knows.
-func (m *Manager) place(j *job, i int32, h *host, class trimtab.TaskClass) {
+func (m *Manager) place(j *job, i int32, h *host, class speculation.TaskClass) {
 	t := &j.tasks[i]
-	id := trimtab.AttemptID{Job: j.name, Task: j.Tasks[i].Name, Attempt: int(t.number) + 1}
+	id := speculation.AttemptID{Job: j.name, Task: j.Tasks[i].Name, Attempt: int(t.number) + 1}
 	for h.foreign[id] {
 		id.Attempt++
 	}
-	if id.Attempt > trimtab.MaxAttempt {
+	if id.Attempt > speculation.MaxAttempt {
 		m.fail(j, i, "it has used up the numbers of attempts")
 		return
 	}
@@ -231,7 +231,7 @@ func (m *Manager) enlist(a *attempt) {
 	a.job.live = append(a.job.live, a)
 	a.host.live = append(a.host.live, a)
 	if a.host.byID == nil {
-		a.host.byID = map[trimtab.AttemptID]*attempt{}
+		a.host.byID = map[speculation.AttemptID]*attempt{}
 	}
 	a.host.byID[a.id] = a
 	a.host.size += int(a.of().size)
@@ -278,7 +278,7 @@ func (m *Manager) close(j *job) {
 	j.ready.items = nil
 	j.headDirty = true
 	m.writeJob(j)
-	m.event(JobEnded, trimtab.AttemptID{Job: j.name}, "", j.how())
+	m.event(JobEnded, speculation.AttemptID{Job: j.name}, "", j.how())
 	m.wake(alarm{kind: keepAlarm, job: j}, m.config.Keep)
 }
 
@@ -286,13 +286,13 @@ func (m *Manager) close(j *job) {
 func (j *job) how() string {
 	switch {
 	case j.ended.IsZero() && (len(j.live) > 0 || j.finished > 0):
-		return trimtab.StateRunning
+		return speculation.StateRunning
 	case j.ended.IsZero():
-		return trimtab.StateWaiting
+		return speculation.StateWaiting
 	case j.cancelled != "" && j.done < len(j.tasks):
-		return trimtab.StateCancelled
+		return speculation.StateCancelled
 	case len(j.bad) > 0:
-		return trimtab.StateFailed
+		return speculation.StateFailed
 	}
-	return trimtab.StateDone
+	return speculation.StateDone
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // Record is one stored value. Keys are of [a-z0-9.-]; a store for several pools prefixes the
@@ -25,7 +26,7 @@ const MaxRecord = 768 << 10
 type Event struct {
 	Kind EventKind
 	// Job is always set; Task and Attempt are those of an attempt.
-	trimtab.AttemptID
+	speculation.AttemptID
 	Host string
 	Text string
 }
@@ -59,9 +60,9 @@ const (
 type Output struct {
 	Store []Record
 	// Placements are the lists to publish, each to its host.
-	Placements []*trimtab.Placements
+	Placements []*speculation.Placements
 	// States are of jobs that changed; Forgotten names jobs whose records are deleted.
-	States    []*trimtab.JobState
+	States    []*speculation.JobState
 	Forgotten []string
 	// Rated names jobs of which [Manager.Counts] changed.
 	Rated  []string
@@ -176,8 +177,8 @@ func (m *Manager) Tick(now time.Time) Output {
 }
 
 // lists returns the lists of hosts that changed or must be answered.
-func (m *Manager) lists() []*trimtab.Placements {
-	var out []*trimtab.Placements
+func (m *Manager) lists() []*speculation.Placements {
+	var out []*speculation.Placements
 	for _, h := range m.touched {
 		tells := h.changed || len(h.live) > 0 || len(h.foreign) > 0
 		if h.heard && tells && (h.changed || h.reported) {
@@ -190,9 +191,9 @@ func (m *Manager) lists() []*trimtab.Placements {
 }
 
 // list returns the whole list of a host. It renews the leases of the attempts in it.
-func (m *Manager) list(h *host) *trimtab.Placements {
+func (m *Manager) list(h *host) *speculation.Placements {
 	m.sequence++
-	p := &trimtab.Placements{
+	p := &speculation.Placements{
 		Pool: m.config.Pool, Host: h.name, Epoch: m.config.Epoch, Sequence: m.sequence, Time: m.wall,
 		Life: h.life, Report: h.report, Lease: trimtab.SecondsOf(m.config.Lease),
 	}
@@ -203,7 +204,7 @@ func (m *Manager) list(h *host) *trimtab.Placements {
 		if a.kill != "" && a.asked == 0 {
 			a.asked = m.sequence
 		}
-		p.Tasks = append(p.Tasks, trimtab.Placement{
+		p.Tasks = append(p.Tasks, speculation.Placement{
 			AttemptID: a.id, Class: a.class, Priority: a.job.Priority, Spec: a.job.Tasks[a.task].TaskSpec, Kill: a.kill,
 		})
 	}
@@ -254,7 +255,7 @@ func (m *Manager) changed(j *job) {
 	}
 }
 
-func (m *Manager) event(kind EventKind, id trimtab.AttemptID, host, text string) {
+func (m *Manager) event(kind EventKind, id speculation.AttemptID, host, text string) {
 	m.events = append(m.events, Event{Kind: kind, AttemptID: id, Host: host, Text: text})
 }
 

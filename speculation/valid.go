@@ -1,4 +1,4 @@
-package trimtab
+package speculation
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/valid"
 )
 
@@ -28,17 +29,17 @@ const (
 	// MaxTaskStates is how many tasks a [JobState] tells of.
 	MaxTaskStates = 1000
 	// MaxPlacementLease bounds the lease of a host's list.
-	MaxPlacementLease = Seconds(3600)
+	MaxPlacementLease = trimtab.Seconds(3600)
 	maxSaid           = 2 << 20
-	maxSpan           = Seconds(366 * 24 * 3600)
+	maxSpan           = trimtab.Seconds(366 * 24 * 3600)
 	maxTaskCores      = 1 << 20
 	maxTaskMemory     = 1 << 60
 )
 
 // Kind returns KindMachine.
-func (m *Machine) Kind() Kind { return KindMachine }
+func (m *Machine) Kind() trimtab.Kind { return KindMachine }
 
-// Key returns pool/host, as for a [Holding].
+// Key returns pool/host, as for a [trimtab.Holding].
 func (m *Machine) Key() string { return m.Pool + "/" + m.Host }
 
 // Validate checks names, bounds, every number and every attempt.
@@ -49,15 +50,15 @@ func (m *Machine) Validate() error {
 	}
 	switch {
 	case m.Time.IsZero():
-		return Invalidf("%s: no time", what)
+		return trimtab.Invalidf("%s: no time", what)
 	case m.Life < 1 || m.Report < 1:
-		return Invalidf("%s: life %d, report %d: want both from 1", what, m.Life, m.Report)
+		return trimtab.Invalidf("%s: life %d, report %d: want both from 1", what, m.Life, m.Report)
 	case m.Running < 0 || m.Waiting < 0 || m.Regular < 0:
-		return Invalidf("%s: %d running, %d waiting, %d regular", what, m.Running, m.Waiting, m.Regular)
+		return trimtab.Invalidf("%s: %d running, %d waiting, %d regular", what, m.Running, m.Waiting, m.Regular)
 	case len(m.Attempts) > MaxAttemptsHere:
-		return Invalidf("%s: %d attempts, limit %d", what, len(m.Attempts), MaxAttemptsHere)
+		return trimtab.Invalidf("%s: %d attempts, limit %d", what, len(m.Attempts), MaxAttemptsHere)
 	case len(m.Signals) > MaxSignals:
-		return Invalidf("%s: %d signals, limit %d", what, len(m.Signals), MaxSignals)
+		return trimtab.Invalidf("%s: %d signals, limit %d", what, len(m.Signals), MaxSignals)
 	}
 	for i := range m.Signals {
 		if err := m.Signals[i].validate(what); err != nil {
@@ -65,7 +66,7 @@ func (m *Machine) Validate() error {
 		}
 	}
 	for _, of := range []map[string]float64{m.Load, m.Capacity} {
-		if err := valid.Amounts(what, of, MaxResources); err != nil {
+		if err := valid.Amounts(what, of, trimtab.MaxResources); err != nil {
 			return err
 		}
 	}
@@ -93,10 +94,10 @@ func (s *ServiceSignal) validate(what string) error {
 		}
 	}
 	if s.Distance != nil && !(*s.Distance >= 0 && *s.Distance <= 1) {
-		return Invalidf("%s: %s of %s: distance %v: want 0 to 1", what, s.Signal, s.Workload, *s.Distance)
+		return trimtab.Invalidf("%s: %s of %s: distance %v: want 0 to 1", what, s.Signal, s.Workload, *s.Distance)
 	}
 	if s.FalseAlarms > s.Judged {
-		return Invalidf("%s: %s of %s: %d false alarms of %d windows", what, s.Signal, s.Workload, s.FalseAlarms, s.Judged)
+		return trimtab.Invalidf("%s: %s of %s: %d false alarms of %d windows", what, s.Signal, s.Workload, s.FalseAlarms, s.Judged)
 	}
 	return nil
 }
@@ -110,13 +111,13 @@ func (m *Machine) validateAttempts(what string) error {
 			return err
 		}
 		if seen[a.AttemptID] {
-			return Invalidf("%s: %s twice", what, a.AttemptID)
+			return trimtab.Invalidf("%s: %s twice", what, a.AttemptID)
 		}
 		seen[a.AttemptID] = true
 		said += a.textBytes()
 	}
 	if said > maxSaid {
-		return Invalidf("%s: its attempts say %d bytes, limit %d", what, said, maxSaid)
+		return trimtab.Invalidf("%s: its attempts say %d bytes, limit %d", what, said, maxSaid)
 	}
 	return nil
 }
@@ -125,7 +126,7 @@ func (m *Machine) validateAttempts(what string) error {
 // first.
 func (m *Machine) Brief() *Machine {
 	out := *m
-	out.Blocked, out.Attempts = cut(m.Blocked), make([]Attempt, len(m.Attempts))
+	out.Blocked, out.Attempts = valid.Brief(m.Blocked), make([]Attempt, len(m.Attempts))
 	room := maxSaid
 	for _, ended := range []bool{true, false} {
 		for i := range m.Attempts {
@@ -142,12 +143,12 @@ func (m *Machine) Brief() *Machine {
 // Brief returns what is sent.
 func (a *Attempt) Brief() Attempt {
 	out := *a
-	out.Reason, out.Problem = cut(a.Reason), cut(a.Problem)
+	out.Reason, out.Problem = valid.Brief(a.Reason), valid.Brief(a.Problem)
 	if a.validateLines() != nil {
 		out.LastLines = nil
 		room := MaxLastBytes / 2
 		for i := len(a.LastLines) - 1; i >= 0 && len(out.LastLines) < MaxLastLines; i-- {
-			line := cut(a.LastLines[i])
+			line := valid.Brief(a.LastLines[i])
 			if room -= jsonBytes(line); room < 0 {
 				break
 			}
@@ -181,7 +182,7 @@ func (a *Attempt) validateLines() error {
 		n += jsonBytes(l)
 	}
 	if len(a.LastLines) > MaxLastLines || n > MaxLastBytes {
-		return Invalidf("attempt %s: %d last lines of %d bytes: limits %d, %d", a.AttemptID, len(a.LastLines), n, MaxLastLines, MaxLastBytes)
+		return trimtab.Invalidf("attempt %s: %d last lines of %d bytes: limits %d, %d", a.AttemptID, len(a.LastLines), n, MaxLastLines, MaxLastBytes)
 	}
 	return nil
 }
@@ -194,16 +195,16 @@ func (a *Attempt) Validate() error {
 	switch a.State {
 	case AttemptQueued, AttemptRefused, AttemptRunning, AttemptFrozen, AttemptEnded:
 	default:
-		return Invalidf("attempt %s: state %.40q", a.AttemptID, a.State)
+		return trimtab.Invalidf("attempt %s: state %.40q", a.AttemptID, a.State)
 	}
 	if a.Class != "" && a.Class.validate() != nil {
 		return a.Class.validate()
 	}
 	if p := a.Progress; p != nil && !(*p >= 0 && *p <= 1) {
-		return Invalidf("attempt %s: progress %v: want 0 to 1", a.AttemptID, *p)
+		return trimtab.Invalidf("attempt %s: progress %v: want 0 to 1", a.AttemptID, *p)
 	}
 	if a.Output < 0 {
-		return Invalidf("attempt %s: output of %d bytes", a.AttemptID, a.Output)
+		return trimtab.Invalidf("attempt %s: output of %d bytes", a.AttemptID, a.Output)
 	}
 	if err := valid.Short("attempt "+a.AttemptID.String(), a.Outcome); err != nil {
 		return err
@@ -216,15 +217,15 @@ func (a *Attempt) Validate() error {
 
 func (c TaskClass) validate() error {
 	if c != OversubscribedTask && c != RegularTask {
-		return Invalidf("class %.40q: want %s or %s", c, OversubscribedTask, RegularTask)
+		return trimtab.Invalidf("class %.40q: want %s or %s", c, OversubscribedTask, RegularTask)
 	}
 	return nil
 }
 
 // Kind returns KindPlacements.
-func (p *Placements) Kind() Kind { return KindPlacements }
+func (p *Placements) Kind() trimtab.Kind { return KindPlacements }
 
-// Key returns pool/host, as for a [Holding].
+// Key returns pool/host, as for a [trimtab.Holding].
 func (p *Placements) Key() string { return p.Pool + "/" + p.Host }
 
 // Validate checks names, order, lease and every task.
@@ -235,15 +236,15 @@ func (p *Placements) Validate() error {
 	}
 	switch {
 	case p.Time.IsZero():
-		return Invalidf("%s: no time", what)
+		return trimtab.Invalidf("%s: no time", what)
 	case p.Epoch < 1 || p.Sequence < 1:
-		return Invalidf("%s: epoch %d, sequence %d: want both from 1", what, p.Epoch, p.Sequence)
+		return trimtab.Invalidf("%s: epoch %d, sequence %d: want both from 1", what, p.Epoch, p.Sequence)
 	case p.Life < 1 || p.Report < 1:
-		return Invalidf("%s: they answer report %d of life %d: want both from 1", what, p.Report, p.Life)
+		return trimtab.Invalidf("%s: they answer report %d of life %d: want both from 1", what, p.Report, p.Life)
 	case !(p.Lease > 0 && p.Lease <= MaxPlacementLease):
-		return Invalidf("%s: lease %v: want more than 0 and at most %v", what, float64(p.Lease), float64(MaxPlacementLease))
+		return trimtab.Invalidf("%s: lease %v: want more than 0 and at most %v", what, float64(p.Lease), float64(MaxPlacementLease))
 	case len(p.Tasks) > MaxAttemptsHere:
-		return Invalidf("%s: %d tasks, limit %d", what, len(p.Tasks), MaxAttemptsHere)
+		return trimtab.Invalidf("%s: %d tasks, limit %d", what, len(p.Tasks), MaxAttemptsHere)
 	}
 	seen := make(map[AttemptID]bool, len(p.Tasks))
 	var size listSize
@@ -253,7 +254,7 @@ func (p *Placements) Validate() error {
 			return err
 		}
 		if seen[t.AttemptID] {
-			return Invalidf("%s: %s twice", what, t.AttemptID)
+			return trimtab.Invalidf("%s: %s twice", what, t.AttemptID)
 		}
 		seen[t.AttemptID] = true
 		size.add(&t.Spec)
@@ -269,7 +270,7 @@ func (p *Placement) validate() error {
 		return err
 	}
 	if p.Priority < -MaxPriority || p.Priority > MaxPriority {
-		return Invalidf("task %s: priority %d: want %d to %d", p.AttemptID, p.Priority, -MaxPriority, MaxPriority)
+		return trimtab.Invalidf("task %s: priority %d: want %d to %d", p.AttemptID, p.Priority, -MaxPriority, MaxPriority)
 	}
 	if err := valid.Texts("task "+p.AttemptID.String(), p.Kill); err != nil {
 		return err
@@ -290,7 +291,7 @@ func (l *listSize) add(s *TaskSpec) {
 
 func (l *listSize) validate(what string) error {
 	if l.text > MaxListText || l.parts > MaxListParts {
-		return Invalidf("%s: tasks of %d bytes and %d parts: limits %d and %d", what, l.text, l.parts, MaxListText, MaxListParts)
+		return trimtab.Invalidf("%s: tasks of %d bytes and %d parts: limits %d and %d", what, l.text, l.parts, MaxListText, MaxListParts)
 	}
 	return nil
 }
@@ -327,10 +328,10 @@ func jsonBytes(s string) (n int) {
 // Validate checks that a host could run it at all.
 func (s *TaskSpec) Validate() error {
 	if n := len(s.Command); n < 1 || n > maxArguments {
-		return Invalidf("command of %d words: want 1 to %d", n, maxArguments)
+		return trimtab.Invalidf("command of %d words: want 1 to %d", n, maxArguments)
 	}
 	if s.Command[0] == "" {
-		return Invalidf("command: no program")
+		return trimtab.Invalidf("command: no program")
 	}
 	for i, word := range s.Command {
 		if err := passable(word); err != nil {
@@ -339,7 +340,7 @@ func (s *TaskSpec) Validate() error {
 	}
 	for name, value := range s.Env {
 		if name == "" || strings.Contains(name, "=") || passable(name) != nil {
-			return Invalidf("env %.80q: want a name without =", name)
+			return trimtab.Invalidf("env %.80q: want a name without =", name)
 		}
 		if err := passable(value); err != nil {
 			return fmt.Errorf("env %.80s: %w", name, err)
@@ -347,20 +348,20 @@ func (s *TaskSpec) Validate() error {
 	}
 	for name, p := range map[string]string{"dir": s.Dir, "progress": s.Progress} {
 		if p != "" && (!path.IsAbs(p) || len(p) > 4096 || passable(p) != nil) {
-			return Invalidf("%s %.80q: want an absolute path", name, p)
+			return trimtab.Invalidf("%s %.80q: want an absolute path", name, p)
 		}
 	}
 	if !(s.Cores > 0 && s.Cores <= maxTaskCores) {
-		return Invalidf("cores %v: want more than 0 and at most %v", s.Cores, float64(maxTaskCores))
+		return trimtab.Invalidf("cores %v: want more than 0 and at most %v", s.Cores, float64(maxTaskCores))
 	}
 	if !(s.Memory > 0 && s.Memory <= maxTaskMemory) {
-		return Invalidf("memory %v: want more than 0 bytes and at most %v", s.Memory, float64(maxTaskMemory))
+		return trimtab.Invalidf("memory %v: want more than 0 bytes and at most %v", s.Memory, float64(maxTaskMemory))
 	}
 	if err := spanned("wall", s.Wall); err != nil {
 		return err
 	}
 	if text, _ := s.Size(); text > MaxTaskText {
-		return Invalidf("it has %d bytes of words, limit %d", text, MaxTaskText)
+		return trimtab.Invalidf("it has %d bytes of words, limit %d", text, MaxTaskText)
 	}
 	return nil
 }
@@ -369,19 +370,19 @@ func (s *TaskSpec) Validate() error {
 func passable(word string) error {
 	switch {
 	case len(word) > maxArgument:
-		return Invalidf("%d bytes, limit %d", len(word), maxArgument)
+		return trimtab.Invalidf("%d bytes, limit %d", len(word), maxArgument)
 	case strings.ContainsRune(word, 0):
-		return Invalidf("%.40q has a byte 0", word)
+		return trimtab.Invalidf("%.40q has a byte 0", word)
 	case !utf8.ValidString(word):
-		return Invalidf("%.40q is not UTF-8", word)
+		return trimtab.Invalidf("%.40q is not UTF-8", word)
 	}
 	return nil
 }
 
 // spanned checks a duration; 0 means none.
-func spanned(what string, s Seconds) error {
+func spanned(what string, s trimtab.Seconds) error {
 	if !(s >= 0 && s <= maxSpan) {
-		return Invalidf("%s %v s: want 0 to %v", what, float64(s), float64(maxSpan))
+		return trimtab.Invalidf("%s %v s: want 0 to %v", what, float64(s), float64(maxSpan))
 	}
 	return nil
 }
@@ -389,16 +390,16 @@ func spanned(what string, s Seconds) error {
 // Validate checks a job as a person submits it.
 func (j *BatchJob) Validate() error {
 	if !IsTaskName(j.Name) {
-		return Invalidf("job %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", j.Name)
+		return trimtab.Invalidf("job %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", j.Name)
 	}
 	what := "job " + j.Name
 	switch {
 	case j.Priority < -MaxPriority || j.Priority > MaxPriority:
-		return Invalidf("%s: priority %d: want %d to %d", what, j.Priority, -MaxPriority, MaxPriority)
+		return trimtab.Invalidf("%s: priority %d: want %d to %d", what, j.Priority, -MaxPriority, MaxPriority)
 	case j.Retries < 0 || j.Retries > MaxRetries:
-		return Invalidf("%s: %d retries: want 0 to %d", what, j.Retries, MaxRetries)
+		return trimtab.Invalidf("%s: %d retries: want 0 to %d", what, j.Retries, MaxRetries)
 	case len(j.Tasks) < 1 || len(j.Tasks) > MaxBatchTasks:
-		return Invalidf("%s: %d tasks: want 1 to %d", what, len(j.Tasks), MaxBatchTasks)
+		return trimtab.Invalidf("%s: %d tasks: want 1 to %d", what, len(j.Tasks), MaxBatchTasks)
 	}
 	if err := spanned(what+": queue time-out", j.QueueTimeout); err != nil {
 		return err
@@ -408,10 +409,10 @@ func (j *BatchJob) Validate() error {
 	for i := range j.Tasks {
 		t := &j.Tasks[i]
 		if !IsTaskName(t.Name) {
-			return Invalidf("%s: task %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", what, t.Name)
+			return trimtab.Invalidf("%s: task %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", what, t.Name)
 		}
 		if seen[t.Name] {
-			return Invalidf("%s: task %s twice", what, t.Name)
+			return trimtab.Invalidf("%s: task %s twice", what, t.Name)
 		}
 		seen[t.Name] = true
 		if err := t.TaskSpec.Validate(); err != nil {
@@ -423,7 +424,7 @@ func (j *BatchJob) Validate() error {
 }
 
 // Kind returns KindJobRequest.
-func (r *JobRequest) Kind() Kind { return KindJobRequest }
+func (r *JobRequest) Kind() trimtab.Kind { return KindJobRequest }
 
 // Key returns the pool.
 func (r *JobRequest) Key() string { return r.Pool }
@@ -434,10 +435,10 @@ func (r *JobRequest) Validate() error {
 		return err
 	}
 	if r.Time.IsZero() {
-		return Invalidf("request on jobs: no time")
+		return trimtab.Invalidf("request on jobs: no time")
 	}
 	if !IsTaskName(r.ID) {
-		return Invalidf("request on jobs: id %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", r.ID)
+		return trimtab.Invalidf("request on jobs: id %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", r.ID)
 	}
 	if err := valid.Short("request on jobs", r.By); err != nil {
 		return err
@@ -446,7 +447,7 @@ func (r *JobRequest) Validate() error {
 		return r.Job.Validate()
 	}
 	if !IsTaskName(r.Job.Name) {
-		return Invalidf("%.20s: job %.80q: want its name", r.Verb, r.Job.Name)
+		return trimtab.Invalidf("%.20s: job %.80q: want its name", r.Verb, r.Job.Name)
 	}
 	switch r.Verb {
 	case CancelJob:
@@ -457,10 +458,10 @@ func (r *JobRequest) Validate() error {
 		}
 	case RevokeGrant:
 	default:
-		return Invalidf("request on jobs: verb %.20q", r.Verb)
+		return trimtab.Invalidf("request on jobs: verb %.20q", r.Verb)
 	}
 	if !IsTaskName(r.Task) {
-		return Invalidf("%.20s: task %.80q: want its name", r.Verb, r.Task)
+		return trimtab.Invalidf("%.20s: task %.80q: want its name", r.Verb, r.Task)
 	}
 	return nil
 }
@@ -484,7 +485,7 @@ type Candidates struct {
 const MaxCandidates = 1 << 20
 
 // Kind returns KindCandidates.
-func (c *Candidates) Kind() Kind { return KindCandidates }
+func (c *Candidates) Kind() trimtab.Kind { return KindCandidates }
 
 // Key returns the pool.
 func (c *Candidates) Key() string { return c.Pool }
@@ -495,7 +496,7 @@ func (c *Candidates) Validate() error {
 		return err
 	}
 	if n := len(c.Message); n < 1 || n > MaxCandidates {
-		return Invalidf("candidates of %s: %d bytes: want 1 to %d", c.Pool, n, MaxCandidates)
+		return trimtab.Invalidf("candidates of %s: %d bytes: want 1 to %d", c.Pool, n, MaxCandidates)
 	}
 	return nil
 }
