@@ -95,8 +95,6 @@ func overBudget() map[string]size {
 		"planner.borrower":              {0, 74},
 		"planner/allocation.Allocation": {0, 52},
 		"planner/drf.Matrix":            {0, 27},
-		"planner/jobs.Manager":          {71, 30},
-		"planner/jobs.job":              {0, 28},
 		"planner/local.group":           {0, 27},
 		"planner/welfare.fix":           {0, 29},
 		"planner/welfare.market":        {0, 26},
