@@ -11,14 +11,13 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/agent/signals"
-	"github.com/trimtab/trimtab/collector/perf"
 )
 
 // says lets the collectors tell one round of the service.
 func (w *taskWorld) says(values map[trimtab.Quantity]float64) {
 	at := time.Unix(0, int64(w.now))
 	for q, v := range values {
-		w.signals.Add(w.now-signals.Settled, &trimtab.Sample{Workload: "shop", Host: "h", Quantity: q, Source: perf.Source, Time: at, Window: 1, Value: v})
+		w.signals.Add(w.now-signals.Settled, &trimtab.Sample{Workload: "shop", Host: "h", Quantity: q, Source: "perf", Time: at, Window: 1, Value: v})
 	}
 }
 
