@@ -1,6 +1,6 @@
 package jobs
 
-import "github.com/trimtab/trimtab"
+import "github.com/trimtab/trimtab/speculation"
 
 // changes is what the next tick publishes of jobs.
 type changes struct {
@@ -19,7 +19,7 @@ func (c *changes) state(j *job) {
 	}
 }
 
-func (c *changes) event(kind EventKind, id trimtab.AttemptID, host, text string) {
+func (c *changes) event(kind EventKind, id speculation.AttemptID, host, text string) {
 	c.events = append(c.events, Event{Kind: kind, AttemptID: id, Host: host, Text: text})
 }
 

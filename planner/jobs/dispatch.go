@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // offer queues a task for placement, if it may be placed: on its granted host, or speculatively.
@@ -61,7 +61,7 @@ func (m *Manager) dispatch() {
 				break
 			}
 			j.tasks[j.ready.pop()].offered = false
-			m.place(j, i, h, trimtab.OversubscribedTask)
+			m.place(j, i, h, speculation.OversubscribedTask)
 			starts--
 		}
 		problem := ""
@@ -90,7 +90,7 @@ func (m *Manager) regular(starts *int) {
 		switch {
 		case *starts > 0 && m.hosts.takes(h) && len(h.live) < m.config.Here && h.size+int(t.size) <= maxList:
 			t.pending = false
-			m.place(p.job, p.task, h, trimtab.RegularTask)
+			m.place(p.job, p.task, h, speculation.RegularTask)
 			*starts--
 		case t.more.until <= m.clock.now:
 			t.pending = false
@@ -112,13 +112,13 @@ const (
 
 // place makes the next attempt at a task, on a host. Its number is above those of all earlier
 // ones, and none that the host knows.
-func (m *Manager) place(j *job, i int32, h *host, class trimtab.TaskClass) {
+func (m *Manager) place(j *job, i int32, h *host, class speculation.TaskClass) {
 	t := &j.tasks[i]
-	id := trimtab.AttemptID{Job: j.name, Task: j.Tasks[i].Name, Attempt: int(t.number) + 1}
+	id := speculation.AttemptID{Job: j.name, Task: j.Tasks[i].Name, Attempt: int(t.number) + 1}
 	for h.foreign[id] {
 		id.Attempt++
 	}
-	if id.Attempt > trimtab.MaxAttempt {
+	if id.Attempt > speculation.MaxAttempt {
 		m.fail(j, i, "it has used up the numbers of attempts")
 		return
 	}
@@ -174,7 +174,7 @@ func (m *Manager) close(j *job) {
 	j.ready.items = nil
 	j.stored.head = true
 	m.writeJob(j)
-	m.changes.event(JobEnded, trimtab.AttemptID{Job: j.name}, "", j.how())
+	m.changes.event(JobEnded, speculation.AttemptID{Job: j.name}, "", j.how())
 	m.clock.wake(alarm{kind: keepAlarm, job: j}, m.config.Keep)
 }
 
@@ -182,13 +182,13 @@ func (m *Manager) close(j *job) {
 func (j *job) how() string {
 	switch {
 	case j.ended.IsZero() && (len(j.live) > 0 || j.finished > 0):
-		return trimtab.StateRunning
+		return speculation.StateRunning
 	case j.ended.IsZero():
-		return trimtab.StateWaiting
+		return speculation.StateWaiting
 	case j.cancelled != "" && j.done < len(j.tasks):
-		return trimtab.StateCancelled
+		return speculation.StateCancelled
 	case len(j.bad) > 0:
-		return trimtab.StateFailed
+		return speculation.StateFailed
 	}
-	return trimtab.StateDone
+	return speculation.StateDone
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // host is one that reported, or on which an attempt of a former manager is.
@@ -26,11 +27,11 @@ type host struct {
 	deadline time.Duration
 	timed    bool
 	live     []*attempt
-	byID     map[trimtab.AttemptID]*attempt
+	byID     map[speculation.AttemptID]*attempt
 	running  int // of the live ones
 	size     int // of its list, at most
 	// foreign are the attempts that it told of and that are not placed on it.
-	foreign map[trimtab.AttemptID]bool
+	foreign map[speculation.AttemptID]bool
 	// tries counts attempts in a row that it did not accept; until hold no speculative one is
 	// placed.
 	tries int
@@ -72,7 +73,7 @@ func (all *hosts) meet(name string) (*host, error) {
 
 // older reports whether a newer report has come. After a host was silent for so long that nothing
 // runs on it, a lower life is accepted: its clock may have been set back.
-func (all *hosts) older(h *host, r *trimtab.Machine) bool {
+func (all *hosts) older(h *host, r *speculation.Machine) bool {
 	if r.Life == h.life {
 		return r.Report <= h.report
 	}
@@ -108,8 +109,8 @@ func (all *hosts) watch(h *host) {
 }
 
 // lists returns the lists of hosts that changed or must be answered.
-func (all *hosts) lists() []*trimtab.Placements {
-	var out []*trimtab.Placements
+func (all *hosts) lists() []*speculation.Placements {
+	var out []*speculation.Placements
 	for _, h := range all.touched {
 		tells := h.changed || len(h.live) > 0 || len(h.foreign) > 0
 		if h.heard && tells && (h.changed || h.reported) {
@@ -122,9 +123,9 @@ func (all *hosts) lists() []*trimtab.Placements {
 }
 
 // list returns the whole list of a host. It renews the leases of the attempts in it.
-func (all *hosts) list(h *host) *trimtab.Placements {
+func (all *hosts) list(h *host) *speculation.Placements {
 	all.sequence++
-	p := &trimtab.Placements{
+	p := &speculation.Placements{
 		Pool: all.config.Pool, Host: h.name, Epoch: all.config.Epoch, Sequence: all.sequence, Time: all.clock.wall,
 		Life: h.life, Report: h.report, Lease: trimtab.SecondsOf(all.config.Lease),
 	}
@@ -135,7 +136,7 @@ func (all *hosts) list(h *host) *trimtab.Placements {
 		if a.kill != "" && a.asked == 0 {
 			a.asked = all.sequence
 		}
-		p.Tasks = append(p.Tasks, trimtab.Placement{
+		p.Tasks = append(p.Tasks, speculation.Placement{
 			AttemptID: a.id, Class: a.class, Priority: a.job.Priority, Spec: a.job.Tasks[a.task].TaskSpec, Kill: a.kill,
 		})
 	}
@@ -153,7 +154,7 @@ func (a *attempt) enlist() {
 	a.job.live = append(a.job.live, a)
 	a.host.live = append(a.host.live, a)
 	if a.host.byID == nil {
-		a.host.byID = map[trimtab.AttemptID]*attempt{}
+		a.host.byID = map[speculation.AttemptID]*attempt{}
 	}
 	a.host.byID[a.id] = a
 	a.host.size += int(a.of().size)

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // job is one that was submitted, until it is forgotten.
 type job struct {
-	trimtab.BatchJob
+	speculation.BatchJob
 	name string
 	// serial orders jobs by their submission and is the name of their records.
 	serial    uint64
@@ -81,7 +81,7 @@ type task struct {
 
 // trouble is the history of a task that did not succeed at once.
 type trouble struct {
-	last *trimtab.Attempt
+	last *speculation.Attempt
 	why  string
 	// avoid are hosts where it did not go well, the newest first.
 	avoid [4]string
@@ -115,16 +115,16 @@ type attempt struct {
 	job  *job
 	task int32
 	at   int // in the job's live ones
-	id   trimtab.AttemptID
+	id   speculation.AttemptID
 	host *host
 	// life and report are the newest of the host when it was placed.
 	life, report uint64
-	class        trimtab.TaskClass
+	class        speculation.TaskClass
 	// kill is why it is to end; asked is the sequence of the first list that says so.
 	kill  string
 	asked uint64
 	// told is what the host said of it last, in its report number seen; nil: nothing.
-	told *trimtab.Attempt
+	told *speculation.Attempt
 	seen uint64
 	// placed is when it was placed, since when it is seen to run.
 	placed, since time.Duration
@@ -134,7 +134,7 @@ type attempt struct {
 
 // runs says whether it was started, as far as is known.
 func (a *attempt) runs() bool {
-	return a.told != nil && (a.told.State == trimtab.AttemptRunning || a.told.State == trimtab.AttemptFrozen)
+	return a.told != nil && (a.told.State == speculation.AttemptRunning || a.told.State == speculation.AttemptFrozen)
 }
 
 // listable says whether it is there and not to end.

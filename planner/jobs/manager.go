@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // Record is one stored value. Keys are of [a-z0-9.-]; a store for several pools prefixes the
@@ -25,7 +25,7 @@ const MaxRecord = 768 << 10
 type Event struct {
 	Kind EventKind
 	// Job is always set; Task and Attempt are those of an attempt.
-	trimtab.AttemptID
+	speculation.AttemptID
 	Host string
 	Text string
 }
@@ -59,9 +59,9 @@ const (
 type Output struct {
 	Store []Record
 	// Placements are the lists to publish, each to its host.
-	Placements []*trimtab.Placements
+	Placements []*speculation.Placements
 	// States are of jobs that changed; Forgotten names jobs whose records are deleted.
-	States    []*trimtab.JobState
+	States    []*speculation.JobState
 	Forgotten []string
 	// Rated names jobs of which [Manager.Counts] changed.
 	Rated  []string

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // The stored records:
@@ -25,7 +26,7 @@ import (
 const (
 	version    = 1
 	chunkTasks = 32
-	maxSpec    = trimtab.MaxTaskText + 64<<10
+	maxSpec    = speculation.MaxTaskText + 64<<10
 	namesKey   = "names"
 	// keptNames is of how many deleted jobs the names are kept.
 	keptNames = 1000
@@ -75,24 +76,24 @@ type stateRecord struct {
 
 type taskRecord struct {
 	// Status is that of the task: "", done, failed or cancelled.
-	Status   string           `json:"s,omitempty"`
-	Number   int32            `json:"n,omitempty"`
-	Host     string           `json:"h,omitempty"`
-	Failures uint16           `json:"f,omitempty"`
-	Refused  uint16           `json:"r,omitempty"`
-	Lost     uint16           `json:"l,omitempty"`
-	Grant    string           `json:"g,omitempty"`
-	Kept     bool             `json:"k,omitempty"`
-	Live     *attemptRecord   `json:"a,omitempty"`
-	Why      string           `json:"w,omitempty"`
-	Last     *trimtab.Attempt `json:"o,omitempty"`
+	Status   string               `json:"s,omitempty"`
+	Number   int32                `json:"n,omitempty"`
+	Host     string               `json:"h,omitempty"`
+	Failures uint16               `json:"f,omitempty"`
+	Refused  uint16               `json:"r,omitempty"`
+	Lost     uint16               `json:"l,omitempty"`
+	Grant    string               `json:"g,omitempty"`
+	Kept     bool                 `json:"k,omitempty"`
+	Live     *attemptRecord       `json:"a,omitempty"`
+	Why      string               `json:"w,omitempty"`
+	Last     *speculation.Attempt `json:"o,omitempty"`
 }
 
 type attemptRecord struct {
-	Life   uint64            `json:"life"`
-	Report uint64            `json:"report"`
-	Class  trimtab.TaskClass `json:"class"`
-	Kill   string            `json:"kill,omitempty"`
+	Life   uint64                `json:"life"`
+	Report uint64                `json:"report"`
+	Class  speculation.TaskClass `json:"class"`
+	Kill   string                `json:"kill,omitempty"`
 }
 
 func key(serial uint64, kind string, k int) string {
@@ -171,7 +172,7 @@ func (j *job) chunk(k int) stateRecord {
 }
 
 func (s status) String() string {
-	return [...]string{trimtab.StateWaiting, trimtab.StatePlaced, trimtab.StateDone, trimtab.StateFailed, trimtab.StateCancelled}[s]
+	return [...]string{speculation.StateWaiting, speculation.StatePlaced, speculation.StateDone, speculation.StateFailed, speculation.StateCancelled}[s]
 }
 
 func parseKey(k string) (serial uint64, rest string, ok bool) {
@@ -202,7 +203,7 @@ func revive(serial uint64, head *headRecord, records map[string][]byte) (*job, e
 	j := &job{
 		name: head.Name, serial: serial, requests: head.Requests, by: head.By, submitted: head.Submitted,
 		base: head.Base, cancelled: head.Cancelled, ended: head.Ended, stored: stored{specs: head.Specs},
-		BatchJob: trimtab.BatchJob{Name: head.Name, Priority: head.Priority, Retries: head.Retries, QueueTimeout: head.QueueTimeout},
+		BatchJob: speculation.BatchJob{Name: head.Name, Priority: head.Priority, Retries: head.Retries, QueueTimeout: head.QueueTimeout},
 	}
 	var sizes []int32
 	for k := range head.Specs {
@@ -211,7 +212,7 @@ func revive(serial uint64, head *headRecord, records map[string][]byte) (*job, e
 			return nil, fmt.Errorf("specs %d: %w", k, err)
 		}
 		for _, text := range part.Tasks {
-			var t trimtab.BatchTask
+			var t speculation.BatchTask
 			if err := json.Unmarshal(text, &t); err != nil {
 				return nil, fmt.Errorf("task %d: %w: %w", len(j.Tasks), trimtab.ErrInvalid, err)
 			}
@@ -262,7 +263,7 @@ func (j *job) take(k int, r *stateRecord) error {
 		}
 		if s.Live != nil {
 			t.live = &attempt{
-				job: j, task: int32(first + n), id: trimtab.AttemptID{Job: j.name, Task: j.Tasks[first+n].Name, Attempt: int(s.Number)},
+				job: j, task: int32(first + n), id: speculation.AttemptID{Job: j.name, Task: j.Tasks[first+n].Name, Attempt: int(s.Number)},
 				life: s.Live.Life, report: s.Live.Report, class: s.Live.Class, kill: s.Live.Kill,
 			}
 		}

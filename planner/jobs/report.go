@@ -10,15 +10,16 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/machines"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // Machine applies a report that was received at now. The next Tick answers it. An error says why
 // it was ignored; trimtab.ErrStale: it is older than the last.
-func (m *Manager) Machine(now time.Time, r *trimtab.Machine) error {
+func (m *Manager) Machine(now time.Time, r *speculation.Machine) error {
 	m.clock.advance(now)
-	if r.Pool != m.config.Pool || r.Host == "" || len(r.Host) > machines.MaxName || !plain(r.Host) || r.Life == 0 || r.Report == 0 || len(r.Attempts) > trimtab.MaxAttemptsHere {
+	if r.Pool != m.config.Pool || r.Host == "" || len(r.Host) > machines.MaxName || !plain(r.Host) || r.Life == 0 || r.Report == 0 || len(r.Attempts) > speculation.MaxAttemptsHere {
 		return trimtab.Invalidf("report of host %.60q, pool %.60q, life %d, number %d, %d attempts: want names, numbers > 0, at most %d attempts",
-			r.Host, r.Pool, r.Life, r.Report, len(r.Attempts), trimtab.MaxAttemptsHere)
+			r.Host, r.Pool, r.Life, r.Report, len(r.Attempts), speculation.MaxAttemptsHere)
 	}
 	h, err := m.hosts.meet(r.Host)
 	if err != nil {
@@ -42,7 +43,7 @@ func (m *Manager) Machine(now time.Time, r *trimtab.Machine) error {
 }
 
 // hear applies what a host reports of attempts.
-func (m *Manager) hear(h *host, told []trimtab.Attempt) {
+func (m *Manager) hear(h *host, told []speculation.Attempt) {
 	clear(h.foreign)
 	for i := range told {
 		r := &told[i]
@@ -51,7 +52,7 @@ func (m *Manager) hear(h *host, told []trimtab.Attempt) {
 		case a == nil:
 			if r.Validate() == nil {
 				if h.foreign == nil {
-					h.foreign = map[trimtab.AttemptID]bool{}
+					h.foreign = map[speculation.AttemptID]bool{}
 				}
 				h.foreign[r.AttemptID] = true
 			}
@@ -64,16 +65,16 @@ func (m *Manager) hear(h *host, told []trimtab.Attempt) {
 
 // learn applies what a host reports of an attempt that is placed on it. A report of a former life
 // only counts if the attempt has ended.
-func (m *Manager) learn(a *attempt, r *trimtab.Attempt) {
+func (m *Manager) learn(a *attempt, r *speculation.Attempt) {
 	last := cleaned(a, r)
 	switch r.State {
-	case trimtab.AttemptEnded:
+	case speculation.AttemptEnded:
 		m.ended(a, last)
-	case trimtab.AttemptRefused:
+	case speculation.AttemptRefused:
 		if !a.runs() {
 			m.end(a, Refused, last, cmp.Or(last.Reason, "its host refused it"))
 		}
-	case trimtab.AttemptQueued, trimtab.AttemptRunning, trimtab.AttemptFrozen:
+	case speculation.AttemptQueued, speculation.AttemptRunning, speculation.AttemptFrozen:
 		if a.life == a.host.life {
 			m.lives(a, last)
 		}
@@ -81,11 +82,11 @@ func (m *Manager) learn(a *attempt, r *trimtab.Attempt) {
 }
 
 // lives applies the report of an attempt that has not ended.
-func (m *Manager) lives(a *attempt, last *trimtab.Attempt) {
+func (m *Manager) lives(a *attempt, last *speculation.Attempt) {
 	a.seen = a.host.report
-	if ran := a.runs(); ran && last.State == trimtab.AttemptQueued {
+	if ran := a.runs(); ran && last.State == speculation.AttemptQueued {
 		return // none goes back
-	} else if !ran && last.State != trimtab.AttemptQueued {
+	} else if !ran && last.State != speculation.AttemptQueued {
 		a.since, a.host.tries = m.clock.now, 0
 		a.host.running++
 		a.job.running++
@@ -102,7 +103,7 @@ func (m *Manager) lives(a *attempt, last *trimtab.Attempt) {
 }
 
 // ended applies the report of how an attempt ended.
-func (m *Manager) ended(a *attempt, last *trimtab.Attempt) {
+func (m *Manager) ended(a *attempt, last *speculation.Attempt) {
 	what := cmp.Or(last.Reason, last.Outcome, "no outcome was told")
 	if last.Outcome == "exited" {
 		what = fmt.Sprintf("exited %d", last.Code)
@@ -132,14 +133,14 @@ func (m *Manager) conclude(h *host) {
 			m.end(a, Lost, nil, "its host was started again")
 		case a.kill != "" && a.asked > 0 && a.asked <= h.ack && a.seen != h.report:
 			m.end(a, Withdrawn, nil, a.kill)
-		case a.kill == "" && t.grant != "" && !t.kept && a.class != trimtab.RegularTask:
+		case a.kill == "" && t.grant != "" && !t.kept && a.class != speculation.RegularTask:
 			m.upgrade(a.job, a.task) // granted while its host was not heard
 		}
 	}
 }
 
 // end removes an ended attempt, and decides what happens to its task.
-func (m *Manager) end(a *attempt, kind EventKind, last *trimtab.Attempt, why string) {
+func (m *Manager) end(a *attempt, kind EventKind, last *speculation.Attempt, why string) {
 	j, t, h := a.job, a.of(), a.host
 	if kind != Succeeded && a.kill != "" {
 		kind, why = Withdrawn, a.kill
@@ -154,7 +155,7 @@ func (m *Manager) end(a *attempt, kind EventKind, last *trimtab.Attempt, why str
 		return
 	}
 	if last == nil {
-		last = &trimtab.Attempt{AttemptID: a.id, State: trimtab.AttemptEnded, Class: a.class, Outcome: "lost", Reason: why}
+		last = &speculation.Attempt{AttemptID: a.id, State: speculation.AttemptEnded, Class: a.class, Outcome: "lost", Reason: why}
 		if a.told != nil {
 			last.Started, last.LastLines, last.Output = a.told.Started, a.told.LastLines, a.told.Output
 		}
@@ -172,7 +173,7 @@ func (m *Manager) end(a *attempt, kind EventKind, last *trimtab.Attempt, why str
 		m.fail(j, a.task, clip(fmt.Sprintf("%s: %s", over, why), maxText))
 	default:
 		t.status, t.kept, t.next = waiting, false, m.clock.now+wait
-		if a.class == trimtab.RegularTask && kind != Failed && t.grant == h.name {
+		if a.class == speculation.RegularTask && kind != Failed && t.grant == h.name {
 			t.grant = "" // its host did not keep it
 		}
 		if wait > 0 {
@@ -223,7 +224,7 @@ func (a *attempt) charge(kind EventKind, now time.Duration, c *Config) (wait tim
 }
 
 // ran returns how long an attempt ran: by its host's clock, if possible.
-func (a *attempt) ran(last *trimtab.Attempt, now time.Duration) time.Duration {
+func (a *attempt) ran(last *speculation.Attempt, now time.Duration) time.Duration {
 	if d := last.Ended.Sub(last.Started); !last.Started.IsZero() && !last.Ended.IsZero() && d >= 0 && d <= now-a.placed {
 		return d
 	}
@@ -237,12 +238,12 @@ const (
 )
 
 // cleaned returns a host's report, bounded, and without invalid values.
-func cleaned(a *attempt, r *trimtab.Attempt) *trimtab.Attempt {
-	c := &trimtab.Attempt{
+func cleaned(a *attempt, r *speculation.Attempt) *speculation.Attempt {
+	c := &speculation.Attempt{
 		AttemptID: a.id, State: r.State, Class: a.class, Started: possible(r.Started), Ended: possible(r.Ended),
 		Outcome: clip(r.Outcome, 40), Code: r.Code, Reason: clip(r.Reason, maxText), Output: max(r.Output, 0), Problem: clip(r.Problem, maxText),
 	}
-	if r.Class == trimtab.RegularTask || r.Class == trimtab.OversubscribedTask {
+	if r.Class == speculation.RegularTask || r.Class == speculation.OversubscribedTask {
 		c.Class = r.Class
 	}
 	if r.Progress != nil && *r.Progress >= 0 && *r.Progress <= 1 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // Request applies a request of a person or of the cluster's resource manager. The caller may
@@ -15,20 +16,20 @@ import (
 // because its wish is fulfilled already, is accepted again.
 //
 // trimtab.ErrInvalid: it breaks the rules; trimtab.ErrRefused: it cannot be done now.
-func (m *Manager) Request(now time.Time, r *trimtab.JobRequest) error {
+func (m *Manager) Request(now time.Time, r *speculation.JobRequest) error {
 	m.clock.advance(now)
 	if r.Pool != m.config.Pool || len(r.ID) > 200 {
 		return trimtab.Invalidf("request %.60q for pool %.60q: want pool %s, an ID of at most 200 bytes", r.ID, r.Pool, m.config.Pool)
 	}
 	var err error
 	switch r.Verb {
-	case trimtab.SubmitJob:
+	case speculation.SubmitJob:
 		err = m.submit(r)
-	case trimtab.CancelJob:
+	case speculation.CancelJob:
 		err = m.cancel(r)
-	case trimtab.GrantTask:
+	case speculation.GrantTask:
 		err = m.grant(r)
-	case trimtab.RevokeGrant:
+	case speculation.RevokeGrant:
 		err = m.revoke(r)
 	default:
 		err = trimtab.Invalidf("verb %.20q", string(r.Verb))
@@ -44,7 +45,7 @@ func refusedf(format string, args ...any) error {
 }
 
 // submit adds a job. A job that has ended gives up its name to a new one.
-func (m *Manager) submit(r *trimtab.JobRequest) error {
+func (m *Manager) submit(r *speculation.JobRequest) error {
 	old := m.jobs.byName[r.Job.Name]
 	if old != nil && r.ID != "" && slices.Contains(old.requests, r.ID) {
 		return nil
@@ -87,12 +88,12 @@ func (m *Manager) submit(r *trimtab.JobRequest) error {
 	for i := range j.tasks {
 		m.offer(j, int32(i))
 	}
-	m.changes.event(JobSubmitted, trimtab.AttemptID{Job: j.name}, "", fmt.Sprintf("%d tasks", len(j.tasks)))
+	m.changes.event(JobSubmitted, speculation.AttemptID{Job: j.name}, "", fmt.Sprintf("%d tasks", len(j.tasks)))
 	return nil
 }
 
 // cloned returns a deep copy of tasks.
-func cloned(tasks []trimtab.BatchTask) []trimtab.BatchTask {
+func cloned(tasks []speculation.BatchTask) []speculation.BatchTask {
 	tasks = slices.Clone(tasks)
 	for i := range tasks {
 		t := &tasks[i]
@@ -132,10 +133,10 @@ func (m *Manager) forget(j *job) {
 	m.jobs.remove(j)
 	m.store.delete(j)
 	m.changes.forgotten = append(m.changes.forgotten, j.name)
-	m.changes.event(JobForgotten, trimtab.AttemptID{Job: j.name}, "", "")
+	m.changes.event(JobForgotten, speculation.AttemptID{Job: j.name}, "", "")
 }
 
-func (m *Manager) cancel(r *trimtab.JobRequest) error {
+func (m *Manager) cancel(r *speculation.JobRequest) error {
 	if j := m.jobs.byName[r.Job.Name]; j != nil && j.cancelled != "" {
 		return nil
 	}
@@ -165,7 +166,7 @@ func (m *Manager) halt(j *job) {
 }
 
 // grant applies a regular grant.
-func (m *Manager) grant(r *trimtab.JobRequest) error {
+func (m *Manager) grant(r *speculation.JobRequest) error {
 	j, i, err := m.jobs.task(r)
 	if err != nil {
 		return err
@@ -176,7 +177,7 @@ func (m *Manager) grant(r *trimtab.JobRequest) error {
 		return nil
 	case !m.hosts.takes(h):
 		return refusedf("host %.60q was not heard within %v", r.Host, m.config.HostTimeout)
-	case t.live != nil && t.live.class == trimtab.RegularTask && t.live.runs() && t.live.kill == "":
+	case t.live != nil && t.live.class == speculation.RegularTask && t.live.runs() && t.live.kill == "":
 		return refusedf("task %s runs regularly on %s", r.Task, t.host)
 	}
 	t.grant, t.kept = r.Host, false
@@ -197,7 +198,7 @@ func (m *Manager) upgrade(j *job, i int32) {
 	case !a.runs(): // in a queue: cancelled, started regularly when that was told
 		m.kill(a, "its regular resources were granted on "+t.grant)
 	case a.host.name == t.grant:
-		a.class = trimtab.RegularTask
+		a.class = speculation.RegularTask
 		m.write(j, i)
 		m.hosts.touch(a.host, true)
 		m.changes.event(Upgraded, a.id, t.grant, "")
@@ -211,7 +212,7 @@ func (m *Manager) upgrade(j *job, i int32) {
 }
 
 // revoke withdraws a grant: the task is speculative again, where it is.
-func (m *Manager) revoke(r *trimtab.JobRequest) error {
+func (m *Manager) revoke(r *speculation.JobRequest) error {
 	j, i, err := m.jobs.task(r)
 	if err != nil {
 		return err
@@ -224,15 +225,15 @@ func (m *Manager) revoke(r *trimtab.JobRequest) error {
 	m.write(j, i)
 	if a := t.live; a == nil {
 		m.offer(j, i)
-	} else if a.class == trimtab.RegularTask {
-		a.class = trimtab.OversubscribedTask
+	} else if a.class == speculation.RegularTask {
+		a.class = speculation.OversubscribedTask
 		m.hosts.touch(a.host, true)
 	}
 	return nil
 }
 
 // split makes the records of the specs, and the size of each task in a host's list.
-func split(tasks []trimtab.BatchTask) (parts [][]byte, sizes []int32, err error) {
+func split(tasks []speculation.BatchTask) (parts [][]byte, sizes []int32, err error) {
 	var part []json.RawMessage
 	sum := 0
 	flush := func() {
@@ -259,7 +260,7 @@ func split(tasks []trimtab.BatchTask) (parts [][]byte, sizes []int32, err error)
 
 // listed returns how much of [maxList] a task with so many bytes takes; its number of parts
 // counts too, since that is bounded.
-func listed(s *trimtab.TaskSpec, encoded int) int32 {
+func listed(s *speculation.TaskSpec, encoded int) int32 {
 	_, parts := s.Size()
-	return int32(max(encoded+attemptSize, parts*(maxList/trimtab.MaxListParts+1)))
+	return int32(max(encoded+attemptSize, parts*(maxList/speculation.MaxListParts+1)))
 }

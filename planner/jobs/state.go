@@ -5,15 +5,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/machines"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // stateTasks is how many tasks the state of a job includes.
 const stateTasks = 100
 
 // State returns the state of a job, or nil.
-func (m *Manager) State(now time.Time, job string) *trimtab.JobState {
+func (m *Manager) State(now time.Time, job string) *speculation.JobState {
 	m.clock.advance(now)
 	j := m.jobs.byName[job]
 	if j == nil {
@@ -22,8 +22,8 @@ func (m *Manager) State(now time.Time, job string) *trimtab.JobState {
 	return j.state(m.config.Pool, &m.clock)
 }
 
-func (j *job) state(pool string, c *clock) *trimtab.JobState {
-	s := &trimtab.JobState{
+func (j *job) state(pool string, c *clock) *speculation.JobState {
+	s := &speculation.JobState{
 		Pool: pool, Name: j.name, Time: c.wall, Submitted: j.submitted, By: j.by, State: j.how(), Priority: j.Priority,
 		Running: j.running, Done: j.done, Failed: len(j.bad), Waiting: len(j.tasks) - j.finished - j.running,
 		Problem: j.problem,
@@ -59,9 +59,9 @@ func (j *job) some() []int32 {
 	return out
 }
 
-func (j *job) taskState(i int32, c *clock) trimtab.TaskState {
+func (j *job) taskState(i int32, c *clock) speculation.TaskState {
 	t := &j.tasks[i]
-	s := trimtab.TaskState{Name: j.Tasks[i].Name, State: t.status.String(), Host: t.host, Attempts: int(t.number) - j.base, Granted: t.grant}
+	s := speculation.TaskState{Name: j.Tasks[i].Name, State: t.status.String(), Host: t.host, Attempts: int(t.number) - j.base, Granted: t.grant}
 	if t.more != nil {
 		s.Last, s.Why = t.more.last, t.more.why
 	}
@@ -69,9 +69,9 @@ func (j *job) taskState(i int32, c *clock) trimtab.TaskState {
 		s.Next = c.wall.Add(t.next - c.now)
 	}
 	if t.status == done {
-		s.Last = &trimtab.Attempt{
-			AttemptID: trimtab.AttemptID{Job: j.name, Task: s.Name, Attempt: int(t.number)},
-			State:     trimtab.AttemptEnded, Outcome: "exited",
+		s.Last = &speculation.Attempt{
+			AttemptID: speculation.AttemptID{Job: j.name, Task: s.Name, Attempt: int(t.number)},
+			State:     speculation.AttemptEnded, Outcome: "exited",
 		}
 	}
 	if a := t.live; a != nil {

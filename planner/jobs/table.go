@@ -3,7 +3,7 @@ package jobs
 import (
 	"slices"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // table has all jobs.
@@ -59,7 +59,7 @@ func (all *table) over(old *job, tasks int, c *Config) ([]*job, error) {
 }
 
 // named returns the job of a request that has not ended.
-func (all *table) named(r *trimtab.JobRequest) (*job, error) {
+func (all *table) named(r *speculation.JobRequest) (*job, error) {
 	j := all.byName[r.Job.Name]
 	switch {
 	case j == nil:
@@ -71,12 +71,12 @@ func (all *table) named(r *trimtab.JobRequest) (*job, error) {
 }
 
 // task returns the task that a request names.
-func (all *table) task(r *trimtab.JobRequest) (*job, int32, error) {
+func (all *table) task(r *speculation.JobRequest) (*job, int32, error) {
 	j, err := all.named(r)
 	if err != nil {
 		return nil, 0, err
 	}
-	i := slices.IndexFunc(j.Tasks, func(t trimtab.BatchTask) bool { return t.Name == r.Task })
+	i := slices.IndexFunc(j.Tasks, func(t speculation.BatchTask) bool { return t.Name == r.Task })
 	switch {
 	case i < 0:
 		return nil, 0, refusedf("it has no task %.63q", r.Task)
