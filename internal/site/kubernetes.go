@@ -96,6 +96,36 @@ func (w *watchedCluster) nameSenders(attrs []trimtab.Attr) (more []trimtab.Attr,
 	return more, true
 }
 
+// refsOf lists the workloads of the cluster by what they are there.
+func refsOf(cfg *config.Config) map[kube.Ref]string {
+	all := map[kube.Ref]string{}
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		for _, t := range []*config.KubernetesTarget{w.Match.Kubernetes, w.Knob.Kubernetes} {
+			if t != nil {
+				kind, name := t.Workload()
+				all[kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}] = w.Name
+			}
+		}
+	}
+	return all
+}
+
+// podIn returns the workload of a pod; "" if it is not known.
+func podIn(cluster *atomic.Pointer[kube.Cluster], workloads map[kube.Ref]string) func(namespace, pod string) string {
+	return func(namespace, pod string) string {
+		c := cluster.Load()
+		if c == nil {
+			return ""
+		}
+		r, err := names.New(c).OfSpan([]trimtab.Attr{{Key: "k8s.namespace.name", Value: namespace}, {Key: "k8s.pod.name", Value: pod}})
+		if err != nil {
+			return ""
+		}
+		return workloads[r]
+	}
+}
+
 // hasCluster reports whether some knob is one of a cluster.
 func hasCluster(all []knobs.Declared) bool {
 	return slices.ContainsFunc(all, func(d knobs.Declared) bool { return kinds.OfCluster(d.Kind) })
