@@ -112,9 +112,9 @@ func refsOf(cfg *config.Config) map[kube.Ref]string {
 }
 
 // podIn returns the workload of a pod; "" if it is not known.
-func podIn(cluster *atomic.Pointer[kube.Cluster], workloads map[kube.Ref]string) func(namespace, pod string) string {
+func (w *watchedCluster) podIn(workloads map[kube.Ref]string) func(namespace, pod string) string {
 	return func(namespace, pod string) string {
-		c := cluster.Load()
+		c := w.Load()
 		if c == nil {
 			return ""
 		}

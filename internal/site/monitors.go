@@ -43,7 +43,7 @@ func (s *stages) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 		return nil, err
 	}
 	pods := refsOf(cfg)
-	c.Pod = podIn(&s.cluster.Pointer, pods)
+	c.Pod = s.cluster.podIn(pods)
 	work := pipeline.Work{Round: cfg.Analyzer.ReportInterval}
 	return []supervise.Part{{Name: "monitors", Key: supervise.KeyOf(c.Root, c.Host, groups, work, cfg.Measure, pods), Start: func(ctx context.Context) (func() error, error) {
 		h := pipeline.NewHealth(work)
