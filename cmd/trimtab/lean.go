@@ -24,10 +24,11 @@ const (
 	// 10,000 workloads has 620 MiB live, 62 KiB of it for each workload's learner:
 	// lab/bench/fleet. It and the planner together are to stay under 1 GiB.
 	large, largePercent = 256 << 20, 15
-	// leanEvery is how often the growth is set anew and the program's own pages are dropped: in
-	// half a minute rare work of an idle process, such as a stack that grows, maps 5 MiB of them
-	// again, in parts of 64 KiB. A process of 100 groups maps 25 MiB again at once, in 1 ms.
+	// leanEvery is how often the growth is set anew. The program's own pages are dropped at the
+	// start, after the first leanEvery, and then after every dropEvery of them: in a minute rare
+	// work maps 2 MiB of them again.
 	leanEvery = 10 * time.Second
+	dropEvery = 6
 )
 
 // growth returns by how many percent of the live heap the heap may grow.
@@ -54,13 +55,13 @@ func stayLean(ctx context.Context, room uint64) {
 		t := time.NewTicker(leanEvery)
 		defer t.Stop()
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-		for {
+		for tick := 0; ; tick++ {
 			select {
 			case <-ctx.Done():
 				return
 			case <-t.C:
 			}
-			if failed == nil {
+			if failed == nil && tick%dropEvery == 0 {
 				_, failed = dropPages()
 			}
 			metrics.Read(live)
