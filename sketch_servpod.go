@@ -79,7 +79,7 @@ func (s *Sketch) validateServpods() error {
 	}
 	for i := range s.Servpods {
 		p := &s.Servpods[i]
-		if err := servpodNamed(s.Workload, p.Component, p.Host); err != nil {
+		if err := valid.Component(s.Workload, p.Component, p.Host); err != nil {
 			return err
 		}
 		if i > 0 && s.Servpods[i-1].Compare(p) >= 0 {

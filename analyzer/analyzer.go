@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // maxTold bounds the hosts whose clocks are followed.
@@ -70,7 +71,7 @@ func (a *Analyzer) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		a.sample(now, v)
 	case *trimtab.Holding:
 		a.holding(now, v)
-	case *trimtab.Colocation:
+	case *colocation.Colocation:
 		a.beside.hear(now, v)
 	default:
 		a.counts.ignored++

@@ -19,6 +19,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/forecast/auto"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/bintree"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 var start = time.Unix(1_700_000_000, 0).UTC()
@@ -86,7 +87,7 @@ func estimates(t *testing.T, values []trimtab.Value) map[string]*trimtab.Estimat
 	t.Helper()
 	out := map[string]*trimtab.Estimate{}
 	for _, v := range values {
-		if c, ok := v.(*trimtab.Contributions); ok {
+		if c, ok := v.(*colocation.Contributions); ok {
 			if err := c.Validate(); err != nil {
 				t.Fatal(err)
 			}

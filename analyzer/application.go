@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn/kernel"
 	"github.com/trimtab/trimtab/analyzer/learn/sojourn"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // application is the workloads that serve the requests of one of them,
@@ -22,7 +23,7 @@ type application struct {
 	vector  *kernel.Vector
 	// news is what live traffic last told of the components of the entry's requests;
 	// nil: nothing.
-	news *trimtab.Contributions
+	news *colocation.Contributions
 	// rate is that of the entry's requests, in 1/s, of the latest report.
 	rate float64
 	// fresh tells of a report since the last estimates, moving counts reports

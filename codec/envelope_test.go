@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/quantile"
 	"github.com/trimtab/trimtab/speculation"
 	"github.com/trimtab/trimtab/topic"
@@ -91,22 +92,22 @@ func jobState() *speculation.JobState {
 		Tasks: []speculation.TaskState{{Name: "t", State: speculation.StateWaiting, Host: "h", Attempts: 1, Last: &last, Granted: "g", Next: noon, Why: "w"}}}
 }
 
-func colocation() *trimtab.Colocation {
+func colocation() *colocation.Colocation {
 	v, age := 0.5, trimtab.Seconds(1)
-	d := trimtab.HostDecision{Time: noon, Verb: "CutBE", By: "w", Why: "s", Periods: 1, Changes: []trimtab.JobChange{{Job: "b/1", Act: "cut", To: map[string]float64{"cpu": .5}, Result: "written"}}, Omitted: 1}
-	return &trimtab.Colocation{Host: "h", Pool: "cpu/best-effort", Policy: "rhythm", Mode: trimtab.Act, Time: noon, Paused: true, Period: 2, Last: &d,
-		Services: []trimtab.ServiceHere{{Workload: "w", Age: &age, Stale: true, Slack: &v, Tail: &age, SLO: 1, Load: &v, Share: .5, LoadLimit: &v, LoadOrigin: "history", SlackLimit: &v, SlackOrigin: "search"}},
-		Jobs: []trimtab.Job{{ID: "b/1", Registered: true, Mode: trimtab.Act, State: "running", Has: map[string]float64{"cpu": .5}, Place: "g", Done: &v, Predict: "training", Predictable: true, Loss: &v,
+	d := colocation.HostDecision{Time: noon, Verb: "CutBE", By: "w", Why: "s", Periods: 1, Changes: []colocation.JobChange{{Job: "b/1", Act: "cut", To: map[string]float64{"cpu": .5}, Result: "written"}}, Omitted: 1}
+	return &colocation.Colocation{Host: "h", Pool: "cpu/best-effort", Policy: "rhythm", Mode: trimtab.Act, Time: noon, Paused: true, Period: 2, Last: &d,
+		Services: []colocation.ServiceHere{{Workload: "w", Age: &age, Stale: true, Slack: &v, Tail: &age, SLO: 1, Load: &v, Share: .5, LoadLimit: &v, LoadOrigin: "history", SlackLimit: &v, SlackOrigin: "search"}},
+		Jobs: []colocation.Job{{ID: "b/1", Registered: true, Mode: trimtab.Act, State: "running", Has: map[string]float64{"cpu": .5}, Place: "g", Done: &v, Predict: "training", Predictable: true, Loss: &v,
 			Useless: 1, Attained: 2, Lost: 3, Heard: &age, Problem: "p"}}, Omitted: 1, Running: 1, Suspended: 1, Capacity: map[string]float64{"cpu": 3}, Used: map[string]float64{"cpu": .5},
-		Missing: map[string]string{"llc": "m"}, Counts: map[string]uint64{"CutBE": 1}, Kills: 1, Lost: 2, Given: 3, Reclaimed: 4, Problem: "p", Decisions: []trimtab.HostDecision{d}}
+		Missing: map[string]string{"llc": "m"}, Counts: map[string]uint64{"CutBE": 1}, Kills: 1, Lost: 2, Given: 3, Reclaimed: 4, Problem: "p", Decisions: []colocation.HostDecision{d}}
 }
 
 // contributions is what builds before it cannot say.
-func contributions() *trimtab.Contributions {
+func contributions() *colocation.Contributions {
 	p := 0.9
-	return &trimtab.Contributions{Workload: "w", Time: noon, Window: 60, Load: 3, MaxLoad: 9, SLO: .2, Quantile: .99, Tail: &p, Requests: 180, Levels: 4,
-		Servpods: []trimtab.Servpod{{Component: "c", Host: "h", Sojourn: .1, Weight: 1, Correlation: .5, Variation: .1, Contribution: .05, LoadLimit: &p, SlackLimit: &p, Origin: trimtab.FromHistory, SlackOrigin: trimtab.Declared}},
-		Growth:   &trimtab.TailGrowth{Changed: true, Quantile: .99, Before: .1, After: .2, Since: noon, Parts: []trimtab.GrowthPart{{Component: "c", Host: "h", Share: 1, Before: .1, After: .2}}}}
+	return &colocation.Contributions{Workload: "w", Time: noon, Window: 60, Load: 3, MaxLoad: 9, SLO: .2, Quantile: .99, Tail: &p, Requests: 180, Levels: 4,
+		Servpods: []colocation.Servpod{{Component: "c", Host: "h", Sojourn: .1, Weight: 1, Correlation: .5, Variation: .1, Contribution: .05, LoadLimit: &p, SlackLimit: &p, Origin: colocation.FromHistory, SlackOrigin: colocation.Declared}},
+		Growth:   &colocation.TailGrowth{Changed: true, Quantile: .99, Before: .1, After: .2, Since: noon, Parts: []colocation.GrowthPart{{Component: "c", Host: "h", Share: 1, Before: .1, After: .2}}}}
 }
 
 func TestEveryKindSurvivesTheEnvelope(t *testing.T) {

@@ -15,9 +15,11 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/loopback"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 // scene is a console over a real bus, and what publishes to it.
@@ -71,8 +73,8 @@ func (s *scene) send(ctx context.Context, c *trimtab.Command) error {
 
 // whatIf divides the capacity in proportion to what workloads have, by their curves.
 // The planner's own answer is tested where it is wired.
-func (s *scene) whatIf(change trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
-	a := &trimtab.WhatIf{Time: now, Pool: "shop", Objective: "njc", Resource: "cpu", Change: change, CapacityBefore: 20, CapacityAfter: 20, Assumes: []string{}, Workloads: []trimtab.WhatIfWorkload{}}
+func (s *scene) whatIf(change whatif.Change, now time.Time) (*whatif.Answer, error) {
+	a := &whatif.Answer{Time: now, Pool: "shop", Objective: "njc", Resource: "cpu", Change: change, CapacityBefore: 20, CapacityAfter: 20, Assumes: []string{}, Workloads: []whatif.Workload{}}
 	if c, ok := change.Capacity["cpu"]; ok {
 		a.CapacityAfter = c
 	}
@@ -81,20 +83,20 @@ func (s *scene) whatIf(change trimtab.Change, now time.Time) (*trimtab.WhatIf, e
 	}
 	estimates, _ := s.view.Newest(now)
 	for _, e := range estimates {
-		w := trimtab.WhatIfWorkload{Workload: e.Workload, Share: true, Now: *e.Allocation, Effect: trimtab.Stays}
-		at := func(allocation float64) trimtab.Outlook {
+		w := whatif.Workload{Workload: e.Workload, Share: true, Now: *e.Allocation, Effect: whatif.Stays}
+		at := func(allocation float64) whatif.Outlook {
 			b := e.Curve.Eval(allocation)
-			return trimtab.Outlook{Allocation: allocation, SLO: .95, Weight: 1, Performance: &b, Meets: trimtab.ProspectOf(&b, .95)}
+			return whatif.Outlook{Allocation: allocation, SLO: .95, Weight: 1, Performance: &b, Meets: whatif.ProspectOf(&b, .95)}
 		}
 		w.Before, w.After = at(*e.Allocation), at(*e.Allocation*a.CapacityAfter/20)
 		if e.Hold != nil {
-			w.Effect, w.Held, w.After = trimtab.Holds, e.Hold.Text, w.Before
+			w.Effect, w.Held, w.After = whatif.Holds, e.Hold.Text, w.Before
 			a.Hold++
 		} else if w.Moved() < 0 {
-			w.Effect = trimtab.Pays
+			w.Effect = whatif.Pays
 			a.Pay++
 		} else if w.Moved() > 0 {
-			w.Effect = trimtab.Gains
+			w.Effect = whatif.Gains
 			a.Gain++
 		}
 		a.Workloads = append(a.Workloads, w)
@@ -325,15 +327,15 @@ func (s *scene) holding(services []service, t time.Time, epoch, sequence uint64)
 
 // calls is the call graph of the first service, of which the tail grew in one
 // component.
-func (s *scene) calls(services []service, t time.Time) *trimtab.Contributions {
+func (s *scene) calls(services []service, t time.Time) *colocation.Contributions {
 	tail := .31
-	c := &trimtab.Contributions{Workload: services[0].name, Time: t, Window: 10, Load: 300, MaxLoad: 420, SLO: .2, Quantile: .99, Tail: &tail, Requests: 3000, Levels: 5,
-		Growth: &trimtab.TailGrowth{Changed: true, Quantile: .99, Before: .12, After: tail, Since: t.Add(-time.Minute), Parts: []trimtab.GrowthPart{{Component: "inventory", Host: "host-b.rack-7.example", Share: .91, Before: .011, After: .14}}}}
+	c := &colocation.Contributions{Workload: services[0].name, Time: t, Window: 10, Load: 300, MaxLoad: 420, SLO: .2, Quantile: .99, Tail: &tail, Requests: 3000, Levels: 5,
+		Growth: &colocation.TailGrowth{Changed: true, Quantile: .99, Before: .12, After: tail, Since: t.Add(-time.Minute), Parts: []colocation.GrowthPart{{Component: "inventory", Host: "host-b.rack-7.example", Share: .91, Before: .011, After: .14}}}}
 	for i, name := range []string{"cart", "checkout", "currency", "inventory", "payments-of-a-provider-with-a-long-name", "postgres", "redis"} {
-		c.Servpods = append(c.Servpods, trimtab.Servpod{Component: name, Host: "host-b.rack-7.example", Sojourn: .004 * float64(i+1), Weight: .1, Correlation: .5, Variation: .2, Contribution: []float64{.01, .02, .003, .16, .03, .05, .001}[i]})
+		c.Servpods = append(c.Servpods, colocation.Servpod{Component: name, Host: "host-b.rack-7.example", Sojourn: .004 * float64(i+1), Weight: .1, Correlation: .5, Variation: .2, Contribution: []float64{.01, .02, .003, .16, .03, .05, .001}[i]})
 	}
 	for _, x := range [][2]string{{"cart", "redis"}, {"checkout", "cart"}, {"checkout", "currency"}, {"checkout", "inventory"}, {"checkout", "payments-of-a-provider-with-a-long-name"}, {"inventory", "postgres"}, {"postgres", "inventory"}} {
-		c.Calls = append(c.Calls, trimtab.Call{From: x[0], To: x[1], Rate: 300})
+		c.Calls = append(c.Calls, colocation.Call{From: x[0], To: x[1], Rate: 300})
 	}
 	return c
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/instances"
@@ -166,8 +167,8 @@ func (r *lending) correct(s *allocation.Allocation) {
 
 // contribute reads what each component adds to a tail: the time that its SLO leaves is divided
 // among the workloads that serve its requests, and one that adds more gets less (see
-// [trimtab.Contributions.Budgets]).
-func (p *Planner) contribute(now time.Time, c *trimtab.Contributions) {
+// [colocation.Contributions.Budgets]).
+func (p *Planner) contribute(now time.Time, c *colocation.Contributions) {
 	if p.cfg.Fast == nil {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/fair"
@@ -188,7 +189,7 @@ func (l *lender) follow(has map[string]*trimtab.Envelope, borrowed float64) {
 
 func TestContributionsDivideWhatTheSLOLeavesAmongTheBudgetsOfStalls(t *testing.T) {
 	l := fastLender(t, &envelope.Rules{})
-	tail := &trimtab.Contributions{Workload: "a", Time: l.now, SLO: 0.2, Quantile: 0.99, Levels: 2, Servpods: []trimtab.Servpod{
+	tail := &colocation.Contributions{Workload: "a", Time: l.now, SLO: 0.2, Quantile: 0.99, Levels: 2, Servpods: []colocation.Servpod{
 		{Component: "a", Sojourn: 0.02, Contribution: 3}, {Component: "b", Sojourn: 0.02, Contribution: 1}, {Component: "elsewhere"}}}
 	l.take(tail)
 	has := map[string]*trimtab.Envelope{}

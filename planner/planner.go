@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/gaps"
 	"github.com/trimtab/trimtab/planner/issue"
@@ -120,7 +121,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		return p.alert(now, v)
 	case *trimtab.Command:
 		return p.command(now, v)
-	case *trimtab.Contributions:
+	case *colocation.Contributions:
 		p.contribute(now, v)
 	default:
 		p.counts.ignored["other"]++

@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/collector/perf"
 	"github.com/trimtab/trimtab/collector/psi"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner/throttle"
 )
@@ -186,9 +187,9 @@ func (s *Set) Add(now time.Duration, v *trimtab.Sample) {
 }
 
 // Hear stores a service's report. It counts from its arrival.
-func (s *Set) Hear(c *trimtab.Contributions) { s.heard(hostfs.BootTime(), c) }
+func (s *Set) Hear(c *colocation.Contributions) { s.heard(hostfs.BootTime(), c) }
 
-func (s *Set) heard(now time.Duration, c *trimtab.Contributions) {
+func (s *Set) heard(now time.Duration, c *colocation.Contributions) {
 	i := slices.IndexFunc(s.services, func(b Service) bool { return b.Workload == c.Workload })
 	if i < 0 || c.Tail == nil {
 		return

@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/perf"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // says lets the collectors tell one round of the service.
@@ -24,8 +25,8 @@ func TestWaitingTakesThePlaceOfCountersThatDoNotCountAndLatencySpeaksForItself(t
 	}
 	says(s, now, map[trimtab.Quantity]float64{trimtab.RunDelay: 0.4, trimtab.TaskClock: 1})
 	tail := 0.3
-	s.heard(now, &trimtab.Contributions{Workload: "shop", Window: 1, Tail: &tail})
-	s.heard(now, &trimtab.Contributions{Workload: "nobody", Window: 1, Tail: &tail})
+	s.heard(now, &colocation.Contributions{Workload: "shop", Window: 1, Tail: &tail})
+	s.heard(now, &colocation.Contributions{Workload: "nobody", Window: 1, Tail: &tail})
 	all := s.Observe(now+time.Second, 0)
 	if len(all) != 1 || all[0].Workload != "shop" || all[0].Cores != 1 || len(all[0].Samples) != 2 {
 		t.Fatalf("%+v", all)

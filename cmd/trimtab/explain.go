@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/cli"
 )
@@ -199,7 +200,7 @@ func (x *explanation) history() {
 }
 
 // tailLines say how long the tail is now, and which components add to it.
-func tailLines(c *trimtab.Contributions) [][2]string {
+func tailLines(c *colocation.Contributions) [][2]string {
 	if c == nil {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // What is kept of peers that invent without end, and of long lives, in full size.
@@ -75,7 +76,7 @@ func TestAFleetThatSaysMuchTakesBoundedMemory(t *testing.T) {
 	for i := range maxJobHosts + 200 {
 		c := word(fmt.Sprint("h", i), 20)
 		for j := range 300 {
-			c.Jobs = append(c.Jobs, trimtab.Job{ID: fmt.Sprint(j), Problem: long, Place: long})
+			c.Jobs = append(c.Jobs, colocation.Job{ID: fmt.Sprint(j), Problem: long, Place: long})
 		}
 		v.Observe(c)
 		if v.jobs.bytes > maxJobBytes || len(v.jobs.hosts) > maxJobHosts {

@@ -21,6 +21,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/internal/cluster/clustertest"
 	"github.com/trimtab/trimtab/speculation"
 	"github.com/trimtab/trimtab/topic"
@@ -254,7 +255,7 @@ func TestARoleIsDeniedEverythingThatTheTableDoesNotGiveIt(t *testing.T) {
 					subjects = []string{"trimtab.holding.p=2Fh1", "trimtab.holding.p=2Fh2"}
 				case trimtab.KindOutcome:
 					subjects = []string{"trimtab.outcome.p=2Fh1", "trimtab.outcome.p=2Fh2"}
-				case trimtab.KindColocation:
+				case colocation.KindColocation:
 					subjects = []string{"trimtab.colocation.p=2Fbest-effort=2Fh1", "trimtab.colocation.p=2Fbest-effort=2Fh2"}
 				case speculation.KindMachine:
 					subjects = []string{"trimtab.machine.p=2Fh1", "trimtab.machine.p=2Fh2"}
@@ -331,8 +332,8 @@ func values() map[trimtab.Kind]trimtab.Value {
 		trimtab.KindHolding: &trimtab.Holding{Pool: "p", Host: "h1", Time: now},
 		trimtab.KindCommand: &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: now},
 
-		trimtab.KindContributions: &trimtab.Contributions{Workload: "w", Time: now},
-		trimtab.KindColocation:    &trimtab.Colocation{Pool: trimtab.JobsPool("p"), Host: "h1", Time: now},
+		colocation.KindContributions: &colocation.Contributions{Workload: "w", Time: now},
+		colocation.KindColocation:    &colocation.Colocation{Pool: colocation.JobsPool("p"), Host: "h1", Time: now},
 
 		speculation.KindMachine:    &speculation.Machine{Pool: "p", Host: "h1", Time: now, Life: 1, Report: 1},
 		speculation.KindPlacements: &speculation.Placements{Pool: "p", Host: "h1", Time: now, Epoch: 1, Sequence: 1, Life: 1, Report: 1, Lease: 30},

@@ -1,4 +1,4 @@
-package trimtab
+package colocation
 
 import (
 	"encoding/json"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab/trimtab"
 )
 
 func contributions() *Contributions {
@@ -121,7 +123,7 @@ func TestContributionsThatAreNotFiniteNotBoundedOrNotInOrderAreRefused(t *testin
 	} {
 		c := contributions()
 		spoil(c)
-		if err := c.Validate(); !errors.Is(err, ErrInvalid) {
+		if err := c.Validate(); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
