@@ -11,7 +11,6 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/agent/signals"
-	"github.com/trimtab/trimtab/collector/perf"
 	"github.com/trimtab/trimtab/speculation"
 )
 
@@ -19,7 +18,7 @@ import (
 func (w *taskWorld) says(values map[trimtab.Quantity]float64) {
 	at := time.Unix(0, int64(w.now))
 	for q, v := range values {
-		w.signals.Add(w.now-signals.Settled, &trimtab.Sample{Workload: "shop", Host: "h", Quantity: q, Source: perf.Source, Time: at, Window: 1, Value: v})
+		w.signals.Add(w.now-signals.Settled, &trimtab.Sample{Workload: "shop", Host: "h", Quantity: q, Source: "perf", Time: at, Window: 1, Value: v})
 	}
 }
 

@@ -100,7 +100,7 @@ func (b *bench) restart() {
 		b.t.Fatal(m.Unreadable())
 	}
 	if b.m != nil {
-		m.Candidates(b.m.candidates)
+		m.Candidates(b.m.candidates.names)
 	}
 	b.m, b.client = m, b.store.client()
 }

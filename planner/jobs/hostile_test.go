@@ -134,14 +134,14 @@ func TestHostsWithoutEndTakeNoMemory(t *testing.T) {
 	for i := range 100 {
 		_ = b.say(strings.Repeat("x", i+1))
 	}
-	if len(b.m.hosts) > 10 {
-		t.Fatalf("%d hosts", len(b.m.hosts))
+	if len(b.m.hosts.byName) > 10 {
+		t.Fatalf("%d hosts", len(b.m.hosts.byName))
 	}
 	b.tick(20 * time.Second) // longer than the host time-out
 	if err := b.say("late"); err != nil {
 		t.Fatal("silent ones make no room:", err)
 	}
-	if b.m.hosts["a"] == nil {
+	if b.m.hosts.byName["a"] == nil {
 		t.Fatal("a host with an attempt is forgotten")
 	}
 }

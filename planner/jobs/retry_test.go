@@ -285,7 +285,7 @@ func TestTheNamesOfDeletedJobsAreBounded(t *testing.T) {
 	}
 	b.tick(time.Second)
 	b.restart()
-	if n := len(b.m.names); n != keptNames || b.m.names[n-1].Name != fmt.Sprintf("j%d", keptNames+4) {
-		t.Fatalf("%d names, the newest %+v", n, b.m.names[n-1])
+	if n := len(b.m.store.names); n != keptNames || b.m.store.names[n-1].Name != fmt.Sprintf("j%d", keptNames+4) {
+		t.Fatalf("%d names, the newest %+v", n, b.m.store.names[n-1])
 	}
 }

@@ -161,7 +161,7 @@ func TestATaskNotBeyondTauIsKilledAndStartsRegularlyElsewhere(t *testing.T) {
 		if p := b.listed("b", "t0"); p == nil || p.Attempt != 2 || p.Class != speculation.RegularTask {
 			t.Fatalf("b is told %+v, want a regular start", p)
 		}
-		if b.m.jobs["j"].tasks[0].failures+b.m.jobs["j"].tasks[0].lost != 0 {
+		if b.m.jobs.byName["j"].tasks[0].failures+b.m.jobs.byName["j"].tasks[0].lost != 0 {
 			t.Fatal("the kill cost an attempt")
 		}
 	}
@@ -199,7 +199,7 @@ func TestATaskThatWaitsTooLongIsDispatchedAgainToTheLatestCandidates(t *testing.
 	b.report("a") // it has taken it from its queue
 	b.tick(time.Second)
 	b.wants("j", "t0", "placed", "b")
-	if b.m.jobs["j"].tasks[0].failures+b.m.jobs["j"].tasks[0].refused != 0 {
+	if b.m.jobs.byName["j"].tasks[0].failures+b.m.jobs.byName["j"].tasks[0].refused != 0 {
 		t.Fatal("the time-out cost an attempt")
 	}
 }

@@ -102,9 +102,9 @@ func TestTheTasksOfThePapersExperimentFitInMemory(t *testing.T) {
 	after := heapBytes()
 	f.out = Output{}
 	each := float64(after-before) / paperTasks
-	t.Logf("%d jobs, %d tasks: %.0f MB, %.0f B a task, records of %.1f MB", len(m.jobs), m.tasks, float64(after-before)/1e6, each, float64(f.bytes)/1e6)
-	if m.tasks != paperTasks || each > 1000 {
-		t.Fatalf("%d tasks, %.0f B each", m.tasks, each)
+	t.Logf("%d jobs, %d tasks: %.0f MB, %.0f B a task, records of %.1f MB", len(m.jobs.byName), m.jobs.tasks, float64(after-before)/1e6, each, float64(f.bytes)/1e6)
+	if m.jobs.tasks != paperTasks || each > 1000 {
+		t.Fatalf("%d tasks, %.0f B each", m.jobs.tasks, each)
 	}
 	runtime.KeepAlive(f)
 }
@@ -144,7 +144,7 @@ func BenchmarkTick(b *testing.B) {
 				f.reports()
 				f.second()
 				n++
-				if f.m.tasks == 0 || f.done > tasks/2 {
+				if f.m.jobs.tasks == 0 || f.done > tasks/2 {
 					b.StopTimer()
 					f.bytes, f.done, n = 0, 0, 0
 					_, f = full(b, paperJobs, tasks, 210, 8)
@@ -160,13 +160,13 @@ func BenchmarkNew(b *testing.B) {
 	s := newStore()
 	m, f := full(b, paperJobs, paperTasks, 210, 8)
 	cl := s.client()
-	m.fenced = true
-	for _, j := range m.jobs { // all of it again
-		j.headDirty = true
+	m.store.fenced = true
+	for _, j := range m.jobs.byName { // all of it again
+		j.stored.head = true
 		for i := range j.tasks {
 			m.write(j, int32(i))
 		}
-		j.parts, _, _ = split(j.Tasks)
+		j.stored.parts, _, _ = split(j.Tasks)
 	}
 	if err := cl.put(m.Tick(f.now).Store, 1<<30); err != nil {
 		b.Fatal(err)

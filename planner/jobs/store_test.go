@@ -84,7 +84,7 @@ func TestRecordsAreBoundedAndAChangeOfOneTaskWritesLittle(t *testing.T) {
 	}
 	b.restart()
 	for i := range j.Tasks {
-		if got := b.m.jobs["j"].Tasks[i]; fmt.Sprint(got) != fmt.Sprint(j.Tasks[i]) {
+		if got := b.m.jobs.byName["j"].Tasks[i]; fmt.Sprint(got) != fmt.Sprint(j.Tasks[i]) {
 			t.Fatalf("task %d came back as %.200v", i, got)
 		}
 	}
@@ -161,8 +161,8 @@ func TestAStoreThatIsCutOffAnywhereIsGoneOnWith(t *testing.T) {
 		err := b.client.put(out.Store, limit)
 		b.restart()
 		for _, name := range b.m.Jobs() {
-			for i := range b.m.jobs[name].tasks {
-				if s := b.m.jobs[name].tasks[i].status; s == cancelled && b.m.jobs[name].cancelled == "" {
+			for i := range b.m.jobs.byName[name].tasks {
+				if s := b.m.jobs.byName[name].tasks[i].status; s == cancelled && b.m.jobs.byName[name].cancelled == "" {
 					t.Fatalf("cut off after %d records: task %d of %s is cancelled, the job is not", limit, i, name)
 				}
 			}
@@ -231,8 +231,8 @@ func TestAJobThatIsNeverCommittedDoesNotTakeTheNumbersOfItsName(t *testing.T) {
 		}
 		b.report("a")
 		b.tick(time.Second)
-		if b.m.recall("j") != 1 {
-			t.Fatalf("cut off after %d records: attempts at j were made up to %d", limit, b.m.recall("j"))
+		if b.m.store.recall("j") != 1 {
+			t.Fatalf("cut off after %d records: attempts at j were made up to %d", limit, b.m.store.recall("j"))
 		}
 	}
 }

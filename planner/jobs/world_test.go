@@ -111,7 +111,7 @@ func (w *world) manage() {
 		w.manager, w.client = m, w.store.client()
 		w.torn = w.torn && w.zombie != nil
 		for job, tasks := range w.accepted {
-			if m.jobs[job] == nil || len(m.jobs[job].tasks) != tasks {
+			if m.jobs.byName[job] == nil || len(m.jobs.byName[job].tasks) != tasks {
 				w.t.Fatalf("job %s is lost", job)
 			}
 		}
@@ -202,7 +202,7 @@ func (w *world) request(m *Manager) *speculation.BatchJob {
 	case w.rng.IntN(4) == 0:
 		r.Verb, r.Job.Name = speculation.RevokeGrant, names[w.rng.IntN(len(names))]
 	default:
-		j := m.jobs[names[w.rng.IntN(len(names))]]
+		j := m.jobs.byName[names[w.rng.IntN(len(names))]]
 		r.Verb, r.Job.Name = speculation.GrantTask, j.name
 		if len(j.live) > 0 && w.rng.IntN(4) > 0 {
 			a := j.live[w.rng.IntN(len(j.live))]
@@ -232,9 +232,9 @@ func (w *world) sameFromStore() {
 	if a, b := fmt.Sprint(m.Jobs()), fmt.Sprint(w.manager.Jobs()); a != b {
 		w.t.Fatalf("jobs %s are stored, %s are known", a, b)
 	}
-	for name, j := range w.manager.jobs {
-		other := m.jobs[name]
-		for k := range j.stored {
+	for name, j := range w.manager.jobs.byName {
+		other := m.jobs.byName[name]
+		for k := range j.stored.states {
 			a, _ := json.Marshal(j.chunk(k))
 			b, _ := json.Marshal(other.chunk(k))
 			if j.cancelled == "" && !bytes.Equal(a, b) {
@@ -249,7 +249,7 @@ func (w *world) bounded() {
 	if w.manager == nil {
 		return
 	}
-	for _, j := range w.manager.jobs {
+	for _, j := range w.manager.jobs.byName {
 		running, finished := 0, 0
 		for i := range j.tasks {
 			t := &j.tasks[i]
@@ -270,7 +270,7 @@ func (w *world) bounded() {
 			w.t.Fatalf("job %s: %d run, %d have ended, counted %d and %d, ended %v", j.name, running, finished, j.running, j.finished, j.ended)
 		}
 	}
-	for _, h := range w.manager.hosts {
+	for _, h := range w.manager.hosts.byName {
 		if len(h.live) != len(h.byID) || len(h.live)-h.running > w.config.Queued+60 || len(h.live) > w.config.Here {
 			w.t.Fatalf("host %+v", h)
 		}
@@ -313,11 +313,11 @@ func TestWhateverIsLostOrDiesNoTaskRunsTwiceAtOnceAndEachEnds(t *testing.T) {
 		w.calm, w.zombie = true, nil
 		for range 6000 {
 			w.second()
-			if w.manager != nil && !slices.ContainsFunc(w.manager.order, func(j *job) bool { return j.ended.IsZero() }) {
+			if w.manager != nil && !slices.ContainsFunc(w.manager.jobs.order, func(j *job) bool { return j.ended.IsZero() }) {
 				break
 			}
 		}
-		for _, j := range w.manager.order {
+		for _, j := range w.manager.jobs.order {
 			if j.ended.IsZero() {
 				t.Fatalf("job %s has not ended: %+v", j.name, w.manager.State(w.now, j.name))
 			}
@@ -328,7 +328,7 @@ func TestWhateverIsLostOrDiesNoTaskRunsTwiceAtOnceAndEachEnds(t *testing.T) {
 			}
 		}
 		for job := range w.accepted {
-			if w.manager.jobs[job] == nil {
+			if w.manager.jobs.byName[job] == nil {
 				t.Fatalf("job %s is lost", job)
 			}
 		}
