@@ -51,7 +51,7 @@ func examples() []trimtab.Value {
 		&trimtab.Holding{Host: "h", Time: noon, Epoch: 1, Sequence: 2, LeaseLeft: 3, Paused: true,
 			Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Knob: "cgroup v1 a", Now: trimtab.Units(1), Since: noon, Baseline: trimtab.Unlimited(), Min: .1, Max: 2, Problem: "p"}}},
 		&trimtab.Command{Pool: "cpu", Verb: trimtab.Apply, Time: noon, Plan: "1-2", By: "me"},
-		contributions(), colocation(),
+		contributions(), aColocation(),
 		machine(), placements(), &speculation.Candidates{Pool: "cpu", Message: []byte{1, 2}}, jobRequest(), jobState(),
 		&trimtab.Plan{Pool: "cpu", Piece: 2, Pieces: 3, Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
 		&trimtab.Plan{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
@@ -92,7 +92,7 @@ func jobState() *speculation.JobState {
 		Tasks: []speculation.TaskState{{Name: "t", State: speculation.StateWaiting, Host: "h", Attempts: 1, Last: &last, Granted: "g", Next: noon, Why: "w"}}}
 }
 
-func colocation() *colocation.Colocation {
+func aColocation() *colocation.Colocation {
 	v, age := 0.5, trimtab.Seconds(1)
 	d := colocation.HostDecision{Time: noon, Verb: "CutBE", By: "w", Why: "s", Periods: 1, Changes: []colocation.JobChange{{Job: "b/1", Act: "cut", To: map[string]float64{"cpu": .5}, Result: "written"}}, Omitted: 1}
 	return &colocation.Colocation{Host: "h", Pool: "cpu/best-effort", Policy: "rhythm", Mode: trimtab.Act, Time: noon, Paused: true, Period: 2, Last: &d,

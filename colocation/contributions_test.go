@@ -14,6 +14,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
 func contributions() *Contributions {
 	tail, limit, slack := .2, .87, .1
 	return &Contributions{Workload: "shop", Time: noon, Window: 60, Load: 100, MaxLoad: 200, SLO: .25, Quantile: .99, Tail: &tail, Requests: 6000, Levels: 5,
