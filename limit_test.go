@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/valid"
 )
 
@@ -16,7 +17,7 @@ func TestWhatAValueSaysIsBounded(t *testing.T) {
 		return p
 	}
 	values := map[string]Value{
-		"hold":               &Estimate{Workload: "w", Time: noon, Hold: &Held{Code: HeldLate, Text: long}},
+		"hold":               &Estimate{Workload: "w", Time: noon, Hold: &Held{Code: codes.HeldLate, Text: long}},
 		"fallback":           &Estimate{Workload: "w", Time: noon, Fallback: long},
 		"model":              &Estimate{Workload: "w", Time: noon, Model: long},
 		"inputs":             &Estimate{Workload: "w", Time: noon, Inputs: many},
@@ -25,7 +26,7 @@ func TestWhatAValueSaysIsBounded(t *testing.T) {
 		"negative capacity":  step(func(p *Plan) { p.Capacities = map[string]float64{"cpu": -1} }),
 		"capacities":         step(func(p *Plan) { p.Capacities = map[string]float64{long: 1} }),
 		"cause":              step(func(p *Plan) { p.Cause.Text = long }),
-		"held":               step(func(p *Plan) { p.Held = map[string]Held{"w": {Code: HeldLate, Text: long}} }),
+		"held":               step(func(p *Plan) { p.Held = map[string]Held{"w": {Code: codes.HeldLate, Text: long}} }),
 		"no code":            step(func(p *Plan) { p.Held = map[string]Held{"w": {Text: "why"}} }),
 		"binding":            step(func(p *Plan) { p.Actions[0].Why.Binding.Detail = long }),
 		"envelope":           step(func(p *Plan) { p.Actions[0].Envelope = &Envelope{Floor: 2, Target: 1, Ceiling: 3} }),

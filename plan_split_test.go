@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // aPlan is a plan over hosts h0, h1, …, of which actions may leave some out, and
@@ -22,7 +23,7 @@ func aPlan(t *rapid.T) *trimtab.Plan {
 	hosts := []string{"h0", "h1", "h2", "h3"}[:rapid.IntRange(2, 4).Draw(t, "hosts")]
 	p := &trimtab.Plan{
 		Pool: "p", Epoch: 1, Sequence: rapid.Uint64Range(1, 3).Draw(t, "sequence"), Step: rapid.IntRange(1, 2).Draw(t, "step"), Last: true,
-		Time: time.Unix(1, 0).UTC(), Lease: 60, Capacity: 9, Hosts: hosts, Held: map[string]trimtab.Held{"w": {Code: trimtab.HeldOld, Text: "old"}},
+		Time: time.Unix(1, 0).UTC(), Lease: 60, Capacity: 9, Hosts: hosts, Held: map[string]trimtab.Held{"w": {Code: codes.HeldOld, Text: "old"}},
 	}
 	for i := range rapid.IntRange(0, 6).Draw(t, "actions") {
 		p.Actions = append(p.Actions, trimtab.Action{
@@ -40,7 +41,7 @@ func aPlan(t *rapid.T) *trimtab.Plan {
 var thousands = sync.OnceValue(func() map[string]trimtab.Held {
 	all := map[string]trimtab.Held{}
 	for i := range 2500 {
-		all[fmt.Sprint("v", i)] = trimtab.Held{Code: trimtab.HeldOld, Text: "old"}
+		all[fmt.Sprint("v", i)] = trimtab.Held{Code: codes.HeldOld, Text: "old"}
 	}
 	all["w"] = all["v0"]
 	return all

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn/kernel"
 	"github.com/trimtab/trimtab/analyzer/learn/sojourn"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
 )
 
@@ -230,7 +231,7 @@ func (p *application) estimate(now time.Time, w *workload, hold *trimtab.Held) *
 	} else if a.Missing = "unlimited"; !f.Known {
 		a.Missing = "none known"
 		if hold == nil {
-			e.Hold = &trimtab.Held{Code: trimtab.HeldAbsent, Text: "no allocation of it is known", Input: "allocation", Source: "actuator"}
+			e.Hold = &trimtab.Held{Code: codes.HeldAbsent, Text: "no allocation of it is known", Input: "allocation", Source: "actuator"}
 		}
 	}
 	e.Inputs = append(e.Inputs, a)

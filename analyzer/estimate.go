@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // hold returns why the workload must not be lowered; nil when there is no
@@ -106,7 +107,7 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 // invalid is what is said instead of an estimate that is not valid.
 func invalid(e *trimtab.Estimate, err error) *trimtab.Estimate {
 	return &trimtab.Estimate{Workload: e.Workload, Time: e.Time, Model: e.Model,
-		Hold: &trimtab.Held{Code: trimtab.HeldInvalid, Text: "the estimate was not valid: " + err.Error()}}
+		Hold: &trimtab.Held{Code: codes.HeldInvalid, Text: "the estimate was not valid: " + err.Error()}}
 }
 
 // upTo returns up to which allocation a curve at the upper bound of the load must

@@ -7,6 +7,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/declared"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // The fallbacks, in the order in which they are tried.
@@ -92,7 +93,7 @@ func (w *workload) stand(e *trimtab.Estimate, in standIn) {
 		e.Inputs = append(e.Inputs, trimtab.Input{Name: in.name, Value: w.spec.Fallback.Demand.Amount, Source: "configuration"})
 	}
 	if w.spec.measured() && e.Hold == nil {
-		e.Hold = &trimtab.Held{Code: trimtab.HeldAbsent, Text: "no performance", Input: "performance"}
+		e.Hold = &trimtab.Held{Code: codes.HeldAbsent, Text: "no performance", Input: "performance"}
 	}
 	if e.Hold != nil {
 		hold := *e.Hold

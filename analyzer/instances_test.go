@@ -14,6 +14,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // spread is what a host says of instances of w, by name, with a maximum of 8 each.
@@ -144,7 +145,7 @@ func TestTheLoadOfAWorkloadIsTheSumOverItsInstancesAndMissingWithOneOfThem(t *te
 			t.Fatalf("second %d: %s", n, last.Hold)
 		}
 	}
-	if last.Hold == nil || last.Hold.Code != trimtab.HeldMissing || !strings.Contains(last.Hold.Text, "no sample of instance b on host h1") {
+	if last.Hold == nil || last.Hold.Code != codes.HeldMissing || !strings.Contains(last.Hold.Text, "no sample of instance b on host h1") {
 		t.Errorf("hold %v, want one that names the instance", last.Hold)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // samples are what was measured of a workload, from when, and how often it comes.
@@ -111,27 +112,27 @@ func (m *samples) within(q trimtab.Quantity, t time.Time, age time.Duration) *tr
 // lacks says what is wrong with one input that was last seen at the given
 // time (zero: not in the latest report).
 func (m *samples) lacks(now time.Time, q trimtab.Quantity, from string, at time.Time) *trimtab.Held {
-	held := func(code trimtab.HeldCode, source, format string, args ...any) *trimtab.Held {
+	held := func(code codes.Held, source, format string, args ...any) *trimtab.Held {
 		return &trimtab.Held{Code: code, Text: fmt.Sprintf("no %s from %s ", q, source) + fmt.Sprintf(format, args...), Input: string(q), Source: source}
 	}
 	if s := m.missing[q]; s != nil && from == FromPrometheus && s.Time.After(at) {
-		return held(trimtab.HeldMissing, s.Source, "for %v: %s", whole(now.Sub(s.Time)), s.Missing)
+		return held(codes.HeldMissing, s.Source, "for %v: %s", whole(now.Sub(s.Time)), s.Missing)
 	}
 	since, word := at, "for"
 	if at.IsZero() {
 		if since = m.reported; since.IsZero() {
 			since, word = m.since, "yet, waiting for"
 		} else {
-			return held(trimtab.HeldAbsent, from, "in the latest report, of %v ago", whole(now.Sub(since)))
+			return held(codes.HeldAbsent, from, "in the latest report, of %v ago", whole(now.Sub(since)))
 		}
 	}
 	age := now.Sub(since)
 	rounds := float64(age) / float64(m.config.Round)
 	switch {
 	case age > m.staleAfter(q):
-		return held(trimtab.HeldStale, from, "%s %v, stale after %v", word, whole(age), whole(m.staleAfter(q)))
+		return held(codes.HeldStale, from, "%s %v, stale after %v", word, whole(age), whole(m.staleAfter(q)))
 	case age > m.lateAfter(q) || word != "for":
-		return held(trimtab.HeldLate, from, "%s %v, %.0f rounds", word, whole(age), math.Ceil(rounds))
+		return held(codes.HeldLate, from, "%s %v, %.0f rounds", word, whole(age), math.Ceil(rounds))
 	}
 	return nil
 }

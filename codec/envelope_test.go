@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/quantile"
 	"github.com/trimtab/trimtab/speculation"
@@ -30,7 +31,7 @@ func examples() []trimtab.Value {
 	h.Add(0.1, 3)
 	h.Add(0, 1)
 	why := trimtab.Reason{Summary: "s", Inputs: []trimtab.Input{{Name: "load", Value: 4, Age: 1, Source: "spans"}}, Model: "bintree/1",
-		Bounds: &trimtab.Band{Lower: .1, Mean: .2, Upper: .3}, Utility: &p, Target: &u, Demand: &u, Binding: trimtab.Binding{Kind: trimtab.BindingCapacity},
+		Bounds: &trimtab.Band{Lower: .1, Mean: .2, Upper: .3}, Utility: &p, Target: &u, Demand: &u, Binding: trimtab.Binding{Kind: codes.BindingCapacity},
 		Alternatives: []trimtab.Alternative{{Set: 1, Objective: .5, Why: "stay"}}, NextCheck: noon}
 	return []trimtab.Value{
 		&trimtab.Sketch{Workload: "w", Partition: 1, From: noon, To: noon.Add(time.Second), Requests: 4, Spans: 8, Sampled: true, Latency: h,
@@ -39,10 +40,10 @@ func examples() []trimtab.Value {
 		&trimtab.Alert{Workload: "w", Name: "Slow", Group: "g", Fingerprint: "f", Firing: true, Started: noon, Time: noon, Summary: "s"},
 		&trimtab.Estimate{Workload: "w", Time: noon, Curve: &trimtab.Curve{Load: 3, Level: .9, Knots: []trimtab.Knot{knot(1, .1, .2, .3), knot(2, .2, .3, .4)}},
 			Load: &trimtab.LoadForecast{Now: 1, Mean: 2, Upper: 3, Level: .9, Model: "arma/1"}, Performance: &p, Latency: map[string]trimtab.Seconds{"p99": .2}, Allocation: &u, Reports: 3,
-			Model: "bintree/1", Hold: &trimtab.Held{Code: trimtab.HeldOther, Text: "h"}, Inputs: why.Inputs, Allocations: map[string]float64{"memory": 3},
+			Model: "bintree/1", Hold: &trimtab.Held{Code: codes.HeldOther, Text: "h"}, Inputs: why.Inputs, Allocations: map[string]float64{"memory": 3},
 			Curves: map[string]*trimtab.Curve{"memory": {Load: 3, Level: .9, Knots: []trimtab.Knot{knot(1, .1, .2, .3)}}}},
-		&trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: 2, Step: 1, Last: true, Time: noon, Objective: "njc", Value: &p, Capacity: 8, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick},
-			Cut: true, Held: map[string]trimtab.Held{"v": {Code: trimtab.HeldOther, Text: "no spans"}}, Capacities: map[string]float64{"cpu": 8, "memory": 64},
+		&trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: 2, Step: 1, Last: true, Time: noon, Objective: "njc", Value: &p, Capacity: 8, Lease: 30, Cause: trimtab.Cause{Kind: codes.CauseTick},
+			Cut: true, Held: map[string]trimtab.Held{"v": {Code: codes.HeldOther, Text: "no spans"}}, Capacities: map[string]float64{"cpu": 8, "memory": 64},
 			Audit: &trimtab.Audit{Now: trimtab.Fairness{Envy: .1, Envious: 1, Slack: .2}, Target: &trimtab.Fairness{}, Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: 8, Used: 2, Demanded: 3, Binds: 1}},
 				Workloads: []trimtab.AuditedWorkload{{Workload: "w", Entitlement: 1, Share: .5, Dominant: "cpu", Satisfaction: &p, Binding: "cpu"}}},
 			Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "w", Resource: "cpu"}, Expect: trimtab.Unlimited(), Set: trimtab.Units(1.5), Mode: trimtab.Act, Why: why}}},
@@ -53,8 +54,8 @@ func examples() []trimtab.Value {
 		&trimtab.Command{Pool: "cpu", Verb: trimtab.Apply, Time: noon, Plan: "1-2", By: "me"},
 		contributions(), aColocation(),
 		machine(), placements(), &speculation.Candidates{Pool: "cpu", Message: []byte{1, 2}}, jobRequest(), jobState(),
-		&trimtab.Plan{Pool: "cpu", Piece: 2, Pieces: 3, Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
-		&trimtab.Plan{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
+		&trimtab.Plan{Pool: "cpu", Piece: 2, Pieces: 3, Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: codes.CauseTick}},
+		&trimtab.Plan{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: codes.CauseTick}},
 	}
 }
 
@@ -163,7 +164,7 @@ func TestAnUnknownFieldIsReadAndANewerVersionIsRefused(t *testing.T) {
 	if _, _, err := Decode(trimtab.KindAlert, b); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Errorf("other kind: %v", err)
 	}
-	plan := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}}
+	plan := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: codes.CauseTick}}
 	whole, err := Encode(plan, trimtab.Origin{})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/console/view"
@@ -68,7 +69,7 @@ func newScene(t *testing.T, c view.Config) *scene {
 // send carries out what is approved, as a planner would.
 func (s *scene) send(ctx context.Context, c *trimtab.Command) error {
 	return s.bus.Publish(ctx, &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: 900, Step: 1, Last: true, Time: time.Now(), Lease: 30, Objective: "njc", Capacity: 20,
-		Cause: trimtab.Cause{Kind: trimtab.CauseApply, Ref: c.Plan, By: c.By}, Applies: c.Plan})
+		Cause: trimtab.Cause{Kind: codes.CauseApply, Ref: c.Plan, By: c.By}, Applies: c.Plan})
 }
 
 // whatIf divides the capacity in proportion to what workloads have, by their curves.
@@ -240,7 +241,7 @@ func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
 	// A share of 99% within 200 ms is a p99 of 200 ms.
 	e.Latency = map[string]trimtab.Seconds{"p50": trimtab.Seconds(.05 * (2 - p)), "p99": trimtab.Seconds(.2 * (1 + 3*(.99-p)))}
 	if s.missing[w.name] {
-		e.Hold = &trimtab.Held{Code: trimtab.HeldMissing, Text: "no load from spans for 3 rounds"}
+		e.Hold = &trimtab.Held{Code: codes.HeldMissing, Text: "no load from spans for 3 rounds"}
 		e.Load = nil
 		e.Inputs[0] = trimtab.Input{Name: "load", Source: "spans", Missing: "no spans arrive", Age: 34}
 	}
@@ -250,11 +251,11 @@ func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
 // plan moves each workload a step towards what it wants.
 func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab.Plan, *trimtab.Outcome) {
 	value := .93
-	p := &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: sequence, Step: 1, Last: true, Time: t, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Objective: "njc", Capacity: 20, Value: &value}
+	p := &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: sequence, Step: 1, Last: true, Time: t, Lease: 30, Cause: trimtab.Cause{Kind: codes.CauseTick}, Objective: "njc", Capacity: 20, Value: &value}
 	p.Audit = &trimtab.Audit{Now: trimtab.Fairness{Slack: .03, Least: .91}, Target: &trimtab.Fairness{Least: .97},
 		Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: 20, Used: 14.9, Demanded: 17.2, Binds: 3}, {Resource: "memory", Capacity: 64 << 30, Used: 22 << 30, Demanded: 25 << 30}}}
 	if sequence%7 == 0 {
-		p.Cause = trimtab.Cause{Kind: trimtab.CauseAlert, Text: "alert CheckoutSlow (checkout)"}
+		p.Cause = trimtab.Cause{Kind: codes.CauseAlert, Text: "alert CheckoutSlow (checkout)"}
 	}
 	o := &trimtab.Outcome{Pool: "shop", Host: "host-a", Epoch: 3, Sequence: sequence, Step: 1, Time: t.Add(40 * time.Millisecond), Took: .031}
 	for i := range services {
@@ -262,7 +263,7 @@ func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab
 		judge(p.Audit, w, s.have[w.name])
 		if w.mode == trimtab.Off || s.missing[w.name] {
 			if w.mode != trimtab.Off {
-				p.Held = map[string]trimtab.Held{w.name: {Code: trimtab.HeldMissing, Text: "no load from spans for 3 rounds"}}
+				p.Held = map[string]trimtab.Held{w.name: {Code: codes.HeldMissing, Text: "no load from spans for 3 rounds"}}
 			}
 			continue
 		}
@@ -272,9 +273,9 @@ func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab
 			continue
 		}
 		next = math.Round(next*100) / 100
-		binding := trimtab.Binding{Kind: trimtab.BindingNone}
+		binding := trimtab.Binding{Kind: codes.BindingNone}
 		if math.Abs(next-now) > .09 {
-			binding.Kind = trimtab.BindingStep
+			binding.Kind = codes.BindingStep
 		}
 		p0 := w.performanceAt(now, w.load*(1+.25*math.Sin(4*float64(sequence)/17+w.load)))
 		demand, target, utility := w.demand(w.load*1.22), w.wanted, .97

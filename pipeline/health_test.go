@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // watched is what a stage or a part says of its readiness.
@@ -91,7 +92,7 @@ const within = 3*round + time.Second
 
 // planning is a step that publishes a plan at every tick of its terms.
 func planning() stepFunc {
-	p := &trimtab.Plan{Pool: "p", Step: 1, Last: true, Lease: 30, Objective: "njc", Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Capacity: 1}
+	p := &trimtab.Plan{Pool: "p", Step: 1, Last: true, Lease: 30, Objective: "njc", Cause: trimtab.Cause{Kind: codes.CauseTick}, Capacity: 1}
 	return func(now time.Time, in trimtab.Value) []trimtab.Value {
 		switch v := in.(type) {
 		case *trimtab.Leader:

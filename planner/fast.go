@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/envelope"
@@ -37,7 +38,7 @@ func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) 
 		if !p.leading {
 			continue
 		}
-		out = append(out, p.ask(now, "fast loop "+t.Workload, trimtab.Cause{Kind: trimtab.CauseLoan, Ref: a.Cause, Workload: t.Workload,
+		out = append(out, p.ask(now, "fast loop "+t.Workload, trimtab.Cause{Kind: codes.CauseLoan, Ref: a.Cause, Workload: t.Workload,
 			Text: fmt.Sprintf("for %.3g s on host %s, wants %.3g cores", float64(a.Lasts), t.Host, a.Want)})...)
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/envelope"
@@ -143,7 +144,7 @@ func TestALoanThatLastsStartsOneRoundHoweverOftenItIsHeardOf(t *testing.T) {
 		h.Targets[0].Fast = &trimtab.Fast{Envelope: trimtab.Envelope{Floor: 0.3, Target: 1, Ceiling: 4}, Set: 3,
 			Ask: &trimtab.FastAsk{Number: 1, Cause: "loan lasts", Lasts: 5, Want: 3}}
 		for _, p := range l.take(h) {
-			if p.Cause.Kind != trimtab.CauseLoan || p.Cause.Workload != "a" || p.Cause.Ref != "loan lasts" {
+			if p.Cause.Kind != codes.CauseLoan || p.Cause.Workload != "a" || p.Cause.Ref != "loan lasts" {
 				t.Errorf("%+v", p.Cause)
 			}
 			if p.Step == 1 {

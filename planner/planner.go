@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/gaps"
@@ -235,14 +236,14 @@ func (p *Planner) tick(now time.Time) []trimtab.Value {
 	}
 	if p.came != "" && now.Sub(p.last) >= afterCame {
 		next := p.next
-		out = append(out, p.round(now, trimtab.Cause{Kind: trimtab.CauseNeed, Workload: p.came})...)
+		out = append(out, p.round(now, trimtab.Cause{Kind: codes.CauseNeed, Workload: p.came})...)
 		p.next = next
 		return out
 	}
 	if now.Before(p.next) {
 		return out
 	}
-	return append(out, p.round(now, trimtab.Cause{Kind: trimtab.CauseTick})...)
+	return append(out, p.round(now, trimtab.Cause{Kind: codes.CauseTick})...)
 }
 
 // start starts a round now, or as soon as the plan under way is finished.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // The past of a workload is kept at a resolution that falls with its age: a
@@ -195,7 +196,7 @@ func (s *state) report(e *trimtab.Estimate) point {
 		}
 	}
 	set(colAllocation, e.Allocation)
-	if e.Hold == nil || e.Hold.Code != trimtab.HeldStale { // else it is of an earlier time
+	if e.Hold == nil || e.Hold.Code != codes.HeldStale { // else it is of an earlier time
 		set(colPerformance, e.Performance)
 	}
 	if e.Load != nil && (e.Hold == nil || e.Hold.Input != "load") { // else it is that of an earlier time

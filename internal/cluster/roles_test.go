@@ -21,6 +21,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/internal/cluster/clustertest"
 	"github.com/trimtab/trimtab/speculation"
@@ -325,9 +326,9 @@ func values() map[trimtab.Kind]trimtab.Value {
 		trimtab.KindAlert:    &trimtab.Alert{Workload: "w", Name: "n", Time: now},
 		trimtab.KindEstimate: &trimtab.Estimate{Workload: "w", Model: "m", Time: now},
 		trimtab.KindPlan: &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: now, Objective: "njc",
-			Capacity: 4, Resource: "cpu", Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
+			Capacity: 4, Resource: "cpu", Lease: 10, Cause: trimtab.Cause{Kind: codes.CauseTick}},
 		trimtab.KindPart: &trimtab.Plan{Pool: "p", Host: "h1", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: now, Lease: 10,
-			Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
+			Cause: trimtab.Cause{Kind: codes.CauseTick}},
 		trimtab.KindOutcome: &trimtab.Outcome{Pool: "p", Host: "h1", Epoch: 1, Sequence: 1, Step: 1, Time: now},
 		trimtab.KindHolding: &trimtab.Holding{Pool: "p", Host: "h1", Time: now},
 		trimtab.KindCommand: &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: now},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/ledger"
@@ -89,7 +90,7 @@ func TestAnAlertKeepsItFromBeingLowered(t *testing.T) {
 
 func TestAFallbackThatStandsInLowersNothing(t *testing.T) {
 	s := having(3)
-	s.Estimate.Hold, s.Estimate.Fallback = &trimtab.Held{Code: trimtab.HeldOther, Text: "no spans"}, "declared"
+	s.Estimate.Hold, s.Estimate.Fallback = &trimtab.Held{Code: codes.HeldOther, Text: "no spans"}, "declared"
 	if look(s); s.Lo != 30 || s.Held.Code != "" {
 		t.Errorf("at least %d units, want 30; held %+v", s.Lo, s.Held)
 	}

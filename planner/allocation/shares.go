@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/ledger"
@@ -17,7 +18,7 @@ import (
 // AsSet has the instances of an allocation that reserves room be as the site set them.
 func (s *Allocation) AsSet(detail string) {
 	s.Solved, s.Served, s.Stays, s.ByHost = true, true, true, true
-	s.Aim, s.Binding = policy.UpUnits(s.Now, s.Of.Unit), trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}
+	s.Aim, s.Binding = policy.UpUnits(s.Now, s.Of.Unit), trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
 	for i := range s.Knobs {
 		k := &s.Knobs[i]
 		if k.Hosted = (instances.Hosted{Aim: k.Has}); k.Held.Reserves {
@@ -106,11 +107,11 @@ func ReportOf(e *trimtab.Estimate, slo float64) overload.Report {
 // Rest has an allocation keep its entitlement e, or go back to it.
 func (s *Allocation) Rest(e float64, detail string) {
 	s.Solved, s.Served = true, true
-	s.Binding = trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}
+	s.Binding = trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
 	s.Aim = policy.UpUnits(s.Now, s.Of.Unit)
 	if worth(s, s.Now, e) {
 		s.Aim = min(max(int(math.Round(e/s.Of.Unit)), s.Lo), s.Hi)
-		s.Binding = trimtab.Binding{Kind: trimtab.BindingNeed, Detail: detail}
+		s.Binding = trimtab.Binding{Kind: codes.BindingNeed, Detail: detail}
 		return
 	}
 	s.Stays = true
@@ -123,7 +124,7 @@ func (s *Allocation) ServeInTurn(scale float64) {
 	if s.Turn.Rank > 0 {
 		detail = fmt.Sprintf("needs do not fit; it is served, number %d in turn", s.Turn.Rank)
 	}
-	s.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: detail}
+	s.Binding = trimtab.Binding{Kind: codes.BindingCapacity, Detail: detail}
 	if s.Stays = !worth(s, s.Now, float64(s.Aim)*s.Of.Unit); s.Stays {
 		s.Aim = policy.UpUnits(s.Now, s.Of.Unit)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
@@ -328,7 +329,7 @@ func (s *Step) held() map[string]trimtab.Held {
 			if out == nil {
 				out = map[string]trimtab.Held{}
 			}
-			out[t.workload] = trimtab.Held{Code: trimtab.HeldKnob, Text: fmt.Sprintf("%.200s", t.contested)}
+			out[t.workload] = trimtab.Held{Code: codes.HeldKnob, Text: fmt.Sprintf("%.200s", t.contested)}
 		}
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
@@ -378,9 +379,9 @@ func (s *Step) send(now time.Time, d issue.Decision) []trimtab.Value {
 // cause returns what a plan states as its cause.
 func (s *Step) cause() trimtab.Cause {
 	if s.issue.Paused() {
-		return trimtab.Cause{Kind: trimtab.CausePaused}
+		return trimtab.Cause{Kind: codes.CausePaused}
 	}
-	c := trimtab.Cause{Kind: trimtab.CauseTick, Text: string(s.decided.Verb)}
+	c := trimtab.Cause{Kind: codes.CauseTick, Text: string(s.decided.Verb)}
 	if s.decided.Why != "" {
 		c.Text += ": " + s.decided.Why
 	}
