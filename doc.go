@@ -1,6 +1,5 @@
 // Package trimtab holds the words that the stages exchange: spans, samples,
-// sketches, estimates, contributions, plans, outcomes, and the units they are
-// counted in.
+// sketches, estimates, plans, outcomes, and the units they are counted in.
 //
 // The stages form one loop,
 //
@@ -8,10 +7,12 @@
 //	    ▲                                     │
 //	    └─────────── the workloads ◄──────────┘
 //
-// and meet only in the values of this package. Every value validates itself
-// (NaN, Inf and negative amounts are refused at the border). [Kinds] is the one
-// table of what travels, on which subject and with which guarantee; package codec
-// has the form in which it travels, and package quantile the histogram in a
+// and meet only in the values of this package, and in those of packages
+// speculation (tasks that run in what services leave) and colocation (best-effort
+// jobs beside services). Every value validates itself (NaN, Inf and negative
+// amounts are refused at the border). Package codes has the codes of causes and
+// reasons, topic the one table of what travels, on which subject and with which
+// guarantee, codec the form in which it travels, and quantile the histogram in a
 // [Sketch].
 //
 // The package computes almost nothing: [Curve] interpolates. It does no I/O,

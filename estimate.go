@@ -184,8 +184,8 @@ func (e *Estimate) Key() string { return e.Workload }
 // validateNotes bounds latencies and notes, and checks the requests since the report.
 func (e *Estimate) validateNotes() error {
 	switch {
-	case len(e.Latency) > MaxLatencies:
-		return Invalidf("estimate of %s: %d latencies, limit %d", e.Workload, len(e.Latency), MaxLatencies)
+	case len(e.Latency) > maxLatencies:
+		return Invalidf("estimate of %s: %d latencies, limit %d", e.Workload, len(e.Latency), maxLatencies)
 	case len(e.Notes) > MaxNotes:
 		return Invalidf("estimate of %s: %d notes, limit %d", e.Workload, len(e.Notes), MaxNotes)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestWhatAValueSaysIsBounded(t *testing.T) {
-	long, many := strings.Repeat("x", valid.MaxText+1), make([]Input, MaxInputs+1)
+	long, many := strings.Repeat("x", valid.MaxText+1), make([]Input, maxInputs+1)
 	step := func(change func(*Plan)) *Plan {
 		p := &Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Actions: []Action{{KnobID: KnobID{Pool: "p", Workload: "w", Resource: "cpu"}, Mode: Act}}}
 		change(p)
@@ -32,7 +32,7 @@ func TestWhatAValueSaysIsBounded(t *testing.T) {
 		"envelope":           step(func(p *Plan) { p.Actions[0].Envelope = &Envelope{Floor: 2, Target: 1, Ceiling: 3} }),
 		"ceiling":            step(func(p *Plan) { p.Actions[0].Envelope = &Envelope{Target: 1} }),
 		"summary":            step(func(p *Plan) { p.Actions[0].Why.Summary = long }),
-		"alternatives":       step(func(p *Plan) { p.Actions[0].Why.Alternatives = make([]Alternative, MaxInputs+1) }),
+		"alternatives":       step(func(p *Plan) { p.Actions[0].Why.Alternatives = make([]Alternative, maxInputs+1) }),
 		"audited resources":  step(func(p *Plan) { p.Audit = &Audit{Resources: make([]AuditedResource, MaxResources+1)} }),
 		"envies":             step(func(p *Plan) { p.Audit = &Audit{Workloads: []AuditedWorkload{{Envies: long}}} }),
 		"reason of a result": &Outcome{Pool: "p", Time: noon, Results: []Result{{KnobID: KnobID{Pool: "p", Workload: "w", Resource: "cpu"}, Reason: long}}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/merge"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/quantile"
 )
@@ -48,8 +49,8 @@ func (s *slot) merge(o *slot) {
 	s.requests, s.seconds, s.beside = s.requests+o.requests, s.seconds+o.seconds, s.beside || o.beside
 	s.latency.Merge(&o.latency)
 	s.latency.Settle()
-	s.servpods = boundTo(maxPods, trimtab.MergeServpods(s.servpods, o.servpods), func(p trimtab.ServpodSketch) float64 { return p.N })
-	s.calls = boundTo(trimtab.MaxSketchCalls, trimtab.MergeCalls(s.calls, o.calls), func(c trimtab.CallSketch) float64 { return c.N })
+	s.servpods = boundTo(maxPods, merge.Servpods(s.servpods, o.servpods), func(p trimtab.ServpodSketch) float64 { return p.N })
+	s.calls = boundTo(trimtab.MaxSketchCalls, merge.Calls(s.calls, o.calls), func(c trimtab.CallSketch) float64 { return c.N })
 }
 
 // boundTo leaves the n of most weight, in their order.

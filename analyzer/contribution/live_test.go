@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/merge"
 	"github.com/trimtab/trimtab/analyzer/path"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/quantile"
@@ -344,7 +345,7 @@ func TestLiveStaysFiniteAndBounded(t *testing.T) {
 			}
 			from := at
 			at = at.Add(time.Duration(rapid.IntRange(1, 30).Draw(rt, "s")) * time.Second)
-			l.Take(Interval{From: from, To: at, Requests: n, Latency: &h, Servpods: trimtab.MergeServpods(nil, pods), Calls: trimtab.MergeCalls(nil, calls)})
+			l.Take(Interval{From: from, To: at, Requests: n, Latency: &h, Servpods: merge.Servpods(nil, pods), Calls: merge.Calls(nil, calls)})
 			if c := l.Report(at); c != nil {
 				if err := c.Validate(); err != nil {
 					rt.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/merge"
 	"pgregory.net/rapid"
 )
 
@@ -85,7 +86,7 @@ func merge(a, b *trimtab.Sketch) {
 	a.Adjusted += b.Adjusted
 	a.Unserved += b.Unserved
 	a.Errors += b.Errors
-	a.Exemplars = trimtab.SlowestExemplars(a.Exemplars, b.Exemplars)
+	a.Exemplars = merge.Slowest(a.Exemplars, b.Exemplars)
 	for name, c := range b.Components {
 		if a.Components[name] == nil {
 			a.Components[name] = new(trimtab.Component)
@@ -93,7 +94,7 @@ func merge(a, b *trimtab.Sketch) {
 		a.Components[name].Spans += c.Spans
 		a.Components[name].Sojourn.Merge(&c.Sojourn)
 	}
-	a.Servpods, a.Calls = trimtab.MergeServpods(a.Servpods, b.Servpods), trimtab.MergeCalls(a.Calls, b.Calls)
+	a.Servpods, a.Calls = merge.Servpods(a.Servpods, b.Servpods), merge.Calls(a.Calls, b.Calls)
 	for _, y := range b.Instances {
 		i, found := slices.BinarySearchFunc(a.Instances, y, trimtab.InstanceLoad.Compare)
 		if found {

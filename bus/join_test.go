@@ -1,4 +1,4 @@
-package trimtab_test
+package bus
 
 import (
 	"encoding/json"
@@ -80,9 +80,9 @@ func TestAPlanThatWasSplitIsWholeAgainInWhateverOrderItsPiecesCome(t *testing.T)
 				}
 			}
 		}
-		var join trimtab.Joiner
+		var join joiner
 		for _, part := range rapid.Permutation(parts).Draw(t, "order") {
-			for _, p := range join.Take(part) {
+			for _, p := range join.take(part) {
 				got = append(got, inOrder(p))
 			}
 		}
@@ -148,10 +148,10 @@ func TestAPlanOfWhichAPieceIsMissingIsGivenUpForLaterOnes(t *testing.T) {
 		lost := several()
 		lost = lost[:rapid.IntRange(1, len(lost)-1).Draw(t, "arrived")]
 		held := 0
-		var join trimtab.Joiner
+		var join joiner
 		for _, piece := range lost {
 			held += len(piece.Held)
-			if got := join.Take(piece); got != nil {
+			if got := join.take(piece); got != nil {
 				t.Fatalf("%+v", got)
 			}
 		}
@@ -160,7 +160,7 @@ func TestAPlanOfWhichAPieceIsMissingIsGivenUpForLaterOnes(t *testing.T) {
 			pieces := several()
 			for _, piece := range pieces[:len(pieces)-1] {
 				piece.Epoch += uint64(i + 1)
-				got = append(got, join.Take(piece)...)
+				got = append(got, join.take(piece)...)
 			}
 		}
 		if len(got) != 1+4 || got[0].Epoch != 1 || got[0].Pieces != 0 || len(got[0].Held) != held {
