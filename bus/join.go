@@ -10,7 +10,7 @@ import (
 // joiner joins the pieces of plans, in any order and with repetitions. Its zero value is ready.
 type joiner struct {
 	open []*joining // in the order in which they began
-	// done are the latest that were handed out: what comes again of them is no news.
+	// done are the latest plans that were returned: pieces of them that come again are ignored.
 	done []planStep
 }
 
