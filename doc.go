@@ -19,6 +19,6 @@
 // reads no clock, starts no goroutine and holds no package variable but the
 // error kinds.
 //
-//	v := trimtab.Sample{Workload: "checkout", Quantity: trimtab.Load, Value: 42, …}
+//	v := trimtab.Sample{Workload: "checkout", Quantity: quantity.Load, Value: 42, …}
 //	if err := v.Validate(); err != nil { … } // errors.Is(err, trimtab.ErrInvalid)
 package trimtab

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/report"
 	"github.com/trimtab/trimtab/colocation"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // maxTold bounds the hosts whose clocks are followed.
@@ -128,7 +129,7 @@ func (a *Analyzer) counter(now time.Time, s *trimtab.Sample) {
 	if w == nil || w.spec.elsewhere(s.Host) || !a.believed(now, s.Time) {
 		return
 	}
-	if s.Quantity == trimtab.Remarks {
+	if s.Quantity == quantity.Remarks {
 		w.remarks.take(s)
 	} else if s.Quantity.Counted() && !w.counters.take(s) {
 		a.counts.overflow++

@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/report"
 	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // application is the workloads that serve the requests of one of them,
@@ -169,9 +170,9 @@ func (p *application) where(from, to time.Time, load float64) (x []float64, tran
 // hold returns why nobody may be lowered: the one signal is missing.
 func (p *application) hold(now time.Time) *trimtab.Held {
 	w := p.entry
-	why := w.lacks(now, trimtab.Load)
+	why := w.lacks(now, quantity.Load)
 	if why == nil {
-		why = w.lacks(now, trimtab.Performance)
+		why = w.lacks(now, quantity.Performance)
 	}
 	if why != nil {
 		why.Text = w.spec.Name + ": " + why.Text

@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/quantile"
+	"github.com/trimtab/trimtab/quantity"
 	"github.com/trimtab/trimtab/speculation"
 	"github.com/trimtab/trimtab/topic"
 )
@@ -36,7 +37,7 @@ func examples() []trimtab.Value {
 	return []trimtab.Value{
 		&trimtab.Sketch{Workload: "w", Partition: 1, From: noon, To: noon.Add(time.Second), Requests: 4, Spans: 8, Sampled: true, Latency: h,
 			Threshold: .2, Under: 3, Errors: 1, Components: map[string]*trimtab.Component{"c": {Spans: 4, Sojourn: h}}, Flagged: map[string]uint64{"orphan": 1}},
-		&trimtab.Sample{Workload: "w", Quantity: trimtab.Load, Source: "prometheus", Time: noon, Window: 1, Value: 2, Requests: 3, Sigma: .1},
+		&trimtab.Sample{Workload: "w", Quantity: quantity.Load, Source: "prometheus", Time: noon, Window: 1, Value: 2, Requests: 3, Sigma: .1},
 		&trimtab.Alert{Workload: "w", Name: "Slow", Group: "g", Fingerprint: "f", Firing: true, Started: noon, Time: noon, Summary: "s"},
 		&trimtab.Estimate{Workload: "w", Time: noon, Curve: &trimtab.Curve{Load: 3, Level: .9, Knots: []trimtab.Knot{knot(1, .1, .2, .3), knot(2, .2, .3, .4)}},
 			Load: &trimtab.LoadForecast{Now: 1, Mean: 2, Upper: 3, Level: .9, Model: "arma/1"}, Performance: &p, Latency: map[string]trimtab.Seconds{"p99": .2}, Allocation: &u, Reports: 3,

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/quantile"
+	"github.com/trimtab/trimtab/quantity"
 	"github.com/trimtab/trimtab/speculation"
 )
 
@@ -42,7 +43,7 @@ func recorded2() []trimtab.Value {
 		&trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 3, Step: 1, Time: noon, Results: []trimtab.Result{{KnobID: second, Status: trimtab.Pending,
 			Before: trimtab.Units(1), Asked: trimtab.Units(2), Found: trimtab.Units(2), Effective: &one, Known: true}}},
 		&trimtab.Holding{Pool: "cpu", Host: "h", Time: noon, Targets: []trimtab.KnobState{{KnobID: second, Knob: "k", Now: trimtab.Units(2), Effective: &one, Since: noon, Max: 4}}},
-		&trimtab.Sample{Workload: "w", Host: "h", Instance: "2", Quantity: trimtab.Usage, Source: "cgroup", Time: noon, Window: 1, Value: .5},
+		&trimtab.Sample{Workload: "w", Host: "h", Instance: "2", Quantity: quantity.Usage, Source: "cgroup", Time: noon, Window: 1, Value: .5},
 		&trimtab.Estimate{Workload: "w", Time: noon, Model: "none", Shares: []trimtab.LoadShare{{Host: "h", Share: .25}, {Host: "h", Instance: "2", Share: .75}}},
 		contributions(),
 		&trimtab.Sketch{Workload: "w", From: noon, To: noon.Add(time.Second), Requests: 2, Spans: 4, Threshold: .2,

@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab/bus/bustest"
 	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // watched is what a stage or a part says of its readiness.
@@ -382,7 +383,7 @@ func TestACollectorThatStandsStillIsNotReady(t *testing.T) {
 		var w watched
 		noted, stop := follow(t, m, Work{Round: round, Every: trimtab.KindSample}, &w)
 		for range 10 {
-			missing := &trimtab.Sample{Workload: "w", Quantity: trimtab.Load, Time: time.Now(), Source: "cgroup", Missing: "no such group"}
+			missing := &trimtab.Sample{Workload: "w", Quantity: quantity.Load, Time: time.Now(), Source: "cgroup", Missing: "no such group"}
 			if err := noted.Publish(t.Context(), missing); err != nil {
 				t.Fatal(err)
 			}

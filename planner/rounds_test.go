@@ -18,6 +18,7 @@ import (
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // TestRoundsAsFiles plays the files of testdata/rounds: who has what, what is known of each,
@@ -267,7 +268,7 @@ func (p *scripted) estimate(t *testing.T, name string, args []datadriven.CmdArg)
 	*e.Cost = number(t, args, "cost", *e.Cost)
 	e.Starved = trimtab.Seconds(number(t, args, "starved", 0))
 	if v := number(t, args, "uses", -1); v >= 0 {
-		e.Inputs = append(e.Inputs, trimtab.Input{Name: string(trimtab.Usage), Value: v, Age: 1})
+		e.Inputs = append(e.Inputs, trimtab.Input{Name: string(quantity.Usage), Value: v, Age: 1})
 	}
 	if has(args, "stands-in") {
 		e.Hold, e.Performance = &trimtab.Held{Code: codes.HeldStale, Text: "no load from spans for 12s", Input: "load"}, nil
@@ -351,7 +352,7 @@ func (p *scripted) print(plan *trimtab.Plan) {
 func uses(name string, at time.Time, cores float64) *trimtab.Estimate {
 	e := &trimtab.Estimate{Workload: name, Time: at, Model: "test/1", Hold: &trimtab.Held{Code: codes.HeldMissing, Text: "no load from spans"}}
 	if cores >= 0 {
-		e.Inputs = []trimtab.Input{{Name: string(trimtab.Usage), Value: cores, Age: 1}}
+		e.Inputs = []trimtab.Input{{Name: string(quantity.Usage), Value: cores, Age: 1}}
 	}
 	return e
 }

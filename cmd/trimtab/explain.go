@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/cli"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 type explainCmd struct {
@@ -154,7 +155,7 @@ func (x *explanation) inputs() {
 			continue
 		}
 		age := view.Age(in.Age) + " old"
-		if in.Name == string(trimtab.Load) && x.LoadStale {
+		if in.Name == string(quantity.Load) && x.LoadStale {
 			age = "stale: " + age
 		}
 		x.add("input "+in.Name, "%s, %s, from %s", view.Quantity(in, x.Resource, x.Share), age, orDash(in.Source))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // The past of a workload is kept at a resolution that falls with its age: a
@@ -203,7 +204,7 @@ func (s *state) report(e *trimtab.Estimate) point {
 		set(colLoad, &e.Load.Now)
 		set(colUpper, &e.Load.Upper)
 	}
-	if in := input(e.Inputs, string(trimtab.Usage)); in != nil {
+	if in := input(e.Inputs, string(quantity.Usage)); in != nil {
 		set(colUsed, &in.Value)
 	}
 	for name, column := range map[string]int{"p50": colP50, "p95": colP95, "p99": colP99} {

@@ -34,6 +34,7 @@ import (
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/newest"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // maxWorkloads bounds the series: what is discovered beyond it is not exported.
@@ -267,7 +268,7 @@ func (e *Exporter) measured(v *trimtab.Estimate, utility *float64) {
 	e.set("trimtab_workload_load_upper", upper, v.Workload)
 	e.set("trimtab_workload_performance", v.Performance, v.Workload)
 	e.set("trimtab_workload_utility", utility, v.Workload)
-	for name, q := range map[string]trimtab.Quantity{"trimtab_workload_accept_queue": trimtab.Queued, "trimtab_workload_cpu_wait_ratio": trimtab.Waited} {
+	for name, q := range map[string]quantity.Quantity{"trimtab_workload_accept_queue": quantity.Queued, "trimtab_workload_cpu_wait_ratio": quantity.Waited} {
 		i := slices.IndexFunc(v.Inputs, func(in trimtab.Input) bool { return in.Name == string(q) && in.Missing == "" })
 		var waits *float64
 		if i >= 0 {

@@ -24,6 +24,7 @@ import (
 	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/internal/cluster/clustertest"
+	"github.com/trimtab/trimtab/quantity"
 	"github.com/trimtab/trimtab/speculation"
 	"github.com/trimtab/trimtab/topic"
 )
@@ -322,7 +323,7 @@ func values() map[trimtab.Kind]trimtab.Value {
 	return map[trimtab.Kind]trimtab.Value{
 		trimtab.KindSpans:    w.Frame(0),
 		trimtab.KindSketch:   &trimtab.Sketch{Workload: "w", From: now.Add(-time.Second), To: now},
-		trimtab.KindSample:   &trimtab.Sample{Workload: "w", Source: "s", Quantity: trimtab.Load, Time: now, Value: 1},
+		trimtab.KindSample:   &trimtab.Sample{Workload: "w", Source: "s", Quantity: quantity.Load, Time: now, Value: 1},
 		trimtab.KindAlert:    &trimtab.Alert{Workload: "w", Name: "n", Time: now},
 		trimtab.KindEstimate: &trimtab.Estimate{Workload: "w", Model: "m", Time: now},
 		trimtab.KindPlan: &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: now, Objective: "njc",

@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/pool"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // curve is full at so many cores, under the upper bound of a load of 10 requests per second.
@@ -171,7 +172,7 @@ func TestAMemberIsStoppedByALimitOrByOthersOnItsHost(t *testing.T) {
 	} {
 		s := having(2)
 		s.Estimate.Time, s.Estimate.Cost = now, new(float64)
-		for q, v := range map[trimtab.Quantity]float64{trimtab.Usage: 1, trimtab.Throttled: x.throttled, trimtab.Waited: x.waited} {
+		for q, v := range map[quantity.Quantity]float64{quantity.Usage: 1, quantity.Throttled: x.throttled, quantity.Waited: x.waited} {
 			in := trimtab.Input{Name: string(q), Value: v, Age: trimtab.SecondsOf(x.age)}
 			if v < 0 {
 				in.Value, in.Missing = 0, "absent"
