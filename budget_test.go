@@ -103,7 +103,7 @@ func overBudget() map[string]size {
 
 // sharedNames bounds the exported names of the root package, which every reader of the module must
 // learn. The entry may only fall: values of one subject belong in a package of their own.
-const sharedNames = 193
+const sharedNames = 158
 
 func TestTheRootPackageKeepsOnlyTheSharedWords(t *testing.T) {
 	names := 0

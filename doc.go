@@ -10,10 +10,10 @@
 // and meet only in the values of this package, and in those of packages
 // speculation (tasks that run in what services leave) and colocation (best-effort
 // jobs beside services). Every value validates itself (NaN, Inf and negative
-// amounts are refused at the border). Package codes has the codes of causes and
-// reasons, topic the one table of what travels, on which subject and with which
-// guarantee, codec the form in which it travels, and quantile the histogram in a
-// [Sketch].
+// amounts are refused at the border). Package quantity names what a [Sample]
+// measures, codes the causes and reasons in a [Plan], and quantile has the histogram
+// in a [Sketch]. Package topic is the one table of what travels, on which subject and
+// with which guarantee, and codec has the form in which it travels.
 //
 // The package computes almost nothing: [Curve] interpolates. It does no I/O,
 // reads no clock, starts no goroutine and holds no package variable but the
