@@ -76,8 +76,8 @@ func TestOfDifferentSpansWithOneIDTheSameOneIsKeptInAnyOrder(t *testing.T) {
 	})
 }
 
-// merge adds b to a as a reader of partial sketches does.
-func merge(a, b *trimtab.Sketch) {
+// merged adds b to a as a reader of partial sketches does.
+func merged(a, b *trimtab.Sketch) {
 	a.Requests += b.Requests
 	a.Spans += b.Spans
 	a.Sampled = a.Sampled || b.Sampled
@@ -136,7 +136,7 @@ func TestPartialSketchesMergeToTheSketchOfAllInAnySplitAndOrder(t *testing.T) {
 				if got[w] == nil {
 					got[w] = s
 				} else {
-					merge(got[w], s)
+					merged(got[w], s)
 				}
 			}
 		}
