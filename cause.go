@@ -9,7 +9,7 @@ import (
 
 // Cause is what started a round.
 type Cause struct {
-	Kind codes.Cause `json:"kind"`
+	Kind codes.CauseKind `json:"kind"`
 	// Ref names the alert, or the plan to apply; By who asked.
 	Ref string `json:"ref,omitempty"`
 	By  string `json:"by,omitempty"`
@@ -53,7 +53,7 @@ func (c *Cause) validate(what string) error {
 
 // Binding is the constraint that stopped more.
 type Binding struct {
-	Kind codes.Binding `json:"kind"`
+	Kind codes.BindingKind `json:"kind"`
 	// Detail is for people.
 	Detail string `json:"detail,omitempty"`
 }
@@ -72,7 +72,7 @@ func (b Binding) String() string {
 
 // Held is why a workload keeps what it has.
 type Held struct {
-	Code codes.Held `json:"code"`
+	Code codes.HeldCode `json:"code"`
 	// Text is for people.
 	Text string `json:"text"`
 	// Input and Source name the input that is missing, where it is one.

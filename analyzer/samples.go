@@ -113,7 +113,7 @@ func (m *samples) within(q quantity.Quantity, t time.Time, age time.Duration) *t
 // lacks says what is wrong with one input that was last seen at the given
 // time (zero: not in the latest report).
 func (m *samples) lacks(now time.Time, q quantity.Quantity, from string, at time.Time) *trimtab.Held {
-	held := func(code codes.Held, source, format string, args ...any) *trimtab.Held {
+	held := func(code codes.HeldCode, source, format string, args ...any) *trimtab.Held {
 		return &trimtab.Held{Code: code, Text: fmt.Sprintf("no %s from %s ", q, source) + fmt.Sprintf(format, args...), Input: string(q), Source: source}
 	}
 	if s := m.missing[q]; s != nil && from == FromPrometheus && s.Time.After(at) {

@@ -82,7 +82,7 @@ func (p *plan1) upgrade() {
 		x := p.Actions[i].Action
 		x.Why = p.Actions[i].Why.Reason
 		kind, detail, _ := strings.Cut(p.Actions[i].Why.Binding, ": ")
-		x.Why.Binding = trimtab.Binding{Kind: codes.Binding(kind), Detail: detail}
+		x.Why.Binding = trimtab.Binding{Kind: codes.BindingKind(kind), Detail: detail}
 		x.Why.Summary = strings.TrimPrefix(x.Why.Summary, p.Actions[i].Target+": ")
 		v.Actions = append(v.Actions, x)
 	}
@@ -101,9 +101,9 @@ func cause1(text string) trimtab.Cause {
 	}
 	switch kind, _, more := strings.Cut(text, " "); kind {
 	case "alert", "need", "command":
-		c.Kind = codes.Cause(kind)
+		c.Kind = codes.CauseKind(kind)
 	case "tick", "pause", "resume", "paused":
-		if c.Kind = codes.Cause(kind); !more {
+		if c.Kind = codes.CauseKind(kind); !more {
 			c.Text = ""
 		}
 	}

@@ -31,7 +31,7 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 			takeBack(p)
 		}
 		if changed {
-			return p.start(now, trimtab.Cause{Kind: codes.Cause(c.Verb)})
+			return p.start(now, trimtab.Cause{Kind: codes.CauseKind(c.Verb)})
 		}
 		return nil
 	case trimtab.Round:

@@ -61,7 +61,7 @@ func (w *words) slimMoves(moves []Move) []Move {
 	for i := range moves {
 		m := &moves[i]
 		m.Host, m.Instance = w.one(m.Host), w.one(m.Instance)
-		m.Binding = trimtab.Binding{Kind: codes.Binding(w.one(string(m.Binding.Kind))), Detail: w.one(m.Binding.Detail)}
+		m.Binding = trimtab.Binding{Kind: codes.BindingKind(w.one(string(m.Binding.Kind))), Detail: w.one(m.Binding.Detail)}
 	}
 	return moves
 }
