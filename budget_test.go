@@ -102,7 +102,7 @@ func overBudget() map[string]size {
 
 // sharedNames bounds the exported names of the root package, which every reader of the module must
 // learn. The entry may only fall: values of one subject belong in a package of their own.
-const sharedNames = 158
+const sharedNames = 149
 
 func TestTheRootPackageKeepsOnlyTheSharedWords(t *testing.T) {
 	names := 0
