@@ -84,7 +84,6 @@ func overBudget() map[string]size {
 		"console.detail":                {0, 71},
 		"console/view.Explanation":      {0, 61},
 		"internal/kube.Cluster":         {0, 28},
-		"internal/site.Site":            {52, 0},
 		"lab/bench/colocate.bench":      {0, 26},
 		"lab/bench/fleet.fleet":         {0, 27},
 		"lab/bench/real.row":            {0, 27},
