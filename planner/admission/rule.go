@@ -107,7 +107,8 @@ func (r *rule) learnService(t interval) {
 func (r *rule) move(t interval, took time.Duration) {
 	now, rate := r.service(), r.completed/r.time
 	waited := t.full > took/2
-	if waited && t.completed > 0 {
+	// A tick that was busy only for a part shows less than the service can do.
+	if t.completed > 0 && (waited && rate > r.capacity || r.overloaded()) {
 		r.capacity = rate
 	}
 	if now == 0 {
