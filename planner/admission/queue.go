@@ -105,14 +105,12 @@ func (c *Controller) expected(rank int) time.Duration {
 	if drain <= 0 {
 		return 0
 	}
-	if c.rule.overloaded() {
-		// Those of higher rank that come meanwhile go first; some of the rest always gets
-		// through, since this is only an estimate. A burst is over before it matters.
-		var above float64
-		for i := range rank {
-			above += c.arriving[i]
-		}
-		drain = max(drain-above, drain/20)
+	// Those of higher rank that come meanwhile go first; some of the rest always gets through,
+	// since this is only an estimate.
+	var above float64
+	for i := range rank {
+		above += c.arriving[i]
 	}
+	drain = max(drain-above, drain/20)
 	return time.Duration(float64(ahead) / drain * float64(time.Second))
 }
