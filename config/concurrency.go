@@ -98,11 +98,11 @@ func (h *HAProxy) check(v *validator, at string) {
 	}
 	for key, value := range map[string]string{"backend": h.Backend, "server": h.Server} {
 		if !named(value) && !(key == "server" && value == "*") && !v.lost(at+"."+key) {
-			v.fail(v.orSection(at, key), fmt.Sprintf("%q is no name of a %s of HAProxy", clip(value), key), "write it as in haproxy.cfg: letters, digits, -, _, . and :")
+			v.fail(orSection(v, at, key), fmt.Sprintf("%q is no name of a %s of HAProxy", clip(value), key), "write it as in haproxy.cfg: letters, digits, -, _, . and :")
 		}
 	}
 	if _, _, isAddress := address(h.Socket); !isAddress && !(filepath.IsAbs(h.Socket) && len(h.Socket) <= maxSocketPath && !strings.ContainsAny(h.Socket, "\x00\n*")) && !v.lost(at+".socket") {
-		v.fail(v.orSection(at, "socket"), fmt.Sprintf("socket %q is neither an absolute path nor HOST:PORT", clip(h.Socket)), "write that of the line `stats socket PATH level admin` in haproxy.cfg")
+		v.fail(orSection(v, at, "socket"), fmt.Sprintf("socket %q is neither an absolute path nor HOST:PORT", clip(h.Socket)), "write that of the line `stats socket PATH level admin` in haproxy.cfg")
 	}
 }
 
@@ -110,7 +110,7 @@ func (h *HAProxy) check(v *validator, at string) {
 const maxSocketPath = 107
 
 // orSection is where a key stands, or the section where it was left out.
-func (v *validator) orSection(section, key string) string {
+func orSection(v *validator, section, key string) string {
 	if v.has(section + "." + key) {
 		return section + "." + key
 	}
@@ -137,7 +137,7 @@ func checkGate(v *validator, at, text string) {
 }
 
 // limitedTwice refuses two workloads behind one limit of requests.
-func (v *validator) limitedTwice() {
+func limitedTwice(v *validator) {
 	before := map[string][]int{} // by gate, or backend
 	for i := range v.config.Workloads {
 		k := &v.config.Workloads[i].Knob

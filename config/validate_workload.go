@@ -37,7 +37,7 @@ func (v *validator) workloads() {
 	v.overlaps()
 	v.sameSpans()
 	v.links()
-	v.limitedTwice()
+	limitedTwice(v)
 	v.jobsApart()
 }
 

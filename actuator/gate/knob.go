@@ -18,8 +18,8 @@ import (
 // so that several reads may fail before the gate is free.
 const Lease = 20 * time.Second
 
-// most is the largest limit.
-const most = math.MaxInt32
+// most is the largest limit that a gate takes.
+const most = 1 << 20
 
 // Config says which gate.
 type Config struct {
