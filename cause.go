@@ -1,6 +1,10 @@
 package trimtab
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/trimtab/trimtab/internal/valid"
+)
 
 // CauseKind is what starts a round.
 type CauseKind string
@@ -71,7 +75,7 @@ func (c Cause) String() string {
 
 // validate bounds what a cause says.
 func (c *Cause) validate(what string) error {
-	return told(what, string(c.Kind), c.Ref, c.By, c.Workload, c.Text)
+	return valid.Texts(what, string(c.Kind), c.Ref, c.By, c.Workload, c.Text)
 }
 
 // BindingKind is a kind of constraint.
@@ -198,5 +202,5 @@ func (h *Held) validate(what string) error {
 	if h.Code == "" {
 		return Invalidf("%.300s: held without a code", what)
 	}
-	return told(what, string(h.Code), h.Text, h.Input, h.Source)
+	return valid.Texts(what, string(h.Code), h.Text, h.Input, h.Source)
 }

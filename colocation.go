@@ -2,8 +2,9 @@ package trimtab
 
 import (
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 // The bounds of the lists in one [Colocation].
@@ -179,30 +180,29 @@ const (
 	briefDecisions = 20
 	briefChanges   = 20
 	briefJobs      = 300
-	briefText      = 300
 )
 
 // Brief returns what is sent: a few decisions, jobs and words of each.
 func (c *Colocation) Brief() *Colocation {
 	out := *c
-	out.Problem, out.Missing = cut(c.Problem), nil
+	out.Problem, out.Missing = valid.Brief(c.Problem), nil
 	for name, why := range c.Missing {
 		if out.Missing == nil {
 			out.Missing = map[string]string{}
 		}
-		out.Missing[name] = cut(why)
+		out.Missing[name] = valid.Brief(why)
 	}
 	out.Services = c.Services[:min(len(c.Services), MaxServicesHere)]
 	out.Unmet = slices.Clone(c.Unmet[:min(len(c.Unmet), MaxUnmet)])
 	for i := range out.Unmet {
 		u := &out.Unmet[i]
-		u.What, u.Why, u.Do = cut(u.What), cut(u.Why), cut(u.Do)
+		u.What, u.Why, u.Do = valid.Brief(u.What), valid.Brief(u.Why), valid.Brief(u.Do)
 	}
 	out.Jobs = slices.Clone(c.Jobs[:min(len(c.Jobs), briefJobs)])
 	out.Omitted = c.Omitted + len(c.Jobs) - len(out.Jobs)
 	for i := range out.Jobs {
 		j := &out.Jobs[i]
-		j.Place, j.Problem, j.Unmet = cut(j.Place), cut(j.Problem), cut(j.Unmet)
+		j.Place, j.Problem, j.Unmet = valid.Brief(j.Place), valid.Brief(j.Problem), valid.Brief(j.Unmet)
 	}
 	out.Decisions = []HostDecision{}
 	for i := range c.Decisions[:min(len(c.Decisions), briefDecisions)] {
@@ -217,23 +217,20 @@ func (c *Colocation) Brief() *Colocation {
 
 func (d *HostDecision) brief() HostDecision {
 	out := *d
-	out.Why, out.Changes = cut(d.Why), slices.Clone(d.Changes[:min(len(d.Changes), briefChanges)])
+	out.Why, out.Changes = valid.Brief(d.Why), slices.Clone(d.Changes[:min(len(d.Changes), briefChanges)])
 	out.Omitted = d.Omitted + len(d.Changes) - len(out.Changes)
 	for i := range out.Changes {
-		out.Changes[i].Result = cut(out.Changes[i].Result)
+		out.Changes[i].Result = valid.Brief(out.Changes[i].Result)
 	}
 	return out
 }
 
-// cut shortens a text for people.
-func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), briefText)], "") }
-
 // Validate checks names, bounds and every number.
 func (c *Colocation) Validate() error {
-	if err := named("co-location of pool", c.Pool); err != nil {
+	if err := valid.Named("co-location of pool", c.Pool); err != nil {
 		return err
 	}
-	if err := named("co-location on host", c.Host); err != nil {
+	if err := valid.Named("co-location on host", c.Host); err != nil {
 		return err
 	}
 	what := "co-location on " + c.Host
@@ -245,40 +242,40 @@ func (c *Colocation) Validate() error {
 	case len(c.Missing) > MaxResources || len(c.Counts) > MaxResources || c.Omitted < 0 || c.Running < 0 || c.Suspended < 0:
 		return Invalidf("%s: %d resources missing, %d verbs, %d jobs omitted, %d running, %d suspended", what, len(c.Missing), len(c.Counts), c.Omitted, c.Running, c.Suspended)
 	}
-	if err := short(what, c.Policy, string(c.Mode)); err != nil {
+	if err := valid.Short(what, c.Policy, string(c.Mode)); err != nil {
 		return err
 	}
 	if err := validUnmet(c.Host, c.Unmet); err != nil {
 		return err
 	}
-	if err := told(what, c.Problem); err != nil {
+	if err := valid.Texts(what, c.Problem); err != nil {
 		return err
 	}
 	for name, why := range c.Missing {
-		if err := told(what, name, why); err != nil {
+		if err := valid.Texts(what, name, why); err != nil {
 			return err
 		}
 	}
 	for verb := range c.Counts {
-		if err := short(what, verb); err != nil {
+		if err := valid.Short(what, verb); err != nil {
 			return err
 		}
 	}
-	if err := noneNegative(what, float64(c.Period), c.Lost, c.Given, c.Reclaimed); err != nil {
+	if err := valid.NoneNegative(what, float64(c.Period), c.Lost, c.Given, c.Reclaimed); err != nil {
 		return err
 	}
 	if p := c.Power; p != nil {
-		if err := noneNegative(what+": power", p.Draws, p.TDP); err != nil {
+		if err := valid.NoneNegative(what+": power", p.Draws, p.TDP); err != nil {
 			return err
 		}
 	}
 	if l := c.Link; l != nil {
-		if err := noneNegative(what+": link", l.Bandwidth, l.Used); err != nil {
+		if err := valid.NoneNegative(what+": link", l.Bandwidth, l.Used); err != nil {
 			return err
 		}
 	}
 	for _, of := range []map[string]float64{c.Capacity, c.Used} {
-		if err := validAmounts(what, of); err != nil {
+		if err := valid.Amounts(what, of, MaxResources); err != nil {
 			return err
 		}
 	}
@@ -311,10 +308,10 @@ func (d *HostDecision) validate(what string) error {
 	if d.Time.IsZero() || d.Periods < 0 || d.Omitted < 0 || len(d.Changes) > MaxJobs {
 		return Invalidf("%s: decision at %v, for %d periods, of %d changes", what, d.Time, d.Periods, len(d.Changes))
 	}
-	if err := short(what, d.Verb, d.By); err != nil {
+	if err := valid.Short(what, d.Verb, d.By); err != nil {
 		return err
 	}
-	if err := told(what, d.Why); err != nil {
+	if err := valid.Texts(what, d.Why); err != nil {
 		return err
 	}
 	for i := range d.Changes {
@@ -322,13 +319,13 @@ func (d *HostDecision) validate(what string) error {
 		if len(x.Job) > maxJobID {
 			return Invalidf("%s: change of job %.40q: want at most %d bytes", what, x.Job, maxJobID)
 		}
-		if err := short(what, x.Act); err != nil {
+		if err := valid.Short(what, x.Act); err != nil {
 			return err
 		}
-		if err := told(what, x.Result); err != nil {
+		if err := valid.Texts(what, x.Result); err != nil {
 			return err
 		}
-		if err := validAmounts(what, x.To); err != nil {
+		if err := valid.Amounts(what, x.To, MaxResources); err != nil {
 			return err
 		}
 	}
@@ -336,14 +333,14 @@ func (d *HostDecision) validate(what string) error {
 }
 
 func (s *ServiceHere) validate(what string) error {
-	if err := named(what+": service", s.Workload); err != nil {
+	if err := valid.Named(what+": service", s.Workload); err != nil {
 		return err
 	}
-	if err := short(what, s.LoadOrigin, s.SlackOrigin); err != nil {
+	if err := valid.Short(what, s.LoadOrigin, s.SlackOrigin); err != nil {
 		return err
 	}
-	if s.Slack != nil && !isFinite(*s.Slack) {
-		return finite(what+": slack", *s.Slack)
+	if s.Slack != nil && !valid.IsFinite(*s.Slack) {
+		return valid.Finite(what+": slack", *s.Slack)
 	}
 	v := []float64{float64(s.SLO), s.Share, s.Clock, s.LeastClock}
 	for _, p := range []*float64{s.Load, s.LoadLimit, s.SlackLimit} {
@@ -356,24 +353,24 @@ func (s *ServiceHere) validate(what string) error {
 			v = append(v, float64(*p))
 		}
 	}
-	return noneNegative(what+": service "+s.Workload, v...)
+	return valid.NoneNegative(what+": service "+s.Workload, v...)
 }
 
 func (j *Job) validate(what string) error {
 	if j.ID == "" || len(j.ID) > maxJobID {
 		return Invalidf("%s: job %.40q: want 1 to %d bytes", what, j.ID, maxJobID)
 	}
-	if err := short(what, string(j.Mode), j.State, j.Predict); err != nil {
+	if err := valid.Short(what, string(j.Mode), j.State, j.Predict); err != nil {
 		return err
 	}
-	if err := told(what, j.Place, j.Problem, j.Unmet); err != nil {
+	if err := valid.Texts(what, j.Place, j.Problem, j.Unmet); err != nil {
 		return err
 	}
-	if err := validAmounts(what, j.Has); err != nil {
+	if err := valid.Amounts(what, j.Has, MaxResources); err != nil {
 		return err
 	}
-	if j.Loss != nil && !isFinite(*j.Loss) {
-		return finite(what+": loss of "+j.ID, *j.Loss)
+	if j.Loss != nil && !valid.IsFinite(*j.Loss) {
+		return valid.Finite(what+": loss of "+j.ID, *j.Loss)
 	}
 	v := []float64{j.Useless, j.Attained, j.Lost}
 	if j.Done != nil {
@@ -382,42 +379,8 @@ func (j *Job) validate(what string) error {
 	if j.Heard != nil {
 		v = append(v, float64(*j.Heard))
 	}
-	return noneNegative(what+": job "+j.ID, v...)
+	return valid.NoneNegative(what+": job "+j.ID, v...)
 }
 
 // maxJobID is the length of a workload's name, a slash and an instance's.
 const maxJobID = 2*253 + 1
-
-// short refuses words of more than 253 bytes.
-func short(what string, words ...string) error {
-	for _, w := range words {
-		if len(w) > 253 {
-			return Invalidf("%s: %.40q: want at most 253 bytes", what, w)
-		}
-	}
-	return nil
-}
-
-func noneNegative(what string, all ...float64) error {
-	for _, v := range all {
-		if !isNonNegative(v) {
-			return nonNegative(what+":", v)
-		}
-	}
-	return nil
-}
-
-func validAmounts(what string, of map[string]float64) error {
-	if len(of) > MaxResources {
-		return Invalidf("%s: amounts of %d resources, limit %d", what, len(of), MaxResources)
-	}
-	for resource, v := range of {
-		if err := named(what+": amount of", resource); err != nil {
-			return err
-		}
-		if !isNonNegative(v) {
-			return nonNegative(what+": "+resource, v)
-		}
-	}
-	return nil
-}

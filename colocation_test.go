@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 // onHost is how jobs stand on a host, with every field set.
@@ -29,7 +30,7 @@ func TestAColocationThatMakesNoSenseIsRefused(t *testing.T) {
 	if err := onHost().Validate(); err != nil {
 		t.Fatal(err)
 	}
-	nan, long := math.NaN(), strings.Repeat("x", trimtab.MaxText+1)
+	nan, long := math.NaN(), strings.Repeat("x", valid.MaxText+1)
 	for name, spoil := range map[string]func(*trimtab.Colocation){
 		"no host":          func(c *trimtab.Colocation) { c.Host = "" },
 		"no pool":          func(c *trimtab.Colocation) { c.Pool = "" },

@@ -3,6 +3,8 @@ package trimtab
 import (
 	"cmp"
 	"time"
+
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 // MaxServpods bounds the Servpods of one workload, MaxGrowthParts the components
@@ -181,25 +183,25 @@ func (c *Contributions) Key() string { return c.Workload }
 
 // Validate checks names, order and every number.
 func (c *Contributions) Validate() error {
-	if err := named("contributions to workload", c.Workload); err != nil {
+	if err := valid.Named("contributions to workload", c.Workload); err != nil {
 		return err
 	}
 	if c.Time.IsZero() {
 		return Invalidf("contributions to %s: no time", c.Workload)
 	}
 	for _, v := range []float64{float64(c.Window), c.Load, c.MaxLoad, float64(c.SLO), c.Requests, float64(c.Levels)} {
-		if !isNonNegative(v) {
-			return nonNegative("contributions to "+c.Workload+":", v)
+		if !valid.IsNonNegative(v) {
+			return valid.NonNegative("contributions to "+c.Workload+":", v)
 		}
 	}
 	if !(c.Quantile >= 0 && c.Quantile <= 1) {
-		return fraction("quantile of "+c.Workload, c.Quantile)
+		return valid.Fraction("quantile of "+c.Workload, c.Quantile)
 	}
-	if c.Tail != nil && !isNonNegative(*c.Tail) {
-		return nonNegative("tail of "+c.Workload, *c.Tail)
+	if c.Tail != nil && !valid.IsNonNegative(*c.Tail) {
+		return valid.NonNegative("tail of "+c.Workload, *c.Tail)
 	}
 	// A slack must be a number: no SLO is so short that the quotient overflows.
-	if slack, ok := c.Slack(); ok && !isFinite(slack) {
+	if slack, ok := c.Slack(); ok && !valid.IsFinite(slack) {
 		return Invalidf("contributions to %s: slack %v of an SLO of %v s", c.Workload, slack, float64(c.SLO))
 	}
 	if len(c.Servpods) > MaxServpods {
@@ -230,7 +232,7 @@ func (c *Contributions) validateCalls() error {
 		if x.From == "" || len(x.From) > 253 || x.To == "" || len(x.To) > 253 || i > 0 && c.Calls[i-1].Compare(x) >= 0 {
 			return Invalidf("contributions to %s: call of %.40q by %.40q: want names of 1 to 253 bytes, each pair once and in order", c.Workload, x.To, x.From)
 		}
-		if !(x.Rate > 0 && isFinite(x.Rate)) {
+		if !(x.Rate > 0 && valid.IsFinite(x.Rate)) {
 			return Invalidf("contributions to %s: %v calls/s of %.253s by %.253s: want a finite number > 0", c.Workload, x.Rate, x.To, x.From)
 		}
 	}
@@ -241,7 +243,7 @@ func (s *Servpod) validate(workload string) error {
 	if err := servpodNamed(workload, s.Component, s.Host); err != nil {
 		return err
 	}
-	ok := isNonNegative(s.Sojourn) && isNonNegative(s.Variation) && isFinite(s.Contribution) &&
+	ok := valid.IsNonNegative(s.Sojourn) && valid.IsNonNegative(s.Variation) && valid.IsFinite(s.Contribution) &&
 		s.Weight >= 0 && s.Weight <= 1 && s.Correlation >= -1 && s.Correlation <= 1
 	if !ok {
 		return Invalidf("contribution of %s to %s: sojourn %v s, weight %v, correlation %v, variation %v, contribution %v: want finite numbers, a weight in [0, 1], a correlation in [-1, 1]",
@@ -249,7 +251,7 @@ func (s *Servpod) validate(workload string) error {
 	}
 	for _, limit := range []*float64{s.LoadLimit, s.SlackLimit} {
 		if limit != nil && !(*limit >= 0 && *limit <= 1) {
-			return fraction("threshold of "+s.Component+" of "+workload, *limit)
+			return valid.Fraction("threshold of "+s.Component+" of "+workload, *limit)
 		}
 	}
 	for _, origin := range []ThresholdOrigin{s.Origin, s.SlackOrigin} {
@@ -263,7 +265,7 @@ func (s *Servpod) validate(workload string) error {
 }
 
 func (g *TailGrowth) validate(workload string) error {
-	if !(isNonNegative(g.Before) && isNonNegative(g.After) && g.Quantile >= 0 && g.Quantile <= 1) {
+	if !(valid.IsNonNegative(g.Before) && valid.IsNonNegative(g.After) && g.Quantile >= 0 && g.Quantile <= 1) {
 		return Invalidf("growth of the tail of %s: quantile %v from %v s to %v s", workload, g.Quantile, g.Before, g.After)
 	}
 	if len(g.Parts) > MaxGrowthParts {
@@ -274,7 +276,7 @@ func (g *TailGrowth) validate(workload string) error {
 		if err := servpodNamed(workload, p.Component, p.Host); err != nil {
 			return err
 		}
-		if !(p.Share > 0 && p.Share <= 1 && isNonNegative(p.Before) && isNonNegative(p.After)) {
+		if !(p.Share > 0 && p.Share <= 1 && valid.IsNonNegative(p.Before) && valid.IsNonNegative(p.After)) {
 			return Invalidf("growth of the tail of %s: share %v of %s, from %v s to %v s", workload, p.Share, p.Component, p.Before, p.After)
 		}
 	}

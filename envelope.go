@@ -1,6 +1,10 @@
 package trimtab
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/trimtab/trimtab/internal/valid"
+)
 
 // Envelope is what a host may do with a knob by itself until the next plan, in the resource's
 // unit: never below Floor, never above Ceiling, and at Target unless something asks for more or
@@ -59,7 +63,7 @@ const EnvelopePeriod = 0.1
 // Validate refuses what is no range around its target.
 func (e *Envelope) Validate() error {
 	for _, v := range []float64{e.Floor, e.Target, e.Ceiling, float64(e.Budget), e.Late, e.Burst} {
-		if err := nonNegative("envelope", v); err != nil {
+		if err := valid.NonNegative("envelope", v); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/hex"
 	"slices"
+
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 // MaxExemplars bounds the exemplars of one sketch and of one estimate.
@@ -25,7 +27,7 @@ func (e *Exemplar) Validate() error {
 	if !isID(e.TraceID, 16) || !isID(e.SpanID, 8) {
 		return Invalidf("exemplar: trace %.40q, span %.40q: want 32 and 16 hexadecimal digits", e.TraceID, e.SpanID)
 	}
-	return nonNegative("latency of exemplar", float64(e.Latency))
+	return valid.NonNegative("latency of exemplar", float64(e.Latency))
 }
 
 // isID reports whether s is a valid id of n bytes.

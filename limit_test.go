@@ -4,10 +4,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 func TestWhatAValueSaysIsBounded(t *testing.T) {
-	long, many := strings.Repeat("x", MaxText+1), make([]Input, MaxInputs+1)
+	long, many := strings.Repeat("x", valid.MaxText+1), make([]Input, MaxInputs+1)
 	step := func(change func(*Plan)) *Plan {
 		p := &Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Actions: []Action{{KnobID: KnobID{Pool: "p", Workload: "w", Resource: "cpu"}, Mode: Act}}}
 		change(p)

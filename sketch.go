@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/trimtab/trimtab/internal/valid"
 	"github.com/trimtab/trimtab/quantile"
 )
 
@@ -88,7 +89,7 @@ func (p *Part) validate() error {
 	if p == nil {
 		return nil
 	}
-	if err := cmp.Or(nonNegative("newer requests", p.Requests), nonNegative("newer under", p.Under)); err != nil {
+	if err := cmp.Or(valid.NonNegative("newer requests", p.Requests), valid.NonNegative("newer under", p.Under)); err != nil {
 		return err
 	}
 	if p.Under > p.Requests*(1+1e-9) {
@@ -137,7 +138,7 @@ func (s *Sketch) Key() string { return s.Workload }
 
 // Validate checks the interval and the counts.
 func (s *Sketch) Validate() error {
-	if err := named("sketch of workload", s.Workload); err != nil {
+	if err := valid.Named("sketch of workload", s.Workload); err != nil {
 		return err
 	}
 	if !s.From.Before(s.To) {
@@ -145,7 +146,7 @@ func (s *Sketch) Validate() error {
 	}
 	for _, f := range [...]figure{{"requests", s.Requests}, {"under", s.Under}, {"errors", s.Errors}, {"adjusted", s.Adjusted}, {"unserved", s.Unserved},
 		{"threshold_s", float64(s.Threshold)}, {"late", s.Late}, {"wait_s", float64(s.Wait)}, {"missing", s.Missing}} {
-		if err := nonNegative(f.name, f.v); err != nil {
+		if err := valid.NonNegative(f.name, f.v); err != nil {
 			return err
 		}
 	}
@@ -162,7 +163,7 @@ func (s *Sketch) Validate() error {
 		}
 	}
 	for _, v := range s.Begun {
-		if err := nonNegative("begun", v); err != nil {
+		if err := valid.NonNegative("begun", v); err != nil {
 			return err
 		}
 	}
@@ -194,7 +195,7 @@ func (s *Sketch) validateInstances() error {
 		switch {
 		case len(l.Host) > 253 || len(l.Names) > maxNames || slices.ContainsFunc(l.Names, func(n string) bool { return len(n) > 253 }):
 			return Invalidf("sketch of %s: instance %.40q on host %.40q: want at most %d names, of at most 253 bytes", s.Workload, l.Names, l.Host, maxNames)
-		case !(l.Requests > 0 && isFinite(l.Requests)):
+		case !(l.Requests > 0 && valid.IsFinite(l.Requests)):
 			return Invalidf("sketch of %s: %v requests of instance %q on host %.253s: want a number > 0", s.Workload, l.Requests, l.Names, l.Host)
 		case i > 0 && s.Instances[i-1].Compare(l) >= 0:
 			return Invalidf("sketch of %s: instance %q on host %.253s given twice, or out of order", s.Workload, l.Names, l.Host)
@@ -354,13 +355,13 @@ func (s *Sample) Get() (float64, bool) { return s.Value, s.Missing == "" }
 
 // Validate checks names and numbers.
 func (s *Sample) Validate() error {
-	if err := named("sample of workload", s.Workload); err != nil {
+	if err := valid.Named("sample of workload", s.Workload); err != nil {
 		return err
 	}
-	if err := named("quantity", string(s.Quantity)); err != nil {
+	if err := valid.Named("quantity", string(s.Quantity)); err != nil {
 		return err
 	}
-	if err := told("sample of "+s.Workload, s.Host, s.Instance, s.Note); err != nil {
+	if err := valid.Texts("sample of "+s.Workload, s.Host, s.Instance, s.Note); err != nil {
 		return err
 	}
 	if s.Workload == HostItself && s.Host == "" {
@@ -373,7 +374,7 @@ func (s *Sample) Validate() error {
 		return Invalidf("sample of %s: missing with value %v", s.Workload, s.Value)
 	}
 	for _, f := range [...]figure{{"value", s.Value}, {"requests", s.Requests}, {"sigma", s.Sigma}, {"window_s", float64(s.Window)}} {
-		if err := nonNegative(f.name, f.v); err != nil {
+		if err := valid.NonNegative(f.name, f.v); err != nil {
 			return err
 		}
 	}

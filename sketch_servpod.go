@@ -3,6 +3,8 @@ package trimtab
 import (
 	"cmp"
 	"slices"
+
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 // The bounds of Servpods in a sketch. Further ones are summed in the component "other", or left
@@ -119,7 +121,7 @@ func validTail(workload string, tail []TailSum) error {
 }
 
 func allNonNegative(v ...float64) bool {
-	return !slices.ContainsFunc(v, func(x float64) bool { return !isNonNegative(x) })
+	return !slices.ContainsFunc(v, func(x float64) bool { return !valid.IsNonNegative(x) })
 }
 
 // MergeServpods returns the sums of two lists, in order; it keeps neither.

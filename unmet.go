@@ -1,5 +1,9 @@
 package trimtab
 
+import (
+	"github.com/trimtab/trimtab/internal/valid"
+)
+
 // Unmet is something that the configuration asks of a host and that is not in force there,
 // for people.
 type Unmet struct {
@@ -28,7 +32,7 @@ func validUnmet(host string, all []Unmet) error {
 		return Invalidf("host %s: %d things that are not in force, limit %d", host, len(all), MaxUnmet)
 	}
 	for i := range all {
-		if err := told("what is not in force on "+host, all[i].What, all[i].Why, all[i].Do); err != nil {
+		if err := valid.Texts("what is not in force on "+host, all[i].What, all[i].Why, all[i].Do); err != nil {
 			return err
 		}
 	}

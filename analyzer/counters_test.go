@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 func TestCountersAreToldOverAllInstances(t *testing.T) {
@@ -62,7 +63,7 @@ func TestCountersOfInventedInstancesAreBounded(t *testing.T) {
 
 func TestACounterWithTooLongATextIsNotTold(t *testing.T) {
 	var c counters
-	long := &trimtab.Sample{Workload: "w", Quantity: trimtab.CPI, Time: time.Unix(1, 0), Missing: strings.Repeat("x", trimtab.MaxText)}
+	long := &trimtab.Sample{Workload: "w", Quantity: trimtab.CPI, Time: time.Unix(1, 0), Missing: strings.Repeat("x", valid.MaxText)}
 	if c.take(long) || len(c.inputs(time.Unix(2, 0))) != 0 {
 		t.Error("it was taken")
 	}

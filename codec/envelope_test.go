@@ -11,6 +11,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/quantile"
+	"github.com/trimtab/trimtab/speculation"
+	"github.com/trimtab/trimtab/topic"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -49,44 +51,44 @@ func examples() []trimtab.Value {
 			Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Knob: "cgroup v1 a", Now: trimtab.Units(1), Since: noon, Baseline: trimtab.Unlimited(), Min: .1, Max: 2, Problem: "p"}}},
 		&trimtab.Command{Pool: "cpu", Verb: trimtab.Apply, Time: noon, Plan: "1-2", By: "me"},
 		contributions(), colocation(),
-		machine(), placements(), &trimtab.Candidates{Pool: "cpu", Message: []byte{1, 2}}, jobRequest(), jobState(),
+		machine(), placements(), &speculation.Candidates{Pool: "cpu", Message: []byte{1, 2}}, jobRequest(), jobState(),
 		&trimtab.Plan{Pool: "cpu", Piece: 2, Pieces: 3, Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
 		&trimtab.Plan{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
 	}
 }
 
-func attempt() trimtab.Attempt {
+func attempt() speculation.Attempt {
 	p := .5
-	return trimtab.Attempt{AttemptID: trimtab.AttemptID{Job: "j", Task: "t", Attempt: 1}, State: trimtab.AttemptEnded, Class: trimtab.OversubscribedTask, Started: noon, Ended: noon.Add(1),
+	return speculation.Attempt{AttemptID: speculation.AttemptID{Job: "j", Task: "t", Attempt: 1}, State: speculation.AttemptEnded, Class: speculation.OversubscribedTask, Started: noon, Ended: noon.Add(1),
 		Outcome: "exited", Code: 1, Reason: "r", Progress: &p, Output: 2, LastLines: []string{"l"}, Problem: "p"}
 }
 
-func machine() *trimtab.Machine {
+func machine() *speculation.Machine {
 	v, d := 1.5, .5
-	return &trimtab.Machine{Host: "h", Pool: "cpu", Time: noon, Life: 1, Report: 2, Epoch: 3, Sequence: 4, Load: map[string]float64{"cpu": .5}, Capacity: map[string]float64{"cpu": 8},
+	return &speculation.Machine{Host: "h", Pool: "cpu", Time: noon, Life: 1, Report: 2, Epoch: 3, Sequence: 4, Load: map[string]float64{"cpu": .5}, Capacity: map[string]float64{"cpu": 8},
 		Running: 1, Waiting: 2, Regular: 3, CPI: &v, MPKI: &v, Blocked: "b",
-		Signals:  []trimtab.ServiceSignal{{Workload: "w", Instance: "i", Signal: "cpi", Value: 2, Model: "phases", Typical: 1, Boundary: 1.5, Anomaly: true, Distance: &d, Windows: 3, FalseAlarms: 1, Judged: 2}},
-		Attempts: []trimtab.Attempt{attempt()}}
+		Signals:  []speculation.ServiceSignal{{Workload: "w", Instance: "i", Signal: "cpi", Value: 2, Model: "phases", Typical: 1, Boundary: 1.5, Anomaly: true, Distance: &d, Windows: 3, FalseAlarms: 1, Judged: 2}},
+		Attempts: []speculation.Attempt{attempt()}}
 }
 
-func taskSpec() trimtab.TaskSpec {
-	return trimtab.TaskSpec{Command: []string{"/bin/true", "a"}, Env: map[string]string{"A": "b"}, Dir: "/tmp", Cores: .5, Memory: 1 << 20, Progress: "/tmp/p", Wall: 60}
+func taskSpec() speculation.TaskSpec {
+	return speculation.TaskSpec{Command: []string{"/bin/true", "a"}, Env: map[string]string{"A": "b"}, Dir: "/tmp", Cores: .5, Memory: 1 << 20, Progress: "/tmp/p", Wall: 60}
 }
 
-func placements() *trimtab.Placements {
-	return &trimtab.Placements{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 2, Time: noon, Life: 3, Report: 4, Lease: 30,
-		Tasks: []trimtab.Placement{{AttemptID: attempt().AttemptID, Class: trimtab.RegularTask, Priority: 1, Spec: taskSpec(), Kill: "k"}}}
+func placements() *speculation.Placements {
+	return &speculation.Placements{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 2, Time: noon, Life: 3, Report: 4, Lease: 30,
+		Tasks: []speculation.Placement{{AttemptID: attempt().AttemptID, Class: speculation.RegularTask, Priority: 1, Spec: taskSpec(), Kill: "k"}}}
 }
 
-func jobRequest() *trimtab.JobRequest {
-	return &trimtab.JobRequest{Pool: "cpu", Verb: trimtab.SubmitJob, Time: noon, ID: "1", By: "me", Task: "t", Host: "h",
-		Job: trimtab.BatchJob{Name: "j", Priority: 1, Retries: 2, QueueTimeout: 30, Tasks: []trimtab.BatchTask{{Name: "t", TaskSpec: taskSpec()}}}}
+func jobRequest() *speculation.JobRequest {
+	return &speculation.JobRequest{Pool: "cpu", Verb: speculation.SubmitJob, Time: noon, ID: "1", By: "me", Task: "t", Host: "h",
+		Job: speculation.BatchJob{Name: "j", Priority: 1, Retries: 2, QueueTimeout: 30, Tasks: []speculation.BatchTask{{Name: "t", TaskSpec: taskSpec()}}}}
 }
 
-func jobState() *trimtab.JobState {
+func jobState() *speculation.JobState {
 	last := attempt()
-	return &trimtab.JobState{Pool: "cpu", Name: "j", Time: noon, Submitted: noon, By: "me", State: trimtab.StateRunning, Priority: 1, Waiting: 1, Running: 1, Done: 1, Failed: 1, Omitted: 3, Problem: "p",
-		Tasks: []trimtab.TaskState{{Name: "t", State: trimtab.StateWaiting, Host: "h", Attempts: 1, Last: &last, Granted: "g", Next: noon, Why: "w"}}}
+	return &speculation.JobState{Pool: "cpu", Name: "j", Time: noon, Submitted: noon, By: "me", State: speculation.StateRunning, Priority: 1, Waiting: 1, Running: 1, Done: 1, Failed: 1, Omitted: 3, Problem: "p",
+		Tasks: []speculation.TaskState{{Name: "t", State: speculation.StateWaiting, Host: "h", Attempts: 1, Last: &last, Granted: "g", Next: noon, Why: "w"}}}
 }
 
 func colocation() *trimtab.Colocation {
@@ -131,8 +133,8 @@ func TestEveryKindSurvivesTheEnvelope(t *testing.T) {
 			t.Errorf("%s: %s", v.Kind(), d)
 		}
 	}
-	for _, info := range trimtab.Kinds() {
-		if info.Kind != trimtab.KindSpans && info.Delivery != trimtab.Local && !seen[info.Kind] {
+	for _, info := range topic.All() {
+		if info.Kind != trimtab.KindSpans && info.Delivery != topic.Local && !seen[info.Kind] {
 			t.Errorf("no example of %s", info.Kind)
 		}
 	}
@@ -179,7 +181,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, info := range trimtab.Kinds() {
+		for _, info := range topic.All() {
 			v, _, err := Decode(info.Kind, b)
 			if err == nil {
 				if _, err := Encode(v, trimtab.Origin{}); err != nil {

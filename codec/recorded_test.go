@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/quantile"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // recorded1 is testdata/v1.jsonl as values: the examples, and a sketch with a
@@ -46,7 +47,7 @@ func recorded2() []trimtab.Value {
 		&trimtab.Sketch{Workload: "w", From: noon, To: noon.Add(time.Second), Requests: 2, Spans: 4, Threshold: .2,
 			Servpods: []trimtab.ServpodSketch{{Component: "c", Host: "h", N: 2, Sum: .5, Square: .25, Latency: 1, LatencySquare: .5, Cross: .25, Wait: .125, Off: 1, OffLatency: .5, Slack: .25, Tail: []trimtab.TailSum{{-2, 2, .25, .125}}}},
 			Calls:    []trimtab.CallSketch{{Caller: "b", Component: "c", N: 2, Own: .25, Wait: .125, Tail: []trimtab.TailSum{{-2, 2, 0, .125}}}}},
-		colocation(), machine(), placements(), &trimtab.Candidates{Pool: "cpu", Message: []byte{1, 2}}, jobRequest(), jobState())
+		colocation(), machine(), placements(), &speculation.Candidates{Pool: "cpu", Message: []byte{1, 2}}, jobRequest(), jobState())
 }
 
 // lines returns those of a file of testdata.

@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/fingerprint"
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/collector/perf"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/psi"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner/throttle"
@@ -113,29 +114,23 @@ func New(services []Service) *Set {
 
 // Open opens the collectors. Lacks lists what the host does not offer.
 func (s *Set) Open(host, root string, counter []string, logger *slog.Logger) error {
-	var p []perf.Target
-	var q []psi.Target
-	var g []cgroup.Target
+	c := poll.Config{Host: host, Root: root, Interval: every, Helper: counter, Bus: s, Logger: logger}
 	for _, of := range s.services {
-		p = append(p, perf.Target{Workload: of.Workload, Host: host, Path: of.Path})
-		q = append(q, psi.Target{Workload: of.Workload, Host: host, Path: of.Path})
-		g = append(g, cgroup.Target{Workload: of.Workload, Host: host, Path: of.Path})
+		c.Targets = append(c.Targets, poll.Target{Workload: of.Workload, Host: host, Path: of.Path})
 	}
-	counts, err := perf.Open(perf.Config{Host: host, Root: root, Targets: p, Interval: every, Helper: counter, Bus: s, Logger: logger})
-	if err != nil {
-		return err
+	s.root = root
+	for _, of := range []poll.Source{perf.Source(), psi.Source()} {
+		p, err := poll.Open(of, c)
+		switch {
+		case errors.Is(err, trimtab.ErrUnsupported):
+			s.Lacks = append(s.Lacks, err.Error())
+		case err != nil:
+			return err
+		default:
+			s.measures, s.Lacks = append(s.measures, p), append(s.Lacks, p.Lacks()...)
+		}
 	}
-	s.measures, s.Lacks, s.root = append(s.measures, counts), append(s.Lacks, counts.Lacks()...), root
-	stalls, err := psi.Open(psi.Config{Host: host, Root: root, Targets: q, Interval: every, Bus: s, Logger: logger})
-	switch {
-	case errors.Is(err, trimtab.ErrUnsupported):
-		s.Lacks = append(s.Lacks, err.Error())
-	case err != nil:
-		return err
-	default:
-		s.measures, s.Lacks = append(s.measures, stalls), append(s.Lacks, stalls.Lacks()...)
-	}
-	groups, err := cgroup.Open(cgroup.Config{Root: root, Targets: g, Interval: every, Bus: s, Logger: logger})
+	groups, err := cgroup.Open(cgroup.Config{Root: root, Targets: c.Targets, Interval: every, Bus: s, Logger: logger})
 	if err == nil {
 		s.measures = append(s.measures, groups)
 	}

@@ -11,7 +11,7 @@ import (
 // says lets the collectors tell one round of the service.
 func says(s *Set, now time.Duration, values map[trimtab.Quantity]float64) {
 	for q, v := range values {
-		s.Add(now-Settled, &trimtab.Sample{Workload: "shop", Host: "h", Quantity: q, Source: perf.Source, Time: time.Unix(0, int64(now)), Window: 1, Value: v})
+		s.Add(now-Settled, &trimtab.Sample{Workload: "shop", Host: "h", Quantity: q, Source: "perf", Time: time.Unix(0, int64(now)), Window: 1, Value: v})
 	}
 }
 

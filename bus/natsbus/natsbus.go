@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // Bus is a connection to NATS, with the server where that is embedded.
@@ -53,7 +54,7 @@ var _ bus.Bus = (*Bus)(nil)
 
 // kind is the bus's state and counts for one kind.
 type kind struct {
-	trimtab.KindInfo
+	topic.Topic
 	stream StreamInfo
 	lost   lossBook
 	// shed counts what did not fit into a queue of this process.
@@ -90,8 +91,8 @@ func newBus(c Config) *Bus {
 		// Microseconds: unique for one source, and exact in JSON of any language.
 		incarnation: uint64(time.Now().UnixMicro()),
 	}
-	for _, info := range trimtab.Kinds() {
-		b.kinds[info.Kind] = &kind{KindInfo: info}
+	for _, info := range topic.All() {
+		b.kinds[info.Kind] = &kind{Topic: info}
 	}
 	for _, s := range b.streams {
 		if k := b.kinds[s.Kind]; k != nil {

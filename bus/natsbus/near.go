@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // keepEvery is how often the newest values of Latest kinds are stored that only this process can
@@ -79,14 +80,14 @@ func openNear(ctx context.Context, b *Bus) *near {
 
 // carries reports whether values of k are handed over without the server.
 func (n *near) carries(k *kind) bool {
-	return n != nil && (k.Delivery == trimtab.Shed || k.Delivery == trimtab.Latest)
+	return n != nil && (k.Delivery == topic.Shed || k.Delivery == topic.Latest)
 }
 
 // latest lists the Latest kinds.
 func (n *near) latest() []*kind {
 	var out []*kind
-	for _, info := range trimtab.Kinds() {
-		if info.Delivery == trimtab.Latest {
+	for _, info := range topic.All() {
+		if info.Delivery == topic.Latest {
 			out = append(out, n.bus.kinds[info.Kind])
 		}
 	}
@@ -127,7 +128,7 @@ func (n *near) publish(ctx context.Context, k *kind, v trimtab.Value, o trimtab.
 		return err
 	}
 	d := bus.Delivery{Value: v, Origin: o}
-	if k.Delivery == trimtab.Shed {
+	if k.Delivery == topic.Shed {
 		return n.hand(k, d, false)
 	}
 	d.Stored = time.Now()
@@ -168,7 +169,7 @@ func (n *near) hand(k *kind, d bus.Delivery, dirty bool) error {
 	if n.closed {
 		return errClosed
 	}
-	if k.Delivery == trimtab.Latest {
+	if k.Delivery == topic.Latest {
 		n.keep(k, d, dirty)
 	}
 	groups := map[string][]*nearSub(nil)

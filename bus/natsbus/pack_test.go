@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // longPlan is a plan of as many workloads.
@@ -82,7 +83,7 @@ func TestWhatNobodyElseReadsIsStoredCompressedAndReadByALaterOneThatListens(t *t
 }
 
 func TestACompressedMessageThatCannotBeReadIsInvalid(t *testing.T) {
-	b, k := &Bus{}, &kind{KindInfo: trimtab.KindInfo{Kind: trimtab.KindPlan}}
+	b, k := &Bus{}, &kind{Topic: topic.Topic{Kind: trimtab.KindPlan}}
 	for name, m := range map[string]struct {
 		encoding string
 		data     []byte

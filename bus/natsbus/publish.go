@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/topic"
 )
 
 const (
@@ -46,7 +47,7 @@ func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
 
 func (b *Bus) publish(ctx context.Context, v trimtab.Value) error {
 	k := b.kinds[v.Kind()]
-	if k == nil || k.Delivery == trimtab.Local {
+	if k == nil || k.Delivery == topic.Local {
 		return trimtab.Invalidf("publish %.40q: this kind does not travel", v.Kind())
 	}
 	origin := trimtab.Origin{Source: b.config.Source, Incarnation: b.incarnation, Sequence: b.sequence.Add(1)}
@@ -57,7 +58,7 @@ func (b *Bus) publish(ctx context.Context, v trimtab.Value) error {
 		k.published.Add(1)
 		return nil
 	}
-	if b.near != nil && k.Delivery == trimtab.Answered {
+	if b.near != nil && k.Delivery == topic.Answered {
 		if err := b.near.ask(ctx, k, v, origin); err != nil {
 			return fmt.Errorf("publish %s %s: %w", v.Kind(), v.Key(), err)
 		}
@@ -70,9 +71,9 @@ func (b *Bus) publish(ctx context.Context, v trimtab.Value) error {
 	}
 	m := &nats.Msg{Subject: bus.Subject(v.Kind(), v.Key()), Data: data}
 	switch k.Delivery {
-	case trimtab.Shed:
+	case topic.Shed:
 		err = b.shed.send(v.Kind(), bus.EscapeKey(v.Key()), data, origin)
-	case trimtab.Answered:
+	case topic.Answered:
 		m.Header = nats.Header{headerOrigin: {formatOrigin(origin, 0)}}
 		err = b.ask(ctx, m)
 	default:

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/topic"
 )
 
 func stored(t *testing.T, name string) *nats.Msg {
@@ -27,7 +28,7 @@ func metaOf(sequence uint64, at int64) *nats.MsgMetadata {
 
 func TestAStoredMessageIsDecodedOnceForAllThatGetIt(t *testing.T) {
 	b := &Bus{}
-	k := &kind{KindInfo: trimtab.KindInfo{Kind: trimtab.KindAlert}}
+	k := &kind{Topic: topic.Topic{Kind: trimtab.KindAlert}}
 	read := func(m *nats.Msg, meta *nats.MsgMetadata) *trimtab.Alert {
 		t.Helper()
 		v, o, err := b.readStored(k, m, meta)
@@ -50,7 +51,7 @@ func TestAStoredMessageIsDecodedOnceForAllThatGetIt(t *testing.T) {
 
 func TestAMessageThatCannotBeReadIsUnreadableToAll(t *testing.T) {
 	b := &Bus{}
-	k := &kind{KindInfo: trimtab.KindInfo{Kind: trimtab.KindAlert}}
+	k := &kind{Topic: topic.Topic{Kind: trimtab.KindAlert}}
 	for range 2 {
 		if v, _, err := b.readStored(k, &nats.Msg{Subject: "trimtab.alert.shop", Data: []byte("{")}, metaOf(1, 1)); err == nil {
 			t.Errorf("%+v", v)
@@ -100,7 +101,7 @@ func TestAnEstimateThatDidNotComeBackForLongIsNotKept(t *testing.T) {
 
 func TestAnEstimateThatThisProcessPublishedIsNotDecodedAgain(t *testing.T) {
 	b := &Bus{}
-	k := &kind{KindInfo: trimtab.KindInfo{Kind: trimtab.KindEstimate}}
+	k := &kind{Topic: topic.Topic{Kind: trimtab.KindEstimate}}
 	e := &trimtab.Estimate{Workload: "shop", Model: "m", Time: time.Unix(1, 0).UTC()}
 	origin := trimtab.Origin{Source: "s", Incarnation: 1, Sequence: 1}
 	data, err := codec.Encode(e, origin)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/speculation"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // Role is the role of a process on the bus. A NATS server can limit it to what that role may do,
@@ -86,11 +88,11 @@ func whoMay(row StreamInfo) who {
 		trimtab.KindContributions: {[]Role{Analyzer}, []Role{Planner, Agent, Console}},
 		trimtab.KindColocation:    {[]Role{Agent}, []Role{Analyzer, Console}},
 
-		trimtab.KindMachine:    {[]Role{Agent}, []Role{Planner, Console}},
-		trimtab.KindPlacements: {[]Role{Planner}, []Role{Agent}},
-		trimtab.KindCandidates: {[]Role{Planner}, []Role{Planner}},
-		trimtab.KindJobRequest: {[]Role{Console}, []Role{Planner}},
-		trimtab.KindJobState:   {[]Role{Planner}, []Role{Console}},
+		speculation.KindMachine:    {[]Role{Agent}, []Role{Planner, Console}},
+		speculation.KindPlacements: {[]Role{Planner}, []Role{Agent}},
+		speculation.KindCandidates: {[]Role{Planner}, []Role{Planner}},
+		speculation.KindJobRequest: {[]Role{Console}, []Role{Planner}},
+		speculation.KindJobState:   {[]Role{Planner}, []Role{Console}},
 	}[row.Kind]
 }
 
@@ -258,11 +260,11 @@ func (p *Permissions) row(row StreamInfo, r Role, s Scope, write, read bool) {
 	}
 	switch {
 	case !read:
-	case row.Kind == trimtab.KindPlacements: // what another host is to run is not for it
-		p.Subscribe = append(p.Subscribe, bus.Subject(row.Kind, (&trimtab.Placements{Pool: s.Pool, Host: s.Host}).Key()))
+	case row.Kind == speculation.KindPlacements: // what another host is to run is not for it
+		p.Subscribe = append(p.Subscribe, bus.Subject(row.Kind, (&speculation.Placements{Pool: s.Pool, Host: s.Host}).Key()))
 	case row.Name == "":
 		p.Subscribe = append(p.Subscribe, row.Subjects)
-		p.Answers = p.Answers || row.Delivery == trimtab.Answered
+		p.Answers = p.Answers || row.Delivery == topic.Answered
 	default:
 		p.Publish = append(p.Publish, row.Unreadable)
 		p.api("DIRECT.GET", row.Name)
@@ -297,8 +299,8 @@ func subjectsOf(k trimtab.Kind, r Role, s Scope) string {
 			return bus.Subject(k, (&trimtab.Holding{Pool: s.Pool, Host: s.Host}).Key())
 		case trimtab.KindOutcome:
 			return bus.Subject(k, (&trimtab.Outcome{Pool: s.Pool, Host: s.Host}).Key())
-		case trimtab.KindMachine:
-			return bus.Subject(k, (&trimtab.Machine{Pool: s.Pool, Host: s.Host}).Key())
+		case speculation.KindMachine:
+			return bus.Subject(k, (&speculation.Machine{Pool: s.Pool, Host: s.Host}).Key())
 		case trimtab.KindColocation:
 			return bus.Subject(k, (&trimtab.Colocation{Pool: trimtab.JobsPool(s.Pool), Host: s.Host}).Key())
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/topic"
 )
 
 const (
@@ -190,7 +191,7 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 	// After a restart of the server it is made again.
 	c.MemoryStorage = true
 	switch {
-	case d.kind.Delivery == trimtab.Latest || d.History && resumed.IsZero():
+	case d.kind.Delivery == topic.Latest || d.History && resumed.IsZero():
 	case resumed.IsZero():
 		c.DeliverPolicy = jetstream.DeliverNewPolicy
 	default:

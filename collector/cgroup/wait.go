@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/waits"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
@@ -136,7 +137,7 @@ func (c *Collector) wait(g *group, samples []*trimtab.Sample) []*trimtab.Sample 
 	case err != nil:
 		g.threads = nil
 	case g.threads == nil:
-		g.threads, waited.Missing = after, first
+		g.threads, waited.Missing = after, poll.First
 	default:
 		waited.Value = waitedOf(g.threads, after)
 		waited.Window = trimtab.SecondsOf(after.at - g.threads.at)
@@ -194,7 +195,7 @@ func whyNot(err error) string {
 	case errors.Is(err, os.ErrPermission):
 		return "may not be read: that takes CAP_SYS_PTRACE"
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENODEV):
-		return absent
+		return poll.Absent
 	}
-	return unreadable
+	return poll.Unreadable
 }

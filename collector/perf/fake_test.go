@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -60,7 +61,7 @@ func TestMultiplexedCountersOfTwoCPUsGiveRatiosOfTheWholeInterval(t *testing.T) 
 		f.say(0, cpu, 50, 50, 50, 0, 0, 0)
 		f.say(1, cpu, 50, 25, 1000, 1000, 10, 20)
 	}
-	if got := f.values(); got[trimtab.CPI] != first || got[trimtab.PageFaults] != first {
+	if got := f.values(); got[trimtab.CPI] != poll.First || got[trimtab.PageFaults] != poll.First {
 		t.Errorf("at first: %v", got)
 	}
 	f.at = hostfs.BootTime() - 2*time.Second
@@ -85,7 +86,7 @@ func TestMultiplexedCountersOfTwoCPUsGiveRatiosOfTheWholeInterval(t *testing.T) 
 		f.say(0, cpu, 250, 250, 250, 4, 4, 4)
 	}
 	f.say(1, 0, 250, 175, 9000, 9000, 90, 90)
-	if got := f.values(); got[trimtab.CPI] != unreadable || got[trimtab.ContextSwitches] == unreadable {
+	if got := f.values(); got[trimtab.CPI] != poll.Unreadable || got[trimtab.ContextSwitches] == poll.Unreadable {
 		t.Errorf("without a CPU: %v", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
-	"github.com/trimtab/trimtab/collector/internal/feed"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/promql"
 )
@@ -116,7 +116,7 @@ func (c *Collector) Close() error {
 // returns nil then; nothing that a server answers ends it.
 func (c *Collector) Run(ctx context.Context) error {
 	defer c.forget()
-	return feed.Run(ctx, c.config.Interval, c.round)
+	return poll.Every(ctx, c.config.Interval, c.round)
 }
 
 // round asks all queries, at most Concurrency at once.

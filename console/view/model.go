@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // maxWorkloads bounds what discovery may add to the view.
@@ -112,7 +113,7 @@ func (v *Model) tell() {
 func (v *Model) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, true, v.Observe,
 		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome,
-		trimtab.KindMachine, trimtab.KindJobState)
+		speculation.KindMachine, speculation.KindJobState)
 }
 
 // Observe takes one value into the view.
@@ -134,12 +135,12 @@ func (v *Model) Observe(value trimtab.Value) {
 			return
 		}
 		v.jobs.hear(x, time.Now())
-	case *trimtab.Machine:
+	case *speculation.Machine:
 		if v.config.Pool != "" && x.Pool != v.config.Pool {
 			return
 		}
 		v.batch.hearMachine(x, time.Now())
-	case *trimtab.JobState:
+	case *speculation.JobState:
 		if v.config.Pool != "" && x.Pool != v.config.Pool {
 			return
 		}

@@ -28,6 +28,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/scrub"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 const (
@@ -169,12 +170,12 @@ func (c Client) BatchTask(ctx context.Context, job, task string) (*view.TaskStat
 }
 
 // JobRequest sends a request to the job manager and returns it as accepted.
-func (c Client) JobRequest(ctx context.Context, r trimtab.JobRequest) (*trimtab.JobRequest, error) {
+func (c Client) JobRequest(ctx context.Context, r speculation.JobRequest) (*speculation.JobRequest, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("print request: %w", err)
 	}
-	return call[trimtab.JobRequest](ctx, c, http.MethodPost, "/api/v1/batch", b)
+	return call[speculation.JobRequest](ctx, c, http.MethodPost, "/api/v1/batch", b)
 }
 
 // Alert sends the body of a webhook as Alertmanager would, with the token if there is one, and

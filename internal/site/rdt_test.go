@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/resctrl"
 	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/analyzer"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/rdt"
 	"github.com/trimtab/trimtab/internal/rdt/rdttest"
@@ -135,24 +136,27 @@ func TestAHostWithoutResctrlStillHasItsOtherKnobsAndSaysWhatIsMissing(t *testing
 	}
 }
 
-// lacking is a monitor that lacks something.
+// lacking is a source of which a host lacks something.
 type lacking struct{ closed bool }
 
-func (*lacking) Run(ctx context.Context) error { <-ctx.Done(); return nil }
-func (l *lacking) Close() error                { l.closed = true; return nil }
-func (*lacking) Lacks() []string               { return []string{"pressure of cgroups"} }
+func (*lacking) Read(context.Context, []poll.Group) ([]*trimtab.Sample, error) { return nil, nil }
+func (l *lacking) Close() error                                                { l.closed = true; return nil }
+func (*lacking) Lacks() []string                                               { return []string{"pressure of cgroups"} }
 
 func TestMonitorsThatAHostLacksAreToldOnceAndTheRestIsRead(t *testing.T) {
 	var log strings.Builder
 	s := newSite(Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	m := &lacking{}
+	source := func(r poll.Reader, err error) poll.Source {
+		return poll.Source{Name: "x", Interval: time.Second, Open: func(poll.Config) (poll.Reader, error) { return r, err }}
+	}
+	of := func(poll.Source) poll.Config { return poll.Config{Host: "h", Bus: s.bus} }
 	stop, err := s.startMonitors(t.Context(), pipeline.NewHealth(pipeline.Work{Round: time.Second}),
-		func() (monitor, error) { return m, nil },
-		func() (monitor, error) { return nil, fmt.Errorf("no resctrl here: %w", trimtab.ErrUnsupported) })
+		[]poll.Source{source(m, nil), source(nil, fmt.Errorf("no resctrl here: %w", trimtab.ErrUnsupported))}, of)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.process.Ready.Stages(); len(got) != 1 || !got[0].Ready || !strings.HasPrefix(got[0].Lacks, "pressure of cgroups; no resctrl here") {
+	if got := s.process.Ready.Stages(); len(got) != 1 || !got[0].Ready || !strings.HasPrefix(got[0].Lacks, "pressure of cgroups; read x: no resctrl here") {
 		t.Errorf("%+v", got)
 	}
 	if err := stop(); err != nil || !m.closed {
@@ -164,7 +168,7 @@ func TestMonitorsThatAHostLacksAreToldOnceAndTheRestIsRead(t *testing.T) {
 	if got := s.process.Ready.Stages(); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
-	if _, err := s.startMonitors(t.Context(), nil, func() (monitor, error) { return nil, errors.New("EIO") }); err == nil {
+	if _, err := s.startMonitors(t.Context(), nil, []poll.Source{source(nil, errors.New("EIO"))}, of); err == nil {
 		t.Error("what fails is no host without it")
 	}
 }

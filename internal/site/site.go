@@ -34,6 +34,7 @@ import (
 	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/internal/wire"
 	"github.com/trimtab/trimtab/pipeline"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // Options are the settings that do not come from the configuration file.
@@ -170,7 +171,7 @@ func (s *Site) follow(ctx context.Context) error {
 		All     []trimtab.Kind
 	}{
 		{console, false, both, []trimtab.Kind{trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding}},
-		{console, false, s.view.Observe, []trimtab.Kind{trimtab.KindMachine, trimtab.KindJobState}},
+		{console, false, s.view.Observe, []trimtab.Kind{speculation.KindMachine, speculation.KindJobState}},
 		{console, true, s.view.Observe, decisions},
 		{metrics, false, s.exporter.Observe, decisions},
 	} {
@@ -288,7 +289,7 @@ func (s *Site) openWeb(cfg *config.Config) error {
 		Config: func() []byte { return s.Config().Redacted() }, Debug: s.debugTexts(),
 		Ready: s.process.Ready.NotReady, Reload: s.reloader(), Hosts: s.options.Hosts,
 		Send:    func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
-		Request: func(ctx context.Context, r *trimtab.JobRequest) error { return s.bus.Publish(ctx, r) },
+		Request: func(ctx context.Context, r *speculation.JobRequest) error { return s.bus.Publish(ctx, r) },
 		Bus:     s.bus, Stages: s.process.Ready.Stages, Done: ending.Done(), Jobs: s.beside.Jobs,
 		WhatIf: func(change trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
 			return WhatIf(s.Config(), s.view, change, now)

@@ -44,7 +44,7 @@ func (s *Site) partsOf(cfg *config.Config) ([]supervise.Part, error) {
 		{"", s.exportParts, false}, {natsbus.Agent, s.actuatorPart, false}, {natsbus.Agent, s.beside.JobsPart, true}, {natsbus.Agent, s.beside.TasksPart, true},
 		{natsbus.Planner, s.plannerPart, false}, {natsbus.Planner, s.batchPart, true},
 		{natsbus.Analyzer, s.learnPart, false}, {natsbus.Analyzer, s.pathParts, false}, {natsbus.Collector, s.queryPart, false},
-		{natsbus.Agent, s.groupPart, false}, {natsbus.Agent, s.monitorPart, false}, {natsbus.Agent, s.hostParts, false},
+		{natsbus.Agent, s.groupPart, false}, {natsbus.Agent, s.monitorPart, false},
 		{natsbus.Collector, s.receiverParts, false}, {natsbus.Collector, s.alertPart, false},
 	} {
 		if b.role != "" && !s.does(b.role) {

@@ -1,10 +1,13 @@
-package trimtab
+package speculation
 
 import (
 	"fmt"
 	"path"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 // The bounds of messages about speculative tasks.
@@ -26,17 +29,17 @@ const (
 	// MaxTaskStates is how many tasks a [JobState] tells of.
 	MaxTaskStates = 1000
 	// MaxPlacementLease bounds the lease of a host's list.
-	MaxPlacementLease = Seconds(3600)
+	MaxPlacementLease = trimtab.Seconds(3600)
 	maxSaid           = 2 << 20
-	maxSpan           = Seconds(366 * 24 * 3600)
+	maxSpan           = trimtab.Seconds(366 * 24 * 3600)
 	maxTaskCores      = 1 << 20
 	maxTaskMemory     = 1 << 60
 )
 
 // Kind returns KindMachine.
-func (m *Machine) Kind() Kind { return KindMachine }
+func (m *Machine) Kind() trimtab.Kind { return KindMachine }
 
-// Key returns pool/host, as for a [Holding].
+// Key returns pool/host, as for a [trimtab.Holding].
 func (m *Machine) Key() string { return m.Pool + "/" + m.Host }
 
 // Validate checks names, bounds, every number and every attempt.
@@ -47,15 +50,15 @@ func (m *Machine) Validate() error {
 	}
 	switch {
 	case m.Time.IsZero():
-		return Invalidf("%s: no time", what)
+		return trimtab.Invalidf("%s: no time", what)
 	case m.Life < 1 || m.Report < 1:
-		return Invalidf("%s: life %d, report %d: want both from 1", what, m.Life, m.Report)
+		return trimtab.Invalidf("%s: life %d, report %d: want both from 1", what, m.Life, m.Report)
 	case m.Running < 0 || m.Waiting < 0 || m.Regular < 0:
-		return Invalidf("%s: %d running, %d waiting, %d regular", what, m.Running, m.Waiting, m.Regular)
+		return trimtab.Invalidf("%s: %d running, %d waiting, %d regular", what, m.Running, m.Waiting, m.Regular)
 	case len(m.Attempts) > MaxAttemptsHere:
-		return Invalidf("%s: %d attempts, limit %d", what, len(m.Attempts), MaxAttemptsHere)
+		return trimtab.Invalidf("%s: %d attempts, limit %d", what, len(m.Attempts), MaxAttemptsHere)
 	case len(m.Signals) > MaxSignals:
-		return Invalidf("%s: %d signals, limit %d", what, len(m.Signals), MaxSignals)
+		return trimtab.Invalidf("%s: %d signals, limit %d", what, len(m.Signals), MaxSignals)
 	}
 	for i := range m.Signals {
 		if err := m.Signals[i].validate(what); err != nil {
@@ -63,38 +66,38 @@ func (m *Machine) Validate() error {
 		}
 	}
 	for _, of := range []map[string]float64{m.Load, m.Capacity} {
-		if err := validAmounts(what, of); err != nil {
+		if err := valid.Amounts(what, of, trimtab.MaxResources); err != nil {
 			return err
 		}
 	}
 	for _, v := range []*float64{m.CPI, m.MPKI} {
-		if v != nil && !isNonNegative(*v) {
-			return nonNegative(what+": counter", *v)
+		if v != nil && !valid.IsNonNegative(*v) {
+			return valid.NonNegative(what+": counter", *v)
 		}
 	}
-	if err := told(what, m.Blocked); err != nil {
+	if err := valid.Texts(what, m.Blocked); err != nil {
 		return err
 	}
 	return m.validateAttempts(what)
 }
 
 func (s *ServiceSignal) validate(what string) error {
-	if err := named(what+": signal of workload", s.Workload); err != nil {
+	if err := valid.Named(what+": signal of workload", s.Workload); err != nil {
 		return err
 	}
-	if err := short(what, s.Instance, s.Signal, s.Model); err != nil {
+	if err := valid.Short(what, s.Instance, s.Signal, s.Model); err != nil {
 		return err
 	}
 	for _, v := range []float64{s.Value, s.Typical, s.Boundary} {
-		if !isNonNegative(v) {
-			return nonNegative(what+": "+s.Signal+" of "+s.Workload, v)
+		if !valid.IsNonNegative(v) {
+			return valid.NonNegative(what+": "+s.Signal+" of "+s.Workload, v)
 		}
 	}
 	if s.Distance != nil && !(*s.Distance >= 0 && *s.Distance <= 1) {
-		return Invalidf("%s: %s of %s: distance %v: want 0 to 1", what, s.Signal, s.Workload, *s.Distance)
+		return trimtab.Invalidf("%s: %s of %s: distance %v: want 0 to 1", what, s.Signal, s.Workload, *s.Distance)
 	}
 	if s.FalseAlarms > s.Judged {
-		return Invalidf("%s: %s of %s: %d false alarms of %d windows", what, s.Signal, s.Workload, s.FalseAlarms, s.Judged)
+		return trimtab.Invalidf("%s: %s of %s: %d false alarms of %d windows", what, s.Signal, s.Workload, s.FalseAlarms, s.Judged)
 	}
 	return nil
 }
@@ -108,13 +111,13 @@ func (m *Machine) validateAttempts(what string) error {
 			return err
 		}
 		if seen[a.AttemptID] {
-			return Invalidf("%s: %s twice", what, a.AttemptID)
+			return trimtab.Invalidf("%s: %s twice", what, a.AttemptID)
 		}
 		seen[a.AttemptID] = true
 		said += a.textBytes()
 	}
 	if said > maxSaid {
-		return Invalidf("%s: its attempts say %d bytes, limit %d", what, said, maxSaid)
+		return trimtab.Invalidf("%s: its attempts say %d bytes, limit %d", what, said, maxSaid)
 	}
 	return nil
 }
@@ -123,7 +126,7 @@ func (m *Machine) validateAttempts(what string) error {
 // first.
 func (m *Machine) Brief() *Machine {
 	out := *m
-	out.Blocked, out.Attempts = cut(m.Blocked), make([]Attempt, len(m.Attempts))
+	out.Blocked, out.Attempts = valid.Brief(m.Blocked), make([]Attempt, len(m.Attempts))
 	room := maxSaid
 	for _, ended := range []bool{true, false} {
 		for i := range m.Attempts {
@@ -140,12 +143,12 @@ func (m *Machine) Brief() *Machine {
 // Brief returns what is sent.
 func (a *Attempt) Brief() Attempt {
 	out := *a
-	out.Reason, out.Problem = cut(a.Reason), cut(a.Problem)
+	out.Reason, out.Problem = valid.Brief(a.Reason), valid.Brief(a.Problem)
 	if a.validateLines() != nil {
 		out.LastLines = nil
 		room := MaxLastBytes / 2
 		for i := len(a.LastLines) - 1; i >= 0 && len(out.LastLines) < MaxLastLines; i-- {
-			line := cut(a.LastLines[i])
+			line := valid.Brief(a.LastLines[i])
 			if room -= jsonBytes(line); room < 0 {
 				break
 			}
@@ -179,7 +182,7 @@ func (a *Attempt) validateLines() error {
 		n += jsonBytes(l)
 	}
 	if len(a.LastLines) > MaxLastLines || n > MaxLastBytes {
-		return Invalidf("attempt %s: %d last lines of %d bytes: limits %d, %d", a.AttemptID, len(a.LastLines), n, MaxLastLines, MaxLastBytes)
+		return trimtab.Invalidf("attempt %s: %d last lines of %d bytes: limits %d, %d", a.AttemptID, len(a.LastLines), n, MaxLastLines, MaxLastBytes)
 	}
 	return nil
 }
@@ -192,21 +195,21 @@ func (a *Attempt) Validate() error {
 	switch a.State {
 	case AttemptQueued, AttemptRefused, AttemptRunning, AttemptFrozen, AttemptEnded:
 	default:
-		return Invalidf("attempt %s: state %.40q", a.AttemptID, a.State)
+		return trimtab.Invalidf("attempt %s: state %.40q", a.AttemptID, a.State)
 	}
 	if a.Class != "" && a.Class.validate() != nil {
 		return a.Class.validate()
 	}
 	if p := a.Progress; p != nil && !(*p >= 0 && *p <= 1) {
-		return Invalidf("attempt %s: progress %v: want 0 to 1", a.AttemptID, *p)
+		return trimtab.Invalidf("attempt %s: progress %v: want 0 to 1", a.AttemptID, *p)
 	}
 	if a.Output < 0 {
-		return Invalidf("attempt %s: output of %d bytes", a.AttemptID, a.Output)
+		return trimtab.Invalidf("attempt %s: output of %d bytes", a.AttemptID, a.Output)
 	}
-	if err := short("attempt "+a.AttemptID.String(), a.Outcome); err != nil {
+	if err := valid.Short("attempt "+a.AttemptID.String(), a.Outcome); err != nil {
 		return err
 	}
-	if err := told("attempt "+a.AttemptID.String(), a.Reason, a.Problem); err != nil {
+	if err := valid.Texts("attempt "+a.AttemptID.String(), a.Reason, a.Problem); err != nil {
 		return err
 	}
 	return a.validateLines()
@@ -214,15 +217,15 @@ func (a *Attempt) Validate() error {
 
 func (c TaskClass) validate() error {
 	if c != OversubscribedTask && c != RegularTask {
-		return Invalidf("class %.40q: want %s or %s", c, OversubscribedTask, RegularTask)
+		return trimtab.Invalidf("class %.40q: want %s or %s", c, OversubscribedTask, RegularTask)
 	}
 	return nil
 }
 
 // Kind returns KindPlacements.
-func (p *Placements) Kind() Kind { return KindPlacements }
+func (p *Placements) Kind() trimtab.Kind { return KindPlacements }
 
-// Key returns pool/host, as for a [Holding].
+// Key returns pool/host, as for a [trimtab.Holding].
 func (p *Placements) Key() string { return p.Pool + "/" + p.Host }
 
 // Validate checks names, order, lease and every task.
@@ -233,15 +236,15 @@ func (p *Placements) Validate() error {
 	}
 	switch {
 	case p.Time.IsZero():
-		return Invalidf("%s: no time", what)
+		return trimtab.Invalidf("%s: no time", what)
 	case p.Epoch < 1 || p.Sequence < 1:
-		return Invalidf("%s: epoch %d, sequence %d: want both from 1", what, p.Epoch, p.Sequence)
+		return trimtab.Invalidf("%s: epoch %d, sequence %d: want both from 1", what, p.Epoch, p.Sequence)
 	case p.Life < 1 || p.Report < 1:
-		return Invalidf("%s: they answer report %d of life %d: want both from 1", what, p.Report, p.Life)
+		return trimtab.Invalidf("%s: they answer report %d of life %d: want both from 1", what, p.Report, p.Life)
 	case !(p.Lease > 0 && p.Lease <= MaxPlacementLease):
-		return Invalidf("%s: lease %v: want more than 0 and at most %v", what, float64(p.Lease), float64(MaxPlacementLease))
+		return trimtab.Invalidf("%s: lease %v: want more than 0 and at most %v", what, float64(p.Lease), float64(MaxPlacementLease))
 	case len(p.Tasks) > MaxAttemptsHere:
-		return Invalidf("%s: %d tasks, limit %d", what, len(p.Tasks), MaxAttemptsHere)
+		return trimtab.Invalidf("%s: %d tasks, limit %d", what, len(p.Tasks), MaxAttemptsHere)
 	}
 	seen := make(map[AttemptID]bool, len(p.Tasks))
 	var size listSize
@@ -251,7 +254,7 @@ func (p *Placements) Validate() error {
 			return err
 		}
 		if seen[t.AttemptID] {
-			return Invalidf("%s: %s twice", what, t.AttemptID)
+			return trimtab.Invalidf("%s: %s twice", what, t.AttemptID)
 		}
 		seen[t.AttemptID] = true
 		size.add(&t.Spec)
@@ -267,9 +270,9 @@ func (p *Placement) validate() error {
 		return err
 	}
 	if p.Priority < -MaxPriority || p.Priority > MaxPriority {
-		return Invalidf("task %s: priority %d: want %d to %d", p.AttemptID, p.Priority, -MaxPriority, MaxPriority)
+		return trimtab.Invalidf("task %s: priority %d: want %d to %d", p.AttemptID, p.Priority, -MaxPriority, MaxPriority)
 	}
-	if err := told("task "+p.AttemptID.String(), p.Kill); err != nil {
+	if err := valid.Texts("task "+p.AttemptID.String(), p.Kill); err != nil {
 		return err
 	}
 	if err := p.Spec.Validate(); err != nil {
@@ -288,7 +291,7 @@ func (l *listSize) add(s *TaskSpec) {
 
 func (l *listSize) validate(what string) error {
 	if l.text > MaxListText || l.parts > MaxListParts {
-		return Invalidf("%s: tasks of %d bytes and %d parts: limits %d and %d", what, l.text, l.parts, MaxListText, MaxListParts)
+		return trimtab.Invalidf("%s: tasks of %d bytes and %d parts: limits %d and %d", what, l.text, l.parts, MaxListText, MaxListParts)
 	}
 	return nil
 }
@@ -325,10 +328,10 @@ func jsonBytes(s string) (n int) {
 // Validate checks that a host could run it at all.
 func (s *TaskSpec) Validate() error {
 	if n := len(s.Command); n < 1 || n > maxArguments {
-		return Invalidf("command of %d words: want 1 to %d", n, maxArguments)
+		return trimtab.Invalidf("command of %d words: want 1 to %d", n, maxArguments)
 	}
 	if s.Command[0] == "" {
-		return Invalidf("command: no program")
+		return trimtab.Invalidf("command: no program")
 	}
 	for i, word := range s.Command {
 		if err := passable(word); err != nil {
@@ -337,7 +340,7 @@ func (s *TaskSpec) Validate() error {
 	}
 	for name, value := range s.Env {
 		if name == "" || strings.Contains(name, "=") || passable(name) != nil {
-			return Invalidf("env %.80q: want a name without =", name)
+			return trimtab.Invalidf("env %.80q: want a name without =", name)
 		}
 		if err := passable(value); err != nil {
 			return fmt.Errorf("env %.80s: %w", name, err)
@@ -345,20 +348,20 @@ func (s *TaskSpec) Validate() error {
 	}
 	for name, p := range map[string]string{"dir": s.Dir, "progress": s.Progress} {
 		if p != "" && (!path.IsAbs(p) || len(p) > 4096 || passable(p) != nil) {
-			return Invalidf("%s %.80q: want an absolute path", name, p)
+			return trimtab.Invalidf("%s %.80q: want an absolute path", name, p)
 		}
 	}
 	if !(s.Cores > 0 && s.Cores <= maxTaskCores) {
-		return Invalidf("cores %v: want more than 0 and at most %v", s.Cores, float64(maxTaskCores))
+		return trimtab.Invalidf("cores %v: want more than 0 and at most %v", s.Cores, float64(maxTaskCores))
 	}
 	if !(s.Memory > 0 && s.Memory <= maxTaskMemory) {
-		return Invalidf("memory %v: want more than 0 bytes and at most %v", s.Memory, float64(maxTaskMemory))
+		return trimtab.Invalidf("memory %v: want more than 0 bytes and at most %v", s.Memory, float64(maxTaskMemory))
 	}
 	if err := spanned("wall", s.Wall); err != nil {
 		return err
 	}
 	if text, _ := s.Size(); text > MaxTaskText {
-		return Invalidf("it has %d bytes of words, limit %d", text, MaxTaskText)
+		return trimtab.Invalidf("it has %d bytes of words, limit %d", text, MaxTaskText)
 	}
 	return nil
 }
@@ -367,19 +370,19 @@ func (s *TaskSpec) Validate() error {
 func passable(word string) error {
 	switch {
 	case len(word) > maxArgument:
-		return Invalidf("%d bytes, limit %d", len(word), maxArgument)
+		return trimtab.Invalidf("%d bytes, limit %d", len(word), maxArgument)
 	case strings.ContainsRune(word, 0):
-		return Invalidf("%.40q has a byte 0", word)
+		return trimtab.Invalidf("%.40q has a byte 0", word)
 	case !utf8.ValidString(word):
-		return Invalidf("%.40q is not UTF-8", word)
+		return trimtab.Invalidf("%.40q is not UTF-8", word)
 	}
 	return nil
 }
 
 // spanned checks a duration; 0 means none.
-func spanned(what string, s Seconds) error {
+func spanned(what string, s trimtab.Seconds) error {
 	if !(s >= 0 && s <= maxSpan) {
-		return Invalidf("%s %v s: want 0 to %v", what, float64(s), float64(maxSpan))
+		return trimtab.Invalidf("%s %v s: want 0 to %v", what, float64(s), float64(maxSpan))
 	}
 	return nil
 }
@@ -387,16 +390,16 @@ func spanned(what string, s Seconds) error {
 // Validate checks a job as a person submits it.
 func (j *BatchJob) Validate() error {
 	if !IsTaskName(j.Name) {
-		return Invalidf("job %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", j.Name)
+		return trimtab.Invalidf("job %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", j.Name)
 	}
 	what := "job " + j.Name
 	switch {
 	case j.Priority < -MaxPriority || j.Priority > MaxPriority:
-		return Invalidf("%s: priority %d: want %d to %d", what, j.Priority, -MaxPriority, MaxPriority)
+		return trimtab.Invalidf("%s: priority %d: want %d to %d", what, j.Priority, -MaxPriority, MaxPriority)
 	case j.Retries < 0 || j.Retries > MaxRetries:
-		return Invalidf("%s: %d retries: want 0 to %d", what, j.Retries, MaxRetries)
+		return trimtab.Invalidf("%s: %d retries: want 0 to %d", what, j.Retries, MaxRetries)
 	case len(j.Tasks) < 1 || len(j.Tasks) > MaxBatchTasks:
-		return Invalidf("%s: %d tasks: want 1 to %d", what, len(j.Tasks), MaxBatchTasks)
+		return trimtab.Invalidf("%s: %d tasks: want 1 to %d", what, len(j.Tasks), MaxBatchTasks)
 	}
 	if err := spanned(what+": queue time-out", j.QueueTimeout); err != nil {
 		return err
@@ -406,10 +409,10 @@ func (j *BatchJob) Validate() error {
 	for i := range j.Tasks {
 		t := &j.Tasks[i]
 		if !IsTaskName(t.Name) {
-			return Invalidf("%s: task %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", what, t.Name)
+			return trimtab.Invalidf("%s: task %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", what, t.Name)
 		}
 		if seen[t.Name] {
-			return Invalidf("%s: task %s twice", what, t.Name)
+			return trimtab.Invalidf("%s: task %s twice", what, t.Name)
 		}
 		seen[t.Name] = true
 		if err := t.TaskSpec.Validate(); err != nil {
@@ -421,79 +424,51 @@ func (j *BatchJob) Validate() error {
 }
 
 // Kind returns KindJobRequest.
-func (r *JobRequest) Kind() Kind { return KindJobRequest }
+func (r *JobRequest) Kind() trimtab.Kind { return KindJobRequest }
 
 // Key returns the pool.
 func (r *JobRequest) Key() string { return r.Pool }
 
 // Validate checks that the fields that the verb needs are set.
 func (r *JobRequest) Validate() error {
-	if err := named("request on jobs of pool", r.Pool); err != nil {
+	if err := valid.Named("request on jobs of pool", r.Pool); err != nil {
 		return err
 	}
 	if r.Time.IsZero() {
-		return Invalidf("request on jobs: no time")
+		return trimtab.Invalidf("request on jobs: no time")
 	}
 	if !IsTaskName(r.ID) {
-		return Invalidf("request on jobs: id %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", r.ID)
+		return trimtab.Invalidf("request on jobs: id %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", r.ID)
 	}
-	if err := short("request on jobs", r.By); err != nil {
+	if err := valid.Short("request on jobs", r.By); err != nil {
 		return err
 	}
 	if r.Verb == SubmitJob {
 		return r.Job.Validate()
 	}
 	if !IsTaskName(r.Job.Name) {
-		return Invalidf("%.20s: job %.80q: want its name", r.Verb, r.Job.Name)
+		return trimtab.Invalidf("%.20s: job %.80q: want its name", r.Verb, r.Job.Name)
 	}
 	switch r.Verb {
 	case CancelJob:
 		return nil
 	case GrantTask:
-		if err := named("grant on host", r.Host); err != nil {
+		if err := valid.Named("grant on host", r.Host); err != nil {
 			return err
 		}
 	case RevokeGrant:
 	default:
-		return Invalidf("request on jobs: verb %.20q", r.Verb)
+		return trimtab.Invalidf("request on jobs: verb %.20q", r.Verb)
 	}
 	if !IsTaskName(r.Task) {
-		return Invalidf("%.20s: task %.80q: want its name", r.Verb, r.Task)
+		return trimtab.Invalidf("%.20s: task %.80q: want its name", r.Verb, r.Task)
 	}
 	return nil
 }
 
 func namedHere(what, pool, host string) error {
-	if err := named(what+" of pool", pool); err != nil {
+	if err := valid.Named(what+" of pool", pool); err != nil {
 		return err
 	}
-	return named(what+" on host", host)
-}
-
-// Candidates is the message that selects hosts for speculative tasks: versioned bits over the
-// list of all machines, which is in a bucket.
-type Candidates struct {
-	Pool string `json:"pool"`
-	// Message is encoded by package planner/machines.
-	Message []byte `json:"message"`
-}
-
-// MaxCandidates bounds the bytes of one message.
-const MaxCandidates = 1 << 20
-
-// Kind returns KindCandidates.
-func (c *Candidates) Kind() Kind { return KindCandidates }
-
-// Key returns the pool.
-func (c *Candidates) Key() string { return c.Pool }
-
-// Validate checks name and size; the reader of the message checks its content.
-func (c *Candidates) Validate() error {
-	if err := named("candidates of pool", c.Pool); err != nil {
-		return err
-	}
-	if n := len(c.Message); n < 1 || n > MaxCandidates {
-		return Invalidf("candidates of %s: %d bytes: want 1 to %d", c.Pool, n, MaxCandidates)
-	}
-	return nil
+	return valid.Named(what+" on host", host)
 }

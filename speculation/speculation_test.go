@@ -1,4 +1,4 @@
-package trimtab
+package speculation
 
 import (
 	"encoding/json"
@@ -7,9 +7,15 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/valid"
 )
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func aSpec() TaskSpec { return TaskSpec{Command: []string{"/bin/true"}, Cores: .5, Memory: 1 << 20} }
 
@@ -38,26 +44,26 @@ func aState() *JobState {
 
 func TestValuesOfSpeculativeWorkAreCheckedInEveryField(t *testing.T) {
 	bad := math.NaN()
-	spec := func(change func(*TaskSpec)) Value {
+	spec := func(change func(*TaskSpec)) trimtab.Value {
 		p := somePlacements()
 		change(&p.Tasks[0].Spec)
 		return p
 	}
-	attempt := func(change func(*Attempt)) Value {
+	attempt := func(change func(*Attempt)) trimtab.Value {
 		m := aMachine()
 		change(&m.Attempts[0])
 		return m
 	}
-	machine := func(change func(*Machine)) Value { m := aMachine(); change(m); return m }
-	list := func(change func(*Placements)) Value { p := somePlacements(); change(p); return p }
-	job := func(change func(*BatchJob)) Value { r := aRequest(SubmitJob); change(&r.Job); return r }
-	state := func(change func(*JobState)) Value { s := aState(); change(s); return s }
-	for _, good := range []Value{aMachine(), somePlacements(), aRequest(SubmitJob), aRequest(CancelJob), aRequest(GrantTask), aRequest(RevokeGrant), aState(), &Candidates{"p", []byte{1}}} {
+	machine := func(change func(*Machine)) trimtab.Value { m := aMachine(); change(m); return m }
+	list := func(change func(*Placements)) trimtab.Value { p := somePlacements(); change(p); return p }
+	job := func(change func(*BatchJob)) trimtab.Value { r := aRequest(SubmitJob); change(&r.Job); return r }
+	state := func(change func(*JobState)) trimtab.Value { s := aState(); change(s); return s }
+	for _, good := range []trimtab.Value{aMachine(), somePlacements(), aRequest(SubmitJob), aRequest(CancelJob), aRequest(GrantTask), aRequest(RevokeGrant), aState(), &Candidates{"p", []byte{1}}} {
 		if err := good.Validate(); err != nil {
 			t.Errorf("%s: %v", good.Kind(), err)
 		}
 	}
-	for what, v := range map[string]Value{
+	for what, v := range map[string]trimtab.Value{
 		"no pool":                  machine(func(m *Machine) { m.Pool = "" }),
 		"no host":                  machine(func(m *Machine) { m.Host = "" }),
 		"no life":                  machine(func(m *Machine) { m.Life = 0 }),
@@ -82,7 +88,7 @@ func TestValuesOfSpeculativeWorkAreCheckedInEveryField(t *testing.T) {
 		"long last lines":          attempt(func(a *Attempt) { a.LastLines = []string{strings.Repeat("x", MaxLastBytes+1)} }),
 		"no epoch":                 list(func(p *Placements) { p.Epoch = 0 }),
 		"no lease":                 list(func(p *Placements) { p.Lease = 0 }),
-		"an endless lease":         list(func(p *Placements) { p.Lease = Seconds(math.Inf(1)) }),
+		"an endless lease":         list(func(p *Placements) { p.Lease = trimtab.Seconds(math.Inf(1)) }),
 		"no answer":                list(func(p *Placements) { p.Report = 0 }),
 		"a task twice":             list(func(p *Placements) { p.Tasks = append(p.Tasks, p.Tasks[0]) }),
 		"a task without class":     list(func(p *Placements) { p.Tasks[0].Class = "" }),
@@ -111,7 +117,7 @@ func TestValuesOfSpeculativeWorkAreCheckedInEveryField(t *testing.T) {
 		"a message without a byte": &Candidates{Pool: "p"},
 		"a message too long":       &Candidates{"p", make([]byte, MaxCandidates+1)},
 	} {
-		if err := v.Validate(); !errors.Is(err, ErrInvalid) {
+		if err := v.Validate(); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%s: %v, want invalid", what, err)
 		}
 	}
@@ -149,7 +155,7 @@ func TestWhatIsMadeBriefIsValidAndFits(t *testing.T) {
 	for i := range lines {
 		lines[i] = strings.Repeat("é\x01", 400)
 	}
-	a := Attempt{State: AttemptEnded, LastLines: lines, Reason: strings.Repeat("\x01", MaxText+1)}
+	a := Attempt{State: AttemptEnded, LastLines: lines, Reason: strings.Repeat("\x01", valid.MaxText+1)}
 	m, s := aMachine(), aState()
 	m.Attempts, s.Tasks = nil, nil
 	for i := range MaxAttemptsHere {
@@ -164,7 +170,7 @@ func TestWhatIsMadeBriefIsValidAndFits(t *testing.T) {
 		last := m.Attempts[i%MaxAttemptsHere]
 		s.Tasks = append(s.Tasks, TaskState{Name: fmt.Sprint("t", i), State: state, Last: &last})
 	}
-	for _, v := range []Value{m.Brief(), s.Brief()} {
+	for _, v := range []trimtab.Value{m.Brief(), s.Brief()} {
 		b, err := json.Marshal(v)
 		if err := errors.Join(err, v.Validate()); err != nil || len(b) > 4<<20 {
 			t.Errorf("%s: %d bytes, %v", v.Kind(), len(b), err)

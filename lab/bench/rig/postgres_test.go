@@ -1,11 +1,9 @@
-package main
+package rig
 
 import (
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/trimtab/trimtab/lab/bench/rig"
 )
 
 func TestAnErrorOfPostgresIsFoundAndReadToTheEnd(t *testing.T) {
@@ -14,7 +12,7 @@ func TestAnErrorOfPostgresIsFoundAndReadToTheEnd(t *testing.T) {
 		t.Error(err)
 	}
 	in := strings.NewReader("E\x00\x00\x00\x06no" + "Z\x00\x00\x00\x05I")
-	if err := untilReady(in); !errors.Is(err, rig.ErrAnswer) || in.Len() != 0 {
+	if err := untilReady(in); !errors.Is(err, ErrAnswer) || in.Len() != 0 {
 		t.Errorf("%v, %d bytes left", err, in.Len())
 	}
 	for _, bad := range []string{"", "D\x00\x00\x00", "D\x00\x00\x00\x01", "D\xff\xff\xff\xff"} {

@@ -1,6 +1,11 @@
-package trimtab
+package speculation
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/valid"
+)
 
 // The states of a job and of a task, as [JobState] and [TaskState] say them.
 const (
@@ -21,36 +26,36 @@ func Over(state string) bool {
 }
 
 // Kind returns KindJobState.
-func (j *JobState) Kind() Kind { return KindJobState }
+func (j *JobState) Kind() trimtab.Kind { return KindJobState }
 
 // Key returns pool/job.
 func (j *JobState) Key() string { return j.Pool + "/" + j.Name }
 
 // Validate checks names, states, counts and every task.
 func (j *JobState) Validate() error {
-	if err := named("state of a job of pool", j.Pool); err != nil {
+	if err := valid.Named("state of a job of pool", j.Pool); err != nil {
 		return err
 	}
 	if !IsTaskName(j.Name) {
-		return Invalidf("state of job %.80q: want its name", j.Name)
+		return trimtab.Invalidf("state of job %.80q: want its name", j.Name)
 	}
 	what := "state of job " + j.Name
 	switch {
 	case j.Time.IsZero():
-		return Invalidf("%s: no time", what)
+		return trimtab.Invalidf("%s: no time", what)
 	case !slices.Contains([]string{StateWaiting, StateRunning, StateDone, StateFailed, StateCancelled, StateForgotten}, j.State):
-		return Invalidf("%s: %.40q", what, j.State)
+		return trimtab.Invalidf("%s: %.40q", what, j.State)
 	case j.Priority < -MaxPriority || j.Priority > MaxPriority:
-		return Invalidf("%s: priority %d", what, j.Priority)
+		return trimtab.Invalidf("%s: priority %d", what, j.Priority)
 	case j.Waiting < 0 || j.Running < 0 || j.Done < 0 || j.Failed < 0 || j.Omitted < 0:
-		return Invalidf("%s: %d waiting, %d running, %d done, %d failed, %d left out", what, j.Waiting, j.Running, j.Done, j.Failed, j.Omitted)
+		return trimtab.Invalidf("%s: %d waiting, %d running, %d done, %d failed, %d left out", what, j.Waiting, j.Running, j.Done, j.Failed, j.Omitted)
 	case len(j.Tasks) > MaxTaskStates:
-		return Invalidf("%s: %d tasks, limit %d", what, len(j.Tasks), MaxTaskStates)
+		return trimtab.Invalidf("%s: %d tasks, limit %d", what, len(j.Tasks), MaxTaskStates)
 	}
-	if err := short(what, j.By); err != nil {
+	if err := valid.Short(what, j.By); err != nil {
 		return err
 	}
-	if err := told(what, j.Problem); err != nil {
+	if err := valid.Texts(what, j.Problem); err != nil {
 		return err
 	}
 	said := 0
@@ -63,27 +68,27 @@ func (j *JobState) Validate() error {
 		}
 	}
 	if said > maxSaid {
-		return Invalidf("%s: its tasks say %d bytes, limit %d", what, said, maxSaid)
+		return trimtab.Invalidf("%s: its tasks say %d bytes, limit %d", what, said, maxSaid)
 	}
 	return nil
 }
 
 func (t *TaskState) validate(what string) error {
 	if !IsTaskName(t.Name) {
-		return Invalidf("%s: task %.80q: want its name", what, t.Name)
+		return trimtab.Invalidf("%s: task %.80q: want its name", what, t.Name)
 	}
 	what += ": task " + t.Name
 	known := t.State == StateWaiting || t.State == StatePlaced || t.State == StateRunning || t.State == StateFrozen || t.State == StateDone || t.State == StateFailed || t.State == StateCancelled
 	switch {
 	case !known:
-		return Invalidf("%s: state %.40q", what, t.State)
+		return trimtab.Invalidf("%s: state %.40q", what, t.State)
 	case t.Attempts < 0 || t.Attempts > MaxAttempt:
-		return Invalidf("%s: %d attempts", what, t.Attempts)
+		return trimtab.Invalidf("%s: %d attempts", what, t.Attempts)
 	}
-	if err := short(what, t.Host, t.Granted); err != nil {
+	if err := valid.Short(what, t.Host, t.Granted); err != nil {
 		return err
 	}
-	if err := told(what, t.Why); err != nil {
+	if err := valid.Texts(what, t.Why); err != nil {
 		return err
 	}
 	if t.Last != nil {
@@ -96,7 +101,7 @@ func (t *TaskState) validate(what string) error {
 // and last lines as far as they fit.
 func (j *JobState) Brief() *JobState {
 	out := *j
-	out.Problem = cut(j.Problem)
+	out.Problem = valid.Brief(j.Problem)
 	kept := make([]bool, len(j.Tasks))
 	rank := func(t *TaskState) int {
 		switch {
@@ -124,7 +129,7 @@ func (j *JobState) Brief() *JobState {
 			continue
 		}
 		t := j.Tasks[i]
-		t.Why = cut(t.Why)
+		t.Why = valid.Brief(t.Why)
 		if t.Last != nil {
 			last := t.Last.Brief()
 			last.fit(&room)

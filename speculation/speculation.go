@@ -1,8 +1,25 @@
-package trimtab
+// Package speculation has the values by which hosts, the manager of speculative jobs and people
+// speak of tasks that run in what services leave: a host's report ([Machine]), the attempts that
+// it should have ([Placements]), the hosts to choose from ([Candidates]), a request on a job
+// ([JobRequest]) and its state ([JobState]). They follow ROSE (see docs/papers.md). Package
+// planner/jobs decides, package actuator/task starts and ends the tasks; nothing is decided here.
+package speculation
 
 import (
 	"fmt"
 	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// The kinds of the values. A report and the list that answers it repeat, so that a lost one is
+// replaced by the next.
+const (
+	KindMachine    trimtab.Kind = "machine"
+	KindPlacements trimtab.Kind = "placements"
+	KindCandidates trimtab.Kind = "candidates"
+	KindJobRequest trimtab.Kind = "jobrequest"
+	KindJobState   trimtab.Kind = "jobstate"
 )
 
 // The bounds of speculative work.
@@ -43,11 +60,11 @@ func IsTaskName(s string) bool {
 func (id AttemptID) Validate() error {
 	for _, s := range []string{id.Job, id.Task} {
 		if !IsTaskName(s) {
-			return Invalidf("id %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", s)
+			return trimtab.Invalidf("id %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", s)
 		}
 	}
 	if id.Attempt < 1 || id.Attempt > MaxAttempt {
-		return Invalidf("attempt %d: want 1 to %d", id.Attempt, MaxAttempt)
+		return trimtab.Invalidf("attempt %d: want 1 to %d", id.Attempt, MaxAttempt)
 	}
 	return nil
 }
@@ -76,7 +93,7 @@ type TaskSpec struct {
 	// Progress is a file in which the task tells its progress; "": none.
 	Progress string `json:"progress,omitempty"`
 	// Wall is the time after which it is killed; 0: none.
-	Wall Seconds `json:"wall_s,omitempty"`
+	Wall trimtab.Seconds `json:"wall_s,omitempty"`
 }
 
 // BatchTask is one task of a job.
@@ -96,8 +113,8 @@ type BatchJob struct {
 	Retries int `json:"retries"`
 	// QueueTimeout is how long a task waits in a host's queue before it is dispatched again; 0:
 	// the planner's.
-	QueueTimeout Seconds     `json:"queue_timeout_s,omitempty"`
-	Tasks        []BatchTask `json:"tasks"`
+	QueueTimeout trimtab.Seconds `json:"queue_timeout_s,omitempty"`
+	Tasks        []BatchTask     `json:"tasks"`
 }
 
 // JobVerb is what a person, or a cluster's resource manager, asks of the job manager.
@@ -153,10 +170,10 @@ type Placements struct {
 	Time     time.Time `json:"time"`
 	// Life and Report are those of the newest report that the sender had: a list for another life
 	// is not carried out.
-	Life   uint64      `json:"life"`
-	Report uint64      `json:"report"`
-	Lease  Seconds     `json:"lease_s"`
-	Tasks  []Placement `json:"tasks"`
+	Life   uint64          `json:"life"`
+	Report uint64          `json:"report"`
+	Lease  trimtab.Seconds `json:"lease_s"`
+	Tasks  []Placement     `json:"tasks"`
 }
 
 // AttemptState is where an attempt is.
