@@ -1,6 +1,7 @@
 package haproxy
 
 import (
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -101,6 +102,53 @@ func parseLimit(text string) (trimtab.Amount, error) {
 		return trimtab.Amount{}, trimtab.Invalidf("HAProxy has a maxconn of %.40q", text)
 	}
 	return trimtab.Units(float64(n)), nil
+}
+
+// answer is what one connection told.
+type answer struct {
+	of      process
+	servers []server // of the backend that was asked for
+	// scope is how they were listed, rest the answer to what was asked beside.
+	scope, rest string
+}
+
+// limit returns what a server has.
+func (a *answer) limit(name string) (limit trimtab.Amount, ok bool) {
+	i := slices.IndexFunc(a.servers, func(s server) bool { return s.name == name })
+	if i < 0 {
+		return trimtab.Amount{}, false
+	}
+	return a.servers[i].limit, true
+}
+
+// everywhere lists the servers of all backends.
+const everywhere = "-1"
+
+// survey asks for the process and the servers of a backend, and then for what more says. By its
+// name HAProxy finds a frontend, too, which has no servers: then all are listed.
+func survey(ctx context.Context, socket, backend string, more ...string) (found answer, err error) {
+	for _, scope := range []string{backend, everywhere} {
+		if found, err = listed(ctx, socket, backend, scope, more...); err != nil || len(found.servers) > 0 {
+			break
+		}
+	}
+	return found, err
+}
+
+// listed asks for the process and what it lists, and then for what more says.
+func listed(ctx context.Context, socket, backend, scope string, more ...string) (answer, error) {
+	text, err := ask(ctx, socket, append([]string{"show info", "show stat " + scope + " 4 -1"}, more...)...)
+	if err != nil {
+		return answer{}, err
+	}
+	found := answer{scope: scope}
+	info, text, _ := strings.Cut(text, "\n\n") // each answer ends so
+	stat, rest, _ := strings.Cut(text, "\n\n")
+	if found.of, err = parseInfo(info); err == nil {
+		found.servers, err = parseServers(stat, backend)
+	}
+	found.rest = rest
+	return found, err
 }
 
 // parseSet reads the answer to set maxconn: an empty line where it was done.

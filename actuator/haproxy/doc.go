@@ -14,6 +14,7 @@
 //     be put back, minconn cannot. Leave minconn out for servers that trimtab limits.
 //   - Limits count modulo 2³², and negative ones are taken: this package writes 0 to 2³²−1 only.
 //   - Success is an empty line, and an error is a sentence: every other answer is an error here.
+//   - A frontend and a backend may have one name, by which show stat finds the frontend.
 //   - A reload keeps the socket's file and forgets what was set: the new process begins with its
 //     configuration. A knob is that of one process, by its number and start; in the next one the
 //     server is another instance, with a baseline of its own.

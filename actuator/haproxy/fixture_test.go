@@ -165,6 +165,9 @@ defaults
 frontend in
   bind unix@%[1]s.http
   default_backend shop
+frontend moving
+  bind unix@%[1]s.moving
+  default_backend shop
 backend shop
   server web1 127.0.0.1:9 maxconn %[2]d
   server web2 127.0.0.1:9 maxconn 30
@@ -185,9 +188,9 @@ func (h *haproxy) await(t *testing.T, other process, again func()) process {
 		if n%50 == 0 {
 			again()
 		}
-		now, _, _, err := survey(t.Context(), h.socket, "shop")
-		if err == nil && now != other {
-			return now
+		now, err := survey(t.Context(), h.socket, "shop")
+		if err == nil && now.of != other {
+			return now.of
 		}
 		last = err
 		time.Sleep(20 * time.Millisecond) // a real process starts
@@ -199,11 +202,11 @@ func (h *haproxy) await(t *testing.T, other process, again func()) process {
 // reload asks the master each second: one that has just begun loses the signal.
 func (h *haproxy) reload(t *testing.T) {
 	t.Helper()
-	now, _, _, err := survey(t.Context(), h.socket, "shop")
+	now, err := survey(t.Context(), h.socket, "shop")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.await(t, now, func() { _ = h.command.Process.Signal(syscall.SIGUSR2) })
+	h.await(t, now.of, func() { _ = h.command.Process.Signal(syscall.SIGUSR2) })
 }
 
 // stop ends master and worker.

@@ -88,6 +88,21 @@ func TestAllServersOfABackendAreInstances(t *testing.T) {
 	}
 }
 
+// HAProxy lets both have one name, and show stat then tells of the first.
+func TestABackendIsToldFromAFrontendOfItsName(t *testing.T) {
+	h := real(t)
+	k := open(t, h.socket, "moving", "web1")
+	if v, err := k.Read(t.Context()); err != nil || v != trimtab.Units(50) {
+		t.Fatalf("%v, %v", v, err)
+	}
+	if err := k.Write(t.Context(), trimtab.Units(20)); err != nil {
+		t.Error(err)
+	}
+	if v, err := k.Read(t.Context()); err != nil || v != trimtab.Units(20) {
+		t.Errorf("%v, %v", v, err)
+	}
+}
+
 // Two processes of this host that come through different sockets turn one thing.
 func TestAPlaceIsTheSameThroughAnySocket(t *testing.T) {
 	h := real(t)
@@ -148,7 +163,7 @@ func TestAWriteThatMeetsTheNextProcessIsPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.do(func() { i.pid = "101" })
-	if err := k.set(t.Context(), trimtab.Units(3)); !errors.Is(err, trimtab.ErrStale) {
+	if err := k.set(t.Context(), "shop", trimtab.Units(3)); !errors.Is(err, trimtab.ErrStale) {
 		t.Errorf("%v, want stale", err)
 	}
 	i.do(func() {

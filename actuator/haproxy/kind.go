@@ -56,14 +56,14 @@ func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error
 	if err != nil {
 		return nil, err
 	}
-	now, all, _, err := survey(ctx, c.Socket, c.Backend)
+	all, err := survey(ctx, c.Socket, c.Backend)
 	if err != nil {
 		return nil, fmt.Errorf("find servers of backend %s: %w", c.Backend, err)
 	}
 	var found []actuator.Instance
-	for _, s := range all {
+	for _, s := range all.servers {
 		if c.Server == "*" || c.Server == s.name {
-			found = append(found, actuator.Instance{Name: s.name, ID: idOf(now, s.id)})
+			found = append(found, actuator.Instance{Name: s.name, ID: idOf(all.of, s.id)})
 		}
 	}
 	switch {

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -98,7 +97,7 @@ func (k *MaxConn) Close() error { return nil }
 // Place identifies the server in its process, whatever socket leads there.
 func (k *MaxConn) Place() (string, error) {
 	if k.of == "" {
-		if _, err := k.look(context.Background()); err != nil {
+		if _, _, err := k.look(context.Background()); err != nil {
 			return "", err
 		}
 	}
@@ -107,41 +106,20 @@ func (k *MaxConn) Place() (string, error) {
 
 // look reads what the server has. The error is os.ErrNotExist where backend, server or process is
 // another than before.
-func (k *MaxConn) look(ctx context.Context) (trimtab.Amount, error) {
-	now, all, _, err := survey(ctx, k.config.Socket, k.config.Backend)
+func (k *MaxConn) look(ctx context.Context, more ...string) (trimtab.Amount, answer, error) {
+	found, err := survey(ctx, k.config.Socket, k.config.Backend, more...)
 	if err != nil {
-		return trimtab.Amount{}, err
+		return trimtab.Amount{}, found, err
 	}
-	return k.among(now, all)
-}
-
-// among returns what the knob's server has among those of its backend.
-func (k *MaxConn) among(now process, all []server) (trimtab.Amount, error) {
-	if k.of != "" && k.of != now {
-		return trimtab.Amount{}, fmt.Errorf("HAProxy was restarted or reloaded, and has its configured limits: %w", os.ErrNotExist)
+	if k.of != "" && k.of != found.of {
+		return trimtab.Amount{}, found, fmt.Errorf("HAProxy was restarted or reloaded, and has its configured limits: %w", os.ErrNotExist)
 	}
-	i := slices.IndexFunc(all, func(s server) bool { return s.name == k.config.Server })
-	if i < 0 {
-		return trimtab.Amount{}, fmt.Errorf("backend %s of HAProxy has no server %s: `show servers state %[1]s` lists them: %[3]w", k.config.Backend, k.config.Server, os.ErrNotExist)
+	limit, ok := found.limit(k.config.Server)
+	if !ok {
+		return trimtab.Amount{}, found, fmt.Errorf("backend %s of HAProxy has no server %s: `show servers state %[1]s` lists them: %[3]w", k.config.Backend, k.config.Server, os.ErrNotExist)
 	}
-	k.of = now
-	return all[i].limit, nil
-}
-
-// survey asks for the process and the servers of a backend, and then for what more says. rest is
-// the answer to that.
-func survey(ctx context.Context, socket, backend string, more ...string) (now process, all []server, rest string, err error) {
-	text, err := ask(ctx, socket, append([]string{"show info", "show stat " + backend + " 4 -1"}, more...)...)
-	if err != nil {
-		return "", nil, "", err
-	}
-	info, text, _ := strings.Cut(text, "\n\n") // each answer ends so
-	stat, rest, _ := strings.Cut(text, "\n\n")
-	if now, err = parseInfo(info); err != nil {
-		return "", nil, "", err
-	}
-	all, err = parseServers(stat, backend)
-	return now, all, rest, err
+	k.of = found.of
+	return limit, found, nil
 }
 
 // Probe says whether the server is there.
@@ -152,11 +130,8 @@ func (k *MaxConn) Probe(ctx context.Context) error {
 
 // MayWrite says whether the socket may set limits.
 func (k *MaxConn) MayWrite(ctx context.Context) error {
-	now, all, level, err := survey(ctx, k.config.Socket, k.config.Backend, "show cli level")
-	if err == nil {
-		_, err = k.among(now, all)
-	}
-	if err == nil && strings.TrimSpace(level) != "admin" {
+	_, found, err := k.look(ctx, "show cli level")
+	if err == nil && strings.TrimSpace(found.rest) != "admin" {
 		err = errLevel
 	}
 	if err != nil {
@@ -167,7 +142,7 @@ func (k *MaxConn) MayWrite(ctx context.Context) error {
 
 // Read returns maxconn, unlimited where that is 0.
 func (k *MaxConn) Read(ctx context.Context) (trimtab.Amount, error) {
-	v, err := k.look(ctx)
+	v, _, err := k.look(ctx)
 	if err != nil {
 		return v, fmt.Errorf("read %s: %w", k, err)
 	}
@@ -186,11 +161,12 @@ func (k *MaxConn) Nearest(a trimtab.Amount) trimtab.Amount {
 // before it is put back, and the error is trimtab.ErrStale.
 func (k *MaxConn) Write(ctx context.Context, a trimtab.Amount) error {
 	err := errors.Join(ctx.Err(), a.Validate())
+	var found answer
 	if err == nil {
-		_, err = k.look(ctx)
+		_, found, err = k.look(ctx)
 	}
 	if err == nil {
-		err = k.set(ctx, k.Nearest(a))
+		err = k.set(ctx, found.scope, k.Nearest(a))
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", k, err)
@@ -198,17 +174,18 @@ func (k *MaxConn) Write(ctx context.Context, a trimtab.Amount) error {
 	return nil
 }
 
-func (k *MaxConn) set(ctx context.Context, a trimtab.Amount) error {
-	now, all, answer, err := survey(ctx, k.config.Socket, k.config.Backend, k.command(a))
+// set is Write once it is known how the servers are listed.
+func (k *MaxConn) set(ctx context.Context, scope string, a trimtab.Amount) error {
+	found, err := listed(ctx, k.config.Socket, k.config.Backend, scope, k.command(a))
 	if err != nil {
 		return err
 	}
-	if now == k.of {
-		return parseSet(answer)
+	if found.of == k.of {
+		return parseSet(found.rest)
 	}
 	err = fmt.Errorf("HAProxy was reloaded meanwhile: %w", trimtab.ErrStale)
-	if i := slices.IndexFunc(all, func(s server) bool { return s.name == k.config.Server }); i >= 0 {
-		_, bad := ask(ctx, k.config.Socket, k.command(all[i].limit))
+	if had, ok := found.limit(k.config.Server); ok {
+		_, bad := ask(ctx, k.config.Socket, k.command(had))
 		err = errors.Join(err, bad)
 	}
 	return err

@@ -19,9 +19,9 @@ import (
 const (
 	// patience bounds one connection, from its start to the last byte of the answer.
 	patience = 2 * time.Second
-	// maxAnswer bounds an answer: a row of show stat has about 400 bytes, so it has room for a
-	// backend of 10,000 servers.
-	maxAnswer = 4 << 20
+	// maxAnswer bounds an answer: a row of show stat has about 400 bytes, so it has room for
+	// 20,000 servers.
+	maxAnswer = 8 << 20
 )
 
 // maxSocketPath is what a kernel takes as the path of a socket.
