@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VERSION := $(shell sed -n 's/^const thisRelease = "\(.*\)"/\1/p' internal/cli/version.go)
-BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'
+BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -funcalign=16'
 PREFIX ?= /usr/local
 DESTDIR ?=
 FOR ?= 6m

@@ -280,6 +280,13 @@ const (
 	Clock      Quantity = "clock"
 	Sent       Quantity = "sent"
 	Bandwidth  Quantity = "bandwidth"
+	// GPUUse is how many of its GPUs, or MIG instances, were busy on average; GPUMemory what it
+	// has of their memory, and GPUMemoryFree what is left of it, in bytes; GPUPower what they
+	// draw, in W. The note says what it has.
+	GPUUse        Quantity = "gpu_use"
+	GPUMemory     Quantity = "gpu_memory"
+	GPUMemoryFree Quantity = "gpu_memory_free"
+	GPUPower      Quantity = "gpu_power"
 )
 
 // Monitored reports whether the quantity is a monitor's.
@@ -288,7 +295,7 @@ func (q Quantity) Monitored() bool {
 	case LLCOccupancy, MemBWTotal, MemBWLocal,
 		PressureCPUSome, PressureCPUFull, PressureMemorySome, PressureMemoryFull, PressureIOSome, PressureIOFull,
 		CPI, MPKI, RPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay, Remarks,
-		Power, PowerLimit, Clock, Sent, Bandwidth:
+		Power, PowerLimit, Clock, Sent, Bandwidth, GPUUse, GPUMemory, GPUMemoryFree, GPUPower:
 		return true
 	}
 	return false

@@ -105,12 +105,12 @@ func (n *near) load(ctx context.Context, k *kind) error {
 		return nil
 	}
 	for next := state.FirstSeq; next <= state.LastSeq; next++ {
-		m, err := n.bus.nextStored(ctx, s, k, next)
+		m, err := k.nextStored(ctx, s, next)
 		if err != nil || m == nil {
 			return err
 		}
 		next = m.Sequence
-		v, o, err := n.bus.read(k, m.Subject, m.Header, m.Data)
+		v, o, err := k.read(m.Subject, m.Header, m.Data)
 		if err != nil {
 			k.unreadable.Add(1)
 			n.bus.config.Logger.Warn("bus value that was stored cannot be read", "kind", k.Kind, "subject", m.Subject, "err", err)
@@ -288,7 +288,7 @@ func (n *near) join(ctx context.Context, k *kind) (leave func()) {
 }
 
 // nextStored returns the first message of k from a number on; nil: none.
-func (b *Bus) nextStored(ctx context.Context, s jetstream.Stream, k *kind, from uint64) (*jetstream.RawStreamMsg, error) {
+func (k *kind) nextStored(ctx context.Context, s jetstream.Stream, from uint64) (*jetstream.RawStreamMsg, error) {
 	m, err := s.GetMsg(ctx, from, jetstream.WithGetMsgSubject(k.stream.Subjects))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, nil

@@ -53,7 +53,7 @@ func (n *near) subscribe(_ context.Context, k *kind, s bus.Subscription) (stop f
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { d.run(ctx) })
-	forget := n.bus.watch(d)
+	forget := n.bus.subscriptions.watch(d)
 	return func() {
 		forget()
 		n.mu.Lock()

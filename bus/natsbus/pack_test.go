@@ -83,7 +83,7 @@ func TestWhatNobodyElseReadsIsStoredCompressedAndReadByALaterOneThatListens(t *t
 }
 
 func TestACompressedMessageThatCannotBeReadIsInvalid(t *testing.T) {
-	b, k := &Bus{}, &kind{Topic: topic.Topic{Kind: trimtab.KindPlan}}
+	k := &kind{Topic: topic.Topic{Kind: trimtab.KindPlan}}
 	for name, m := range map[string]struct {
 		encoding string
 		data     []byte
@@ -93,7 +93,7 @@ func TestACompressedMessageThatCannotBeReadIsInvalid(t *testing.T) {
 		"unknown encoding": {"br", []byte("{}")},
 	} {
 		h := nats.Header{headerEncoding: {m.encoding}}
-		if _, _, err := b.readStored(k, &nats.Msg{Subject: "trimtab.plan.p", Header: h, Data: m.data}, metaOf(1, int64(len(name)))); !errors.Is(err, trimtab.ErrInvalid) {
+		if _, _, err := new(reads).read(k, &nats.Msg{Subject: "trimtab.plan.p", Header: h, Data: m.data}, metaOf(1, int64(len(name)))); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

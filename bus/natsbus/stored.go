@@ -88,7 +88,7 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 	run, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { d.run(run, p) })
-	forget := b.watch(d)
+	forget := b.subscriptions.watch(d)
 	return func() { forget(); cancel(); done.Wait(); leave() }, nil
 }
 
@@ -330,7 +330,7 @@ func (d *storedSub) handle(ctx context.Context, p *pull, m *nats.Msg) {
 	if meta.NumDelivered > 1 {
 		d.kind.again.Add(1)
 	}
-	v, origin, err := d.bus.readStored(d.kind, m, meta)
+	v, origin, err := d.bus.reads.read(d.kind, m, meta)
 	if err != nil {
 		d.kind.unreadable.Add(1)
 		d.settle(ctx, m, meta, err)

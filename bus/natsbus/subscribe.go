@@ -37,7 +37,7 @@ func (b *Bus) Subscribe(ctx context.Context, s bus.Subscription) (func(), error)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", s.Kind, err)
 	}
-	kept, err := b.keep(stop)
+	kept, err := b.subscriptions.keep(stop)
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("subscribe to %s: %w", s.Kind, err)
@@ -54,7 +54,7 @@ func filter(s bus.Subscription) string {
 }
 
 // read decodes a message of kind k and checks that its subject matches its value.
-func (b *Bus) read(k *kind, subject string, h nats.Header, data []byte) (trimtab.Value, trimtab.Origin, error) {
+func (k *kind) read(subject string, h nats.Header, data []byte) (trimtab.Value, trimtab.Origin, error) {
 	key, ok := bus.UnescapeKey(subject[strings.LastIndexByte(subject, '.')+1:])
 	if !ok {
 		return nil, trimtab.Origin{}, trimtab.Invalidf("read %s: subject %.80q", k.Kind, subject)
@@ -150,15 +150,8 @@ func (b *Bus) subscribeCore(ctx context.Context, k *kind, s bus.Subscription) (f
 		defer close(done)
 		c.run(run)
 	}()
-	forget := b.watch(c)
+	forget := b.subscriptions.watch(c)
 	return func() { forget(); cancel(); <-done }, nil
-}
-
-// flush waits until the server has read what was sent before.
-func (b *Bus) flush(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	return b.conn.FlushWithContext(ctx)
 }
 
 func (c *coreSub) run(ctx context.Context) {
@@ -221,7 +214,7 @@ func (c *coreSub) deliver(ctx context.Context, m *nats.Msg) error {
 	var v trimtab.Value
 	var o trimtab.Origin
 	if err == nil {
-		v, o, err = c.bus.read(c.kind, m.Subject, m.Header, m.Data)
+		v, o, err = c.kind.read(m.Subject, m.Header, m.Data)
 	}
 	if err != nil {
 		c.kind.unreadable.Add(1)

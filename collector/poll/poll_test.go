@@ -83,7 +83,7 @@ func TestHostGroupsAndInstancesAreToldAndWhatGoesIsToldOnce(t *testing.T) {
 	f.put(t, "web@b", "x")
 	round("one came", map[string]any{host: 7.0, a: 1.0, b: poll.Unreadable, "one// usage": 3.0})
 	f.err = errors.New("EIO")
-	round("what cannot be read is not gone", map[string]any{host: poll.Unreadable})
+	round("what cannot be read is not gone", map[string]any{host: poll.Unreadable, a: poll.Unreadable, b: poll.Unreadable, "one// usage": poll.Unreadable})
 	if err := os.RemoveAll(filepath.Join(f.root, "web@b")); err != nil {
 		t.Fatal(err)
 	}

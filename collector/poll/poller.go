@@ -58,6 +58,24 @@ func Open(s Source, c Config) (*Poller, error) {
 	return p, nil
 }
 
+// nowhere drops samples.
+type nowhere struct{}
+
+func (nowhere) Publish(context.Context, trimtab.Value) error { return nil }
+
+// Probe returns what this host lacks of a source, and reads nothing.
+func Probe(s Source, c Config) (lacks []string, err error) {
+	c.Bus = nowhere{}
+	p, err := Open(s, c)
+	if errors.Is(err, trimtab.ErrUnsupported) {
+		return []string{err.Error()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.Lacks(), p.Close()
+}
+
 // counter counts samples by source, and by why their value is missing.
 const counter = "trimtab_collector_samples_total"
 
@@ -113,12 +131,16 @@ func (p *Poller) Round(ctx context.Context) {
 		now[toldOf(s)] = s.Missing
 	}
 	for k, missing := range p.told {
-		switch _, still := now[k]; {
-		case still || missing == Absent:
-		case err != nil:
-			now[k] = missing
-		case k.workload != trimtab.HostItself || k.instance != "":
-			all = append(all, &trimtab.Sample{Workload: k.workload, Host: k.host, Instance: k.instance, Source: k.source, Quantity: k.quantity, Missing: Absent})
+		why := Absent
+		if err != nil {
+			why = Unreadable
+		}
+		if _, still := now[k]; still || missing == Absent || k.workload == trimtab.HostItself && k.instance == "" {
+			continue
+		}
+		all = append(all, &trimtab.Sample{Workload: k.workload, Host: k.host, Instance: k.instance, Source: k.source, Quantity: k.quantity, Missing: why})
+		if err != nil {
+			now[k] = why
 		}
 	}
 	at := time.Now().Round(0).UTC()

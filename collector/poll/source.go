@@ -48,7 +48,7 @@ const (
 // Reader is a source that is open. One goroutine uses it at a time.
 type Reader interface {
 	// Read returns samples of the host ([OfHost]) and of the groups that are there
-	// ([Group.Sample]). With an error, what it leaves out is unknown, and not gone.
+	// ([Group.Sample]). With an error, what it leaves out and told before is unreadable, and not gone.
 	Read(ctx context.Context, groups []Group) ([]*trimtab.Sample, error)
 	// Lacks lists what this host does not have of it, with the reasons.
 	Lacks() []string
@@ -110,7 +110,7 @@ type Config struct {
 	// Helper is the command of the process that counts for perf.
 	Helper []string
 	// Pod returns the workload of a pod of the cluster, "" if none is known. It may be nil.
-	Pod func(namespace, pod, container string) (workload string)
+	Pod func(namespace, pod string) (workload string)
 	// Interval is the window of what is a rate; 0: that of the source.
 	Interval time.Duration
 	// Bus gets the samples.

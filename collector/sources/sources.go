@@ -4,6 +4,7 @@
 package sources
 
 import (
+	"github.com/trimtab/trimtab/collector/dcgm"
 	"github.com/trimtab/trimtab/collector/link"
 	"github.com/trimtab/trimtab/collector/perf"
 	"github.com/trimtab/trimtab/collector/poll"
@@ -20,5 +21,6 @@ func All() []poll.Source {
 		perf.Source(),
 		rapl.Source(rapl.Reader{}),
 		link.Source(""),
+		dcgm.Source(),
 	}
 }

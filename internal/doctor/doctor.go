@@ -24,7 +24,9 @@ import (
 	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector/perf"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/prometheus"
+	"github.com/trimtab/trimtab/collector/sources"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
@@ -420,6 +422,22 @@ func (v *visit) capacity(root string) {
 // measured checks whether the configured measurements are possible, with the rights of the
 // measuring process.
 func (v *visit) measured() {
+	for _, of := range sources.All() {
+		settings, asked := v.cfg.Measure.Asks(of)
+		if of.Check == nil || !asked {
+			continue
+		}
+		at := "measure.sources." + of.Name
+		lacks, err := poll.Probe(of, poll.Config{Host: v.place.Host, Settings: settings})
+		switch {
+		case err != nil:
+			v.failed("measure", at, err, "see the table of sources in docs/config.md")
+		case len(lacks) > 0:
+			v.add("measure", at, FoundBad, strings.Join(lacks, "; "), "what is there is read, the rest is missing")
+		default:
+			v.add("measure", at, FoundOK, "it tells all that is read of it", "")
+		}
+	}
 	if !v.cfg.Measure.Perf {
 		return
 	}

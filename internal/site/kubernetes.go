@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -87,6 +88,36 @@ func (s *Site) nameSenders(attrs []trimtab.Attr) (more []trimtab.Attr, settled b
 		}
 	}
 	return more, true
+}
+
+// refsOf lists the workloads of the cluster by what they are there.
+func refsOf(cfg *config.Config) map[kube.Ref]string {
+	all := map[kube.Ref]string{}
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		for _, t := range []*config.KubernetesTarget{w.Match.Kubernetes, w.Knob.Kubernetes} {
+			if t != nil {
+				kind, name := t.Workload()
+				all[kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}] = w.Name
+			}
+		}
+	}
+	return all
+}
+
+// podIn returns the workload of a pod; "" if it is not known.
+func podIn(cluster *atomic.Pointer[kube.Cluster], workloads map[kube.Ref]string) func(namespace, pod string) string {
+	return func(namespace, pod string) string {
+		c := cluster.Load()
+		if c == nil {
+			return ""
+		}
+		r, err := names.New(c).OfSpan([]trimtab.Attr{{Key: "k8s.namespace.name", Value: namespace}, {Key: "k8s.pod.name", Value: pod}})
+		if err != nil {
+			return ""
+		}
+		return workloads[r]
+	}
 }
 
 // hasCluster reports whether some knob is one of a cluster.

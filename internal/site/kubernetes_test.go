@@ -202,6 +202,10 @@ func TestSpansThatNameTheirPodInAnyWayAreThoseOfItsWorkload(t *testing.T) {
 	if more, settled := s.nameSenders([]trimtab.Attr{{Key: "service.name", Value: "pay"}}); len(more) > 0 || settled {
 		t.Errorf("of another service: %v", more)
 	}
+	pod := podIn(&s.cluster, refsOf(s.config))
+	if a, b := pod("shop", "checkout-7d9f-aa"), pod("other", "checkout-7d9f-aa"); a != "checkout" || b != "" {
+		t.Errorf("of a pod: %q, of one in another namespace: %q", a, b)
+	}
 }
 
 func TestWithoutALimitPodsGetTheirRequestInOneStepWhereTheFileSaysSoAndTheOldOneBackAtTheEnd(t *testing.T) {

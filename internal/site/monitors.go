@@ -42,8 +42,10 @@ func (s *Site) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 	if c.Helper, err = supervise.Command(s.options.Counter, "perf-counter"); err != nil {
 		return nil, err
 	}
+	pods := refsOf(cfg)
+	c.Pod = podIn(&s.cluster, pods)
 	work := pipeline.Work{Round: cfg.Analyzer.ReportInterval}
-	return []supervise.Part{{Name: "monitors", Key: supervise.KeyOf(c.Root, c.Host, groups, work, cfg.Measure), Start: func(ctx context.Context) (func() error, error) {
+	return []supervise.Part{{Name: "monitors", Key: supervise.KeyOf(c.Root, c.Host, groups, work, cfg.Measure, pods), Start: func(ctx context.Context) (func() error, error) {
 		h := pipeline.NewHealth(work)
 		c := c
 		c.Bus, c.Metrics, c.Logger = h.Bus(s.bus), s.process.Metrics, s.process.Logger

@@ -36,11 +36,14 @@ func (b *bench) run(ctx context.Context) (err error) {
 	} else {
 		defer os.RemoveAll(dir)
 	}
-	if b.Trimtab == "" && slices.Contains(b.Rows, rowGate) {
+	if b.Trimtab == "" && (b.Proxy || slices.Contains(b.Rows, rowGate)) {
 		b.Trimtab = filepath.Join(dir, "trimtab")
 		if err := rig.BuildTrimtab(ctx, b.Trimtab, rig.Released(false)...); err != nil {
 			return err
 		}
+	}
+	if b.Proxy {
+		return b.proxies(ctx, dir)
 	}
 	var all []*result
 	for _, name := range b.Services {

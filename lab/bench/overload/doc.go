@@ -24,6 +24,9 @@
 // time-out, serves critical requests first, and gets for each load the maxconn that a sweep over
 // the same arrivals found best.
 //
+// With --proxy it measures instead what a proxy takes of itself: CPU time for each request, what
+// it adds at the median, requests per core, and memory at many connections.
+//
 // It does not measure HTTP/2, large bodies, more than one instance of a service, or the planner.
 //
 // It needs root or a delegated cgroup, nginx, nodejs, postgresql, pgbouncer and haproxy (Debian's

@@ -22,6 +22,10 @@ const (
 	rowThrough   = "trimtab-haproxy"
 )
 
+// rowPlain is a proxy of Go's library that has no limit: it stands only beside what other proxies
+// take of themselves.
+const rowPlain = "go"
+
 // rowNames are all of them, in order.
 func rowNames() []string {
 	return []string{rowNothing, rowWeights, rowHAProxy, rowGradient2, rowEnvoy, rowGate, rowThrough}

@@ -19,13 +19,20 @@ type limiter interface {
 	learn(s sample)
 }
 
-// limiters are those that were published, by name.
+// limiters are those that were published, and none, by the name of their row.
 func limiters() map[string]func() limiter {
 	return map[string]func() limiter{
-		"gradient2": func() limiter { return newGradient2() },
-		"envoy":     func() limiter { return newEnvoy() },
+		rowGradient2: func() limiter { return newGradient2() },
+		rowEnvoy:     func() limiter { return newEnvoy() },
+		rowPlain:     func() limiter { return plain{} },
 	}
 }
+
+// plain has no limit that matters here.
+type plain struct{}
+
+func (plain) limit() int   { return inFlight }
+func (plain) learn(sample) {}
 
 // gradient2 is Netflix's Gradient2 with its defaults. Each second, from the mean time R of a
 // request in it and a mean B over about 600 such seconds,

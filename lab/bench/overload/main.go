@@ -38,6 +38,8 @@ type options struct {
 	Output   string
 	Trimtab  string
 	Keep     bool
+	// Proxy measures what proxies take of themselves instead.
+	Proxy bool
 }
 
 func main() {
@@ -87,6 +89,7 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&o.Output, "o", "text", "text or json (one line for each load)")
 	f.StringVar(&o.Trimtab, "trimtab", "", "trimtab program; left out: it is built")
 	f.BoolVar(&o.Keep, "keep", false, "keep data directories and logs")
+	f.BoolVar(&o.Proxy, "proxy", false, "measure instead what HAProxy, a proxy of Go's library and the gate take of themselves; of the other flags only seconds, trimtab and keep count")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
