@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/concurrency"
 	"github.com/trimtab/trimtab/planner/issue"
@@ -87,7 +88,7 @@ func (r *decision) limit(w *allocation.Workload, k *ledger.Knob, to float64, why
 	}
 	*list = append(*list, trimtab.Action{KnobID: k.KnobID, Expect: now, Set: trimtab.Units(set), Mode: mode, Why: trimtab.Reason{
 		Summary:   fmt.Sprintf("requests in service %s from %v to %v: %s", verb, now, set, why),
-		Binding:   trimtab.Binding{Kind: trimtab.BindingDemand},
+		Binding:   trimtab.Binding{Kind: codes.BindingDemand},
 		NextCheck: r.planner.next,
 	}})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // report is one at 100 requests/s of 10 ms each, which need 1.25 cores: a use of 80%.
@@ -50,7 +51,7 @@ func TestAnOverloadTeachesNeitherTimeNorNeed(t *testing.T) {
 	starved.Starved = 4
 	s.Take(starved, 0.5)
 	held := report(0.95, 3)
-	held.Hold = &trimtab.Held{Code: trimtab.HeldStale, Text: "x", Input: "load"}
+	held.Hold = &trimtab.Held{Code: codes.HeldStale, Text: "x", Input: "load"}
 	s.Take(held, 0.5)
 	if s != before {
 		t.Errorf("%+v, before %+v", s, before)
