@@ -321,8 +321,8 @@ func (p *Plan) validateReasons() error {
 
 // validateVerdicts checks the verdicts and bounds their number.
 func (p *Plan) validateVerdicts() error {
-	if len(p.Verdicts) > MaxInputs {
-		return Invalidf("plan %s: %d verdicts, limit %d", p.ID(), len(p.Verdicts), MaxInputs)
+	if len(p.Verdicts) > maxInputs {
+		return Invalidf("plan %s: %d verdicts, limit %d", p.ID(), len(p.Verdicts), maxInputs)
 	}
 	for i := range p.Verdicts {
 		if err := p.Verdicts[i].validate(); err != nil {
@@ -432,8 +432,8 @@ func (a *Action) validate(pool string) error {
 
 // validate bounds what a reason says.
 func (r *Reason) validate(what string) error {
-	if len(r.Alternatives) > MaxInputs {
-		return Invalidf("%.300s: %d alternatives, limit %d", what, len(r.Alternatives), MaxInputs)
+	if len(r.Alternatives) > maxInputs {
+		return Invalidf("%.300s: %d alternatives, limit %d", what, len(r.Alternatives), maxInputs)
 	}
 	texts := []string{what, r.Summary, r.Model, string(r.Binding.Kind), r.Binding.Detail}
 	for i := range r.Alternatives {

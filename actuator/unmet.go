@@ -9,6 +9,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/arbiter"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // noParent begins why nothing is moved where the group above all cannot be used.
@@ -97,7 +98,7 @@ func (hs *host) unmet() (all []trimtab.Unmet) {
 		var who []string
 		advice := "if that is not wanted, give the other pool less, or stop its trimtab; a claim ends when its limits are restored"
 		for _, s := range c.who[:min(len(c.who), mostClaimants)] {
-			if s.Pool == trimtab.JobsPool(hs.config.Pool) {
+			if s.Pool == colocation.JobsPool(hs.config.Pool) {
 				who = append(who, fmt.Sprintf("best-effort jobs beside it claim up to %s", sized(s.May, c.resource)))
 				advice = fmt.Sprintf("colocate: {capacity: {%s: …}} bounds what best-effort jobs may take", c.resource)
 				continue

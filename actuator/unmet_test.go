@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // unmet is what the holding of a host says of one thing; "": nothing.
@@ -59,7 +60,7 @@ func TestAQuotaThatCannotMoveBetweenRoundsIsTold(t *testing.T) {
 // Found: a pool of 0.7 cores became one of 0.59, and nothing said why.
 func TestCapacityThatOtherPoolsClaimIsToldWithWhoClaimsIt(t *testing.T) {
 	all := pools(t, 2, row(0.5), row(1.41), row(0.2))
-	for i, name := range []string{"shop", "other", trimtab.JobsPool("shop")} {
+	for i, name := range []string{"shop", "other", colocation.JobsPool("shop")} {
 		all[i].config.Pool = name
 	}
 	all[0].config.Limits.Capacity = map[string]float64{"cpu": 0.7}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/gaps"
 	"github.com/trimtab/trimtab/planner/issue"
@@ -120,7 +122,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		return p.alert(now, v)
 	case *trimtab.Command:
 		return p.command(now, v)
-	case *trimtab.Contributions:
+	case *colocation.Contributions:
 		p.contribute(now, v)
 	default:
 		p.counts.ignored["other"]++
@@ -234,14 +236,14 @@ func (p *Planner) tick(now time.Time) []trimtab.Value {
 	}
 	if p.came != "" && now.Sub(p.last) >= afterCame {
 		next := p.next
-		out = append(out, p.round(now, trimtab.Cause{Kind: trimtab.CauseNeed, Workload: p.came})...)
+		out = append(out, p.round(now, trimtab.Cause{Kind: codes.CauseNeed, Workload: p.came})...)
 		p.next = next
 		return out
 	}
 	if now.Before(p.next) {
 		return out
 	}
-	return append(out, p.round(now, trimtab.Cause{Kind: trimtab.CauseTick})...)
+	return append(out, p.round(now, trimtab.Cause{Kind: codes.CauseTick})...)
 }
 
 // start starts a round now, or as soon as the plan under way is finished.

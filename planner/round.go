@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/instances"
@@ -24,10 +25,10 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	p.ledger.Watch(now)
 	r := &decision{planner: p, now: now, cause: cause, heldBack: map[string]trimtab.Held{}}
 	if p.issue.Paused() {
-		r.cause = trimtab.Cause{Kind: trimtab.CausePaused}
+		r.cause = trimtab.Cause{Kind: codes.CausePaused}
 		for _, w := range p.workloads {
 			if w.Mode != trimtab.Off {
-				r.heldBack[w.Name] = trimtab.Held{Code: trimtab.HeldPaused, Text: "paused"}
+				r.heldBack[w.Name] = trimtab.Held{Code: codes.HeldPaused, Text: "paused"}
 			}
 		}
 	} else {

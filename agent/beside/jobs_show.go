@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/jobs"
 	"github.com/trimtab/trimtab/planner/colocate"
@@ -35,10 +36,10 @@ func (h *jobHost) show(now time.Time, out *done) {
 	next.Services = h.showServices(now, status)
 	next.Power, next.Link = nil, nil
 	if p := status.Observed.Power; p != nil {
-		next.Power = &trimtab.PowerHere{Draws: p.Draws, TDP: p.TDP}
+		next.Power = &colocation.PowerHere{Draws: p.Draws, TDP: p.TDP}
 	}
 	if l := status.Observed.Link; l != nil {
-		next.Link = &trimtab.LinkHere{Bandwidth: l.Bandwidth, Used: l.Used}
+		next.Link = &colocation.LinkHere{Bandwidth: l.Bandwidth, Used: l.Used}
 	}
 	next.Jobs, next.Used = shown, used
 	next.Running, next.Suspended = statesOf(next.Jobs)

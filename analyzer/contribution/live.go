@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/quantile"
 )
 
@@ -59,7 +60,7 @@ type Live struct {
 	// workload.
 	levels, beside levels
 	growth         growth
-	servpods       []trimtab.Servpod
+	servpods       []colocation.Servpod
 	cut            int
 }
 
@@ -156,21 +157,21 @@ func (l *Live) declare() {
 		p := &l.servpods[i]
 		d := l.objective.Servpods[p.Component]
 		if d.LoadLimit != nil {
-			p.LoadLimit, p.Origin = d.LoadLimit, trimtab.Declared
+			p.LoadLimit, p.Origin = d.LoadLimit, colocation.Declared
 		}
 		if d.SlackLimit != nil {
-			p.SlackLimit, p.SlackOrigin = d.SlackLimit, trimtab.Declared
+			p.SlackLimit, p.SlackOrigin = d.SlackLimit, colocation.Declared
 		}
 	}
 }
 
 // Report returns the state of the workload; nil: no traffic was seen.
-func (l *Live) Report(at time.Time) *trimtab.Contributions {
+func (l *Live) Report(at time.Time) *colocation.Contributions {
 	requests, seconds := l.last.requests+l.current.requests, l.last.seconds+l.current.seconds
 	if requests == 0 || seconds == 0 {
 		return nil
 	}
-	out := &trimtab.Contributions{
+	out := &colocation.Contributions{
 		Workload: l.objective.Workload, Time: at, Window: trimtab.Seconds(seconds), Load: requests / seconds, MaxLoad: max(l.levels.most(), l.beside.most()),
 		SLO: trimtab.Seconds(l.objective.SLO), Quantile: l.objective.Quantile, Requests: requests, Levels: l.cut,
 		Servpods: l.servpods, Growth: l.growth.now, Calls: l.calls(),
@@ -191,7 +192,7 @@ func (l *Live) Report(at time.Time) *trimtab.Contributions {
 
 // calls returns those of the newest slot: a call that is no longer made is not part of the call
 // graph.
-func (l *Live) calls() (out []trimtab.Call) {
+func (l *Live) calls() (out []colocation.Call) {
 	if len(l.growth.recent) == 0 {
 		return nil
 	}
@@ -199,7 +200,7 @@ func (l *Live) calls() (out []trimtab.Call) {
 	for i := range s.calls {
 		c := &s.calls[i]
 		if rate := c.N / s.seconds; rate > 0 && !math.IsInf(rate, 1) {
-			out = append(out, trimtab.Call{From: c.Caller, To: c.Component, Rate: rate})
+			out = append(out, colocation.Call{From: c.Caller, To: c.Component, Rate: rate})
 		}
 	}
 	return out

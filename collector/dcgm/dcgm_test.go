@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/poll/polltest"
 	"github.com/trimtab/trimtab/internal/leak"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -247,7 +248,7 @@ func FuzzAnyExpositionGivesValidSamples(f *testing.F) {
 			if err := s.Validate(); err != nil {
 				t.Fatalf("%q: %v", text, err)
 			}
-			if s.Quantity == trimtab.GPUUse && s.Workload == trimtab.HostItself && s.Value > 1 {
+			if s.Quantity == quantity.GPUUse && s.Workload == trimtab.HostItself && s.Value > 1 {
 				t.Fatalf("%q: %+v", text, s)
 			}
 		}

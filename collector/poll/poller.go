@@ -11,12 +11,13 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // told is what a sample is of.
 type told struct {
 	workload, host, instance, source string
-	quantity                         trimtab.Quantity
+	quantity                         quantity.Quantity
 }
 
 func toldOf(s *trimtab.Sample) told {

@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Source is a source of samples as a value: all that the rest of a program needs to know
@@ -18,7 +19,7 @@ type Source struct {
 	// About says in a few words what it reads.
 	About string
 	// Quantities are what it can tell. A host may have some of them only.
-	Quantities []trimtab.Quantity
+	Quantities []quantity.Quantity
 	// Key is the key below measure in the configuration that asks for it; "": it is always
 	// read. [Sources] for all that need no key of their own.
 	Key string
@@ -88,13 +89,13 @@ type Group struct {
 }
 
 // Sample returns a sample of the group, without a value.
-func (g Group) Sample(q trimtab.Quantity) *trimtab.Sample {
+func (g Group) Sample(q quantity.Quantity) *trimtab.Sample {
 	return &trimtab.Sample{Workload: g.Workload, Host: g.Host, Instance: g.Name, Quantity: q}
 }
 
 // OfHost returns a sample of the host as a whole, or of the part of it that instance names,
 // without a value.
-func OfHost(q trimtab.Quantity, instance string) *trimtab.Sample {
+func OfHost(q quantity.Quantity, instance string) *trimtab.Sample {
 	return &trimtab.Sample{Workload: trimtab.HostItself, Instance: instance, Quantity: q}
 }
 

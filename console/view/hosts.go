@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // What the state of a host is, as [Host].Code has it.
@@ -152,7 +153,7 @@ func (s *state) bound(resource, host string) bool {
 		return false
 	}
 	d := s.newestOn[resource]
-	return d != nil && d.Action.Why.Binding == trimtab.Binding{Kind: trimtab.BindingHost, Detail: host}
+	return d != nil && d.Action.Why.Binding == trimtab.Binding{Kind: codes.BindingHost, Detail: host}
 }
 
 // boundOn counts the workloads that a host keeps from more.

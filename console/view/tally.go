@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // tally counts what came of the decisions of each hour, so that a report need not
@@ -99,7 +100,7 @@ const maxAlarms = 100
 
 // alarm notes a round that an alert on a workload started.
 func (s *state) alarm(p *trimtab.Plan) {
-	if p.Cause.Kind != trimtab.CauseAlert || p.Step != 1 {
+	if p.Cause.Kind != codes.CauseAlert || p.Step != 1 {
 		return
 	}
 	all := s.alarms

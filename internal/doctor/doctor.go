@@ -33,6 +33,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/internal/wire"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Finding is the result of one check.
@@ -200,13 +201,13 @@ func (v *visit) query(a prometheus.Asked) {
 	level, advice := FoundOK, ""
 	target := v.targetOf(a.Query.Workload)
 	switch {
-	case a.Query.Quantity == trimtab.Performance && target > 0 && target <= 1 && one.Value > 1.5:
+	case a.Query.Quantity == quantity.Performance && target > 0 && target <= 1 && one.Value > 1.5:
 		level, advice = FoundBad, fmt.Sprintf("the SLO is a share, %v, and this is more than 1: divide percent by 100", target)
-	case a.Query.Quantity == trimtab.Allocation && v.cfg.Pool.Capacity() > 0 && one.Value > v.cfg.Pool.Capacity():
+	case a.Query.Quantity == quantity.Allocation && v.cfg.Pool.Capacity() > 0 && one.Value > v.cfg.Pool.Capacity():
 		level, advice = FoundBad, fmt.Sprintf("the pool has %v: divide millicores by 1000", v.cfg.Pool.Capacity())
-	case a.Query.Quantity == trimtab.Load && one.Value == 0:
+	case a.Query.Quantity == quantity.Load && one.Value == 0:
 		level, advice = FoundNote, "no requests now: is that so?"
-	case a.Query.Quantity == trimtab.Performance && a.Query.Requests != "" && one.Requests == 0:
+	case a.Query.Quantity == quantity.Performance && a.Query.Requests != "" && one.Requests == 0:
 		level, advice = FoundNote, "the number of requests is not known: "+a.Query.Requests+" has no value"
 	}
 	v.add("query", subject, level, text, advice)

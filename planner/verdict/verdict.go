@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 const (
@@ -193,7 +194,7 @@ func leastOf(f *trimtab.LoadForecast) float64 {
 // reportedAt returns when the performance of an estimate was true.
 func reportedAt(e *trimtab.Estimate) (at time.Time, ok bool) {
 	for _, in := range e.Inputs {
-		if in.Name == string(trimtab.Performance) && in.Missing == "" {
+		if in.Name == string(quantity.Performance) && in.Missing == "" {
 			return e.Time.Add(-in.Age.Duration()), in.Age >= 0
 		}
 	}

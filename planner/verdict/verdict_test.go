@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/verdict"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 var (
@@ -21,7 +22,7 @@ func report(second int, load, performance, requests float64) *trimtab.Estimate {
 	band := trimtab.Band{Lower: 0.9, Mean: 0.95, Upper: 1}
 	return &trimtab.Estimate{Workload: "a", Time: t0.Add(time.Duration(second) * time.Second), Performance: &performance, Requests: requests,
 		Curve: &trimtab.Curve{Load: 10, Level: 0.9, Knots: []trimtab.Knot{{Allocation: 1, Band: band}}},
-		Load:  &trimtab.LoadForecast{Now: load, Mean: load, Upper: 1.2 * load}, Inputs: []trimtab.Input{{Name: string(trimtab.Performance)}}}
+		Load:  &trimtab.LoadForecast{Now: load, Mean: load, Upper: 1.2 * load}, Inputs: []trimtab.Input{{Name: string(quantity.Performance)}}}
 }
 
 // fell has a judge see a fall from 4 to 2 that was written at second 0.
