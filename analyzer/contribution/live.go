@@ -52,8 +52,9 @@ type Interval struct {
 // clock: time is that of the intervals.
 type Live struct {
 	objective Objective
-	// last and current are the halves of the window.
+	// last and current are the halves of the window, both is the latency of both, for a report.
 	last, current half
+	both          quantile.Histogram
 	slot          slot
 	// levels are the loads while the workload ran alone, beside those while best-effort jobs ran:
 	// the variation of sojourn times there shows the effect of the jobs, not the limit of the
@@ -177,14 +178,14 @@ func (l *Live) Report(at time.Time) *colocation.Contributions {
 		Servpods: l.servpods, Growth: l.growth.now, Calls: l.calls(),
 	}
 	out.MaxLoad = max(out.MaxLoad, l.objective.MaxLoad)
-	var all quantile.Histogram
-	all.Merge(&l.last.latency)
-	all.Merge(&l.current.latency)
+	l.both.Reset()
+	l.both.Merge(&l.last.latency)
+	l.both.Merge(&l.current.latency)
 	of := l.objective.Quantile
-	if all.Count()*(1-of) < 1-1e-9 {
+	if l.both.Count()*(1-of) < 1-1e-9 {
 		of = 1 // too few for the quantile: the slowest of them
 	}
-	if v, ok := all.Quantile(of); ok {
+	if v, ok := l.both.Quantile(of); ok {
 		out.Tail = &v
 	}
 	return out

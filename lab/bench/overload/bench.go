@@ -193,10 +193,11 @@ func (b *bench) trial(ctx context.Context, t *stage, name string, maxconn int, c
 		address = f.address
 	}
 	clients := b.newClient("http://"+address+t.path, b.Retries)
+	busy := t.busy(c)
 	out := clients.send(ctx, c.arrivals(b.Seed))
 	clients.close()
 	after, err := t.proxies.Used()
-	x = row{Name: name, figures: score(out, c, b.Within, t.about.Capacity)}
+	x = row{Name: name, figures: score(out, c, b.Within, t.about.Capacity), Busy: busy()}
 	if err == nil {
 		x.Others, _, err = meter.Others()
 	}

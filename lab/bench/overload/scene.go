@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -108,6 +109,28 @@ func (s *scene) bound(ctx context.Context, row string) (func() error, error) {
 		p.Close()
 		return s.pool.Free(ctx)
 	}, nil
+}
+
+// busy begins to measure what the service uses in the step of a course, and returns what tells it
+// at the end of the run, over its cores; nil: it could not be read.
+func (s *scene) busy(c course) func() *float64 {
+	var used [2]time.Duration
+	var failed [2]error
+	var reads sync.WaitGroup
+	for k, at := range []time.Duration{c.Before, c.end()} {
+		reads.Go(func() {
+			<-time.After(at)
+			used[k], failed[k] = s.group.Used()
+		})
+	}
+	return func() *float64 {
+		reads.Wait()
+		if errors.Join(failed[:]...) != nil {
+			return nil
+		}
+		v := (used[1] - used[0]).Seconds() / c.Step.Seconds() / s.cores
+		return &v
+	}
 }
 
 // calibrate finds the work that costs about so much CPU time, and returns what it costs.
