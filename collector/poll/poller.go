@@ -31,7 +31,7 @@ type Poller struct {
 	reader  Reader
 	targets []hostfs.Follower
 	// told are the values of the last round, with why they were missing.
-	told map[told]string
+	told  map[told]string
 	lacks []string
 	// problems are why a target cannot be found, or the source (-1) not be read.
 	problems map[int]string
