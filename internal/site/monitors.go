@@ -21,7 +21,7 @@ import (
 // monitorPart polls the sources of this host that the configuration asks for: its kernel, its
 // hardware, and what else it names. What the host lacks is logged once, and shown in the status
 // of the part; the rest is read.
-func (s *Site) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
+func (s *stages) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 	groups := groupsOf(cfg, s.process.Host, s.shares(cfg))
 	var all []poll.Source
 	for _, of := range sources.All() {
@@ -43,7 +43,7 @@ func (s *Site) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 		return nil, err
 	}
 	pods := refsOf(cfg)
-	c.Pod = podIn(&s.cluster, pods)
+	c.Pod = s.cluster.podIn(pods)
 	work := pipeline.Work{Round: cfg.Analyzer.ReportInterval}
 	return []supervise.Part{{Name: "monitors", Key: supervise.KeyOf(c.Root, c.Host, groups, work, cfg.Measure, pods), Start: func(ctx context.Context) (func() error, error) {
 		h := pipeline.NewHealth(work)
@@ -61,7 +61,7 @@ func (s *Site) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 }
 
 // startMonitors opens the sources that the host has, and polls them.
-func (s *Site) startMonitors(ctx context.Context, h *pipeline.Health, all []poll.Source, of func(poll.Source) poll.Config) (func() error, error) {
+func (s *stages) startMonitors(ctx context.Context, h *pipeline.Health, all []poll.Source, of func(poll.Source) poll.Config) (func() error, error) {
 	var open []*poll.Poller
 	var mu sync.Mutex
 	lacks := make([][]string, len(all))
