@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/valid"
 )
 
@@ -167,24 +168,12 @@ type Alarm struct {
 	Until time.Time `json:"until"`
 }
 
-// Judgement is the result of a verdict.
-type Judgement string
-
-// The judgements: the performance after the move was inside the expected band, above it, below
-// it, or unknown.
-const (
-	AsExpected Judgement = "as expected"
-	Better     Judgement = "better"
-	Worse      Judgement = "worse"
-	Unjudged   Judgement = "unknown"
-)
-
 // Verdict is the judgement of one executed move.
 type Verdict struct {
 	Workload string `json:"workload"`
 	// Plan is the ID of the plan that moved it.
-	Plan    string    `json:"plan"`
-	Verdict Judgement `json:"verdict"`
+	Plan    string          `json:"plan"`
+	Verdict codes.Judgement `json:"verdict"`
 	// Why says more where it is unknown.
 	Why string `json:"why,omitempty"`
 	// From and To are what it had before and after, in the resource's unit.

@@ -15,14 +15,6 @@ type Unmet struct {
 	Do  string `json:"do,omitempty"`
 }
 
-// The values of [Unmet.What].
-const (
-	UnmetFast    = "fast"
-	UnmetJobs    = "jobs"
-	UnmetClaims  = "claims"
-	UnmetWeights = "weights"
-)
-
 // MaxUnmet bounds the entries of one host.
 const MaxUnmet = 20
 

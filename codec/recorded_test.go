@@ -38,7 +38,7 @@ func recorded2() []trimtab.Value {
 			Unmoved: map[string]trimtab.Held{"w": {Code: codes.StayIdle, Text: "it has 1"}},
 			Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "w", Resource: "cpu"}, Expect: trimtab.Units(1), Set: trimtab.Units(1.5), Mode: trimtab.Act,
 				Envelope: &trimtab.Envelope{Floor: 1, Target: 1.5, Ceiling: 2}, Why: trimtab.Reason{Summary: "raised", Binding: trimtab.Binding{Kind: codes.BindingStep, Detail: "at most 5 units"}}}},
-			Verdicts: []trimtab.Verdict{{Workload: "w", Plan: "1-2", Verdict: trimtab.Unjudged, Why: "it was moved again", From: 1, To: 2, Performance: &p}}},
+			Verdicts: []trimtab.Verdict{{Workload: "w", Plan: "1-2", Verdict: codes.Unjudged, Why: "it was moved again", From: 1, To: 2, Performance: &p}}},
 		&trimtab.Estimate{Workload: "w", Time: noon, Model: "none", Hold: &trimtab.Held{Code: codes.HeldStale, Text: "no load from spans", Input: "load", Source: "spans"}},
 		&trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 3, Step: 1, Time: noon, Results: []trimtab.Result{{KnobID: second, Status: trimtab.Pending,
 			Before: trimtab.Units(1), Asked: trimtab.Units(2), Found: trimtab.Units(2), Effective: &one, Known: true}}},
@@ -144,7 +144,7 @@ func TestWhatVersion1SaidInTextsIsStructure(t *testing.T) {
 	}
 	p := plan(`"cause":"tick","verdicts":[{"target":"a","plan":"1-1","verdict":"unknown: it was moved again","from":1,"to":2},{"target":"a","plan":"1-1","verdict":"worse"}],
 		"actions":[{"target":"a","resource":"cpu","mode":"act","why":{"summary":"a: raised","binding":"guard: no room"}}]`)
-	if v := p.Verdicts; len(v) != 2 || v[0].Verdict != trimtab.Unjudged || v[0].Why != "it was moved again" || v[0].To != 2 || v[1].Verdict != trimtab.Worse || v[1].Why != "" {
+	if v := p.Verdicts; len(v) != 2 || v[0].Verdict != codes.Unjudged || v[0].Why != "it was moved again" || v[0].To != 2 || v[1].Verdict != codes.Worse || v[1].Why != "" {
 		t.Errorf("verdicts %+v", v)
 	}
 	if w := p.Actions[0].Why; w.Binding != (trimtab.Binding{Kind: codes.BindingGuard, Detail: "no room"}) || w.Summary != "raised" {

@@ -75,7 +75,7 @@ func (p *plan1) upgrade() {
 	for i := range p.Verdicts {
 		x := p.Verdicts[i].Verdict
 		kind, why, _ := strings.Cut(p.Verdicts[i].Judgement, ": ")
-		x.Verdict, x.Why = trimtab.Judgement(kind), why
+		x.Verdict, x.Why = codes.Judgement(kind), why
 		v.Verdicts = append(v.Verdicts, x)
 	}
 	for i := range p.Actions {

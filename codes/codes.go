@@ -1,7 +1,8 @@
 // Package codes has the codes by which programs tell apart why a round began, what stopped a
-// workload from having more, and why it keeps what it has. They are the values of the fields Kind
-// and Code of trimtab.Cause, trimtab.Binding and trimtab.Held, which add the text for people.
-// A reader must accept codes that it does not know: other builds have others.
+// workload from having more, why it keeps what it has, what came of a move, and what is not in
+// force on a host. They are the values of fields of trimtab.Cause, Binding, Held, Verdict and
+// Unmet, which add the text for people. A reader must accept codes that it does not know: other
+// builds have others.
 package codes
 
 // CauseKind is what started a round.
@@ -115,4 +116,25 @@ const (
 	StayThere HeldCode = "there"
 	StayBound HeldCode = "bound"
 	StayTurn  HeldCode = "turn"
+)
+
+// Judgement is the result of a verdict.
+type Judgement string
+
+// The judgements: the performance after the move was inside the expected band, above it, below
+// it, or unknown.
+const (
+	AsExpected Judgement = "as expected"
+	Better     Judgement = "better"
+	Worse      Judgement = "worse"
+	Unjudged   Judgement = "unknown"
+)
+
+// What the configuration asks of a host and is not in force: quotas that move between rounds, the
+// control of best-effort jobs, capacity that other pools of the host claim, CPU by weight.
+const (
+	UnmetFast    = "fast"
+	UnmetJobs    = "jobs"
+	UnmetClaims  = "claims"
+	UnmetWeights = "weights"
 )

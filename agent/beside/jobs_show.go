@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/jobs"
@@ -215,7 +216,7 @@ func (h *jobHost) count(c *view.Colocation, verb string) {
 	if verb != "" {
 		h.metrics.Counter("trimtab_colocate_decisions_total", h.host, verb).Inc()
 	}
-	h.metrics.Gauge("trimtab_host_unmet", h.host, trimtab.UnmetJobs).Set(float64(len(c.Unmet)))
+	h.metrics.Gauge("trimtab_host_unmet", h.host, codes.UnmetJobs).Set(float64(len(c.Unmet)))
 	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Running)).Set(float64(c.Running))
 	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Suspended)).Set(float64(c.Suspended))
 	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Ending)).Set(float64(len(c.Jobs) - c.Running - c.Suspended))

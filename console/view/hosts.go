@@ -140,7 +140,7 @@ func (h *host) row(all *workloads, resource string, now time.Time) Host {
 	case h.paused:
 		r.Kind, r.Code, r.State = "note", codePaused, codePaused
 	}
-	if i := slices.IndexFunc(h.unmet, func(u trimtab.Unmet) bool { return u.What != trimtab.UnmetClaims }); i >= 0 && r.Kind == "ok" {
+	if i := slices.IndexFunc(h.unmet, func(u trimtab.Unmet) bool { return u.What != codes.UnmetClaims }); i >= 0 && r.Kind == "ok" {
 		r.Kind, r.Code, r.State = "note", codeUnmet, "not in force: "+h.unmet[i].Why
 	}
 	return r

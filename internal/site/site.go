@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -19,7 +18,6 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/agent/beside"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector/alertmanager"
@@ -28,9 +26,7 @@ import (
 	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/console/view"
 	exporter "github.com/trimtab/trimtab/exporters/prometheus"
-	"github.com/trimtab/trimtab/exporters/record"
 	"github.com/trimtab/trimtab/internal/hint"
-	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/internal/wire"
@@ -65,25 +61,11 @@ type Options struct {
 // Site is a whole pipeline in one process, or the parts of one role: what lasts as long as the
 // process, and the parts of a configuration.
 type Site struct {
-	options Options
-	process supervise.Process
-	bus     *natsbus.Bus
-	// view and exporter follow what is decided; nil where the role shows nothing.
-	view     *view.Model
-	exporter *exporter.Exporter
-	// recorder is where the steps are recorded; nil: nowhere.
-	recorder   atomic.Pointer[record.Recorder]
+	stages
+	view       *view.Model // nil where the role shows nothing
 	parts      supervise.Parts
 	webAddress string
-	webhook    webhook
-	// beside has what runs beside the services of this host.
-	beside beside.Host
-	// cluster is the Kubernetes cluster whose workloads have knobs; nil: there is none, or
-	// it is not watched yet.
-	cluster atomic.Pointer[kube.Cluster]
-	// otlpAddress is where OTLP over gRPC is received.
-	otlpAddress string
-	stops       []func() error
+	stops      []func() error
 
 	mu     sync.Mutex
 	config *config.Config
@@ -91,7 +73,7 @@ type Site struct {
 
 // newSite is a site of which nothing is started.
 func newSite(o Options) *Site {
-	s := &Site{options: o, process: supervise.Process{Host: o.Host, Logger: o.Logger, Metrics: metric.NewSet(), Failed: make(chan error, 16)}}
+	s := &Site{stages: stages{options: o, process: supervise.Process{Host: o.Host, Logger: o.Logger, Metrics: metric.NewSet(), Failed: make(chan error, 16)}}}
 	s.parts.Logger, s.parts.Stops = o.Logger, s.process.Ending.Stops
 	s.process.Ready.Metrics, s.process.Ready.Logger = s.process.Metrics, o.Logger
 	s.beside.Process, s.beside.Fleet, s.beside.Watchdog, s.beside.Counter = &s.process, o.Role == natsbus.Agent, o.Watchdog, o.Counter
@@ -125,8 +107,7 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 		viewed := viewConfig(cfg)
 		viewed.Dir = cfg.Storage.Path
 		s.view, s.exporter = view.New(viewed), exporter.New(s.process.Metrics)
-		s.exporter.Configure(exported(cfg))
-		s.exporter.SetPatience(view.Patience(cfg.Round))
+		configureExporter(s.exporter, cfg)
 		s.process.Ready.OnChange(s.view.Touch) // pages say at once that the bus is out of reach
 		if err := s.follow(ctx); err != nil {
 			return nil, err
@@ -152,9 +133,6 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 	s.process.Ready.Set("pipeline", "")
 	return s, nil
 }
-
-// does reports whether the parts of a role run in this process.
-func (s *Site) does(r natsbus.Role) bool { return s.options.Role == "" || s.options.Role == r }
 
 // follow feeds the console and the metrics from the bus. The newest values, which are by far the
 // most, are delivered once for both; of decisions the console also wants the past, the metrics do
@@ -186,12 +164,6 @@ func (s *Site) follow(ctx context.Context) error {
 	for name, h := range map[string]*pipeline.Health{"console": console, "metrics": metrics} {
 		s.onClose(s.process.Background(ctx, name, s.process.Working(name, h, untilDone)))
 	}
-	return nil
-}
-
-// untilDone has nothing to run.
-func untilDone(ctx context.Context) error {
-	<-ctx.Done()
 	return nil
 }
 
@@ -288,7 +260,7 @@ func (s *Site) openWeb(cfg *config.Config) error {
 	o := console.Options{
 		Metrics: promhttp.HandlerFor(s.process.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true,
 			DisableCompression: true}), // the console's handler does that, in a third of the time,
-		Config: func() []byte { return s.Config().Redacted() }, Debug: s.debugTexts(),
+		Config: func() []byte { return s.Config().Redacted() }, Debug: s.options.Recent.texts(),
 		Ready: s.process.Ready.NotReady, Reload: s.reloader(), Hosts: s.options.Hosts,
 		Send:    func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
 		Request: func(ctx context.Context, r *speculation.JobRequest) error { return s.bus.Publish(ctx, r) },
@@ -387,8 +359,7 @@ func (s *Site) Apply(ctx context.Context, cfg *config.Config) error {
 	s.config = cfg
 	if s.view != nil {
 		s.view.Configure(viewConfig(cfg))
-		s.exporter.Configure(exported(cfg))
-		s.exporter.SetPatience(view.Patience(cfg.Round))
+		configureExporter(s.exporter, cfg)
 	}
 	return nil
 }
