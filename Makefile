@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VERSION := $(shell sed -n 's/^const thisRelease = "\(.*\)"/\1/p' internal/cli/version.go)
-BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'
+BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -funcalign=16'
 PREFIX ?= /usr/local
 DESTDIR ?=
 FOR ?= 6m
@@ -155,6 +155,10 @@ bench-real-short: ## half a minute of it, as a test of structure and safety
 .PHONY: bench-fast
 bench-fast: ## the fast loop on real nginx, redis and PostgreSQL whose load is three times as high for 2 s, beside rules for quotas (FAST="--minutes 10")
 	go run ./lab/bench/real --fast --pool 1.2 --cost 4ms $(FAST)
+
+.PHONY: bench-overload
+bench-overload: ## what is answered in time at 0.8 to 3 times the capacity of nginx, Node.js and PostgreSQL, behind each limiter (OVERLOAD="--service node --load 2"; needs apt-get install nginx-light nodejs postgresql pgbouncer haproxy)
+	go run ./lab/bench/overload $(OVERLOAD)
 
 .PHONY: bench-colocate
 bench-colocate: ## best-effort jobs beside real nginx and redis under a recorded load, for each controller (COLOCATE="--seconds 150 --repeat 2"; needs root or a delegated cgroup and apt-get install nginx-light redis-server stress-ng)

@@ -1,5 +1,9 @@
 package trimtab
 
+import (
+	"github.com/trimtab/trimtab/internal/valid"
+)
+
 // MaxAudited bounds the workloads that one [Audit] lists; the figures are over
 // all of them.
 const MaxAudited = 64
@@ -76,7 +80,7 @@ func (a *Audit) Validate() error {
 	}
 	for _, f := range fairness {
 		for _, v := range []float64{f.Envy, f.Shortfall, f.Slack, f.Least} {
-			if err := fraction("audit", v); err != nil {
+			if err := valid.Fraction("audit", v); err != nil {
 				return err
 			}
 		}
@@ -88,26 +92,26 @@ func (a *Audit) Validate() error {
 		return Invalidf("audit: %d resources, limit %d", len(a.Resources), MaxResources)
 	}
 	for _, r := range a.Resources {
-		if err := named("audited resource", r.Resource); err != nil {
+		if err := valid.Named("audited resource", r.Resource); err != nil {
 			return err
 		}
 		for _, v := range []float64{r.Capacity, r.Used, r.Demanded} {
-			if err := nonNegative("audit of "+r.Resource, v); err != nil {
+			if err := valid.NonNegative("audit of "+r.Resource, v); err != nil {
 				return err
 			}
 		}
 	}
 	for _, w := range a.Workloads {
-		if err := told("audit of "+w.Workload, w.Workload, w.Dominant, w.Binding, w.Envies); err != nil {
+		if err := valid.Texts("audit of "+w.Workload, w.Workload, w.Dominant, w.Binding, w.Envies); err != nil {
 			return err
 		}
 		for _, v := range []float64{w.Entitlement, w.Share, w.Shortfall, w.Envy, w.Slack} {
-			if err := nonNegative("audit of "+w.Workload, v); err != nil {
+			if err := valid.NonNegative("audit of "+w.Workload, v); err != nil {
 				return err
 			}
 		}
 		if w.Satisfaction != nil {
-			if err := fraction("satisfaction of "+w.Workload, *w.Satisfaction); err != nil {
+			if err := valid.Fraction("satisfaction of "+w.Workload, *w.Satisfaction); err != nil {
 				return err
 			}
 		}

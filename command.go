@@ -1,6 +1,10 @@
 package trimtab
 
-import "time"
+import (
+	"time"
+
+	"github.com/trimtab/trimtab/internal/valid"
+)
 
 // Alert is a message of an alerting system about one workload. It can ask for a round; no value
 // in it becomes an allocation.
@@ -37,10 +41,10 @@ func (c *Command) Asker() string {
 
 // Validate checks names and times.
 func (a *Alert) Validate() error {
-	if err := named("alert on workload", a.Workload); err != nil {
+	if err := valid.Named("alert on workload", a.Workload); err != nil {
 		return err
 	}
-	if err := named("alert", a.Name); err != nil {
+	if err := valid.Named("alert", a.Name); err != nil {
 		return err
 	}
 	if a.Time.IsZero() {
@@ -87,7 +91,7 @@ func (c *Command) Key() string { return c.Pool }
 
 // Validate checks that the fields that the verb needs are set.
 func (c *Command) Validate() error {
-	if err := named("command for pool", c.Pool); err != nil {
+	if err := valid.Named("command for pool", c.Pool); err != nil {
 		return err
 	}
 	if c.Time.IsZero() {
@@ -103,7 +107,7 @@ func (c *Command) Validate() error {
 		_, _, err := ParsePlanID(c.Plan)
 		return err
 	case Release:
-		return named("release of workload", c.Workload)
+		return valid.Named("release of workload", c.Workload)
 	}
 	return Invalidf("command %.20q", c.Verb)
 }
@@ -124,4 +128,4 @@ func (l *Leader) Kind() Kind { return KindLeader }
 func (l *Leader) Key() string { return l.Pool }
 
 // Validate checks the name.
-func (l *Leader) Validate() error { return named("leader of pool", l.Pool) }
+func (l *Leader) Validate() error { return valid.Named("leader of pool", l.Pool) }

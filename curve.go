@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 // MaxKnots bounds a [Curve].
@@ -19,7 +21,7 @@ type Band struct {
 // validate checks that the bounds are around the mean.
 func (b *Band) validate(what string) error {
 	for _, v := range []float64{b.Lower, b.Mean, b.Upper} {
-		if err := nonNegative(what, v); err != nil {
+		if err := valid.NonNegative(what, v); err != nil {
 			return err
 		}
 	}
@@ -122,7 +124,7 @@ func (c *Curve) Validate() error {
 		return Invalidf("curve: %d knots, want 1 to %d", len(c.Knots), MaxKnots)
 	}
 	for _, v := range []float64{c.Load, c.Headroom} {
-		if err := nonNegative("curve load", v); err != nil {
+		if err := valid.NonNegative("curve load", v); err != nil {
 			return err
 		}
 	}
@@ -146,7 +148,7 @@ func (c *Curve) Validate() error {
 // wrong returns what is wrong with a knot after one at the allocation before.
 func (k *Knot) wrong(before float64) error {
 	for _, v := range []float64{k.Allocation, k.Lower, k.Mean, k.Upper} {
-		if err := nonNegative("curve knot", v); err != nil {
+		if err := valid.NonNegative("curve knot", v); err != nil {
 			return err
 		}
 	}

@@ -2,14 +2,15 @@ package trimtab
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 // The five kinds of error. Every error that leaves a package wraps one of
 // them where a caller could act on the difference; test with [errors.Is].
 var (
 	// ErrInvalid: the input breaks its own rules; the same input fails again.
-	ErrInvalid = errors.New("invalid")
+	ErrInvalid = valid.ErrInvalid
 	// ErrUnsupported: this host, kernel or build cannot do it.
 	ErrUnsupported = errors.New("unsupported")
 	// ErrInfeasible: no allocation satisfies the constraints.
@@ -22,5 +23,5 @@ var (
 
 // Invalidf returns an error that reads "format: invalid" and is [ErrInvalid].
 func Invalidf(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", fmt.Errorf(format, args...), ErrInvalid)
+	return valid.Errorf(format, args...)
 }

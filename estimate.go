@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/trimtab/trimtab/internal/valid"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // MaxResources bounds the resources of one pool.
@@ -26,8 +29,8 @@ type Input struct {
 // LoadMissing reports whether no recent measurement of the load exists: then Load continues from
 // older ones.
 func (e *Estimate) LoadMissing() bool {
-	return e.Hold != nil && e.Hold.Input == string(Load) ||
-		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == string(Load) && in.Missing != "" })
+	return e.Hold != nil && e.Hold.Input == string(quantity.Load) ||
+		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == string(quantity.Load) && in.Missing != "" })
 }
 
 // InputsAt returns the inputs as old as they are at that time.
@@ -48,10 +51,10 @@ func aged(inputs []Input, later time.Duration) []Input {
 func (e *Estimate) Waits() string {
 	var queued, waited float64
 	for _, in := range e.Inputs {
-		switch Quantity(in.Name) {
-		case Queued:
+		switch quantity.Quantity(in.Name) {
+		case quantity.Queued:
 			queued = in.Value
-		case Waited:
+		case quantity.Waited:
 			waited = in.Value
 		}
 	}
@@ -182,8 +185,8 @@ func (e *Estimate) Key() string { return e.Workload }
 // validateNotes bounds latencies and notes, and checks the requests since the report.
 func (e *Estimate) validateNotes() error {
 	switch {
-	case len(e.Latency) > MaxLatencies:
-		return Invalidf("estimate of %s: %d latencies, limit %d", e.Workload, len(e.Latency), MaxLatencies)
+	case len(e.Latency) > maxLatencies:
+		return Invalidf("estimate of %s: %d latencies, limit %d", e.Workload, len(e.Latency), maxLatencies)
 	case len(e.Notes) > MaxNotes:
 		return Invalidf("estimate of %s: %d notes, limit %d", e.Workload, len(e.Notes), MaxNotes)
 	}
@@ -191,8 +194,8 @@ func (e *Estimate) validateNotes() error {
 		return fmt.Errorf("estimate of %s: %w", e.Workload, err)
 	}
 	for _, note := range e.Notes {
-		if len(note) > MaxText {
-			return Invalidf("estimate of %s: a note of %d bytes, limit %d", e.Workload, len(note), MaxText)
+		if len(note) > valid.MaxText {
+			return Invalidf("estimate of %s: a note of %d bytes, limit %d", e.Workload, len(note), valid.MaxText)
 		}
 	}
 	return nil
@@ -200,14 +203,14 @@ func (e *Estimate) validateNotes() error {
 
 // Validate checks every number.
 func (e *Estimate) Validate() error {
-	if err := named("estimate of workload", e.Workload); err != nil {
+	if err := valid.Named("estimate of workload", e.Workload); err != nil {
 		return err
 	}
 	if e.Time.IsZero() {
 		return Invalidf("estimate of %s: no time", e.Workload)
 	}
-	if len(e.Model)+len(e.Fallback) > MaxText {
-		return told("estimate of "+e.Workload, e.Model, e.Fallback)
+	if len(e.Model)+len(e.Fallback) > valid.MaxText {
+		return valid.Texts("estimate of "+e.Workload, e.Model, e.Fallback)
 	}
 	if e.Hold != nil {
 		if err := e.Hold.validate("estimate of " + e.Workload); err != nil {
@@ -227,11 +230,11 @@ func (e *Estimate) Validate() error {
 	}
 	if l := e.Load; l != nil {
 		for _, v := range []float64{l.Now, l.Mean, l.Upper, l.Later, float64(l.Within)} {
-			if err := nonNegative("load forecast", v); err != nil {
+			if err := valid.NonNegative("load forecast", v); err != nil {
 				return err
 			}
 		}
-		if err := fraction("load level", l.Level); err != nil {
+		if err := valid.Fraction("load level", l.Level); err != nil {
 			return err
 		}
 	}
@@ -241,16 +244,16 @@ func (e *Estimate) Validate() error {
 		}
 	}
 	for _, p := range []*float64{e.Performance, e.Allocation, e.Backlog, e.Cost} {
-		if p != nil && !isNonNegative(*p) {
-			return nonNegative("estimate of "+e.Workload, *p)
+		if p != nil && !valid.IsNonNegative(*p) {
+			return valid.NonNegative("estimate of "+e.Workload, *p)
 		}
 	}
 	if err := e.validateTotals(); err != nil {
 		return err
 	}
 	for name, v := range e.Latency {
-		if !isNonNegative(float64(v)) {
-			return nonNegative("latency "+name, float64(v))
+		if !valid.IsNonNegative(float64(v)) {
+			return valid.NonNegative("latency "+name, float64(v))
 		}
 	}
 	if err := e.validateShares(); err != nil {
@@ -269,14 +272,14 @@ func (e *Estimate) Validate() error {
 func (e *Estimate) validateTotals() error {
 	// An estimate is checked several times a report: texts are put together
 	// for an error alone.
-	if !isNonNegative(e.Requests) {
-		return nonNegative("requests of "+e.Workload, e.Requests)
+	if !valid.IsNonNegative(e.Requests) {
+		return valid.NonNegative("requests of "+e.Workload, e.Requests)
 	}
-	if !isNonNegative(float64(e.Starved)) {
-		return nonNegative("starvation of "+e.Workload, float64(e.Starved))
+	if !valid.IsNonNegative(float64(e.Starved)) {
+		return valid.NonNegative("starvation of "+e.Workload, float64(e.Starved))
 	}
-	if !isNonNegative(float64(e.Window)) {
-		return nonNegative("window of "+e.Workload, float64(e.Window))
+	if !valid.IsNonNegative(float64(e.Window)) {
+		return valid.NonNegative("window of "+e.Workload, float64(e.Window))
 	}
 	return nil
 }
@@ -321,7 +324,7 @@ func (e *Estimate) validateFurther() error {
 		return Invalidf("estimate of %s: %d curves, %d allocations, limit %d", e.Workload, len(e.Curves), len(e.Allocations), MaxResources)
 	}
 	for name, c := range e.Curves {
-		if err := named("resource of "+e.Workload, name); err != nil {
+		if err := valid.Named("resource of "+e.Workload, name); err != nil {
 			return err
 		}
 		if c == nil {
@@ -332,10 +335,10 @@ func (e *Estimate) validateFurther() error {
 		}
 	}
 	for name, v := range e.Allocations {
-		if err := named("resource of "+e.Workload, name); err != nil {
+		if err := valid.Named("resource of "+e.Workload, name); err != nil {
 			return err
 		}
-		if err := nonNegative("allocation of "+name, v); err != nil {
+		if err := valid.NonNegative("allocation of "+name, v); err != nil {
 			return err
 		}
 	}

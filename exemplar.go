@@ -1,9 +1,10 @@
 package trimtab
 
 import (
-	"cmp"
 	"encoding/hex"
 	"slices"
+
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 // MaxExemplars bounds the exemplars of one sketch and of one estimate.
@@ -25,7 +26,7 @@ func (e *Exemplar) Validate() error {
 	if !isID(e.TraceID, 16) || !isID(e.SpanID, 8) {
 		return Invalidf("exemplar: trace %.40q, span %.40q: want 32 and 16 hexadecimal digits", e.TraceID, e.SpanID)
 	}
-	return nonNegative("latency of exemplar", float64(e.Latency))
+	return valid.NonNegative("latency of exemplar", float64(e.Latency))
 }
 
 // isID reports whether s is a valid id of n bytes.
@@ -35,26 +36,6 @@ func isID(s string, n int) bool {
 	}
 	b, err := hex.DecodeString(s)
 	return err == nil && hex.EncodeToString(b) == s && slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
-}
-
-// SlowestExemplars returns the MaxExemplars slowest of both lists, the slowest
-// first, at most one of each trace. It is the same whatever the order and
-// grouping of several lists, and changes neither; nil when both are empty.
-func SlowestExemplars(a, b []Exemplar) []Exemplar {
-	all := slices.Concat(a, b)
-	slices.SortFunc(all, func(x, y Exemplar) int {
-		return cmp.Or(cmp.Compare(y.Latency, x.Latency), cmp.Compare(x.TraceID, y.TraceID), cmp.Compare(x.SpanID, y.SpanID))
-	})
-	var out []Exemplar
-	for _, e := range all {
-		if len(out) == MaxExemplars {
-			break
-		}
-		if !slices.ContainsFunc(out, func(o Exemplar) bool { return o.TraceID == e.TraceID }) {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 // validExemplars checks a list.

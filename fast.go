@@ -1,5 +1,9 @@
 package trimtab
 
+import (
+	"github.com/trimtab/trimtab/internal/valid"
+)
+
 // Fast is what a host's fast loop does with one knob, inside the envelope of a plan.
 // KnobState.Now is then the target: what the planner chose, at what curves are learnt, and what
 // the next plan expects.
@@ -45,30 +49,30 @@ func (f *Fast) validate(what string) error {
 		return err
 	}
 	for _, v := range []float64{f.Set, f.Low, f.High, f.Demand, f.Granted, f.Lent, f.Borrowed, f.Stalled, float64(f.Writes)} {
-		if err := nonNegative("fast loop of "+what, v); err != nil {
+		if err := valid.NonNegative("fast loop of "+what, v); err != nil {
 			return err
 		}
 	}
-	if len(f.From) > MaxInputs {
-		return Invalidf("fast loop of %.300s: %d lenders, limit %d", what, len(f.From), MaxInputs)
+	if len(f.From) > maxInputs {
+		return Invalidf("fast loop of %.300s: %d lenders, limit %d", what, len(f.From), maxInputs)
 	}
 	for name, v := range f.From {
-		if err := named("lender of "+what, name); err != nil {
+		if err := valid.Named("lender of "+what, name); err != nil {
 			return err
 		}
-		if err := nonNegative("lender of "+what, v); err != nil {
+		if err := valid.NonNegative("lender of "+what, v); err != nil {
 			return err
 		}
 	}
 	if a := f.Ask; a != nil {
-		if err := told("fast loop of "+what, a.Cause); err != nil {
+		if err := valid.Texts("fast loop of "+what, a.Cause); err != nil {
 			return err
 		}
 		for _, v := range []float64{float64(a.Number), float64(a.Lasts), a.Want} {
-			if err := nonNegative("ask of "+what, v); err != nil {
+			if err := valid.NonNegative("ask of "+what, v); err != nil {
 				return err
 			}
 		}
 	}
-	return told("fast loop of "+what, f.Off)
+	return valid.Texts("fast loop of "+what, f.Off)
 }

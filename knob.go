@@ -1,6 +1,10 @@
 package trimtab
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/trimtab/trimtab/internal/valid"
+)
 
 // KnobID is the name of a knob, the same in plans, outcomes, holdings, ledger
 // and journal: one resource of one instance of a workload on one host.
@@ -33,10 +37,10 @@ func (k KnobID) Compare(l KnobID) int {
 
 // validate checks that the knob has a name, and is of that pool and host.
 func (k *KnobID) validate(pool, host string) error {
-	if err := named("workload of a knob", k.Workload); err != nil {
+	if err := valid.Named("workload of a knob", k.Workload); err != nil {
 		return err
 	}
-	if err := named("resource of "+k.Workload, k.Resource); err != nil {
+	if err := valid.Named("resource of "+k.Workload, k.Resource); err != nil {
 		return err
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/trimtab/trimtab/internal/valid"
 	"github.com/trimtab/trimtab/quantile"
 )
 
@@ -41,7 +42,7 @@ func (o *Observed) validate(workload string) error {
 		return Invalidf("estimate of %s: observed from %v to %v", workload, o.From, o.To)
 	}
 	for _, v := range []float64{o.Requests, o.Load, o.LoadMost, float64(o.P95)} {
-		if err := nonNegative("observed of "+workload, v); err != nil {
+		if err := valid.NonNegative("observed of "+workload, v); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,8 @@ package trimtab
 import (
 	"strings"
 	"time"
+
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 // Status is the result of one action.
@@ -70,13 +72,13 @@ func (o *Outcome) Key() string { return o.Pool + "/" + o.Host }
 
 // Validate checks identity and amounts.
 func (o *Outcome) Validate() error {
-	if err := named("outcome of pool", o.Pool); err != nil {
+	if err := valid.Named("outcome of pool", o.Pool); err != nil {
 		return err
 	}
 	if o.Time.IsZero() {
 		return Invalidf("outcome of %s: no time", PlanID(o.Epoch, o.Sequence))
 	}
-	if err := told("outcome of "+o.Pool, o.Host, o.Refused); err != nil {
+	if err := valid.Texts("outcome of "+o.Pool, o.Host, o.Refused); err != nil {
 		return err
 	}
 	for i := range o.Results {
@@ -84,7 +86,7 @@ func (o *Outcome) Validate() error {
 		if err := r.validate(o.Pool, o.Host); err != nil {
 			return err
 		}
-		if err := told("result of "+r.Workload, string(r.Status), r.Reason); err != nil {
+		if err := valid.Texts("result of "+r.Workload, string(r.Status), r.Reason); err != nil {
 			return err
 		}
 		for _, a := range []Amount{r.Before, r.Asked, r.Found, inForce(r.Found, r.Effective)} {
@@ -96,7 +98,7 @@ func (o *Outcome) Validate() error {
 			return Invalidf("result of %s: pending without what is in force", r.Workload)
 		}
 	}
-	return nonNegative("took_s", float64(o.Took))
+	return valid.NonNegative("took_s", float64(o.Took))
 }
 
 // Holding is the state of all knobs that one pool has on one host, published at
@@ -202,10 +204,10 @@ func (h *Holding) Of(pool string) bool { return h.Pool == "" || h.Pool == pool }
 
 // Validate checks names and amounts.
 func (h *Holding) Validate() error {
-	if err := named("holding of host", h.Host); err != nil {
+	if err := valid.Named("holding of host", h.Host); err != nil {
 		return err
 	}
-	if err := told("holding of "+h.Host, h.Pool); err != nil {
+	if err := valid.Texts("holding of "+h.Host, h.Pool); err != nil {
 		return err
 	}
 	if h.Time.IsZero() {
@@ -215,22 +217,27 @@ func (h *Holding) Validate() error {
 		return Invalidf("holding of %s: capacity of %d resources, limit %d", h.Host, len(h.Capacity), MaxResources)
 	}
 	for resource, v := range h.Capacity {
-		if err := named("capacity of "+h.Host, resource); err != nil {
+		if err := valid.Named("capacity of "+h.Host, resource); err != nil {
 			return err
 		}
 		if err := Units(v).Validate(); err != nil {
 			return err
 		}
 	}
-	if err := validUnmet(h.Host, h.Unmet); err != nil {
-		return err
+	if len(h.Unmet) > MaxUnmet {
+		return Invalidf("host %s: %d things that are not in force, limit %d", h.Host, len(h.Unmet), MaxUnmet)
+	}
+	for i := range h.Unmet {
+		if err := h.Unmet[i].Validate(h.Host); err != nil {
+			return err
+		}
 	}
 	for i := range h.Targets {
 		t := &h.Targets[i]
 		if err := t.validate(h.Pool, h.Host); err != nil {
 			return err
 		}
-		if err := told("knob of "+t.Workload, t.Knob, t.Unit, t.Problem, t.Barred); err != nil {
+		if err := valid.Texts("knob of "+t.Workload, t.Knob, t.Unit, t.Problem, t.Barred); err != nil {
 			return err
 		}
 		if err := t.Standing.validate(t.Workload); err != nil {
@@ -247,8 +254,8 @@ func (h *Holding) Validate() error {
 			}
 		}
 	}
-	if err := nonNegative("pace", h.Pace); err != nil {
+	if err := valid.NonNegative("pace", h.Pace); err != nil {
 		return err
 	}
-	return nonNegative("lease_left_s", float64(h.LeaseLeft))
+	return valid.NonNegative("lease_left_s", float64(h.LeaseLeft))
 }

@@ -3,6 +3,9 @@ package trimtab
 import (
 	"fmt"
 	"time"
+
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 // Mode is how far trimtab may go with one workload.
@@ -165,24 +168,12 @@ type Alarm struct {
 	Until time.Time `json:"until"`
 }
 
-// Judgement is the result of a verdict.
-type Judgement string
-
-// The judgements: the performance after the move was inside the expected band, above it, below
-// it, or unknown.
-const (
-	AsExpected Judgement = "as expected"
-	Better     Judgement = "better"
-	Worse      Judgement = "worse"
-	Unjudged   Judgement = "unknown"
-)
-
 // Verdict is the judgement of one executed move.
 type Verdict struct {
 	Workload string `json:"workload"`
 	// Plan is the ID of the plan that moved it.
-	Plan    string    `json:"plan"`
-	Verdict Judgement `json:"verdict"`
+	Plan    string          `json:"plan"`
+	Verdict codes.Judgement `json:"verdict"`
 	// Why says more where it is unknown.
 	Why string `json:"why,omitempty"`
 	// From and To are what it had before and after, in the resource's unit.
@@ -197,19 +188,19 @@ type Verdict struct {
 
 // validate checks names and amounts.
 func (v *Verdict) validate() error {
-	if err := named("verdict on", v.Workload); err != nil {
+	if err := valid.Named("verdict on", v.Workload); err != nil {
 		return err
 	}
-	if err := told("verdict on "+v.Workload, v.Plan, string(v.Verdict), v.Why); err != nil {
+	if err := valid.Texts("verdict on "+v.Workload, v.Plan, string(v.Verdict), v.Why); err != nil {
 		return err
 	}
 	for _, x := range []float64{v.From, v.To, v.Expected.Lower, v.Expected.Mean, v.Expected.Upper, v.Requests} {
-		if err := nonNegative("verdict on "+v.Workload, x); err != nil {
+		if err := valid.NonNegative("verdict on "+v.Workload, x); err != nil {
 			return err
 		}
 	}
 	if v.Performance != nil {
-		return nonNegative("verdict on "+v.Workload, *v.Performance)
+		return valid.NonNegative("verdict on "+v.Workload, *v.Performance)
 	}
 	return nil
 }
@@ -271,7 +262,7 @@ func (p *Plan) Validate() error {
 
 // validateIdentity checks the names and numbers of the plan.
 func (p *Plan) validateIdentity() error {
-	if err := named("plan of pool", p.Pool); err != nil {
+	if err := valid.Named("plan of pool", p.Pool); err != nil {
 		return err
 	}
 	if p.Epoch == 0 || p.Sequence == 0 || p.Step < 1 {
@@ -286,7 +277,7 @@ func (p *Plan) validateIdentity() error {
 	if p.Piece > 0 && p.Host != "" {
 		return Invalidf("plan %s: piece %d is not for one host", p.ID(), p.Piece)
 	}
-	if err := told("plan "+p.ID(), p.Host, p.Objective, p.Resource, p.Applies); err != nil {
+	if err := valid.Texts("plan "+p.ID(), p.Host, p.Objective, p.Resource, p.Applies); err != nil {
 		return err
 	}
 	return p.Cause.validate("cause of plan " + p.ID())
@@ -301,16 +292,16 @@ func (p *Plan) validateReasons() error {
 			if why.validate(id) != nil { // hardly ever, so that the text is made then
 				return why.validate(fmt.Sprintf("plan %s on %.300s", id, name))
 			}
-			if err := named(of, name); err != nil {
+			if err := valid.Named(of, name); err != nil {
 				return err
 			}
 		}
 	}
 	for name, a := range p.Alarms {
-		if err := named(of, name); err != nil {
+		if err := valid.Named(of, name); err != nil {
 			return err
 		}
-		if err := named("alert on "+name, a.Name); err != nil {
+		if err := valid.Named("alert on "+name, a.Name); err != nil {
 			return err
 		}
 	}
@@ -319,8 +310,8 @@ func (p *Plan) validateReasons() error {
 
 // validateVerdicts checks the verdicts and bounds their number.
 func (p *Plan) validateVerdicts() error {
-	if len(p.Verdicts) > MaxInputs {
-		return Invalidf("plan %s: %d verdicts, limit %d", p.ID(), len(p.Verdicts), MaxInputs)
+	if len(p.Verdicts) > maxInputs {
+		return Invalidf("plan %s: %d verdicts, limit %d", p.ID(), len(p.Verdicts), maxInputs)
 	}
 	for i := range p.Verdicts {
 		if err := p.Verdicts[i].validate(); err != nil {
@@ -339,7 +330,7 @@ func (p *Plan) validateAmounts() error {
 		return Invalidf("plan %s: what is borrowed for %v is on a lease of %v", p.ID(), p.BorrowLease, p.Lease)
 	}
 	for _, v := range []float64{float64(p.Lease), float64(p.BorrowLease), p.Capacity} {
-		if err := nonNegative("plan "+p.ID(), v); err != nil {
+		if err := valid.NonNegative("plan "+p.ID(), v); err != nil {
 			return err
 		}
 	}
@@ -347,18 +338,18 @@ func (p *Plan) validateAmounts() error {
 		return Invalidf("plan %s: capacities of %d resources, limit %d", p.ID(), len(p.Capacities), MaxResources)
 	}
 	for host, v := range p.Lendable {
-		if err := named("host of plan "+p.ID(), host); err != nil {
+		if err := valid.Named("host of plan "+p.ID(), host); err != nil {
 			return err
 		}
-		if err := nonNegative("lendable of "+host, v); err != nil {
+		if err := valid.NonNegative("lendable of "+host, v); err != nil {
 			return err
 		}
 	}
 	for name, v := range p.Capacities {
-		if err := named("resource of plan "+p.ID(), name); err != nil {
+		if err := valid.Named("resource of plan "+p.ID(), name); err != nil {
 			return err
 		}
-		if err := nonNegative("capacity of "+name, v); err != nil {
+		if err := valid.NonNegative("capacity of "+name, v); err != nil {
 			return err
 		}
 	}
@@ -430,14 +421,14 @@ func (a *Action) validate(pool string) error {
 
 // validate bounds what a reason says.
 func (r *Reason) validate(what string) error {
-	if len(r.Alternatives) > MaxInputs {
-		return Invalidf("%.300s: %d alternatives, limit %d", what, len(r.Alternatives), MaxInputs)
+	if len(r.Alternatives) > maxInputs {
+		return Invalidf("%.300s: %d alternatives, limit %d", what, len(r.Alternatives), maxInputs)
 	}
 	texts := []string{what, r.Summary, r.Model, string(r.Binding.Kind), r.Binding.Detail}
 	for i := range r.Alternatives {
 		texts = append(texts, r.Alternatives[i].Why)
 	}
-	if err := told(what, texts...); err != nil {
+	if err := valid.Texts(what, texts...); err != nil {
 		return err
 	}
 	return validInputs(r.Inputs)

@@ -1,5 +1,9 @@
 package trimtab
 
+import (
+	"github.com/trimtab/trimtab/internal/valid"
+)
+
 // Phase is the stage of an instance's life. The zero Phase serves.
 type Phase string
 
@@ -48,7 +52,7 @@ func (s *Standing) validate(workload string) error {
 	if len(s.Node) > maxNode || len(s.Phase) > maxNode || len(s.Starts) > MaxResources {
 		return Invalidf("standing of %.253s: node %.40q, phase %.40q, %d resources: want names of at most %d bytes, and %d resources", workload, s.Node, s.Phase, len(s.Starts), maxNode, MaxResources)
 	}
-	if err := told("standing of "+workload, s.By, s.LeftBy, s.Note); err != nil {
+	if err := valid.Texts("standing of "+workload, s.By, s.LeftBy, s.Note); err != nil {
 		return err
 	}
 	values := []float64{s.Has, s.Most}
@@ -56,13 +60,13 @@ func (s *Standing) validate(workload string) error {
 		values = append(values, *s.Left)
 	}
 	for name, v := range s.Starts {
-		if err := named("resource of "+workload, name); err != nil {
+		if err := valid.Named("resource of "+workload, name); err != nil {
 			return err
 		}
 		values = append(values, v)
 	}
 	for _, v := range values {
-		if err := nonNegative("standing of "+workload, v); err != nil {
+		if err := valid.NonNegative("standing of "+workload, v); err != nil {
 			return err
 		}
 	}

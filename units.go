@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/trimtab/trimtab/internal/valid"
 )
 
 // Seconds is a length of time as a JSON number of seconds, >= 0 unless a
@@ -68,7 +70,7 @@ func (a Amount) Validate() error {
 		}
 		return nil
 	}
-	return nonNegative("amount", a.Value)
+	return valid.NonNegative("amount", a.Value)
 }
 
 // String prints the shortest decimal that is exact to a billionth, so that
@@ -106,49 +108,8 @@ func (a *Amount) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// nonNegative refuses NaN, Inf and values below zero.
-func nonNegative(name string, v float64) error {
-	if isNonNegative(v) {
-		return nil
-	}
-	return notNonNegative(name, v)
-}
-
-// notNonNegative is separate so that nonNegative is inlined: an estimate has 300 numbers.
-func notNonNegative(name string, v float64) error {
-	return Invalidf("%s %v: want a finite number >= 0", name, v)
-}
-
 // figure is a number with its name in the wire form.
 type figure struct {
 	name string
 	v    float64
-}
-
-func isNonNegative(v float64) bool { return v >= 0 && !math.IsInf(v, 0) }
-
-func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
-// finite refuses NaN and Inf.
-func finite(name string, v float64) error {
-	if !isFinite(v) {
-		return Invalidf("%s %v: want a finite number", name, v)
-	}
-	return nil
-}
-
-// fraction refuses values outside [0, 1].
-func fraction(name string, v float64) error {
-	if !(v >= 0 && v <= 1) {
-		return Invalidf("%s %v: want a number in [0, 1]", name, v)
-	}
-	return nil
-}
-
-// named refuses an empty name and one of more than 253 bytes.
-func named(what, s string) error {
-	if s == "" || len(s) > 253 {
-		return Invalidf("%s %.40q: want 1 to 253 bytes", what, s)
-	}
-	return nil
 }

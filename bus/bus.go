@@ -3,7 +3,7 @@
 // NATS, bustest holds the contract and an in-memory bus for the contract suite
 // and the simulator.
 //
-// Guarantees, per [trimtab.Delivery]:
+// Guarantees, per [topic.Delivery]:
 //
 //   - Shed: at most once, never blocks the publisher, loss is counted exactly
 //     by per-publisher sequence numbers ([Stats.Lost]).

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // Follow gives every value of the kinds to observe, for parts that only watch; a plan that
@@ -18,20 +19,20 @@ func Follow(ctx context.Context, b Bus, history bool, observe func(trimtab.Value
 		}
 	}
 	for _, k := range kinds {
-		info, _ := trimtab.InfoOf(k)
-		var plans trimtab.Joiner
+		info, _ := topic.Of(k)
+		var plans joiner
 		tell := func(v trimtab.Value) {
 			p, ok := v.(*trimtab.Plan)
 			if !ok {
 				observe(v)
 				return
 			}
-			for _, whole := range plans.Take(p) {
+			for _, whole := range plans.take(p) {
 				observe(whole)
 			}
 		}
 		s, err := b.Subscribe(ctx, Subscription{
-			Kind: k, History: history && info.Delivery == trimtab.Durable,
+			Kind: k, History: history && info.Delivery == topic.Durable,
 			Handle: func(_ context.Context, d Delivery) error { tell(d.Value); return nil },
 		})
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // Version is that of every JSON kind of this build. A reader refuses a higher
@@ -67,7 +68,7 @@ func Decode(want trimtab.Kind, b []byte) (trimtab.Value, trimtab.Origin, error) 
 	if err := json.Unmarshal(b, &e); err != nil {
 		return nil, trimtab.Origin{}, fmt.Errorf("decode %s: %w: %w", want, trimtab.ErrInvalid, err)
 	}
-	if info, ok := trimtab.InfoOf(want); ok && info.Delivery == trimtab.Local {
+	if info, ok := topic.Of(want); ok && info.Delivery == topic.Local {
 		return nil, e.Origin, trimtab.Invalidf("decode %s: it never travels", want)
 	}
 	if e.Kind != want {
@@ -102,7 +103,7 @@ func decodeOurs(want trimtab.Kind, b []byte) (trimtab.Value, trimtab.Origin, boo
 	if !found || at < 0 || b[len(b)-1] != '}' {
 		return nil, o, false
 	}
-	if info, ok := trimtab.InfoOf(want); ok && info.Delivery == trimtab.Local {
+	if info, ok := topic.Of(want); ok && info.Delivery == topic.Local {
 		return nil, o, false
 	}
 	from := len(head) - 1
@@ -118,7 +119,7 @@ func decodeOurs(want trimtab.Kind, b []byte) (trimtab.Value, trimtab.Origin, boo
 // holds. Every failure is trimtab.ErrInvalid. It takes no more memory than 16 times
 // MaxBytes.
 func DecodeValue(kind trimtab.Kind, version int, raw []byte) (trimtab.Value, error) {
-	info, ok := trimtab.InfoOf(kind)
+	info, ok := topic.Of(kind)
 	switch {
 	case !ok || kind == trimtab.KindSpans:
 		return nil, trimtab.Invalidf("decode %.40q: no such JSON kind", kind)

@@ -301,6 +301,8 @@ type Measure struct {
 	Links []string `yaml:"links"`
 	// Performance counters of each workload with a cgroup, and of the host, every analyzer.report_interval: cycles per instruction, cache misses and references, context switches, page faults, migrations, and the share of time that threads waited for a CPU. Needs root or CAP_PERFMON; slows each switch between processes of different workloads down by some microseconds.
 	Perf bool `yaml:"perf"`
+	// Further sources, by name, each with what it needs, such as its address: see the table of sources below.
+	Sources map[string]string `yaml:"sources"`
 }
 
 // SocketComponent is processes of one component. They are looked for every 5 s.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/trimtab/trimtab/collector/sources"
 	"github.com/trimtab/trimtab/config"
 )
 
@@ -42,7 +43,7 @@ func manual(t *testing.T) string {
 		t.Fatal(err)
 	}
 	m := writer{t: t, comments: map[string]string{}}
-	for _, name := range []string{"config.go", "workload.go", "colocate.go", "speculate.go", "batch.go", "fast.go", "kubernetes.go", "replicas.go"} {
+	for _, name := range []string{"config.go", "workload.go", "colocate.go", "speculate.go", "batch.go", "fast.go", "kubernetes.go", "replicas.go", "concurrency.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -59,6 +60,7 @@ func manual(t *testing.T) string {
 		"file. Anchors, aliases, tags and a second document are refused.\n\n" +
 		"An example:\n\n```yaml\n" + string(example) + "```\n")
 	m.section("", reflect.ValueOf(*config.Default()))
+	m.sources()
 	m.WriteString("\n## $match in PromQL\n\n" +
 		"`$match` stands for the labels under `match.prometheus`, quoted: with `{namespace: shop}`,\n" +
 		"`http_requests_total{$match,code=\"200\"}` asks for `http_requests_total{namespace=\"shop\",code=\"200\"}`.\n\n" +
@@ -67,6 +69,30 @@ func manual(t *testing.T) string {
 		"`+ - * / % ** < <= > >= == != && || ?:`, and the functions min, max, abs, sqrt, exp, log. It is\n" +
 		"clamped to [0, 1] and must be a number for every p and never fall as p grows.\n")
 	return m.String()
+}
+
+// sources prints the table of what is polled on a host.
+func (w *writer) sources() {
+	w.WriteString("\n## Sources of samples\n\nWhat an agent polls on its host. A host that lacks one says so, with what to do, behind `monitors` on\n" +
+		"the pipeline page and in the log. Of these quantities no estimate is made.\n\n" +
+		"| source | is read | tells | quantities |\n|---|---|---|---|\n")
+	for _, s := range sources.All() {
+		when := "with `measure." + s.Key + "`"
+		switch {
+		case s.Check != nil:
+			when = "with `measure.sources." + s.Name + "`"
+		case s.Key == "":
+			when = "always"
+		}
+		if s.Grouped {
+			when += ", where a workload has a cgroup"
+		}
+		var all []string
+		for _, q := range s.Quantities {
+			all = append(all, "`"+string(q)+"`")
+		}
+		fmt.Fprintf(w, "| `%s` | %s | %s | %s |\n", s.Name, when, s.About, strings.Join(all, ", "))
+	}
 }
 
 // writer prints tables, one per struct.

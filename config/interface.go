@@ -51,22 +51,6 @@ func knobWord(k *Knob) string {
 	return "cgroup"
 }
 
-// check looks at the names of interfaces that are read.
-func (m *Measure) check(v *validator) {
-	all := m.Links
-	if len(all) > maxLinks {
-		v.fail("measure.links", fmt.Sprintf("%d interfaces, limit %d", len(all), maxLinks), "name the interfaces that carry the host's traffic")
-	}
-	for i, name := range all {
-		if name == "" || len(name) > 15 || name == "." || name == ".." || strings.ContainsAny(name, "/\x00 \n") {
-			v.fail(fmt.Sprintf("measure.links[%d]", i), fmt.Sprintf("%q is no name of an interface", clip(name)), "write at most 15 characters, as in eth0: ip link shows them")
-		}
-	}
-}
-
-// maxLinks bounds the interfaces that are read.
-const maxLinks = 64
-
 // links refuses two workloads on one interface, whose bytes nobody could tell apart.
 func (v *validator) links() {
 	first := map[string]int{}

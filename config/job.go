@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // JobFile is a job as a person writes it. The comments of the fields are its
@@ -53,7 +54,7 @@ type JobTask struct {
 const defaultRetries = 2
 
 // LoadJob reads the job file at a path. The error is [Errors], or that of reading it.
-func LoadJob(name string) (*trimtab.BatchJob, error) {
+func LoadJob(name string) (*speculation.BatchJob, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("read job: %w", err)
@@ -63,7 +64,7 @@ func LoadJob(name string) (*trimtab.BatchJob, error) {
 }
 
 // ReadJob reads a job file; name only stands in messages.
-func ReadJob(name string, r io.Reader) (*trimtab.BatchJob, error) {
+func ReadJob(name string, r io.Reader) (*speculation.BatchJob, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read job: %w", err)
@@ -72,7 +73,7 @@ func ReadJob(name string, r io.Reader) (*trimtab.BatchJob, error) {
 }
 
 // ParseJob reads data, see [ReadJob]. The error is [Errors].
-func ParseJob(name string, data []byte) (*trimtab.BatchJob, error) {
+func ParseJob(name string, data []byte) (*speculation.BatchJob, error) {
 	d := newDecoder(name)
 	var f JobFile
 	if root := d.read(data); len(d.errs) == 0 {
@@ -98,9 +99,9 @@ func ParseJob(name string, data []byte) (*trimtab.BatchJob, error) {
 func (f *JobFile) check(v *validator) {
 	v.declared()
 	v.jobName("name", "job", f.Name)
-	v.count("priority", f.Priority, -trimtab.MaxPriority, trimtab.MaxPriority)
+	v.count("priority", f.Priority, -speculation.MaxPriority, speculation.MaxPriority)
 	if f.Retries != nil {
-		v.count("retries", *f.Retries, 0, trimtab.MaxRetries)
+		v.count("retries", *f.Retries, 0, speculation.MaxRetries)
 	}
 	if len(f.Tasks) == 0 {
 		v.fail("tasks", "the job has no tasks", "write tasks: [{name: first, command: [/opt/batch/first], cpu: 1, memory: 256MiB}]")
@@ -116,8 +117,8 @@ func (f *JobFile) check(v *validator) {
 			}
 			names[name] = true
 		}
-		if total += max(1, t.Copies); total > trimtab.MaxBatchTasks {
-			v.fail(at, fmt.Sprintf("the job has more than %d tasks", trimtab.MaxBatchTasks), "split it into several jobs")
+		if total += max(1, t.Copies); total > speculation.MaxBatchTasks {
+			v.fail(at, fmt.Sprintf("the job has more than %d tasks", speculation.MaxBatchTasks), "split it into several jobs")
 			return
 		}
 	}
@@ -135,7 +136,7 @@ func (v *validator) need(at, key, hint string) bool {
 func (v *validator) jobName(at, what, name string) {
 	if !v.has(at) {
 		v.fail(at, "the "+what+" has no name", "write name: nightly-render")
-	} else if !trimtab.IsTaskName(name) {
+	} else if !speculation.IsTaskName(name) {
 		v.fail(at, fmt.Sprintf("the %s cannot be called %q", what, clip(name)), "1 to 63 letters, digits, '.', '-' and '_', first a letter or digit")
 	}
 }
@@ -143,7 +144,7 @@ func (v *validator) jobName(at, what, name string) {
 func (t *JobTask) check(v *validator, at string) {
 	v.jobName(at+".name", "task", t.Name)
 	if v.has(at + ".copies") {
-		v.count(at+".copies", t.Copies, 1, trimtab.MaxBatchTasks)
+		v.count(at+".copies", t.Copies, 1, speculation.MaxBatchTasks)
 		if n := len(t.Name) + len(strconv.Itoa(t.Copies)) + 1; t.Copies > 1 && n > 63 {
 			v.fail(at+".name", "the name is too long for the numbers of its copies", "shorten it")
 		}
@@ -174,21 +175,21 @@ func (t *JobTask) names() []string {
 	if t.Copies <= 1 {
 		return []string{t.Name}
 	}
-	all := make([]string, min(t.Copies, trimtab.MaxBatchTasks))
+	all := make([]string, min(t.Copies, speculation.MaxBatchTasks))
 	for i := range all {
 		all[i] = t.Name + "-" + strconv.Itoa(i+1)
 	}
 	return all
 }
 
-func (f *JobFile) job() *trimtab.BatchJob {
-	j := &trimtab.BatchJob{Name: f.Name, Priority: f.Priority, Retries: defaultRetries, QueueTimeout: trimtab.SecondsOf(f.QueueTimeout)}
+func (f *JobFile) job() *speculation.BatchJob {
+	j := &speculation.BatchJob{Name: f.Name, Priority: f.Priority, Retries: defaultRetries, QueueTimeout: trimtab.SecondsOf(f.QueueTimeout)}
 	if f.Retries != nil {
 		j.Retries = *f.Retries
 	}
 	for i := range f.Tasks {
 		t := &f.Tasks[i]
-		spec := trimtab.TaskSpec{Command: t.Command, Env: t.Env, Dir: t.Dir, Cores: t.CPU, Memory: float64(t.Memory), Progress: t.Progress, Wall: trimtab.SecondsOf(t.Wall)}
+		spec := speculation.TaskSpec{Command: t.Command, Env: t.Env, Dir: t.Dir, Cores: t.CPU, Memory: float64(t.Memory), Progress: t.Progress, Wall: trimtab.SecondsOf(t.Wall)}
 		names := t.names()
 		for n, name := range names {
 			s := spec
@@ -198,7 +199,7 @@ func (f *JobFile) job() *trimtab.BatchJob {
 					s.Env[k] = v
 				}
 			}
-			j.Tasks = append(j.Tasks, trimtab.BatchTask{Name: name, TaskSpec: s})
+			j.Tasks = append(j.Tasks, speculation.BatchTask{Name: name, TaskSpec: s})
 		}
 	}
 	return j

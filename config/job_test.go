@@ -11,6 +11,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 func TestAJobFileIsTheJobThatItSays(t *testing.T) {
@@ -22,10 +23,10 @@ tasks:
   - {name: one, command: [/opt/batch/one, --all], cpu: 0.5, memory: 64MiB, dir: /srv, progress: /srv/p, wall: 1h, env: {A: b}}
   - {name: many, copies: 2, command: [/opt/batch/many], cpu: 1, memory: 1GiB}
 `))
-	want := &trimtab.BatchJob{Name: "night", Priority: 2, Retries: 2, QueueTimeout: 30, Tasks: []trimtab.BatchTask{
-		{Name: "one", TaskSpec: trimtab.TaskSpec{Command: []string{"/opt/batch/one", "--all"}, Cores: .5, Memory: 64 << 20, Dir: "/srv", Progress: "/srv/p", Wall: 3600, Env: map[string]string{"A": "b"}}},
-		{Name: "many-1", TaskSpec: trimtab.TaskSpec{Command: []string{"/opt/batch/many"}, Cores: 1, Memory: 1 << 30, Env: map[string]string{"TRIMTAB_COPY": "1"}}},
-		{Name: "many-2", TaskSpec: trimtab.TaskSpec{Command: []string{"/opt/batch/many"}, Cores: 1, Memory: 1 << 30, Env: map[string]string{"TRIMTAB_COPY": "2"}}},
+	want := &speculation.BatchJob{Name: "night", Priority: 2, Retries: 2, QueueTimeout: 30, Tasks: []speculation.BatchTask{
+		{Name: "one", TaskSpec: speculation.TaskSpec{Command: []string{"/opt/batch/one", "--all"}, Cores: .5, Memory: 64 << 20, Dir: "/srv", Progress: "/srv/p", Wall: 3600, Env: map[string]string{"A": "b"}}},
+		{Name: "many-1", TaskSpec: speculation.TaskSpec{Command: []string{"/opt/batch/many"}, Cores: 1, Memory: 1 << 30, Env: map[string]string{"TRIMTAB_COPY": "1"}}},
+		{Name: "many-2", TaskSpec: speculation.TaskSpec{Command: []string{"/opt/batch/many"}, Cores: 1, Memory: 1 << 30, Env: map[string]string{"TRIMTAB_COPY": "2"}}},
 	}}
 	if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))

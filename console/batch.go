@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // maxBatchBody limits a submitted job to the size of a message on the bus.
@@ -18,7 +18,7 @@ const maxBatchBody = 4 << 20
 // batch serves what is known of speculative jobs, and takes requests on them.
 type batch struct {
 	view    *view.Model
-	request func(context.Context, *trimtab.JobRequest) error // see Options.Request
+	request func(context.Context, *speculation.JobRequest) error // see Options.Request
 }
 
 func (h batch) route(mux *http.ServeMux) {
@@ -70,7 +70,7 @@ func (h batch) taskOf(job, task string) (*view.TaskState, error) {
 // change gives a request to the job manager: it answers when that is stored on the
 // bus.
 func (h batch) change(w http.ResponseWriter, r *http.Request) {
-	q := new(trimtab.JobRequest)
+	q := new(speculation.JobRequest)
 	if code, err := readJSON(w, r, maxBatchBody, q); err != nil {
 		problem(w, code, fmt.Errorf("read request on jobs: %w", err))
 		return
@@ -80,7 +80,7 @@ func (h batch) change(w http.ResponseWriter, r *http.Request) {
 		q.Pool = h.view.Pool()
 	}
 	if q.Verb == "" {
-		q.Verb = trimtab.SubmitJob
+		q.Verb = speculation.SubmitJob
 	}
 	if q.ID == "" {
 		q.ID = rand.Text()
@@ -110,24 +110,24 @@ func (h batch) change(w http.ResponseWriter, r *http.Request) {
 
 // refuses returns the error that the job manager would have, as far as it can be known here: the
 // manager itself does not answer.
-func (h batch) refuses(q *trimtab.JobRequest) (int, error) {
+func (h batch) refuses(q *speculation.JobRequest) (int, error) {
 	j, ok := h.view.BatchJob(q.Job.Name)
 	switch {
-	case q.Verb == trimtab.SubmitJob:
-		if ok && !trimtab.Over(j.State) {
+	case q.Verb == speculation.SubmitJob:
+		if ok && !speculation.Over(j.State) {
 			return http.StatusConflict, fmt.Errorf("submit job %s: one of that name is %s; cancel it, or take another name", q.Job.Name, j.State)
 		}
 		return 0, nil
 	case !ok:
 		return http.StatusNotFound, noBatchJob(q.Job.Name)
-	case trimtab.Over(j.State):
+	case speculation.Over(j.State):
 		return http.StatusConflict, fmt.Errorf("%s job %s: it is %s", q.Verb, q.Job.Name, j.State)
-	case q.Verb == trimtab.CancelJob:
+	case q.Verb == speculation.CancelJob:
 		return 0, nil
 	}
 	if t, err := h.taskOf(q.Job.Name, q.Task); err != nil && j.Omitted == 0 {
 		return http.StatusNotFound, err
-	} else if err == nil && trimtab.Over(t.State) {
+	} else if err == nil && speculation.Over(t.State) {
 		return http.StatusConflict, fmt.Errorf("%s task %s of job %s: it is %s", q.Verb, q.Task, q.Job.Name, t.State)
 	}
 	return 0, nil

@@ -7,37 +7,37 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/speculation"
 )
 
-func batchState(name, state string) *trimtab.JobState {
+func batchState(name, state string) *speculation.JobState {
 	p := .25
-	return &trimtab.JobState{Pool: "cpu", Name: name, Time: time.Now(), Submitted: time.Now(), By: "ann", State: state, Running: 1, Failed: 1,
-		Tasks: []trimtab.TaskState{
-			{Name: "t1", State: trimtab.StateRunning, Host: "h1", Attempts: 1, Last: &trimtab.Attempt{AttemptID: trimtab.AttemptID{Job: name, Task: "t1", Attempt: 1}, State: trimtab.AttemptRunning, Progress: &p}},
-			{Name: "t2", State: trimtab.StateFailed, Attempts: 3, Why: "exited with 1", Last: &trimtab.Attempt{AttemptID: trimtab.AttemptID{Job: name, Task: "t2", Attempt: 3}, State: trimtab.AttemptEnded, LastLines: []string{"cannot open <x>"}}},
+	return &speculation.JobState{Pool: "cpu", Name: name, Time: time.Now(), Submitted: time.Now(), By: "ann", State: state, Running: 1, Failed: 1,
+		Tasks: []speculation.TaskState{
+			{Name: "t1", State: speculation.StateRunning, Host: "h1", Attempts: 1, Last: &speculation.Attempt{AttemptID: speculation.AttemptID{Job: name, Task: "t1", Attempt: 1}, State: speculation.AttemptRunning, Progress: &p}},
+			{Name: "t2", State: speculation.StateFailed, Attempts: 3, Why: "exited with 1", Last: &speculation.Attempt{AttemptID: speculation.AttemptID{Job: name, Task: "t2", Attempt: 3}, State: speculation.AttemptEnded, LastLines: []string{"cannot open <x>"}}},
 		}}
 }
 
 // batchConsole has a job that runs, one that is over, and two hosts.
-func batchConsole(sent *[]*trimtab.JobRequest) (*view.Model, Options) {
+func batchConsole(sent *[]*speculation.JobRequest) (*view.Model, Options) {
 	v := view.New(view.Config{Pool: "cpu", Workloads: []view.Workload{{Name: "shop"}}})
-	v.Observe(batchState("night", trimtab.StateRunning))
-	v.Observe(batchState("old", trimtab.StateDone))
-	v.Observe(&trimtab.Machine{Host: "h1", Pool: "cpu", Time: time.Now(), Life: 1, Report: 1, Running: 3, Signals: []trimtab.ServiceSignal{
+	v.Observe(batchState("night", speculation.StateRunning))
+	v.Observe(batchState("old", speculation.StateDone))
+	v.Observe(&speculation.Machine{Host: "h1", Pool: "cpu", Time: time.Now(), Life: 1, Report: 1, Running: 3, Signals: []speculation.ServiceSignal{
 		{Workload: "shop", Signal: "run-queue delay", Value: 1.5, Model: "phases", Typical: 1.01, Boundary: 1.2, Anomaly: true, Distance: new(.31), Windows: 600, FalseAlarms: 1, Judged: 512},
 		{Workload: "shop", Instance: "2", Signal: "cpi", Value: 1.1, Model: "unknown", Windows: 2},
 		{Workload: "other", Signal: "throttled", Value: 1, Model: "gamma", Typical: 1, Boundary: 1.05, Judged: 9}}})
-	v.Observe(&trimtab.Machine{Host: "h2", Pool: "cpu", Time: time.Now(), Life: 1, Report: 1, Blocked: "cpu is over 0.8"})
-	return v, Options{Request: func(_ context.Context, r *trimtab.JobRequest) error {
+	v.Observe(&speculation.Machine{Host: "h2", Pool: "cpu", Time: time.Now(), Life: 1, Report: 1, Blocked: "cpu is over 0.8"})
+	return v, Options{Request: func(_ context.Context, r *speculation.JobRequest) error {
 		*sent = append(*sent, r)
 		return nil
 	}}
 }
 
 func TestThePageOfSpeculativeJobsShowsJobsHostsAndTasks(t *testing.T) {
-	v, o := batchConsole(new([]*trimtab.JobRequest))
+	v, o := batchConsole(new([]*speculation.JobRequest))
 	h := Handler(v, o)
 	for path, wants := range map[string][]string{
 		"/batch":                 {`href="/batch?job=night"`, "1 host would take tasks", "3 tasks run", "no: cpu is over 0.8", `<a href="/batch" aria-current="page">`, `data-label="Running"`},
@@ -65,7 +65,7 @@ func TestThePageOfSpeculativeJobsShowsJobsHostsAndTasks(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
-	v.Observe(&trimtab.JobState{Pool: "cpu", Name: "old", Time: time.Now(), State: trimtab.StateForgotten})
+	v.Observe(&speculation.JobState{Pool: "cpu", Name: "old", Time: time.Now(), State: speculation.StateForgotten})
 	if code, body, _ := request(t, h, "GET", "/api/v1/batch/old", ""); code != 404 {
 		t.Errorf("a job that was forgotten: %d %s", code, body)
 	}
@@ -75,11 +75,11 @@ func TestThePageOfSpeculativeJobsShowsJobsHostsAndTasks(t *testing.T) {
 }
 
 func TestTheLastLinesOfATaskAreThoseThatItsHostTold(t *testing.T) {
-	v, o := batchConsole(new([]*trimtab.JobRequest))
+	v, o := batchConsole(new([]*speculation.JobRequest))
 	h := Handler(v, o)
 	tell := func(attempt int, lines ...string) {
-		v.Observe(&trimtab.Machine{Host: "h1", Pool: "cpu", Time: time.Now(), Life: 1, Report: 2, Attempts: []trimtab.Attempt{
-			{AttemptID: trimtab.AttemptID{Job: "night", Task: "t1", Attempt: attempt}, State: trimtab.AttemptRunning, Output: 7, LastLines: lines}}})
+		v.Observe(&speculation.Machine{Host: "h1", Pool: "cpu", Time: time.Now(), Life: 1, Report: 2, Attempts: []speculation.Attempt{
+			{AttemptID: speculation.AttemptID{Job: "night", Task: "t1", Attempt: attempt}, State: speculation.AttemptRunning, Output: 7, LastLines: lines}}})
 	}
 	says := func(want string) {
 		t.Helper()
@@ -119,7 +119,7 @@ func TestRequestsOnJobsAreGivenToTheBusIfTheyCanBe(t *testing.T) {
 		{`{"verb":"delete","job":{"name":"night"}}`, 400, "delete"},
 		{`{`, 400, "unexpected end"},
 	} {
-		var sent []*trimtab.JobRequest
+		var sent []*speculation.JobRequest
 		v, o := batchConsole(&sent)
 		code, body, _ := request(t, Handler(v, o), "POST", "/api/v1/batch", c.body, "Content-Type", "application/json")
 		if code != c.code || !strings.Contains(body, c.says) || (code == 202) != (len(sent) == 1) {
@@ -131,7 +131,7 @@ func TestRequestsOnJobsAreGivenToTheBusIfTheyCanBe(t *testing.T) {
 			}
 		}
 		if code == 202 {
-			var r trimtab.JobRequest
+			var r speculation.JobRequest
 			if err := json.Unmarshal([]byte(body), &r); err != nil || r.ID == "" {
 				t.Errorf("%s: %v", body, err)
 			}

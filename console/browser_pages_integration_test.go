@@ -13,6 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // maxFirstView bounds what the first view of a page may load, compressed.
@@ -58,18 +60,18 @@ func (s *scene) besides() {
 		s.view.Observe(&trimtab.Estimate{Workload: "images", Time: now.Add(time.Duration(age-5) * time.Second), Model: "none", Latency: map[string]trimtab.Seconds{"p50": .01, "p95": .03, "p99": .09},
 			Load: &trimtab.LoadForecast{Now: 12, Mean: 12, Upper: 15, Level: .9, Model: "naive"}})
 	}
-	s.view.Observe(&trimtab.Colocation{Host: "host-a", Pool: trimtab.JobsPool("shop"), Policy: "rhythm", Mode: trimtab.Act, Time: now, Running: 1, Capacity: map[string]float64{"cpu": 4}, Used: map[string]float64{"cpu": 1},
-		Services: []trimtab.ServiceHere{{Workload: "checkout", Slack: &slack}}, Jobs: []trimtab.Job{{ID: "batch/train", State: "running", Mode: trimtab.Act, Has: map[string]float64{"cpu": 1}}},
-		Decisions: []trimtab.HostDecision{{Time: now, Verb: "AllowBEGrowth", Why: "slack 0.3", Periods: 3}}})
-	id := func(task string, n int) trimtab.AttemptID {
-		return trimtab.AttemptID{Job: "night", Task: task, Attempt: n}
+	s.view.Observe(&colocation.Colocation{Host: "host-a", Pool: colocation.JobsPool("shop"), Policy: "rhythm", Mode: trimtab.Act, Time: now, Running: 1, Capacity: map[string]float64{"cpu": 4}, Used: map[string]float64{"cpu": 1},
+		Services: []colocation.ServiceHere{{Workload: "checkout", Slack: &slack}}, Jobs: []colocation.Job{{ID: "batch/train", State: "running", Mode: trimtab.Act, Has: map[string]float64{"cpu": 1}}},
+		Decisions: []colocation.HostDecision{{Time: now, Verb: "AllowBEGrowth", Why: "slack 0.3", Periods: 3}}})
+	id := func(task string, n int) speculation.AttemptID {
+		return speculation.AttemptID{Job: "night", Task: task, Attempt: n}
 	}
-	s.view.Observe(&trimtab.JobState{Pool: "shop", Name: "night", Time: now, Submitted: now, By: "ann", State: trimtab.StateRunning, Running: 1, Waiting: 40, Done: 7, Failed: 1, Omitted: 7, Tasks: []trimtab.TaskState{
-		{Name: "render-of-a-scene-with-a-long-name-17", State: trimtab.StateRunning, Host: "host-b.rack-7.example", Attempts: 1, Granted: "host-a", Last: &trimtab.Attempt{AttemptID: id("render-of-a-scene-with-a-long-name-17", 1), State: trimtab.AttemptRunning, Progress: &p}},
-		{Name: "render-2", State: trimtab.StateFailed, Attempts: 3, Why: "exited with 1 after its third attempt", Last: &trimtab.Attempt{AttemptID: id("render-2", 3), State: trimtab.AttemptEnded, Outcome: "exited", Code: 1, LastLines: []string{"reading", "cannot open /srv/scene: " + strings.Repeat("no such file or directory ", 20)}}},
+	s.view.Observe(&speculation.JobState{Pool: "shop", Name: "night", Time: now, Submitted: now, By: "ann", State: speculation.StateRunning, Running: 1, Waiting: 40, Done: 7, Failed: 1, Omitted: 7, Tasks: []speculation.TaskState{
+		{Name: "render-of-a-scene-with-a-long-name-17", State: speculation.StateRunning, Host: "host-b.rack-7.example", Attempts: 1, Granted: "host-a", Last: &speculation.Attempt{AttemptID: id("render-of-a-scene-with-a-long-name-17", 1), State: speculation.AttemptRunning, Progress: &p}},
+		{Name: "render-2", State: speculation.StateFailed, Attempts: 3, Why: "exited with 1 after its third attempt", Last: &speculation.Attempt{AttemptID: id("render-2", 3), State: speculation.AttemptEnded, Outcome: "exited", Code: 1, LastLines: []string{"reading", "cannot open /srv/scene: " + strings.Repeat("no such file or directory ", 20)}}},
 	}})
 	for i, name := range []string{"host-a", "host-b.rack-7.example", "host-c"} {
-		m := &trimtab.Machine{Host: name, Pool: "shop", Time: now, Life: 1, Report: 1, Running: 2, Waiting: i}
+		m := &speculation.Machine{Host: name, Pool: "shop", Time: now, Life: 1, Report: 1, Running: 2, Waiting: i}
 		if name == "host-c" {
 			m.Blocked = "cpu is over 0.8"
 		}

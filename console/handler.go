@@ -20,6 +20,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // Options has the functions and values that the process gives the handler.
@@ -34,7 +35,7 @@ type Options struct {
 	// Send gives a command to the bus.
 	Send func(context.Context, *trimtab.Command) error
 	// Request gives a request on speculative jobs to the bus; nil: it cannot.
-	Request func(context.Context, *trimtab.JobRequest) error
+	Request func(context.Context, *speculation.JobRequest) error
 	// Config returns the configuration in force, as it may be shown.
 	Config func() []byte
 	// Debug are texts without secrets for fault finding, by name: log, goroutines.

@@ -14,13 +14,14 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // sortLink is the link in the head of a column.
 var sortLink = regexp.MustCompile(`<th scope="col"[^>]*><a class="sort" href="(\?[^"]*sort=[^"]*)">`)
 
 func TestEveryColumnThatCanBeSortedByIsSortedBothWaysAndLeftAgain(t *testing.T) {
-	v, o := batchConsole(new([]*trimtab.JobRequest))
+	v, o := batchConsole(new([]*speculation.JobRequest))
 	for _, host := range []string{"h1", "h2"} {
 		v.Observe(&trimtab.Holding{Pool: "cpu", Host: host, Time: time.Now(), LeaseLeft: 30, Capacity: map[string]float64{"cpu": 8}, Targets: []trimtab.KnobState{onHost(host, "a", 1), onHost(host, "b", 2.5)}})
 	}

@@ -16,7 +16,7 @@ import (
 
 // boards returns all boards by file name.
 func boards() map[string]*board {
-	return map[string]*board{"overview": overview(), "workload": workload(), "pipeline": pipeline(), "colocate": colocate(), "speculate": speculate(), "contributions": contributions()}
+	return map[string]*board{"overview": overview(), "workload": workload(), "pipeline": pipeline(), "colocate": colocate(), "speculate": speculate(), "contributions": contributions(), "gate": gate()}
 }
 
 // expressions returns every expression of the boards, with where it stands.
@@ -172,7 +172,7 @@ func TestPanelsDoNotOverlapAndStayOnTheBoard(t *testing.T) {
 func TestBoardsHaveTheVariablesAndLinksThatPeopleLookFor(t *testing.T) {
 	want := map[string]string{
 		"overview": "datasource namespace workload", "workload": "datasource namespace workload", "pipeline": "datasource namespace",
-		"colocate": "datasource namespace", "speculate": "datasource namespace", "contributions": "datasource namespace workload",
+		"colocate": "datasource namespace", "speculate": "datasource namespace", "contributions": "datasource namespace workload", "gate": "datasource namespace",
 	}
 	for name, b := range boards() {
 		var have []string

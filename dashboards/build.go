@@ -9,7 +9,7 @@ import (
 // dashboards/: the boards and the rules.
 func Generate() map[string][]byte {
 	files := map[string][]byte{"rules/trimtab.rules.yaml": rulesYAML()}
-	for name, b := range map[string]*board{"overview.json": overview(), "workload.json": workload(), "pipeline.json": pipeline(), "colocate.json": colocate(), "speculate.json": speculate(), "contributions.json": contributions()} {
+	for name, b := range map[string]*board{"overview.json": overview(), "workload.json": workload(), "pipeline.json": pipeline(), "colocate.json": colocate(), "speculate.json": speculate(), "contributions.json": contributions(), "gate.json": gate()} {
 		files[name] = b.encode()
 	}
 	return files

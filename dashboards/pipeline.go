@@ -130,10 +130,7 @@ func pipelineIntake(g *grid) {
 	g.graph(12, "Samples", "Samples from Prometheus, from control groups and from monitors of the host (pressure, resctrl, performance counters), by result: ok, or why the value is missing.", "ops", []query{
 		{rate("trimtab_collector_prometheus_samples_total", "result"), "Prometheus: {{result}}"},
 		{rate("trimtab_collector_cgroup_samples_total", "result"), "cgroup: {{result}}"},
-		{rate("trimtab_collector_host_samples_total", "source, result"), "host: {{source}} {{result}}"},
-		{rate("trimtab_collector_psi_samples_total", "result"), "pressure: {{result}}"},
-		{rate("trimtab_collector_resctrl_samples_total", "result"), "resctrl: {{result}}"},
-		{rate("trimtab_collector_perf_samples_total", "result"), "counters: {{result}}"},
+		{rate("trimtab_collector_samples_total", "source, result"), "{{source}}: {{result}}"},
 		{`sum(rate(trimtab_collector_perf_starts_total{@}[$__rate_interval]))`, "starts of the process that counts"},
 	}, from0)
 	g.graph(12, "Alerts", "Webhooks of Alertmanager by result, and what became of the alerts in them.", "ops", []query{

@@ -47,7 +47,7 @@ func built(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("trimtab-deploy-test-%d", os.Getpid()))
 	once.Do(func() {
-		command(t, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, runtime.GOARCH, "trimtab"), "./cmd/trimtab")
+		command(t, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags", "-s -w -funcalign=16", "-o", filepath.Join(dir, runtime.GOARCH, "trimtab"), "./cmd/trimtab")
 	})
 	return dir
 }

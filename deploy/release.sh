@@ -21,12 +21,12 @@ wants() { [ "$kinds" = "  " ] || [[ $kinds == *" $1 "* ]]; }
 for arch in "${arches[@]}"; do
   mkdir -p "$scratch/$arch"
   [ -z "${BINARIES:-}" ] || { cp "$BINARIES/$arch/trimtab" "$scratch/$arch/"; continue; }
-  CGO_ENABLED=0 GOARCH=$arch go build -trimpath -ldflags '-s -w' -o "$scratch/$arch/trimtab" ./cmd/trimtab
+  CGO_ENABLED=0 GOARCH=$arch go build -trimpath -ldflags '-s -w -funcalign=16' -o "$scratch/$arch/trimtab" ./cmd/trimtab
 done
 export HOST_BINARY=$scratch/$(go env GOHOSTARCH)/trimtab
 if [ ! -x "$HOST_BINARY" ]; then
   HOST_BINARY=$scratch/host
-  CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$HOST_BINARY" ./cmd/trimtab
+  CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -funcalign=16' -o "$HOST_BINARY" ./cmd/trimtab
 fi
 
 # deb ARCH: a package with the files that `make install PREFIX=/usr` installs.

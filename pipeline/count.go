@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // exportEvery is how old the counts of a step may be when they are scraped.
@@ -37,7 +38,7 @@ func newCounts(set *metric.Set, stage string) *counts {
 	c.lag = set.Histogram("trimtab_stage_lag_seconds", stage)
 	c.panics = set.Counter("trimtab_stage_panics_total", stage)
 	c.again = set.Counter("trimtab_stage_redeliveries_total", stage)
-	for _, k := range trimtab.Kinds() {
+	for _, k := range topic.All() {
 		c.in[k.Kind] = set.Counter("trimtab_stage_inputs_total", stage, string(k.Kind))
 		c.out[k.Kind] = set.Counter("trimtab_stage_outputs_total", stage, string(k.Kind))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // Work says what a part of the program is expected to do; [Health] compares that with what it
@@ -149,7 +150,7 @@ func (h *Health) long(now, since time.Time) bool {
 func at(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 func (h *Health) cannotSend(now time.Time) string {
-	for _, info := range trimtab.Kinds() {
+	for _, info := range topic.All() {
 		s := h.sends[info.Kind]
 		// If the part has not tried lately, its old failures say nothing about the bus now.
 		if s == nil || !h.long(now, s.since) || s.flight == 0 && now.Sub(s.failed) > 2*h.patience() {
@@ -162,7 +163,7 @@ func (h *Health) cannotSend(now time.Time) string {
 			why = s.err.Error()
 		}
 		do := "check the NATS server; if its disk was full, make room and restart it (trimtab itself, without nats.url)"
-		if info.Delivery == trimtab.Answered {
+		if info.Delivery == topic.Answered {
 			do = "check that an analyzer runs and is ready"
 		}
 		return fmt.Sprintf("could publish no %s since %s: %s; %s", info.Kind, at(s.since), why, do)

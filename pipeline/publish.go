@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // publish sends the outputs in order, or concurrently if their order does not matter. Stored
@@ -59,7 +60,7 @@ func unordered(out []trimtab.Value) bool {
 			return false
 		}
 		at := subject{v.Kind(), v.Key()}
-		if info, known := trimtab.InfoOf(at.kind); !known || info.Delivery != trimtab.Latest || seen[at] {
+		if info, known := topic.Of(at.kind); !known || info.Delivery != topic.Latest || seen[at] {
 			return false
 		}
 		seen[at] = true
@@ -104,8 +105,8 @@ func (r *stage) publishSideBySide(ctx context.Context, out []trimtab.Value) erro
 }
 
 func (r *stage) publishOne(ctx context.Context, v trimtab.Value) error {
-	info, known := trimtab.InfoOf(v.Kind())
-	stored := known && (info.Delivery == trimtab.Durable || info.Delivery == trimtab.Latest)
+	info, known := topic.Of(v.Kind())
+	stored := known && (info.Delivery == topic.Durable || info.Delivery == topic.Latest)
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		term, end, leads := r.term(ctx)
 		if !leads {

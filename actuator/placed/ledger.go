@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // Config identifies the ledger's host.
@@ -32,7 +33,7 @@ const (
 
 // Attempt is what the ledger has of one attempt.
 type Attempt struct {
-	trimtab.Placement
+	speculation.Placement
 	State State
 	// Until is when its lease ends, since the host booted.
 	Until time.Duration
@@ -55,7 +56,7 @@ const maxMarks = 50_000
 // Ledger has the attempts of one run of a host's agent. It is not safe for concurrent use.
 type Ledger struct {
 	config   Config
-	attempts map[trimtab.AttemptID]*Attempt
+	attempts map[speculation.AttemptID]*Attempt
 	// sent has when each report was sent; next is the number of the next.
 	sent map[uint64]time.Duration
 	next uint64
@@ -70,7 +71,7 @@ func New(c Config) (*Ledger, error) {
 	if c.Pool == "" || c.Host == "" || c.Life == 0 || c.MaxLease < 0 {
 		return nil, trimtab.Invalidf("ledger of pool %.40q, host %.40q, life %d, lease %v: want all of them", c.Pool, c.Host, c.Life, c.MaxLease)
 	}
-	return &Ledger{config: c, next: 1, attempts: map[trimtab.AttemptID]*Attempt{}, sent: map[uint64]time.Duration{}, marks: map[task]mark{}}, nil
+	return &Ledger{config: c, next: 1, attempts: map[speculation.AttemptID]*Attempt{}, sent: map[uint64]time.Duration{}, marks: map[task]mark{}}, nil
 }
 
 // Report returns the number of a report that is sent now or later, never before: a lease
@@ -91,7 +92,7 @@ func (l *Ledger) Report(now time.Duration) uint64 {
 func (l *Ledger) Newest() (epoch, sequence uint64) { return l.epoch, l.sequence }
 
 // Find returns an attempt.
-func (l *Ledger) Find(id trimtab.AttemptID) (Attempt, bool) {
+func (l *Ledger) Find(id speculation.AttemptID) (Attempt, bool) {
 	a := l.attempts[id]
 	if a == nil {
 		return Attempt{}, false
@@ -109,13 +110,13 @@ func (l *Ledger) Attempts() []Attempt {
 	return all
 }
 
-func compare(a, b trimtab.AttemptID) int {
+func compare(a, b speculation.AttemptID) int {
 	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt))
 }
 
 // Start notes that an attempt leaves the queue and is about to be started. It reports
 // false, and it must not be started, where it does not wait, or its lease has ended.
-func (l *Ledger) Start(now time.Duration, id trimtab.AttemptID) bool {
+func (l *Ledger) Start(now time.Duration, id speculation.AttemptID) bool {
 	a := l.attempts[id]
 	if a == nil || a.State != Queued || now >= a.Until {
 		return false
@@ -126,14 +127,14 @@ func (l *Ledger) Start(now time.Duration, id trimtab.AttemptID) bool {
 
 // Refuse notes that an attempt that waits, or of which starting failed before its command
 // ran, never will run.
-func (l *Ledger) Refuse(id trimtab.AttemptID, why string) {
+func (l *Ledger) Refuse(id speculation.AttemptID, why string) {
 	if a := l.attempts[id]; a != nil && (a.State == Queued || a.State == Running) {
 		a.State, a.Why = Refused, why
 	}
 }
 
 // End notes that an attempt that was started has ended.
-func (l *Ledger) End(id trimtab.AttemptID) {
+func (l *Ledger) End(id speculation.AttemptID) {
 	if a := l.attempts[id]; a != nil && a.State == Running {
 		a.State = Ended
 	}
@@ -141,22 +142,22 @@ func (l *Ledger) End(id trimtab.AttemptID) {
 
 // Adopt enters an attempt of a former run that has ended, so that it is reported and never
 // started again.
-func (l *Ledger) Adopt(now time.Duration, id trimtab.AttemptID, class trimtab.TaskClass) {
-	if l.attempts[id] == nil && len(l.attempts) < trimtab.MaxAttemptsHere {
-		l.attempts[id] = &Attempt{Placement: trimtab.Placement{AttemptID: id, Class: class}, State: Ended}
+func (l *Ledger) Adopt(now time.Duration, id speculation.AttemptID, class speculation.TaskClass) {
+	if l.attempts[id] == nil && len(l.attempts) < speculation.MaxAttemptsHere {
+		l.attempts[id] = &Attempt{Placement: speculation.Placement{AttemptID: id, Class: class}, State: Ended}
 		l.mark(now, id)
 	}
 }
 
 // Relabelled notes that an attempt is of another class now.
-func (l *Ledger) Relabelled(id trimtab.AttemptID, class trimtab.TaskClass) {
+func (l *Ledger) Relabelled(id speculation.AttemptID, class speculation.TaskClass) {
 	if a := l.attempts[id]; a != nil {
 		a.Class = class
 	}
 }
 
 // mark notes that an attempt was known.
-func (l *Ledger) mark(now time.Duration, id trimtab.AttemptID) {
+func (l *Ledger) mark(now time.Duration, id speculation.AttemptID) {
 	key := task{id.Job, id.Task}
 	m := l.marks[key]
 	l.marks[key] = mark{max(m.attempt, id.Attempt), now}
@@ -182,7 +183,7 @@ func (l *Ledger) forgetMarks() {
 }
 
 // why is why an attempt that is not known is refused; "": it is not.
-func (l *Ledger) why(p *trimtab.Placement) string {
+func (l *Ledger) why(p *speculation.Placement) string {
 	if m, known := l.marks[task{p.Job, p.Task}]; known && m.attempt >= p.Attempt {
 		return fmt.Sprintf("attempt %d of this task was here before", m.attempt)
 	}

@@ -11,14 +11,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // event is one thing that happened to the host.
 type event struct {
 	kind string // sent, list, start, end, refuse
 	at   time.Duration
-	id   trimtab.AttemptID
-	list *trimtab.Placements
+	id   speculation.AttemptID
+	list *speculation.Placements
 	n    uint64
 	// until is that of a list that counted.
 	until time.Duration
@@ -41,7 +42,7 @@ func (o *oracle) counted() (lists []event) {
 }
 
 // counts says until when the tasks of a list may run, if it counts.
-func (o *oracle) counts(now time.Duration, p *trimtab.Placements) (time.Duration, bool) {
+func (o *oracle) counts(now time.Duration, p *speculation.Placements) (time.Duration, bool) {
 	if p.Life != 7 || p.Pool != "p" || p.Host != "h" {
 		return 0, false
 	}
@@ -61,7 +62,7 @@ func (o *oracle) counts(now time.Duration, p *trimtab.Placements) (time.Duration
 }
 
 // state is how an attempt stands, "" where the host does not know it, and until when.
-func (o *oracle) state(id trimtab.AttemptID) (state string, until time.Duration) {
+func (o *oracle) state(id speculation.AttemptID) (state string, until time.Duration) {
 	for i, e := range o.log {
 		switch {
 		case e.id == id && (e.kind == "start" && state == "queued" || e.kind == "end" && state == "running" || e.kind == "refuse" && state == "queued"):
@@ -74,8 +75,8 @@ func (o *oracle) state(id trimtab.AttemptID) (state string, until time.Duration)
 }
 
 // after is the state of an attempt after a list; o has what was before.
-func (o *oracle) after(id trimtab.AttemptID, e event, state string, until time.Duration) (string, time.Duration) {
-	at := slices.IndexFunc(e.list.Tasks, func(p trimtab.Placement) bool { return p.AttemptID == id })
+func (o *oracle) after(id speculation.AttemptID, e event, state string, until time.Duration) (string, time.Duration) {
+	at := slices.IndexFunc(e.list.Tasks, func(p speculation.Placement) bool { return p.AttemptID == id })
 	switch {
 	case at < 0 && state == "running":
 		return state, until
@@ -98,15 +99,15 @@ func (o *oracle) after(id trimtab.AttemptID, e event, state string, until time.D
 
 // hinders reports whether an attempt that is not known must not be started: another of
 // its task has not ended, or one as high was ever listed.
-func (o *oracle) hinders(id trimtab.AttemptID, list *trimtab.Placements) bool {
+func (o *oracle) hinders(id speculation.AttemptID, list *speculation.Placements) bool {
 	for n := 1; n <= maxTried; n++ {
-		other := trimtab.AttemptID{Job: id.Job, Task: id.Task, Attempt: n}
+		other := speculation.AttemptID{Job: id.Job, Task: id.Task, Attempt: n}
 		if n == id.Attempt {
 			continue
 		}
 		state, _ := o.state(other)
 		// What waits and is to end, or is not listed any more, is refused or gone first.
-		stays := slices.ContainsFunc(list.Tasks, func(p trimtab.Placement) bool { return p.AttemptID == other && p.Kill == "" })
+		stays := slices.ContainsFunc(list.Tasks, func(p speculation.Placement) bool { return p.AttemptID == other && p.Kill == "" })
 		if state == "running" || state == "queued" && stays {
 			return true
 		}
@@ -133,18 +134,18 @@ func (o *oracle) hinders(id trimtab.AttemptID, list *trimtab.Placements) bool {
 const maxTried = 4
 
 // all are the attempts that there can be.
-func all() (ids []trimtab.AttemptID) {
+func all() (ids []speculation.AttemptID) {
 	for _, t := range []string{"a", "b", "c"} {
 		for n := 1; n <= maxTried; n++ {
-			ids = append(ids, trimtab.AttemptID{Job: "j", Task: t, Attempt: n})
+			ids = append(ids, speculation.AttemptID{Job: "j", Task: t, Attempt: n})
 		}
 	}
 	return ids
 }
 
 // drawList is a list as a planner, a former planner or a lying one might send it.
-func drawList(t *rapid.T, reports, epoch, sequence uint64) *trimtab.Placements {
-	p := &trimtab.Placements{Pool: "p", Host: "h", Life: 7, Epoch: epoch, Sequence: sequence + 1,
+func drawList(t *rapid.T, reports, epoch, sequence uint64) *speculation.Placements {
+	p := &speculation.Placements{Pool: "p", Host: "h", Life: 7, Epoch: epoch, Sequence: sequence + 1,
 		Report: max(1, reports-min(reports, rapid.Uint64Range(0, 3).Draw(t, "reports ago"))), Lease: trimtab.Seconds(rapid.IntRange(1, 90).Draw(t, "lease"))}
 	switch rapid.IntRange(0, 15).Draw(t, "kind of list") {
 	case 0:
@@ -163,7 +164,7 @@ func drawList(t *rapid.T, reports, epoch, sequence uint64) *trimtab.Placements {
 		if rapid.IntRange(0, 2).Draw(t, "listed") > 0 {
 			continue
 		}
-		one := trimtab.Placement{AttemptID: id, Class: rapid.SampledFrom([]trimtab.TaskClass{trimtab.OversubscribedTask, trimtab.OversubscribedTask, trimtab.RegularTask}).Draw(t, "class")}
+		one := speculation.Placement{AttemptID: id, Class: rapid.SampledFrom([]speculation.TaskClass{speculation.OversubscribedTask, speculation.OversubscribedTask, speculation.RegularTask}).Draw(t, "class")}
 		if live[id.Task] || rapid.IntRange(0, 4).Draw(t, "kill") == 0 {
 			one.Kill = "no longer needed"
 		} else {
@@ -182,7 +183,7 @@ type pair struct {
 	now     time.Duration
 	reports uint64
 	// queued has how often each attempt was to be started.
-	queued map[trimtab.AttemptID]int
+	queued map[speculation.AttemptID]int
 }
 
 func TestTheLedgerDoesWhatReadingTheWholeHistorySays(t *testing.T) {
@@ -191,7 +192,7 @@ func TestTheLedgerDoesWhatReadingTheWholeHistorySays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &pair{T: t, l: l, queued: map[trimtab.AttemptID]int{}}
+		w := &pair{T: t, l: l, queued: map[speculation.AttemptID]int{}}
 		w.report()
 		for range rapid.IntRange(1, 40).Draw(t, "events") {
 			w.now += time.Duration(rapid.IntRange(0, 12).Draw(t, "pass")) * time.Second
@@ -220,7 +221,7 @@ func (w *pair) report() {
 }
 
 // take gives a list to both, and compares the orders.
-func (w *pair) take(p *trimtab.Placements) {
+func (w *pair) take(p *speculation.Placements) {
 	until, counts := w.o.counts(w.now, p)
 	before := w.states()
 	orders, err := w.l.Take(w.now, p)
@@ -237,7 +238,7 @@ func (w *pair) take(p *trimtab.Placements) {
 	after := w.states()
 	want := Orders{}
 	for _, id := range all() {
-		at := slices.IndexFunc(p.Tasks, func(p trimtab.Placement) bool { return p.AttemptID == id })
+		at := slices.IndexFunc(p.Tasks, func(p speculation.Placement) bool { return p.AttemptID == id })
 		gone := at < 0 || p.Tasks[at].Kill != ""
 		if before[id] != "" && after[id] == "" {
 			want.Forget = append(want.Forget, id)
@@ -276,8 +277,8 @@ func (w *pair) take(p *trimtab.Placements) {
 }
 
 // one is an attempt to which something happens, mostly one that is here.
-func (w *pair) one() trimtab.AttemptID {
-	var here []trimtab.AttemptID
+func (w *pair) one() speculation.AttemptID {
+	var here []speculation.AttemptID
 	for _, id := range all() {
 		if state, _ := w.o.state(id); state == "queued" || state == "running" {
 			here = append(here, id)
@@ -290,7 +291,7 @@ func (w *pair) one() trimtab.AttemptID {
 }
 
 // turn lets something happen to an attempt.
-func (w *pair) turn(id trimtab.AttemptID) {
+func (w *pair) turn(id speculation.AttemptID) {
 	state, until := w.o.state(id)
 	switch rapid.IntRange(0, 3).Draw(w.T, "turn") {
 	case 0, 1:
@@ -336,8 +337,8 @@ func (w *pair) expire() {
 }
 
 // states are those of all attempts, by the oracle.
-func (w *pair) states() map[trimtab.AttemptID]string {
-	out := map[trimtab.AttemptID]string{}
+func (w *pair) states() map[speculation.AttemptID]string {
+	out := map[speculation.AttemptID]string{}
 	for _, id := range all() {
 		out[id], _ = w.o.state(id)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 func ledger(t *testing.T) *Ledger {
@@ -19,15 +20,15 @@ func ledger(t *testing.T) *Ledger {
 	return l
 }
 
-func id(n int) trimtab.AttemptID { return trimtab.AttemptID{Job: "j", Task: "a", Attempt: n} }
+func id(n int) speculation.AttemptID { return speculation.AttemptID{Job: "j", Task: "a", Attempt: n} }
 
 // list is one that counts, for attempts at one task.
-func list(sequence, report uint64, tasks ...trimtab.Placement) *trimtab.Placements {
-	return &trimtab.Placements{Pool: "p", Host: "h", Life: 7, Epoch: 1, Sequence: sequence, Report: report, Lease: 30, Tasks: tasks}
+func list(sequence, report uint64, tasks ...speculation.Placement) *speculation.Placements {
+	return &speculation.Placements{Pool: "p", Host: "h", Life: 7, Epoch: 1, Sequence: sequence, Report: report, Lease: 30, Tasks: tasks}
 }
 
-func run(n int) trimtab.Placement {
-	return trimtab.Placement{AttemptID: id(n), Class: trimtab.OversubscribedTask}
+func run(n int) speculation.Placement {
+	return speculation.Placement{AttemptID: id(n), Class: speculation.OversubscribedTask}
 }
 
 func TestALeaseCountsFromWhenTheReportWasSentAndNotFromTheAnswer(t *testing.T) {
@@ -54,7 +55,7 @@ func TestALeaseCountsFromWhenTheReportWasSentAndNotFromTheAnswer(t *testing.T) {
 func TestAnAttemptThatWasForgottenIsNotStartedAgain(t *testing.T) {
 	l := ledger(t)
 	n := l.Report(0)
-	for sequence, tasks := range [][]trimtab.Placement{{run(2)}, {}, {run(2)}, {run(1)}, {}, {run(3)}} {
+	for sequence, tasks := range [][]speculation.Placement{{run(2)}, {}, {run(2)}, {run(1)}, {}, {run(3)}} {
 		o, err := l.Take(1, list(uint64(sequence+1), n, tasks...))
 		if err != nil {
 			t.Fatal(err)
@@ -74,10 +75,10 @@ func TestAnAttemptThatWasForgottenIsNotStartedAgain(t *testing.T) {
 
 func TestAnAttemptOfAFormerLifeIsToldAndNotStarted(t *testing.T) {
 	l := ledger(t)
-	l.Adopt(0, id(1), trimtab.RegularTask)
+	l.Adopt(0, id(1), speculation.RegularTask)
 	n := l.Report(0)
 	o, err := l.Take(0, list(1, n, run(1)))
-	if a, _ := l.Find(id(1)); err != nil || len(o.Queue) > 0 || a.State != Ended || a.Class != trimtab.RegularTask {
+	if a, _ := l.Find(id(1)); err != nil || len(o.Queue) > 0 || a.State != Ended || a.Class != speculation.RegularTask {
 		t.Errorf("%+v, %+v, %v", o, a, err)
 	}
 	if o, err := l.Take(0, list(2, n)); err != nil || len(o.Forget) != 1 {
@@ -86,18 +87,20 @@ func TestAnAttemptOfAFormerLifeIsToldAndNotStarted(t *testing.T) {
 }
 
 func TestAListThatMakesNoSenseChangesNothing(t *testing.T) {
-	for name, change := range map[string]func(p *trimtab.Placements){
-		"another host":           func(p *trimtab.Placements) { p.Host = "x" },
-		"another pool":           func(p *trimtab.Placements) { p.Pool = "x" },
-		"another life":           func(p *trimtab.Placements) { p.Life = 8 },
-		"no lease":               func(p *trimtab.Placements) { p.Lease = 0 },
-		"a lease of no number":   func(p *trimtab.Placements) { p.Lease = trimtab.Seconds(math.NaN()) },
-		"an unknown report":      func(p *trimtab.Placements) { p.Report = 99 },
-		"twice the same":         func(p *trimtab.Placements) { p.Tasks = append(p.Tasks, p.Tasks[0]) },
-		"two of one task":        func(p *trimtab.Placements) { p.Tasks = append(p.Tasks, run(2)) },
-		"a name that is a path":  func(p *trimtab.Placements) { p.Tasks[0].Job = "../x" },
-		"an unknown class":       func(p *trimtab.Placements) { p.Tasks[0].Class = "" },
-		"more than can be known": func(p *trimtab.Placements) { p.Tasks = make([]trimtab.Placement, trimtab.MaxAttemptsHere+1) },
+	for name, change := range map[string]func(p *speculation.Placements){
+		"another host":          func(p *speculation.Placements) { p.Host = "x" },
+		"another pool":          func(p *speculation.Placements) { p.Pool = "x" },
+		"another life":          func(p *speculation.Placements) { p.Life = 8 },
+		"no lease":              func(p *speculation.Placements) { p.Lease = 0 },
+		"a lease of no number":  func(p *speculation.Placements) { p.Lease = trimtab.Seconds(math.NaN()) },
+		"an unknown report":     func(p *speculation.Placements) { p.Report = 99 },
+		"twice the same":        func(p *speculation.Placements) { p.Tasks = append(p.Tasks, p.Tasks[0]) },
+		"two of one task":       func(p *speculation.Placements) { p.Tasks = append(p.Tasks, run(2)) },
+		"a name that is a path": func(p *speculation.Placements) { p.Tasks[0].Job = "../x" },
+		"an unknown class":      func(p *speculation.Placements) { p.Tasks[0].Class = "" },
+		"more than can be known": func(p *speculation.Placements) {
+			p.Tasks = make([]speculation.Placement, speculation.MaxAttemptsHere+1)
+		},
 	} {
 		l := ledger(t)
 		p := list(1, l.Report(0), run(1))
@@ -114,7 +117,7 @@ func TestAListThatMakesNoSenseChangesNothing(t *testing.T) {
 func TestWhatIsKeptOfTasksThatWereHereIsBounded(t *testing.T) {
 	l := ledger(t)
 	for i := range maxMarks + 10 {
-		l.mark(time.Duration(i), trimtab.AttemptID{Job: "j", Task: fmt.Sprint(i), Attempt: 1})
+		l.mark(time.Duration(i), speculation.AttemptID{Job: "j", Task: fmt.Sprint(i), Attempt: 1})
 	}
 	if n := len(l.marks); n > maxMarks || n < maxMarks/2 {
 		t.Errorf("%d", n)

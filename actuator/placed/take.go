@@ -7,40 +7,41 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // Orders are what the host has to do, in this order.
 type Orders struct {
 	// Forget are attempts that nobody asks about any more.
-	Forget []trimtab.AttemptID
+	Forget []speculation.AttemptID
 	// Kill are those that run and are to end, until the ledger hears that they have.
 	Kill []Kill
 	// Cancel are those that wait and never will run.
-	Cancel []trimtab.AttemptID
+	Cancel []speculation.AttemptID
 	// Relabel are those that are of another class now.
 	Relabel []Relabel
 	// Renew are those of which the lease is longer now: see [Attempt.Until].
-	Renew []trimtab.AttemptID
+	Renew []speculation.AttemptID
 	// Queue are new ones, which are to be started or refused.
-	Queue []trimtab.Placement
+	Queue []speculation.Placement
 }
 
 // Kill is an attempt to end, and why.
 type Kill struct {
-	ID  trimtab.AttemptID
+	ID  speculation.AttemptID
 	Why string
 }
 
 // Relabel is an attempt with its new class.
 type Relabel struct {
-	ID    trimtab.AttemptID
-	Class trimtab.TaskClass
+	ID    speculation.AttemptID
+	Class speculation.TaskClass
 }
 
 // Take reads a list. A list that does not count changes nothing: the error is trimtab.ErrInvalid
 // for one that makes no sense or is for another host, trimtab.ErrStale for one of another life,
 // older than the last, or too late.
-func (l *Ledger) Take(now time.Duration, p *trimtab.Placements) (Orders, error) {
+func (l *Ledger) Take(now time.Duration, p *speculation.Placements) (Orders, error) {
 	listed, err := l.check(p)
 	if err != nil {
 		return Orders{}, err
@@ -62,12 +63,12 @@ func (l *Ledger) Take(now time.Duration, p *trimtab.Placements) (Orders, error) 
 }
 
 // check returns the attempts of a list by name, if it counts.
-func (l *Ledger) check(p *trimtab.Placements) (map[trimtab.AttemptID]*trimtab.Placement, error) {
+func (l *Ledger) check(p *speculation.Placements) (map[speculation.AttemptID]*speculation.Placement, error) {
 	if p.Pool != l.config.Pool || p.Host != l.config.Host {
 		return nil, trimtab.Invalidf("placements for host %.60q of pool %.60q: this is %s of %s", p.Host, p.Pool, l.config.Host, l.config.Pool)
 	}
-	if !(p.Lease > 0) || len(p.Tasks) > trimtab.MaxAttemptsHere {
-		return nil, trimtab.Invalidf("placements of %d attempts with a lease of %vs: want at most %d, and a lease", len(p.Tasks), float64(p.Lease), trimtab.MaxAttemptsHere)
+	if !(p.Lease > 0) || len(p.Tasks) > speculation.MaxAttemptsHere {
+		return nil, trimtab.Invalidf("placements of %d attempts with a lease of %vs: want at most %d, and a lease", len(p.Tasks), float64(p.Lease), speculation.MaxAttemptsHere)
 	}
 	if p.Life != l.config.Life {
 		return nil, fmt.Errorf("placements for life %d, this is %d: %w", p.Life, l.config.Life, trimtab.ErrStale)
@@ -76,13 +77,13 @@ func (l *Ledger) check(p *trimtab.Placements) (map[trimtab.AttemptID]*trimtab.Pl
 	if newest <= 0 {
 		return nil, fmt.Errorf("placements %d.%d are not newer than %d.%d: %w", p.Epoch, p.Sequence, l.epoch, l.sequence, trimtab.ErrStale)
 	}
-	listed, tasks := map[trimtab.AttemptID]*trimtab.Placement{}, map[trimtab.AttemptID]bool{}
+	listed, tasks := map[speculation.AttemptID]*speculation.Placement{}, map[speculation.AttemptID]bool{}
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
 		if err := t.AttemptID.Validate(); err != nil {
 			return nil, fmt.Errorf("placements: %w", err)
 		}
-		if t.Class != trimtab.OversubscribedTask && t.Class != trimtab.RegularTask {
+		if t.Class != speculation.OversubscribedTask && t.Class != speculation.RegularTask {
 			return nil, trimtab.Invalidf("placements have attempt %v of class %.40q", t.AttemptID, t.Class)
 		}
 		if listed[t.AttemptID] != nil {
@@ -92,7 +93,7 @@ func (l *Ledger) check(p *trimtab.Placements) (map[trimtab.AttemptID]*trimtab.Pl
 		if t.Kill != "" {
 			continue // it goes on after one that ends
 		}
-		of := trimtab.AttemptID{Job: t.Job, Task: t.Task}
+		of := speculation.AttemptID{Job: t.Job, Task: t.Task}
 		if tasks[of] {
 			return nil, trimtab.Invalidf("placements have two attempts at task %s/%s that are to run", t.Job, t.Task)
 		}
@@ -102,8 +103,8 @@ func (l *Ledger) check(p *trimtab.Placements) (map[trimtab.AttemptID]*trimtab.Pl
 }
 
 // names are the attempts that are known, in order.
-func (l *Ledger) names() []trimtab.AttemptID {
-	ids := make([]trimtab.AttemptID, 0, len(l.attempts))
+func (l *Ledger) names() []speculation.AttemptID {
+	ids := make([]speculation.AttemptID, 0, len(l.attempts))
 	for id := range l.attempts {
 		ids = append(ids, id)
 	}
@@ -112,7 +113,7 @@ func (l *Ledger) names() []trimtab.AttemptID {
 }
 
 // follow does for an attempt that is known what the list says of it; nil: nothing.
-func (l *Ledger) follow(id trimtab.AttemptID, p *trimtab.Placement, until time.Duration, o *Orders) {
+func (l *Ledger) follow(id speculation.AttemptID, p *speculation.Placement, until time.Duration, o *Orders) {
 	a := l.attempts[id]
 	switch {
 	case p == nil && a.State == Running:
@@ -146,8 +147,8 @@ func (l *Ledger) kill(a *Attempt, why string, o *Orders) {
 }
 
 // enter adds an attempt that is new here.
-func (l *Ledger) enter(now time.Duration, p *trimtab.Placement, until time.Duration, o *Orders) {
-	if l.attempts[p.AttemptID] != nil || len(l.attempts) >= trimtab.MaxAttemptsHere {
+func (l *Ledger) enter(now time.Duration, p *speculation.Placement, until time.Duration, o *Orders) {
+	if l.attempts[p.AttemptID] != nil || len(l.attempts) >= speculation.MaxAttemptsHere {
 		return
 	}
 	a := &Attempt{Placement: *p, Until: until}
@@ -161,7 +162,7 @@ func (l *Ledger) enter(now time.Duration, p *trimtab.Placement, until time.Durat
 }
 
 // live says which attempt at the same task has not ended; "": none.
-func (l *Ledger) live(p *trimtab.Placement) string {
+func (l *Ledger) live(p *speculation.Placement) string {
 	if _, known := l.marks[task{p.Job, p.Task}]; !known {
 		return ""
 	}

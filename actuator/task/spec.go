@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // ID names one attempt at a task: an attempt is started once, on one host.
-type ID = trimtab.AttemptID
+type ID = speculation.AttemptID
 
 // leafOf returns the last part of its group's path, which is also the name of its directory. The
 // kernel's own files contain no @.

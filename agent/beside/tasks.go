@@ -19,11 +19,13 @@ import (
 	"github.com/trimtab/trimtab/agent/signals"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/collector/load"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/pipeline"
 	"github.com/trimtab/trimtab/planner/throttle"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // TasksDir is where a host keeps the journal, the output and the learned state of its speculative
@@ -159,9 +161,9 @@ func (s *Host) startSpeculate(ctx context.Context, cfg *config.Config, c task.Co
 		s.Process.Ready.Note("speculate", "no speculative task runs on this host: "+err.Error())
 		return func() error { s.Process.Ready.Forget("speculate"); return nil }, nil
 	}
-	health := pipeline.NewHealth(pipeline.Work{Round: tellMachine, Every: trimtab.KindMachine})
+	health := pipeline.NewHealth(pipeline.Work{Round: tellMachine, Every: speculation.KindMachine})
 	b := health.Bus(s.Process.Bus)
-	h.publish = func(ctx context.Context, m *trimtab.Machine) error { return b.Publish(ctx, m) }
+	h.publish = func(ctx context.Context, m *speculation.Machine) error { return b.Publish(ctx, m) }
 	stop := s.Process.Background(ctx, "speculate", s.Process.Working("speculate", health, func(ctx context.Context) error {
 		end := h.listen(ctx, b)
 		defer end()
@@ -265,16 +267,16 @@ func servicesBeside(cfg *config.Config, host string) (all []signals.Service) {
 // listen subscribes to the planner's lists and the services' reports. If the bus cannot be
 // subscribed to yet, it retries; without a bus, leases end.
 func (h *taskHost) listen(ctx context.Context, b bus.Bus) (stop func()) {
-	key := (&trimtab.Placements{Pool: h.pool, Host: h.host}).Key()
+	key := (&speculation.Placements{Pool: h.pool, Host: h.host}).Key()
 	return agent.Listen(ctx, b, time.Second, h.logger,
-		bus.Subscription{Kind: trimtab.KindPlacements, Key: key, For: "speculate", Handle: func(_ context.Context, d bus.Delivery) error {
-			if p, ok := d.Value.(*trimtab.Placements); ok {
+		bus.Subscription{Kind: speculation.KindPlacements, Key: key, For: "speculate", Handle: func(_ context.Context, d bus.Delivery) error {
+			if p, ok := d.Value.(*speculation.Placements); ok {
 				h.inbox.put(p)
 			}
 			return nil
 		}},
-		bus.Subscription{Kind: trimtab.KindContributions, For: "speculate", Handle: func(_ context.Context, d bus.Delivery) error {
-			if c, ok := d.Value.(*trimtab.Contributions); ok {
+		bus.Subscription{Kind: colocation.KindContributions, For: "speculate", Handle: func(_ context.Context, d bus.Delivery) error {
+			if c, ok := d.Value.(*colocation.Contributions); ok {
 				h.signals.Hear(c)
 			}
 			return nil

@@ -7,15 +7,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/placed"
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/agent/signals"
 	"github.com/trimtab/trimtab/planner/throttle"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // carryOut does what a list says.
-func (h *taskHost) carryOut(ctx context.Context, now time.Duration, p *trimtab.Placements) {
+func (h *taskHost) carryOut(ctx context.Context, now time.Duration, p *speculation.Placements) {
 	orders, err := h.ledger.Take(now, p)
 	if err != nil {
 		h.metrics.Counter("trimtab_speculate_lists_total", h.host, "refused").Inc()
@@ -90,23 +90,23 @@ func (h *taskHost) renew(ctx context.Context, now time.Duration, ids []task.ID) 
 }
 
 // queue queues a new attempt: a granted one waits only for memory, others for the policy.
-func (h *taskHost) queue(now time.Duration, p *trimtab.Placement) {
-	if p.Class == trimtab.RegularTask && !h.mayBeRegular(p) {
-		p.Class = trimtab.OversubscribedTask
+func (h *taskHost) queue(now time.Duration, p *speculation.Placement) {
+	if p.Class == speculation.RegularTask && !h.mayBeRegular(p) {
+		p.Class = speculation.OversubscribedTask
 		h.ledger.Relabelled(p.AttemptID, p.Class) // told, so that the planner knows
 	}
 	if _, err := h.specOf(p, p.Class); err != nil {
 		h.refuse(p.AttemptID, err.Error())
 		return
 	}
-	if p.Class == trimtab.RegularTask {
+	if p.Class == speculation.RegularTask {
 		h.granted = append(h.granted, p.AttemptID)
 		return
 	}
 	h.offer(now, p)
 }
 
-func (h *taskHost) offer(now time.Duration, p *trimtab.Placement) {
+func (h *taskHost) offer(now time.Duration, p *speculation.Placement) {
 	a, _ := h.ledger.Find(p.AttemptID)
 	why := h.policy.Offer(signals.Time(now), throttle.Request{ID: p.AttemptID.String(), Job: p.Job, Wants: wantsOf(&p.Spec), Priority: p.Priority, Expires: signals.Time(a.Until)})
 	if why != "" {
@@ -115,13 +115,13 @@ func (h *taskHost) offer(now time.Duration, p *trimtab.Placement) {
 }
 
 // wantsOf returns what a task will hold, in the order of throttleConfig.
-func wantsOf(s *trimtab.TaskSpec) []float64 { return []float64{s.Cores, s.Memory, 1} }
+func wantsOf(s *speculation.TaskSpec) []float64 { return []float64{s.Cores, s.Memory, 1} }
 
 // mayBeRegular reports whether the file's limits allow one more regular task.
-func (h *taskHost) mayBeRegular(p *trimtab.Placement) bool {
+func (h *taskHost) mayBeRegular(p *speculation.Placement) bool {
 	cores, memory := p.Spec.Cores, p.Spec.Memory
 	for _, a := range h.ledger.Attempts() {
-		counts := a.State == placed.Running && a.Class == trimtab.RegularTask || slices.Contains(h.granted, a.AttemptID)
+		counts := a.State == placed.Running && a.Class == speculation.RegularTask || slices.Contains(h.granted, a.AttemptID)
 		if counts && a.AttemptID != p.AttemptID {
 			cores, memory = cores+a.Spec.Cores, memory+a.Spec.Memory
 		}
@@ -132,13 +132,13 @@ func (h *taskHost) mayBeRegular(p *trimtab.Placement) bool {
 // relabel changes the class of an attempt, as far as the file allows it.
 func (h *taskHost) relabel(ctx context.Context, r placed.Relabel) {
 	a, known := h.ledger.Find(r.ID)
-	if !known || r.Class == trimtab.RegularTask && !h.mayBeRegular(&a.Placement) {
+	if !known || r.Class == speculation.RegularTask && !h.mayBeRegular(&a.Placement) {
 		return
 	}
 	if a.State == placed.Queued {
 		h.cancel([]task.ID{r.ID})
 		h.ledger.Relabelled(r.ID, r.Class)
-		if a.Class = r.Class; r.Class == trimtab.RegularTask {
+		if a.Class = r.Class; r.Class == speculation.RegularTask {
 			h.granted = append(h.granted, r.ID)
 			return
 		}
@@ -240,7 +240,7 @@ func (h *taskHost) free() (bytes float64, known bool) {
 // regular counts the tasks that run with a grant.
 func (h *taskHost) regular() (n int) {
 	for _, a := range h.ledger.Attempts() {
-		if a.State == placed.Running && a.Class == trimtab.RegularTask {
+		if a.State == placed.Running && a.Class == speculation.RegularTask {
 			n++
 		}
 	}
@@ -250,7 +250,7 @@ func (h *taskHost) regular() (n int) {
 // speculative counts the tasks that run without a grant.
 func (h *taskHost) speculative() (n int) {
 	for _, a := range h.ledger.Attempts() {
-		if a.State == placed.Running && a.Class != trimtab.RegularTask {
+		if a.State == placed.Running && a.Class != speculation.RegularTask {
 			n++
 		}
 	}
@@ -290,7 +290,7 @@ func (h *taskHost) freeze(ctx context.Context, now time.Duration, throttled []th
 	}
 }
 
-// parseAttempt reads what [trimtab.AttemptID.String] printed.
+// parseAttempt reads what [speculation.AttemptID.String] printed.
 func parseAttempt(text string) (id task.ID, ok bool) {
 	for i := range text {
 		if text[i] == '/' {

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/cpuset"
 	"github.com/trimtab/trimtab/actuator/placed"
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/agent/signals"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner/throttle"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // pins binds tasks to the cores of their class: the policy says how many cores are second class,
@@ -106,7 +106,7 @@ func (h *taskHost) classify(c throttle.Classes) {
 
 // cpusOf returns the CPUs on which an attempt must run; "": all.
 func (h *taskHost) cpusOf(a *placed.Attempt) string {
-	if h.pins == nil || a.Class == trimtab.RegularTask || h.known.classes[a.AttemptID] == throttle.First {
+	if h.pins == nil || a.Class == speculation.RegularTask || h.known.classes[a.AttemptID] == throttle.First {
 		return ""
 	}
 	return h.pins.now.String()

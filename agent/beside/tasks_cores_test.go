@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/agent/signals"
 	"github.com/trimtab/trimtab/planner/throttle"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 func TestTasksGetTheHighestCoresThatNoServiceHasForItselfAndWholeOnes(t *testing.T) {
@@ -59,7 +60,7 @@ func TestATaskRunsOnTheSecondClassBesideAServiceAndOnAllCoresWithAGrant(t *testi
 	w.pins = &pins{cores: []cpuset.Set{{0}, {1}, {2}}, held: func() cpuset.Set { return nil }, last: map[task.ID]string{}}
 	w.signals = signals.New(nil) // nobody is measured, so nobody hinders a start
 	a, granted := place("a"), place("b")
-	granted.Class = trimtab.RegularTask
+	granted.Class = speculation.RegularTask
 	w.list(a, granted)
 	if got := w.run.specs[a.AttemptID].CPUs; got != "" {
 		t.Errorf("without a service it starts on %q", got)

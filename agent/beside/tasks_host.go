@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/placed"
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/agent"
@@ -19,6 +18,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/planner/throttle"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // runner is what a [taskHost] needs of package task.
@@ -58,7 +58,7 @@ type taskHost struct {
 	config                       *config.Speculate
 	runner                       runner
 	signals                      *signals.Set
-	publish                      func(context.Context, *trimtab.Machine) error
+	publish                      func(context.Context, *speculation.Machine) error
 	metrics                      *metric.Set
 	logger                       *slog.Logger
 	clock                        func() time.Duration // the time since the host booted
@@ -112,7 +112,7 @@ func newTaskHost(cfg *config.Config, host string, life uint64, r runner, service
 		logger: slog.New(slog.DiscardHandler), clock: hostfs.BootTime, policy: policy, ledger: ledger, loads: &loadLevels{read: load.Reader{}.Read},
 		known: known{map[task.ID]task.Info{}, map[task.ID]throttle.Class{}, map[task.ID]usage{}, map[task.ID]string{}},
 		shown: shown{at: -time.Hour, signals: map[shownSignal]bool{}}, inbox: inbox{wake: wake}, turns: turns{wake: wake, busy: map[task.ID]bool{}},
-		publish: func(context.Context, *trimtab.Machine) error { return nil }, lately: -time.Hour,
+		publish: func(context.Context, *speculation.Machine) error { return nil }, lately: -time.Hour,
 	}
 	h.frame = agent.Loop[*throttle.Observation, throttle.Decision]{Every: speculateEvery, Wake: wake, Gap: speculateGap,
 		Look: h.see, Decide: h.decide, Act: h.act, Tell: h.tell, Save: h.save, SaveEvery: saveLearned,
@@ -149,7 +149,7 @@ func (h *taskHost) adopt(ctx context.Context) {
 	for _, i := range all {
 		if i.ID.Validate() == nil {
 			h.known.infos[i.ID] = i
-			h.ledger.Adopt(h.clock(), i.ID, trimtab.TaskClass(i.Class))
+			h.ledger.Adopt(h.clock(), i.ID, speculation.TaskClass(i.Class))
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (h *taskHost) settle() {
 			case turnStart:
 				h.known.failed[t.id] = t.err.Error()
 			case turnRelabel: // the next list asks again
-				h.ledger.Relabelled(t.id, trimtab.TaskClass(h.known.infos[t.id].Class))
+				h.ledger.Relabelled(t.id, speculation.TaskClass(h.known.infos[t.id].Class))
 			}
 		}
 		h.metrics.Counter("trimtab_speculate_turns_total", h.host, t.what, result).Inc()

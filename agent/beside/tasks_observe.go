@@ -5,13 +5,13 @@ import (
 	"math"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/placed"
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/agent/signals"
 	"github.com/trimtab/trimtab/analyzer/fingerprint"
 	"github.com/trimtab/trimtab/collector/load"
 	"github.com/trimtab/trimtab/planner/throttle"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // loadWindow is over how many seconds the load of a host is averaged.
@@ -81,7 +81,7 @@ func (h *taskHost) observe(now time.Duration) throttle.Observation {
 		o.LRAs = h.signals.Observe(now, h.lately)
 	}
 	for _, a := range h.ledger.Attempts() {
-		if a.State != placed.Running || a.Class == trimtab.RegularTask {
+		if a.State != placed.Running || a.Class == speculation.RegularTask {
 			continue
 		}
 		class := h.known.classes[a.AttemptID]

@@ -12,11 +12,12 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // specOf returns the task to start for a placement, as far as this host allows it; the error says
 // why it may not start, and is trimtab.ErrRefused or trimtab.ErrInvalid.
-func (h *taskHost) specOf(p *trimtab.Placement, class trimtab.TaskClass) (task.Spec, error) {
+func (h *taskHost) specOf(p *speculation.Placement, class speculation.TaskClass) (task.Spec, error) {
 	program, err := allowedProgram(h.config, p.Spec.Command, p.Spec.Env)
 	if err != nil {
 		return task.Spec{}, err

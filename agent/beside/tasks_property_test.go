@@ -14,11 +14,12 @@ import (
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/agent/signals"
 	"github.com/trimtab/trimtab/collector/load"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // strange is a list as nobody should send it.
-func strange(t *rapid.T, w *taskWorld) *trimtab.Placements {
-	p := &trimtab.Placements{Pool: "default", Host: "h", Epoch: rapid.Uint64Range(0, 2).Draw(t, "epoch"), Sequence: w.sequence + rapid.Uint64Range(0, 2).Draw(t, "later"),
+func strange(t *rapid.T, w *taskWorld) *speculation.Placements {
+	p := &speculation.Placements{Pool: "default", Host: "h", Epoch: rapid.Uint64Range(0, 2).Draw(t, "epoch"), Sequence: w.sequence + rapid.Uint64Range(0, 2).Draw(t, "later"),
 		Time: time.Now(), Life: w.told.Life, Report: w.told.Report - rapid.Uint64Range(0, 1).Draw(t, "ago"),
 		Lease: trimtab.Seconds(rapid.SampledFrom([]float64{5, 10, 30, 5, 10, 30, -1, math.NaN(), math.Inf(1), 1e300}).Draw(t, "lease"))}
 	w.sequence = p.Sequence
@@ -27,7 +28,7 @@ func strange(t *rapid.T, w *taskWorld) *trimtab.Placements {
 	for i := range rapid.IntRange(0, 5).Draw(t, "tasks") {
 		one := place(append(names, "../d")[i])
 		one.Attempt = 1 + rapid.IntRange(0, 20).Draw(t, "attempt")
-		one.Class = rapid.SampledFrom([]trimtab.TaskClass{trimtab.OversubscribedTask, trimtab.RegularTask}).Draw(t, "class")
+		one.Class = rapid.SampledFrom([]speculation.TaskClass{speculation.OversubscribedTask, speculation.RegularTask}).Draw(t, "class")
 		if rapid.IntRange(0, 100).Draw(t, "no class") == 0 {
 			one.Class = "?"
 		}
@@ -110,7 +111,7 @@ func BenchmarkTaskTick(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			w := newTaskWorld(b, ", mode: UP, ratio: {cpu: 100, memory: 100}")
 			w.loads.read = load.Reader{}.Read
-			var all []trimtab.Placement
+			var all []speculation.Placement
 			for i := range n {
 				all = append(all, place(fmt.Sprint(i)))
 			}

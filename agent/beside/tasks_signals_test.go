@@ -11,14 +11,15 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/agent/signals"
-	"github.com/trimtab/trimtab/collector/perf"
+	"github.com/trimtab/trimtab/quantity"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // says lets the collectors tell one round of the service.
-func (w *taskWorld) says(values map[trimtab.Quantity]float64) {
+func (w *taskWorld) says(values map[quantity.Quantity]float64) {
 	at := time.Unix(0, int64(w.now))
 	for q, v := range values {
-		w.signals.Add(w.now-signals.Settled, &trimtab.Sample{Workload: "shop", Host: "h", Quantity: q, Source: perf.Source, Time: at, Window: 1, Value: v})
+		w.signals.Add(w.now-signals.Settled, &trimtab.Sample{Workload: "shop", Host: "h", Quantity: q, Source: "perf", Time: at, Window: 1, Value: v})
 	}
 }
 
@@ -26,12 +27,12 @@ func (w *taskWorld) says(values map[trimtab.Quantity]float64) {
 func (w *taskWorld) lives(n int, cpi float64, r *rand.Rand) {
 	w.Helper()
 	for range n {
-		w.says(map[trimtab.Quantity]float64{trimtab.CPI: cpi * (1 + 0.01*r.NormFloat64()), trimtab.MPKI: 2, trimtab.RPKI: 20, trimtab.TaskClock: 1, trimtab.RunDelay: 0.5})
+		w.says(map[quantity.Quantity]float64{quantity.CPI: cpi * (1 + 0.01*r.NormFloat64()), quantity.MPKI: 2, quantity.RPKI: 20, quantity.TaskClock: 1, quantity.RunDelay: 0.5})
 		w.seconds(1)
 	}
 }
 
-func (w *taskWorld) frozen(p trimtab.Placement) bool {
+func (w *taskWorld) frozen(p speculation.Placement) bool {
 	w.run.mu.Lock()
 	defer w.run.mu.Unlock()
 	return w.run.tasks[p.AttemptID].State == task.Frozen
@@ -49,7 +50,7 @@ func TestATaskThatDisturbsAServiceIsFrozenTriedAndRemembered(t *testing.T) {
 	w.list(a)
 	w.lives(10, 1, r)
 	w.list(a)
-	if s := w.state(a); s.State != trimtab.AttemptRunning || w.told.CPI == nil || *w.told.CPI < 0.9 || w.told.MPKI == nil {
+	if s := w.state(a); s.State != speculation.AttemptRunning || w.told.CPI == nil || *w.told.CPI < 0.9 || w.told.MPKI == nil {
 		t.Fatalf("%+v of %+v", s.State, *w.told)
 	}
 	// From here on the service runs at a CPI of 1.5 while the task runs.
@@ -60,12 +61,12 @@ func TestATaskThatDisturbsAServiceIsFrozenTriedAndRemembered(t *testing.T) {
 			cpi = 1
 			frozen++
 		}
-		if w.state(a).State == trimtab.AttemptFrozen {
+		if w.state(a).State == speculation.AttemptFrozen {
 			told++
 		}
 		w.lives(1, cpi, r)
 		w.sequence++
-		w.inbox.put(&trimtab.Placements{Pool: "default", Host: "h", Epoch: 1, Sequence: w.sequence, Time: time.Now(), Life: 7, Report: w.told.Report, Lease: 30, Tasks: []trimtab.Placement{a}})
+		w.inbox.put(&speculation.Placements{Pool: "default", Host: "h", Epoch: 1, Sequence: w.sequence, Time: time.Now(), Life: 7, Report: w.told.Report, Lease: 30, Tasks: []speculation.Placement{a}})
 	}
 	if c := w.policy.Counts(); frozen < 30 || told < 30 || c.Proofs == 0 || c.FalseAccusations != 0 {
 		t.Errorf("frozen for %d s, told for %d, %+v", frozen, told, c)
@@ -94,7 +95,7 @@ func TestATaskThatDisturbsAServiceIsFrozenTriedAndRemembered(t *testing.T) {
 	b := place("b")
 	next.list(b)
 	next.lives(3, 1, r)
-	if s := next.state(b); s.State != trimtab.AttemptRunning {
+	if s := next.state(b); s.State != speculation.AttemptRunning {
 		t.Errorf("it learns anew: %s, %q", s.State, next.told.Blocked)
 	}
 }
@@ -105,7 +106,7 @@ func TestEachSignalIsToldWithItsFitAndItsMeasuredFalseAlarms(t *testing.T) {
 	w.lives(120, 1, r)
 	w.now += tellMachine
 	w.lives(1, 1, r)
-	of := map[string]trimtab.ServiceSignal{}
+	of := map[string]speculation.ServiceSignal{}
 	for _, s := range w.told.Signals {
 		of[s.Signal] = s
 	}

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/placed"
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/planner/throttle"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // tell updates the counts, and publishes this host's state: at once if an attempt changed, else
@@ -31,7 +31,7 @@ func (h *taskHost) tell(ctx context.Context, _ time.Time, d throttle.Decision) {
 
 // signature changes when the state must be published at once. The receipt of a list is not part
 // of it, since lists answer reports.
-func signature(m *trimtab.Machine) string {
+func signature(m *speculation.Machine) string {
 	var b strings.Builder
 	for i := range m.Attempts {
 		a := &m.Attempts[i]
@@ -41,10 +41,10 @@ func signature(m *trimtab.Machine) string {
 }
 
 // machine returns the report, without its number.
-func (h *taskHost) machine(blocked throttle.Reason) *trimtab.Machine {
+func (h *taskHost) machine(blocked throttle.Reason) *speculation.Machine {
 	now := h.clock()
-	m := &trimtab.Machine{Host: h.host, Pool: h.pool, Time: time.Now().Round(0).UTC(), Life: h.life, Load: map[string]float64{}, Capacity: map[string]float64{},
-		Blocked: string(blocked), Attempts: []trimtab.Attempt{}}
+	m := &speculation.Machine{Host: h.host, Pool: h.pool, Time: time.Now().Round(0).UTC(), Life: h.life, Load: map[string]float64{}, Capacity: map[string]float64{},
+		Blocked: string(blocked), Attempts: []speculation.Attempt{}}
 	for name, l := range h.loads.levels {
 		m.Load[name], m.Capacity[name] = max(0, l.Used), l.Capacity
 	}
@@ -53,10 +53,10 @@ func (h *taskHost) machine(blocked throttle.Reason) *trimtab.Machine {
 	for _, a := range h.ledger.Attempts() {
 		t := h.attempt(&a)
 		switch {
-		case t.State == trimtab.AttemptQueued:
+		case t.State == speculation.AttemptQueued:
 			m.Waiting++
-		case t.State != trimtab.AttemptRunning && t.State != trimtab.AttemptFrozen:
-		case t.Class == trimtab.RegularTask:
+		case t.State != speculation.AttemptRunning && t.State != speculation.AttemptFrozen:
+		case t.Class == speculation.RegularTask:
 			m.Regular++
 		default:
 			m.Running++
@@ -68,27 +68,27 @@ func (h *taskHost) machine(blocked throttle.Reason) *trimtab.Machine {
 
 // attempt returns the report of one attempt. One that is being started counts as queued: it may
 // yet be refused.
-func (h *taskHost) attempt(a *placed.Attempt) trimtab.Attempt {
+func (h *taskHost) attempt(a *placed.Attempt) speculation.Attempt {
 	i := h.known.infos[a.AttemptID]
-	t := trimtab.Attempt{AttemptID: a.AttemptID, Class: a.Class, Reason: a.Why}
+	t := speculation.Attempt{AttemptID: a.AttemptID, Class: a.Class, Reason: a.Why}
 	switch a.State {
 	case placed.Queued:
-		t.State = trimtab.AttemptQueued
+		t.State = speculation.AttemptQueued
 		return t
 	case placed.Refused:
-		t.State = trimtab.AttemptRefused
+		t.State = speculation.AttemptRefused
 		return t
 	case placed.Ended:
-		t.State, t.LastLines = trimtab.AttemptEnded, i.LastLines
+		t.State, t.LastLines = speculation.AttemptEnded, i.LastLines
 	case placed.Running:
 		switch i.State {
 		case "", task.Starting:
-			t.State = trimtab.AttemptQueued
+			t.State = speculation.AttemptQueued
 			return t
 		case task.Frozen:
-			t.State = trimtab.AttemptFrozen
+			t.State = speculation.AttemptFrozen
 		default:
-			t.State = trimtab.AttemptRunning
+			t.State = speculation.AttemptRunning
 		}
 	}
 	if a.State == placed.Running {
@@ -96,7 +96,7 @@ func (h *taskHost) attempt(a *placed.Attempt) trimtab.Attempt {
 	}
 	t.Started, t.Ended, t.Outcome, t.Code, t.Problem, t.Output = i.Started, i.Ended, string(i.Outcome), i.Code, i.Problem, i.Output
 	if i.Class != "" {
-		t.Class = trimtab.TaskClass(i.Class)
+		t.Class = speculation.TaskClass(i.Class)
 	}
 	if i.Reason != "" {
 		t.Reason = i.Reason
@@ -143,10 +143,10 @@ func progressOf(i task.Info) *float64 {
 }
 
 // show counts what was decided.
-func (h *taskHost) show(m *trimtab.Machine, events []throttle.Event) {
+func (h *taskHost) show(m *speculation.Machine, events []throttle.Event) {
 	frozen := 0
 	for i := range m.Attempts {
-		if m.Attempts[i].State == trimtab.AttemptFrozen {
+		if m.Attempts[i].State == speculation.AttemptFrozen {
 			frozen++
 		}
 	}
@@ -192,9 +192,9 @@ type shown struct {
 
 // show makes metrics of signals, of the worst copy of each workload. Those that are
 // not told any more are forgotten.
-func (s *shown) show(all []trimtab.ServiceSignal, host string, metrics *metric.Set) {
+func (s *shown) show(all []speculation.ServiceSignal, host string, metrics *metric.Set) {
 	now := map[shownSignal]float64{}
-	worst := func(name string, of *trimtab.ServiceSignal, v float64) {
+	worst := func(name string, of *speculation.ServiceSignal, v float64) {
 		k := shownSignal{name, of.Workload, of.Signal}
 		now[k] = max(v, now[k])
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab/agent/signals"
 	"github.com/trimtab/trimtab/collector/load"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // fakeRunner runs nothing: it notes what it is asked. The real one is in the integration
@@ -100,7 +101,7 @@ type taskWorld struct {
 	proc     string
 	busy     int // percent of its CPUs, 2
 	free     int // MiB of its 1000 MiB
-	told     *trimtab.Machine
+	told     *speculation.Machine
 	sequence uint64
 }
 
@@ -129,7 +130,7 @@ func newTaskWorld(t testing.TB, section string) *taskWorld {
 		r.At = w.now
 		return r
 	}
-	w.publish = func(_ context.Context, m *trimtab.Machine) error {
+	w.publish = func(_ context.Context, m *speculation.Machine) error {
 		if err := m.Validate(); err != nil {
 			t.Error(err)
 		}
@@ -152,35 +153,35 @@ func (w *taskWorld) seconds(n int) {
 }
 
 // list gives a list that answers the last report, and lets it be carried out.
-func (w *taskWorld) list(tasks ...trimtab.Placement) {
+func (w *taskWorld) list(tasks ...speculation.Placement) {
 	w.Helper()
 	w.sequence++
-	w.inbox.put(&trimtab.Placements{Pool: "default", Host: "h", Epoch: 1, Sequence: w.sequence, Time: time.Now(), Life: w.told.Life, Report: w.told.Report, Lease: 30, Tasks: tasks})
+	w.inbox.put(&speculation.Placements{Pool: "default", Host: "h", Epoch: 1, Sequence: w.sequence, Time: time.Now(), Life: w.told.Life, Report: w.told.Report, Lease: 30, Tasks: tasks})
 	w.seconds(2)
 }
 
-func place(name string, command ...string) trimtab.Placement {
+func place(name string, command ...string) speculation.Placement {
 	if len(command) == 0 {
 		command = []string{"/bin/true"}
 	}
-	return trimtab.Placement{AttemptID: trimtab.AttemptID{Job: "j", Task: name, Attempt: 1}, Class: trimtab.OversubscribedTask, Spec: trimtab.TaskSpec{Command: command, Cores: 0.5, Memory: 64 << 20}}
+	return speculation.Placement{AttemptID: speculation.AttemptID{Job: "j", Task: name, Attempt: 1}, Class: speculation.OversubscribedTask, Spec: speculation.TaskSpec{Command: command, Cores: 0.5, Memory: 64 << 20}}
 }
 
 // state is what was told last of an attempt.
-func (w *taskWorld) state(p trimtab.Placement) trimtab.Attempt {
+func (w *taskWorld) state(p speculation.Placement) speculation.Attempt {
 	for _, a := range w.told.Attempts {
 		if a.AttemptID == p.AttemptID {
 			return a
 		}
 	}
-	return trimtab.Attempt{}
+	return speculation.Attempt{}
 }
 
 func TestATaskOfAListStartsEndsIsToldAndForgotten(t *testing.T) {
 	w := newTaskWorld(t, ", mode: UP")
 	a := place("a", "/bin/sh", "-c", "exit 3")
 	w.list(a)
-	if s := w.state(a); s.State != trimtab.AttemptRunning || w.told.Running != 1 || w.told.Sequence != 1 {
+	if s := w.state(a); s.State != speculation.AttemptRunning || w.told.Running != 1 || w.told.Sequence != 1 {
 		t.Fatalf("%+v of %+v", s, w.told)
 	}
 	spec := w.run.specs[a.AttemptID]
@@ -193,20 +194,20 @@ func TestATaskOfAListStartsEndsIsToldAndForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.seconds(1) // told at once
-	if s := w.state(a); s.State != trimtab.AttemptEnded || s.Outcome != "exited" || s.Code != 3 || len(s.LastLines) != 1 {
+	if s := w.state(a); s.State != speculation.AttemptEnded || s.Outcome != "exited" || s.Code != 3 || len(s.LastLines) != 1 {
 		t.Errorf("%+v", s)
 	}
 	w.list(a)
 	w.list()
 	w.list(a) // late, or of a planner that went back
-	if s := w.state(a); s.State != trimtab.AttemptRefused || len(w.run.started) != 1 || len(w.known.infos) != 0 {
+	if s := w.state(a); s.State != speculation.AttemptRefused || len(w.run.started) != 1 || len(w.known.infos) != 0 {
 		t.Errorf("%+v, started %v, known %v", s, w.run.started, w.known.infos)
 	}
 }
 
 func TestWhatAHostDoesNotAllowIsRefusedAndNeverStarted(t *testing.T) {
 	w := newTaskWorld(t, ", mode: UP, queue: 1, tasks: 1, thresholds: {cpu: 0.1}")
-	env := func(p trimtab.Placement, name, value string) trimtab.Placement {
+	env := func(p speculation.Placement, name, value string) speculation.Placement {
 		p.Spec.Env = map[string]string{name: value}
 		return p
 	}
@@ -215,15 +216,15 @@ func TestWhatAHostDoesNotAllowIsRefusedAndNeverStarted(t *testing.T) {
 	small := place("small")
 	small.Spec.Memory = 1
 	first := place("first")
-	all := []trimtab.Placement{first, place("elsewhere", "/usr/sbin/x"), place("climbs", "/bin/../usr/sbin/x"), place("deeper", "/bin/a/b"), place("relative", "bin/sh"),
+	all := []speculation.Placement{first, place("elsewhere", "/usr/sbin/x"), place("climbs", "/bin/../usr/sbin/x"), place("deeper", "/bin/a/b"), place("relative", "bin/sh"),
 		place("nowhere", "sh"), env(place("dot", "sh"), "PATH", ".:bin"), env(place("loads"), "LD_PRELOAD", "/tmp/x"), large, small, place("full")}
 	w.list(all...)
 	for _, p := range all[1:] {
-		if s := w.state(p); s.State != trimtab.AttemptRefused || s.Reason == "" {
+		if s := w.state(p); s.State != speculation.AttemptRefused || s.Reason == "" {
 			t.Errorf("%s: %+v", p.Task, s)
 		}
 	}
-	if s := w.state(first); s.State != trimtab.AttemptQueued || len(w.run.started) > 0 || w.told.Waiting != 1 || w.told.Blocked == "" {
+	if s := w.state(first); s.State != speculation.AttemptQueued || len(w.run.started) > 0 || w.told.Waiting != 1 || w.told.Blocked == "" {
 		t.Errorf("%+v, started %v, blocked %q", s, w.run.started, w.told.Blocked)
 	}
 }
@@ -260,7 +261,7 @@ func TestNothingStartsOnALoadedHostAndAllThatWaitsWhenItIsIdle(t *testing.T) {
 
 func TestOverTheMostTasksThatMayRunATaskWaitsAndIsNotRefused(t *testing.T) {
 	w := newTaskWorld(t, ", mode: UP, tasks: 2")
-	all := []trimtab.Placement{place("a"), place("b"), place("c")}
+	all := []speculation.Placement{place("a"), place("b"), place("c")}
 	for range 3 {
 		w.list(all...)
 		w.seconds(5)
@@ -290,10 +291,10 @@ func TestWithoutAWordOfThePlannerATaskEndsWithItsLease(t *testing.T) {
 		t.Fatalf("%v", w.run.killed)
 	}
 	w.seconds(10)
-	if s := w.state(a); s.State != trimtab.AttemptEnded || s.Outcome != "killed" || !strings.Contains(s.Reason, "lease") {
+	if s := w.state(a); s.State != speculation.AttemptEnded || s.Outcome != "killed" || !strings.Contains(s.Reason, "lease") {
 		t.Errorf("%+v", s)
 	}
-	if s := w.state(waits); s.State != trimtab.AttemptRefused || !strings.Contains(s.Reason, "lease") {
+	if s := w.state(waits); s.State != speculation.AttemptRefused || !strings.Contains(s.Reason, "lease") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -308,7 +309,7 @@ func TestWhatIsToEndIsKilledAndWhatIsNotListedToo(t *testing.T) {
 	if w.run.killed[a.AttemptID] != a.Kill || w.run.killed[b.AttemptID] != "the planner does not list it any more" {
 		t.Errorf("%v", w.run.killed)
 	}
-	if s := w.state(a); s.State != trimtab.AttemptEnded || s.Reason != a.Kill {
+	if s := w.state(a); s.State != speculation.AttemptEnded || s.Reason != a.Kill {
 		t.Errorf("%+v", s)
 	}
 }
@@ -319,27 +320,27 @@ func TestATaskThatCannotBeStartedIsRefused(t *testing.T) {
 	a := place("a")
 	w.list(a)
 	w.seconds(1)
-	if s := w.state(a); s.State != trimtab.AttemptRefused || s.Reason != "no cgroups left" {
+	if s := w.state(a); s.State != speculation.AttemptRefused || s.Reason != "no cgroups left" {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestAGrantCountsAsFarAsTheFileSays(t *testing.T) {
 	a := place("a")
-	a.Class = trimtab.RegularTask
+	a.Class = speculation.RegularTask
 	w := newTaskWorld(t, ", mode: UP, thresholds: {cpu: 0.1}")
 	w.list(a)
-	if s := w.state(a); s.State != trimtab.AttemptQueued || s.Class != trimtab.OversubscribedTask {
+	if s := w.state(a); s.State != speculation.AttemptQueued || s.Class != speculation.OversubscribedTask {
 		t.Errorf("without a word in the file: %+v", s)
 	}
 	w = newTaskWorld(t, ", mode: UP, thresholds: {cpu: 0.1}, regular: {cpu: 0.5, memory: 1GiB}")
 	b := place("b")
-	b.Class = trimtab.RegularTask
+	b.Class = speculation.RegularTask
 	w.list(a, b)
-	if s := w.state(a); s.State != trimtab.AttemptRunning || s.Class != trimtab.RegularTask || w.told.Regular != 1 {
+	if s := w.state(a); s.State != speculation.AttemptRunning || s.Class != speculation.RegularTask || w.told.Regular != 1 {
 		t.Errorf("%+v", s)
 	}
-	if s := w.state(b); s.State != trimtab.AttemptQueued || s.Class != trimtab.OversubscribedTask {
+	if s := w.state(b); s.State != speculation.AttemptQueued || s.Class != speculation.OversubscribedTask {
 		t.Errorf("more than the file allows: %+v", s)
 	}
 }
@@ -348,11 +349,11 @@ func TestATaskThatRunsBecomesRegularAndGoesBack(t *testing.T) {
 	w := newTaskWorld(t, ", mode: UP, regular: {cpu: 1, memory: 1GiB}")
 	a := place("a")
 	w.list(a)
-	for _, class := range []trimtab.TaskClass{trimtab.RegularTask, trimtab.OversubscribedTask} {
+	for _, class := range []speculation.TaskClass{speculation.RegularTask, speculation.OversubscribedTask} {
 		a.Class = class
 		w.list(a)
 		w.seconds(1)
-		if s := w.state(a); s.State != trimtab.AttemptRunning || s.Class != class {
+		if s := w.state(a); s.State != speculation.AttemptRunning || s.Class != class {
 			t.Errorf("%+v, want %s", s, class)
 		}
 	}
@@ -367,13 +368,13 @@ func TestAGrantedTaskTakesBackTheMemoryOfSpeculativeOnes(t *testing.T) {
 	w.list(a)
 	w.free = 32
 	w.seconds(2)
-	b.Class = trimtab.RegularTask
+	b.Class = speculation.RegularTask
 	w.list(a, b)
 	w.seconds(2)
 	if w.run.killed[a.AttemptID] != "regular tasks ask for what it holds" {
 		t.Errorf("%v", w.run.killed)
 	}
-	if s := w.state(b); s.State != trimtab.AttemptRunning {
+	if s := w.state(b); s.State != speculation.AttemptRunning {
 		t.Errorf("%+v", s)
 	}
 }
@@ -385,7 +386,7 @@ func TestWhatEndedInAFormerLifeIsToldAndNotStartedAgain(t *testing.T) {
 	w.adopt(t.Context())
 	w.seconds(1)
 	w.list(a)
-	if s := w.state(a); s.State != trimtab.AttemptEnded || s.Outcome != "lost" || len(w.run.started) > 0 {
+	if s := w.state(a); s.State != speculation.AttemptEnded || s.Outcome != "lost" || len(w.run.started) > 0 {
 		t.Errorf("%+v", s)
 	}
 	w.list()

@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/task"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // turns starts, freezes and ends tasks beside the loop, one change at a time for each task.
@@ -84,11 +84,11 @@ func awake(loop chan<- struct{}) {
 type inbox struct {
 	wake  chan struct{}
 	mu    sync.Mutex
-	lists []*trimtab.Placements
+	lists []*speculation.Placements
 }
 
 // put adds a list, in the place of the oldest where too many wait.
-func (b *inbox) put(p *trimtab.Placements) {
+func (b *inbox) put(p *speculation.Placements) {
 	b.mu.Lock()
 	if len(b.lists) == maxInbox {
 		b.lists = b.lists[1:]
@@ -99,7 +99,7 @@ func (b *inbox) put(p *trimtab.Placements) {
 }
 
 // take empties it.
-func (b *inbox) take() []*trimtab.Placements {
+func (b *inbox) take() []*speculation.Placements {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := b.lists

@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // Memory is a bus inside one process. Values are encoded and decoded, so that what NATS would not
@@ -69,8 +70,8 @@ type message struct {
 
 // Publish sends v; see [bus.Bus].
 func (m *Memory) Publish(ctx context.Context, v trimtab.Value) error {
-	info, ok := trimtab.InfoOf(v.Kind())
-	if !ok || info.Delivery == trimtab.Local {
+	info, ok := topic.Of(v.Kind())
+	if !ok || info.Delivery == topic.Local {
 		return trimtab.Invalidf("publish %.40q: this kind does not travel", v.Kind())
 	}
 	m.mu.Lock()
@@ -94,7 +95,7 @@ func (m *Memory) Publish(ctx context.Context, v trimtab.Value) error {
 
 // Inject puts bytes on the bus as they are, as a peer could.
 func (m *Memory) Inject(ctx context.Context, k trimtab.Kind, key string, data []byte) error {
-	info, _ := trimtab.InfoOf(k)
+	info, _ := topic.Of(k)
 	return m.send(ctx, info.Delivery, &message{kind: k, key: key, data: data})
 }
 
@@ -105,15 +106,15 @@ func (m *Memory) Aside(k trimtab.Kind) [][]byte {
 	return slices.Clone(m.aside[k])
 }
 
-func (m *Memory) send(ctx context.Context, d trimtab.Delivery, msg *message) error {
+func (m *Memory) send(ctx context.Context, d topic.Delivery, msg *message) error {
 	switch d {
-	case trimtab.Shed:
+	case topic.Shed:
 		m.shed(msg)
 		return nil
-	case trimtab.Answered:
+	case topic.Answered:
 		return m.ask(ctx, msg)
 	}
-	m.store(msg, d == trimtab.Latest)
+	m.store(msg, d == topic.Latest)
 	return nil
 }
 
@@ -150,8 +151,8 @@ func (m *Memory) read(msg *message) (v trimtab.Value, o trimtab.Origin, err erro
 
 // Subscribe starts delivery; see [bus.Bus].
 func (m *Memory) Subscribe(_ context.Context, s bus.Subscription) (func(), error) {
-	info, ok := trimtab.InfoOf(s.Kind)
-	if !ok || info.Delivery == trimtab.Local || s.Handle == nil {
+	info, ok := topic.Of(s.Kind)
+	if !ok || info.Delivery == topic.Local || s.Handle == nil {
 		return nil, trimtab.Invalidf("subscribe to %.40q: no such kind, or no handler", s.Kind)
 	}
 	m.mu.Lock()
@@ -162,10 +163,10 @@ func (m *Memory) Subscribe(_ context.Context, s bus.Subscription) (func(), error
 	var stop func()
 	m.nextID++
 	id := m.nextID
-	if info.Delivery == trimtab.Shed || info.Delivery == trimtab.Answered {
+	if info.Delivery == topic.Shed || info.Delivery == topic.Answered {
 		stop, m.queues[id] = m.subscribeCore(s)
 	} else {
-		stop, m.queues[id] = m.subscribeStored(s, info.Delivery == trimtab.Latest)
+		stop, m.queues[id] = m.subscribeStored(s, info.Delivery == topic.Latest)
 	}
 	once := sync.OnceFunc(func() {
 		stop()

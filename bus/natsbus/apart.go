@@ -15,18 +15,18 @@ var errApart = errors.New("cut off from the NATS servers")
 
 // apart returns an error while this process is cut off from external servers. It says to whoever
 // is paged what is cut off, what goes on meanwhile, and as its hint what to do.
-func (b *Bus) apart() error {
+func (n *connection) apart() error {
 	at := ""
 	switch {
-	case b.leaf != nil && !b.leaf.joined():
-		at = b.leaf.addresses
-	case b.leaf == nil && b.config.URL != "" && b.conn.Status() != nats.CONNECTED:
-		at = redact(b.config.URL)
+	case n.leaf != nil && !n.leaf.joined():
+		at = n.leaf.addresses
+	case n.leaf == nil && n.config.URL != "" && n.conn.Status() != nats.CONNECTED:
+		at = redact(n.config.URL)
 	default:
 		return nil
 	}
 	err := fmt.Errorf("%w at %s", errApart, at)
-	if b.config.Role == "" || b.config.Role == Agent {
+	if n.config.Role == "" || n.config.Role == Agent {
 		err = fmt.Errorf("%w: this host keeps what the last plan gave until its lease ends, then its baselines come back by themselves", err)
 	}
 	return hint.Add(err, "is nats-server up, does this host reach it, and are the credentials right? Nothing needs a restart here: the link is tried again by itself, and plans go on once it is back")
@@ -41,11 +41,11 @@ type apartError struct {
 func (e apartError) Unwrap() []error { return []error{e.error, e.cause} }
 
 // plain returns err, or the error of apart if that is the cause of err.
-func (b *Bus) plain(err error) error {
+func (n *connection) plain(err error) error {
 	if !isMissing(err) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errAway) && !errors.Is(err, nats.ErrTimeout) {
 		return err
 	}
-	if cut := b.apart(); cut != nil {
+	if cut := n.apart(); cut != nil {
 		return apartError{cut, err}
 	}
 	return err

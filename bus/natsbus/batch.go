@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // Values of a Shed kind that wait to be sent travel as one message: an agent has three samples of
@@ -55,7 +56,7 @@ func (s *shed) size() int { return len(s.key) + len(s.origin) + len(s.data) + 3 
 // byItself reports whether values of the kind with that prefix never travel in batches: their
 // subject must show the key, by which servers decide who may publish and read them.
 func byItself(prefix string) bool {
-	return prefix == kindPrefix(trimtab.KindMachine) || prefix == kindPrefix(trimtab.KindPlacements)
+	return prefix == kindPrefix(speculation.KindMachine) || prefix == kindPrefix(speculation.KindPlacements)
 }
 
 // together packs values into messages: neighbours of one kind travel as one, up to maxBatch. The

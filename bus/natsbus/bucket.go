@@ -17,8 +17,8 @@ import (
 
 // bucket is a key-value store that is created again, empty, if the server lost it.
 type bucket struct {
-	bus  *Bus
-	name string
+	store *store
+	name  string
 
 	mu sync.Mutex
 	kv jetstream.KeyValue
@@ -30,7 +30,7 @@ func (b *Bus) Bucket(ctx context.Context, name string) (bus.Bucket, error) {
 	if bus.EscapeKey(name) != name || len(name) > 64 {
 		return nil, trimtab.Invalidf("bucket %.80q: want letters, digits, - and _", name)
 	}
-	k := &bucket{bus: b, name: name}
+	k := &bucket{store: &b.store, name: name}
 	ctx, done := b.inTime(ctx)
 	defer done()
 	if err := k.make(ctx); err != nil {
@@ -41,13 +41,13 @@ func (b *Bus) Bucket(ctx context.Context, name string) (bus.Bucket, error) {
 
 func (k *bucket) make(ctx context.Context) error {
 	info := StreamInfo{}
-	for _, s := range k.bus.streams {
+	for _, s := range k.store.streams {
 		if s.Bucket && (s.Name == k.name || s.Name == others && info.Name == "") {
 			info = s
 		}
 	}
 	info.Name = k.name
-	kv, err := k.bus.makeBucket(ctx, info)
+	kv, err := k.store.makeBucket(ctx, info)
 	if err != nil {
 		return fmt.Errorf("make bucket %s: %w", k.name, err)
 	}
@@ -59,32 +59,32 @@ func (k *bucket) make(ctx context.Context) error {
 
 // makeBucket makes a bucket where it is missing, or only finds it where others
 // make it.
-func (b *Bus) makeBucket(ctx context.Context, info StreamInfo) (jetstream.KeyValue, error) {
-	if !b.makesStreams() {
-		return b.js.KeyValue(ctx, info.Name)
+func (st *store) makeBucket(ctx context.Context, info StreamInfo) (jetstream.KeyValue, error) {
+	if !st.makesStreams() {
+		return st.js.KeyValue(ctx, info.Name)
 	}
-	ctx, done := b.makes(ctx)
+	ctx, done := st.makes(ctx)
 	defer done()
-	if b.config.alone() && info.MaxBytes > packedBytes {
+	if st.config.alone() && info.MaxBytes > packedBytes {
 		// In blocks of 8 MiB, of which the newest is in memory for some seconds after a
 		// write. What bounds it is the number of keys, and Config.MaxStore.
 		info.MaxBytes = -1
 	}
-	return b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+	return st.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: info.Name, Description: info.Note, History: 1, MaxBytes: info.MaxBytes,
-		Storage: jetstream.FileStorage, Replicas: b.config.Replicas,
+		Storage: jetstream.FileStorage, Replicas: st.config.Replicas,
 	})
 }
 
 // try runs f, and once more on a bucket made anew when it was missing.
 func (k *bucket) try(ctx context.Context, do string, f func(context.Context, jetstream.KeyValue) error) error {
-	ctx, done := k.bus.inTime(ctx)
+	ctx, done := k.store.inTime(ctx)
 	defer done()
 	k.mu.Lock()
 	kv := k.kv
 	k.mu.Unlock()
 	began := time.Now()
-	err := k.bus.unanswered(began, f(ctx, kv))
+	err := k.store.unanswered(began, f(ctx, kv))
 	if isMissing(err) {
 		if err = k.make(ctx); err == nil {
 			k.mu.Lock()
@@ -103,7 +103,7 @@ func (k *bucket) try(ctx context.Context, do string, f func(context.Context, jet
 	case errors.Is(err, nats.ErrMaxPayload):
 		err = fmt.Errorf("%w: %w", trimtab.ErrInvalid, err)
 	}
-	return k.bus.ending(fmt.Errorf("%s in bucket %s: %w", do, k.name, err))
+	return k.store.ending(fmt.Errorf("%s in bucket %s: %w", do, k.name, err))
 }
 
 // Get returns the value and its revision.
@@ -152,7 +152,7 @@ func (k *bucket) Delete(ctx context.Context, key string) error {
 func (k *bucket) Keys(ctx context.Context) (keys []string, err error) {
 	err = k.try(ctx, "list keys", func(ctx context.Context, kv jetstream.KeyValue) error {
 		keys = nil
-		s, err := k.bus.js.Stream(ctx, "KV_"+k.name)
+		s, err := k.store.js.Stream(ctx, "KV_"+k.name)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
 	"github.com/trimtab/trimtab/internal/leak"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // TestMain lets more tests run side by side than there are processors: they wait for
@@ -33,9 +34,9 @@ var _ bustest.Injector = testBus{}
 func (b testBus) Inject(ctx context.Context, k trimtab.Kind, key string, data []byte) error {
 	m := &nats.Msg{Subject: bus.Subject(k, key), Data: data}
 	switch b.kinds[k].Delivery {
-	case trimtab.Shed:
+	case topic.Shed:
 		return b.conn.PublishMsg(m)
-	case trimtab.Answered:
+	case topic.Answered:
 		return b.ask(ctx, m)
 	}
 	_, err := b.js.PublishMsg(ctx, m)

@@ -11,19 +11,19 @@ import (
 // EndBy sets the time by which the process must end: from now on all storing and asking together
 // fail at that time. Otherwise a store that does not answer, as on a full disk, would take some
 // seconds for each stage and state.
-func (b *Bus) EndBy(at time.Time) { b.endBy.Store(&at) }
+func (n *connection) EndBy(at time.Time) { n.endBy.Store(&at) }
 
 // inTime is ctx, cut off where the process must no longer wait.
-func (b *Bus) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
-	if at := b.endBy.Load(); at != nil {
+func (n *connection) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	if at := n.endBy.Load(); at != nil {
 		return context.WithDeadline(ctx, *at)
 	}
 	return ctx, func() {}
 }
 
 // ending is err, with the reason where the process must no longer wait.
-func (b *Bus) ending(err error) error {
-	if at := b.endBy.Load(); err != nil && at != nil && !time.Now().Before(*at) {
+func (n *connection) ending(err error) error {
+	if at := n.endBy.Load(); err != nil && at != nil && !time.Now().Before(*at) {
 		return fmt.Errorf("%w: %w", bus.ErrEnding, err)
 	}
 	return err
@@ -31,14 +31,14 @@ func (b *Bus) ending(err error) error {
 
 // stopServer stops the embedded server. One that does not stop in time, as on a disk that
 // fails, is left to the end of the process, with its lock.
-func (b *Bus) stopServer() {
+func (n *connection) stopServer() {
 	stopped := make(chan struct{})
 	go func(e *embedded) {
 		defer close(stopped)
 		e.close()
-	}(b.server)
-	b.server = nil
-	if b.endBy.Load() == nil {
+	}(n.server)
+	n.server = nil
+	if n.endBy.Load() == nil {
 		<-stopped
 		return
 	}
@@ -47,6 +47,6 @@ func (b *Bus) stopServer() {
 	select {
 	case <-stopped:
 	case <-late.C:
-		b.config.Logger.Error("bus server does not stop", "waited", stopWithin)
+		n.config.Logger.Error("bus server does not stop", "waited", stopWithin)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/topic"
 	"pgregory.net/rapid"
 )
 
@@ -239,8 +240,8 @@ func TestStreamsAndBucketsFitTheStore(t *testing.T) {
 	if limit := (Config{}).withDefaults().MaxStore; sum > limit {
 		t.Errorf("the table adds up to %d bytes, the store holds %d", sum, limit)
 	}
-	for _, k := range trimtab.Kinds() {
-		if k.Delivery != trimtab.Local && !strings.Contains(Markdown(), "`trimtab."+string(k.Kind)+".*`") {
+	for _, k := range topic.All() {
+		if k.Delivery != topic.Local && !strings.Contains(Markdown(), "`trimtab."+string(k.Kind)+".*`") {
 			t.Errorf("the table misses %s", k.Kind)
 		}
 	}

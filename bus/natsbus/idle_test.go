@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // BenchmarkIdle reports what a bus costs that has the subscriptions of a
@@ -23,8 +23,8 @@ func BenchmarkIdle(b *testing.B) {
 	}
 	defer m.Close()
 	b.ReportMetric(time.Since(began).Seconds()*1e3, "open-ms")
-	for _, k := range trimtab.Kinds() {
-		if k.Delivery == trimtab.Local {
+	for _, k := range topic.All() {
+		if k.Delivery == topic.Local {
 			continue
 		}
 		for range 2 {

@@ -105,51 +105,49 @@ func (l *leafNode) close() {
 
 // becomeLeaf replaces the connection to the central servers, which showed this user's permissions
 // and that the streams exist, by one to a leaf node.
-func (b *Bus) becomeLeaf(ctx context.Context) error {
-	b.conn.Close()
-	l, err := startLeaf(ctx, b.config)
+func (n *connection) becomeLeaf(ctx context.Context) error {
+	n.conn.Close()
+	l, err := startLeaf(ctx, n.config)
 	if err != nil {
 		return err
 	}
-	b.leaf = l
-	opts := append(b.config.options(), nats.ReconnectHandler(b.reconnected), nats.InProcessServer(l))
-	if b.conn, err = nats.Connect("", opts...); err != nil {
+	n.leaf = l
+	opts := append(n.config.options(), nats.ReconnectHandler(n.reconnected), nats.InProcessServer(l))
+	if n.conn, err = nats.Connect("", opts...); err != nil {
 		return fmt.Errorf("connect to own leaf node: %w", err)
 	}
-	go b.followLink(l)
-	if b.js, err = b.jetStream(); err != nil {
-		return err
-	}
-	return b.awaitStreams(ctx)
+	go n.followLink(l)
+	n.js, err = n.jetStream()
+	return err
 }
 
 // followLink wakes all waiters once the link of a leaf node is back: their requests were lost
 // with it, and their own connection, to the leaf node, was never cut.
-func (b *Bus) followLink(l *leafNode) {
+func (n *connection) followLink(l *leafNode) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for was := true; l.Running(); was = l.joined() {
 		if l.joined() && !was {
-			b.wake()
+			n.wake()
 		}
 		<-t.C
 	}
 }
 
 // api is the prefix of requests to JetStream.
-func (b *Bus) api() string {
-	if b.leaf != nil {
+func (n *connection) api() string {
+	if n.leaf != nil {
 		return domainAPI
 	}
 	return jetStreamAPI
 }
 
-func (b *Bus) jetStream() (jetstream.JetStream, error) {
+func (n *connection) jetStream() (jetstream.JetStream, error) {
 	timeout := jetstream.WithDefaultTimeout(5 * time.Second)
-	if b.leaf != nil {
-		return jetstream.NewWithDomain(b.conn, Domain, timeout)
+	if n.leaf != nil {
+		return jetstream.NewWithDomain(n.conn, Domain, timeout)
 	}
-	return jetstream.New(b.conn, timeout)
+	return jetstream.New(n.conn, timeout)
 }
 
 // tls is the configuration of a link that both sides prove themselves on. The

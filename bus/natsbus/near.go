@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // keepEvery is how often the newest values of Latest kinds are stored that only this process can
@@ -79,14 +80,14 @@ func openNear(ctx context.Context, b *Bus) *near {
 
 // carries reports whether values of k are handed over without the server.
 func (n *near) carries(k *kind) bool {
-	return n != nil && (k.Delivery == trimtab.Shed || k.Delivery == trimtab.Latest)
+	return n != nil && (k.Delivery == topic.Shed || k.Delivery == topic.Latest)
 }
 
 // latest lists the Latest kinds.
 func (n *near) latest() []*kind {
 	var out []*kind
-	for _, info := range trimtab.Kinds() {
-		if info.Delivery == trimtab.Latest {
+	for _, info := range topic.All() {
+		if info.Delivery == topic.Latest {
 			out = append(out, n.bus.kinds[info.Kind])
 		}
 	}
@@ -104,12 +105,12 @@ func (n *near) load(ctx context.Context, k *kind) error {
 		return nil
 	}
 	for next := state.FirstSeq; next <= state.LastSeq; next++ {
-		m, err := n.bus.nextStored(ctx, s, k, next)
+		m, err := k.nextStored(ctx, s, next)
 		if err != nil || m == nil {
 			return err
 		}
 		next = m.Sequence
-		v, o, err := n.bus.read(k, m.Subject, m.Header, m.Data)
+		v, o, err := k.read(m.Subject, m.Header, m.Data)
 		if err != nil {
 			k.unreadable.Add(1)
 			n.bus.config.Logger.Warn("bus value that was stored cannot be read", "kind", k.Kind, "subject", m.Subject, "err", err)
@@ -127,7 +128,7 @@ func (n *near) publish(ctx context.Context, k *kind, v trimtab.Value, o trimtab.
 		return err
 	}
 	d := bus.Delivery{Value: v, Origin: o}
-	if k.Delivery == trimtab.Shed {
+	if k.Delivery == topic.Shed {
 		return n.hand(k, d, false)
 	}
 	d.Stored = time.Now()
@@ -168,7 +169,7 @@ func (n *near) hand(k *kind, d bus.Delivery, dirty bool) error {
 	if n.closed {
 		return errClosed
 	}
-	if k.Delivery == trimtab.Latest {
+	if k.Delivery == topic.Latest {
 		n.keep(k, d, dirty)
 	}
 	groups := map[string][]*nearSub(nil)
@@ -287,7 +288,7 @@ func (n *near) join(ctx context.Context, k *kind) (leave func()) {
 }
 
 // nextStored returns the first message of k from a number on; nil: none.
-func (b *Bus) nextStored(ctx context.Context, s jetstream.Stream, k *kind, from uint64) (*jetstream.RawStreamMsg, error) {
+func (k *kind) nextStored(ctx context.Context, s jetstream.Stream, from uint64) (*jetstream.RawStreamMsg, error) {
 	m, err := s.GetMsg(ctx, from, jetstream.WithGetMsgSubject(k.stream.Subjects))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, nil

@@ -36,7 +36,7 @@ func (n *near) answers(_ context.Context, k *kind, s bus.Subscription) (stop fun
 		return nil, errClosed
 	}
 	n.answerers = append(n.answerers, a)
-	forget := n.bus.watch(a)
+	forget := n.bus.subscriptions.watch(a)
 	return func() {
 		forget()
 		n.mu.Lock()

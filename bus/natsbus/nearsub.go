@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // nearSub is a subscription to values that are handed over. Of a Latest kind at
@@ -52,7 +53,7 @@ func (n *near) subscribe(_ context.Context, k *kind, s bus.Subscription) (stop f
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { d.run(ctx) })
-	forget := n.bus.watch(d)
+	forget := n.bus.subscriptions.watch(d)
 	return func() {
 		forget()
 		n.mu.Lock()
@@ -65,7 +66,7 @@ func (n *near) subscribe(_ context.Context, k *kind, s bus.Subscription) (stop f
 
 // push appends d to the queue, or counts it as lost. The caller holds near.mu.
 func (s *nearSub) push(d bus.Delivery, key string) {
-	if s.kind.Delivery == trimtab.Latest {
+	if s.kind.Delivery == topic.Latest {
 		if w := s.byKey[key]; w != nil {
 			w.Delivery = d // overtaken
 			return
@@ -138,7 +139,7 @@ func (s *nearSub) handle(ctx context.Context, d bus.Delivery) {
 	c := &s.near.bus.config
 	for {
 		err := s.Handle(ctx, d)
-		if err == nil || s.kind.Delivery == trimtab.Shed {
+		if err == nil || s.kind.Delivery == topic.Shed {
 			s.kind.delivered.Add(1)
 			return
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
-	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/topic"
 )
 
 const (
@@ -46,7 +45,7 @@ func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
 
 func (b *Bus) publish(ctx context.Context, v trimtab.Value) error {
 	k := b.kinds[v.Kind()]
-	if k == nil || k.Delivery == trimtab.Local {
+	if k == nil || k.Delivery == topic.Local {
 		return trimtab.Invalidf("publish %.40q: this kind does not travel", v.Kind())
 	}
 	origin := trimtab.Origin{Source: b.config.Source, Incarnation: b.incarnation, Sequence: b.sequence.Add(1)}
@@ -57,7 +56,7 @@ func (b *Bus) publish(ctx context.Context, v trimtab.Value) error {
 		k.published.Add(1)
 		return nil
 	}
-	if b.near != nil && k.Delivery == trimtab.Answered {
+	if b.near != nil && k.Delivery == topic.Answered {
 		if err := b.near.ask(ctx, k, v, origin); err != nil {
 			return fmt.Errorf("publish %s %s: %w", v.Kind(), v.Key(), err)
 		}
@@ -70,9 +69,9 @@ func (b *Bus) publish(ctx context.Context, v trimtab.Value) error {
 	}
 	m := &nats.Msg{Subject: bus.Subject(v.Kind(), v.Key()), Data: data}
 	switch k.Delivery {
-	case trimtab.Shed:
+	case topic.Shed:
 		err = b.shed.send(v.Kind(), bus.EscapeKey(v.Key()), data, origin)
-	case trimtab.Answered:
+	case topic.Answered:
 		m.Header = nats.Header{headerOrigin: {formatOrigin(origin, 0)}}
 		err = b.ask(ctx, m)
 	default:
@@ -126,62 +125,6 @@ func answerError(reply *nats.Msg) error {
 		return fmt.Errorf("%s: %w", text, known)
 	}
 	return errors.New(text)
-}
-
-// storeAs sends m to its stream until that acknowledges, under one message
-// id, so that a repeated attempt is stored once. failed gets the error of each
-// attempt, nil when it was stored. The error is bus.ErrInDoubt where an attempt
-// was not answered.
-func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string, failed *atomic.Pointer[error]) (ack *jetstream.PubAck, err error) {
-	ctx, cancel := context.WithTimeout(ctx, b.config.PublishTimeout)
-	defer cancel()
-	sent := false
-	defer func() {
-		if err != nil && sent {
-			err = inDoubt{err}
-		}
-	}()
-	var cause error // the last one that says more than that time is over
-	for attempt := 0; ; attempt++ {
-		ack, err := b.storeOnce(ctx, m, id)
-		if err == nil {
-			failed.Store(nil)
-			return ack, nil
-		}
-		sent = sent || !isRefusal(err)
-		if cause == nil || err.Error() != context.DeadlineExceeded.Error() {
-			cause = err
-		}
-		err = b.plain(cause)
-		told := err // err changes below
-		failed.Store(&told)
-		if ctx.Err() != nil || b.conn.IsClosed() || errors.Is(err, nats.ErrMaxPayload) {
-			return nil, fmt.Errorf("store: %w", err)
-		}
-		if isMissing(err) && !errors.Is(err, errApart) {
-			// Also a server that is starting answers like one without streams.
-			err = errors.Join(err, b.makeStreams(ctx))
-		}
-		// A connection that is back is used at once.
-		again, done := b.untilReconnect(ctx)
-		pause.For(again, min(20*time.Millisecond<<min(attempt, 8), time.Second))
-		done()
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("store: %w", err)
-		}
-	}
-}
-
-// inDoubt is the error of a message that was sent and not answered.
-type inDoubt struct{ error }
-
-func (e inDoubt) Unwrap() error      { return e.error }
-func (inDoubt) Is(target error) bool { return target == bus.ErrInDoubt }
-
-// isRefusal reports whether an error means that a message was not sent, or not accepted.
-func isRefusal(err error) bool {
-	_, answered := errors.AsType[*jetstream.APIError](err)
-	return answered || isMissing(err) || errors.Is(err, errAway) || errors.Is(err, nats.ErrMaxPayload)
 }
 
 const (
@@ -275,67 +218,10 @@ func storeBy(now, asked, told, deadline time.Time) (until, answer time.Time) {
 	return now.Add(left), asked.Add(left)
 }
 
-// serverTime returns the clock of the server that leads a stream; it was read after the call
-// began. Zero: the server does not report it.
-func (b *Bus) serverTime(ctx context.Context, stream string) (time.Time, error) {
-	s, err := b.js.Stream(ctx, stream)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return s.CachedInfo().TimeStamp, nil
-}
-
 // tooLate reports whether a message was stored after its sender had given up.
 func tooLate(h nats.Header, stored time.Time) bool {
 	until, err := strconv.ParseInt(h.Get(headerUntil), 10, 64)
 	return err == nil && stored.UnixNano() > until
-}
-
-// storeOnce makes a new message each time: PublishMsg changes the one it gets.
-func (b *Bus) storeOnce(ctx context.Context, m *nats.Msg, id string) (*jetstream.PubAck, error) {
-	if !b.conn.IsConnected() {
-		// The client would keep it and send it after a reconnection, also when
-		// Publish has long returned an error.
-		return nil, errAway
-	}
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	one := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{nats.MsgIdHdr: {id}}}
-	for _, name := range []string{headerReason, headerUntil} {
-		if text := m.Header.Get(name); text != "" {
-			one.Header.Set(name, text)
-		}
-	}
-	if b.config.alone() && one.Header.Get(headerReason) == "" { // dead letters are for people to look at
-		pack(one)
-	}
-	ack, err := b.js.PublishMsg(ctx, one, jetstream.WithRetryAttempts(0))
-	return ack, b.unanswered(began, err)
-}
-
-// unanswered adds to the error of a request that began then why the embedded
-// server did not answer: one that cannot write only logs it.
-func (b *Bus) unanswered(began time.Time, err error) error {
-	if b.server == nil || !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	if why := b.server.log.storing(began); why != nil {
-		return fmt.Errorf("%w: %w", why, err)
-	}
-	return err
-}
-
-// asideMsg returns a message for the stream UNREADABLE.
-func asideMsg(subject string, data []byte, reason string) *nats.Msg {
-	return &nats.Msg{Subject: subject, Data: data, Header: nats.Header{headerReason: {reason}}}
-}
-
-// isMissing reports whether an error means that a stream, bucket or consumer is missing.
-func isMissing(err error) bool {
-	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound) ||
-		errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, nats.ErrNoResponders) ||
-		errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrConsumerDeleted)
 }
 
 func formatOrigin(o trimtab.Origin, place uint64) string {

@@ -21,14 +21,14 @@ const (
 // three consumers each: confirming 1,000 of them every 2 s takes 1,500 messages a second. A
 // server inside this process does not disappear. After two missing confirmations the request is
 // sent again.
-func (b *Bus) heartbeat() time.Duration {
+func (c *Config) heartbeat() time.Duration {
 	switch {
-	case b.config.alone():
+	case c.alone():
 		return 5 * heartbeat
-	case b.config.Role != Agent:
+	case c.Role != Agent:
 		return heartbeat
 	}
-	return max(heartbeat, min(5*heartbeat, b.config.Lease/12))
+	return max(heartbeat, min(5*heartbeat, c.Lease/12))
 }
 
 // errReconnected and errSilent end a pull: the request is not at the server
@@ -56,17 +56,17 @@ type pull struct {
 	answers func()
 }
 
-func (b *Bus) openPull(stream, consumer string) (*pull, error) {
-	beat := b.heartbeat()
+func (n *connection) openPull(stream, consumer string) (*pull, error) {
+	beat := n.config.heartbeat()
 	request, err := json.Marshal(map[string]any{"batch": 1, "expires": max(pullExpiry, 6*beat), "idle_heartbeat": beat})
 	if err != nil {
 		return nil, err
 	}
-	sub, err := b.conn.SubscribeSync(b.conn.NewInbox())
+	sub, err := n.conn.SubscribeSync(n.conn.NewInbox())
 	if err != nil {
 		return nil, err
 	}
-	return &pull{conn: b.conn, sub: sub, heartbeat: beat, request: request, ackNext: append([]byte("+NXT "), request...), subject: b.api() + "CONSUMER.MSG.NEXT." + stream + "." + consumer}, nil
+	return &pull{conn: n.conn, sub: sub, heartbeat: beat, request: request, ackNext: append([]byte("+NXT "), request...), subject: n.api() + "CONSUMER.MSG.NEXT." + stream + "." + consumer}, nil
 }
 
 // next returns the next message. Any error ends the pull.

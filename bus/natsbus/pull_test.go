@@ -50,7 +50,7 @@ func TestAPullThatIsClosedLeavesNoSubscriptionHoweverLateTheServerIs(t *testing.
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	b := &Bus{conn: conn}
+	b := &connection{conn: conn}
 	for range 3 {
 		p, err := b.openPull("PLANS", "planner")
 		if err != nil {

@@ -14,32 +14,9 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// watched is a subscription that can report what waits for it.
-type watched interface {
-	queue(context.Context) (bus.Queue, error)
-}
-
-// watch adds w to the subscriptions that Queues reports, until forget is called.
-func (b *Bus) watch(w watched) (forget func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.subs[w] = struct{}{}
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.subs, w)
-	}
-}
-
 // Queues asks the server; see [bus.Bus]. With an error it also returns what it found.
 func (b *Bus) Queues(ctx context.Context) (bus.Queues, error) {
-	b.mu.Lock()
-	closed := b.closed
-	subs := make([]watched, 0, len(b.subs))
-	for w := range b.subs {
-		subs = append(subs, w)
-	}
-	b.mu.Unlock()
+	subs, closed := b.subscriptions.watched()
 	out := bus.Queues{Aside: map[trimtab.Kind]uint64{}}
 	if closed {
 		return out, fmt.Errorf("ask bus for queues: %w", errClosed)

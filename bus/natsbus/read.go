@@ -122,7 +122,7 @@ func (r *reads) own(m *nats.Msg) (sent, bool) {
 }
 
 // readStored decodes a message of a stream, once for all that get it.
-func (b *Bus) readStored(k *kind, m *nats.Msg, meta *nats.MsgMetadata) (trimtab.Value, trimtab.Origin, error) {
+func (r *reads) read(k *kind, m *nats.Msg, meta *nats.MsgMetadata) (trimtab.Value, trimtab.Origin, error) {
 	holds, err := unpackedLen(m.Header, m.Data)
 	if err == nil {
 		err = published(m.Header)
@@ -130,13 +130,13 @@ func (b *Bus) readStored(k *kind, m *nats.Msg, meta *nats.MsgMetadata) (trimtab.
 	if err != nil {
 		return nil, trimtab.Origin{}, fmt.Errorf("read %s: %w", k.Kind, err)
 	}
-	d := b.reads.at(place{k.Kind, meta.Sequence.Stream, meta.Timestamp}, holds)
+	d := r.at(place{k.Kind, meta.Sequence.Stream, meta.Timestamp}, holds)
 	d.once.Do(func() {
-		if s, ok := b.reads.own(m); ok && m.Subject == bus.Subject(s.value.Kind(), s.value.Key()) {
+		if s, ok := r.own(m); ok && m.Subject == bus.Subject(s.value.Kind(), s.value.Key()) {
 			d.value, d.origin = s.value, s.origin
 			return
 		}
-		d.value, d.origin, d.err = b.read(k, m.Subject, m.Header, m.Data)
+		d.value, d.origin, d.err = k.read(m.Subject, m.Header, m.Data)
 	})
 	return d.value, d.origin, d.err
 }

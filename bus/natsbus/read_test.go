@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/topic"
 )
 
 func stored(t *testing.T, name string) *nats.Msg {
@@ -26,11 +27,11 @@ func metaOf(sequence uint64, at int64) *nats.MsgMetadata {
 }
 
 func TestAStoredMessageIsDecodedOnceForAllThatGetIt(t *testing.T) {
-	b := &Bus{}
-	k := &kind{KindInfo: trimtab.KindInfo{Kind: trimtab.KindAlert}}
+	var r reads
+	k := &kind{Topic: topic.Topic{Kind: trimtab.KindAlert}}
 	read := func(m *nats.Msg, meta *nats.MsgMetadata) *trimtab.Alert {
 		t.Helper()
-		v, o, err := b.readStored(k, m, meta)
+		v, o, err := r.read(k, m, meta)
 		if err != nil || o.Source != "s" {
 			t.Fatalf("%+v, origin %+v, %v", v, o, err)
 		}
@@ -49,10 +50,10 @@ func TestAStoredMessageIsDecodedOnceForAllThatGetIt(t *testing.T) {
 }
 
 func TestAMessageThatCannotBeReadIsUnreadableToAll(t *testing.T) {
-	b := &Bus{}
-	k := &kind{KindInfo: trimtab.KindInfo{Kind: trimtab.KindAlert}}
+	var r reads
+	k := &kind{Topic: topic.Topic{Kind: trimtab.KindAlert}}
 	for range 2 {
-		if v, _, err := b.readStored(k, &nats.Msg{Subject: "trimtab.alert.shop", Data: []byte("{")}, metaOf(1, 1)); err == nil {
+		if v, _, err := r.read(k, &nats.Msg{Subject: "trimtab.alert.shop", Data: []byte("{")}, metaOf(1, 1)); err == nil {
 			t.Errorf("%+v", v)
 		}
 	}
@@ -99,17 +100,17 @@ func TestAnEstimateThatDidNotComeBackForLongIsNotKept(t *testing.T) {
 }
 
 func TestAnEstimateThatThisProcessPublishedIsNotDecodedAgain(t *testing.T) {
-	b := &Bus{}
-	k := &kind{KindInfo: trimtab.KindInfo{Kind: trimtab.KindEstimate}}
+	var r reads
+	k := &kind{Topic: topic.Topic{Kind: trimtab.KindEstimate}}
 	e := &trimtab.Estimate{Workload: "shop", Model: "m", Time: time.Unix(1, 0).UTC()}
 	origin := trimtab.Origin{Source: "s", Incarnation: 1, Sequence: 1}
 	data, err := codec.Encode(e, origin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.reads.publishes("id", sent{value: e, origin: origin, data: data})
+	r.publishes("id", sent{value: e, origin: origin, data: data})
 	read := func(sequence uint64, subject, id string, data []byte) (trimtab.Value, error) {
-		v, _, err := b.readStored(k, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}, metaOf(sequence, 1))
+		v, _, err := r.read(k, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}, metaOf(sequence, 1))
 		return v, err
 	}
 	if v, err := read(1, "trimtab.estimate.shop", "id", data); err != nil || v != trimtab.Value(e) {

@@ -8,6 +8,9 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/colocation"
+	"github.com/trimtab/trimtab/speculation"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // Role is the role of a process on the bus. A NATS server can limit it to what that role may do,
@@ -83,14 +86,14 @@ func whoMay(row StreamInfo) who {
 		trimtab.KindHolding:  {[]Role{Agent}, []Role{Analyzer, Planner, Console}},
 		trimtab.KindCommand:  {[]Role{Console}, []Role{Planner, Agent}},
 
-		trimtab.KindContributions: {[]Role{Analyzer}, []Role{Planner, Agent, Console}},
-		trimtab.KindColocation:    {[]Role{Agent}, []Role{Analyzer, Console}},
+		colocation.KindContributions: {[]Role{Analyzer}, []Role{Planner, Agent, Console}},
+		colocation.KindColocation:    {[]Role{Agent}, []Role{Analyzer, Console}},
 
-		trimtab.KindMachine:    {[]Role{Agent}, []Role{Planner, Console}},
-		trimtab.KindPlacements: {[]Role{Planner}, []Role{Agent}},
-		trimtab.KindCandidates: {[]Role{Planner}, []Role{Planner}},
-		trimtab.KindJobRequest: {[]Role{Console}, []Role{Planner}},
-		trimtab.KindJobState:   {[]Role{Planner}, []Role{Console}},
+		speculation.KindMachine:    {[]Role{Agent}, []Role{Planner, Console}},
+		speculation.KindPlacements: {[]Role{Planner}, []Role{Agent}},
+		speculation.KindCandidates: {[]Role{Planner}, []Role{Planner}},
+		speculation.KindJobRequest: {[]Role{Console}, []Role{Planner}},
+		speculation.KindJobState:   {[]Role{Planner}, []Role{Console}},
 	}[row.Kind]
 }
 
@@ -258,11 +261,11 @@ func (p *Permissions) row(row StreamInfo, r Role, s Scope, write, read bool) {
 	}
 	switch {
 	case !read:
-	case row.Kind == trimtab.KindPlacements: // what another host is to run is not for it
-		p.Subscribe = append(p.Subscribe, bus.Subject(row.Kind, (&trimtab.Placements{Pool: s.Pool, Host: s.Host}).Key()))
+	case row.Kind == speculation.KindPlacements: // what another host is to run is not for it
+		p.Subscribe = append(p.Subscribe, bus.Subject(row.Kind, (&speculation.Placements{Pool: s.Pool, Host: s.Host}).Key()))
 	case row.Name == "":
 		p.Subscribe = append(p.Subscribe, row.Subjects)
-		p.Answers = p.Answers || row.Delivery == trimtab.Answered
+		p.Answers = p.Answers || row.Delivery == topic.Answered
 	default:
 		p.Publish = append(p.Publish, row.Unreadable)
 		p.api("DIRECT.GET", row.Name)
@@ -297,10 +300,10 @@ func subjectsOf(k trimtab.Kind, r Role, s Scope) string {
 			return bus.Subject(k, (&trimtab.Holding{Pool: s.Pool, Host: s.Host}).Key())
 		case trimtab.KindOutcome:
 			return bus.Subject(k, (&trimtab.Outcome{Pool: s.Pool, Host: s.Host}).Key())
-		case trimtab.KindMachine:
-			return bus.Subject(k, (&trimtab.Machine{Pool: s.Pool, Host: s.Host}).Key())
-		case trimtab.KindColocation:
-			return bus.Subject(k, (&trimtab.Colocation{Pool: trimtab.JobsPool(s.Pool), Host: s.Host}).Key())
+		case speculation.KindMachine:
+			return bus.Subject(k, (&speculation.Machine{Pool: s.Pool, Host: s.Host}).Key())
+		case colocation.KindColocation:
+			return bus.Subject(k, (&colocation.Colocation{Pool: colocation.JobsPool(s.Pool), Host: s.Host}).Key())
 		}
 	}
 	return "trimtab." + string(k) + ".*"

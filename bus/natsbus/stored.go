@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/topic"
 )
 
 const (
@@ -87,7 +88,7 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 	run, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { d.run(run, p) })
-	forget := b.watch(d)
+	forget := b.subscriptions.watch(d)
 	return func() { forget(); cancel(); done.Wait(); leave() }, nil
 }
 
@@ -190,7 +191,7 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 	// After a restart of the server it is made again.
 	c.MemoryStorage = true
 	switch {
-	case d.kind.Delivery == trimtab.Latest || d.History && resumed.IsZero():
+	case d.kind.Delivery == topic.Latest || d.History && resumed.IsZero():
 	case resumed.IsZero():
 		c.DeliverPolicy = jetstream.DeliverNewPolicy
 	default:
@@ -329,7 +330,7 @@ func (d *storedSub) handle(ctx context.Context, p *pull, m *nats.Msg) {
 	if meta.NumDelivered > 1 {
 		d.kind.again.Add(1)
 	}
-	v, origin, err := d.bus.readStored(d.kind, m, meta)
+	v, origin, err := d.bus.reads.read(d.kind, m, meta)
 	if err != nil {
 		d.kind.unreadable.Add(1)
 		d.settle(ctx, m, meta, err)

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -23,18 +22,18 @@ const dedupeWindow = 2 * time.Minute
 
 // makeStreams creates missing streams, and sets the limits of existing ones to those of the
 // table. A role without the right to do so only checks that the streams it uses exist.
-func (b *Bus) makeStreams(ctx context.Context) error {
-	for _, s := range b.streams {
+func (st *store) makeStreams(ctx context.Context) error {
+	for _, s := range st.streams {
 		var err error
 		switch {
 		case s.Name == "":
-		case !b.makesStreams() && s.Name == BucketThresholds: // an agent does its work without
-		case !b.makesStreams():
-			err = b.findStream(ctx, s)
-		case s.Bucket && b.config.Role != "" && s.Name != others:
-			_, err = b.makeBucket(ctx, s)
+		case !st.makesStreams() && s.Name == BucketThresholds: // an agent does its work without
+		case !st.makesStreams():
+			err = st.findStream(ctx, s)
+		case s.Bucket && st.config.Role != "" && s.Name != others:
+			_, err = st.makeBucket(ctx, s)
 		case !s.Bucket:
-			err = b.makeStream(ctx, s)
+			err = st.makeStream(ctx, s)
 		}
 		if err != nil {
 			return fmt.Errorf("make stream %s: %w", s.Name, err)
@@ -44,29 +43,29 @@ func (b *Bus) makeStreams(ctx context.Context) error {
 }
 
 // makesStreams reports whether this process creates streams and buckets.
-func (b *Bus) makesStreams() bool { return b.config.Role == "" || b.config.Role == Planner }
+func (st *store) makesStreams() bool { return st.config.Role == "" || st.config.Role == Planner }
 
 // findStream returns an error when a stream is missing that the role uses.
-func (b *Bus) findStream(ctx context.Context, s StreamInfo) error {
-	if !slices.Contains(s.Publish, b.config.Role) && !slices.Contains(s.Read, b.config.Role) {
+func (st *store) findStream(ctx context.Context, s StreamInfo) error {
+	if !slices.Contains(s.Publish, st.config.Role) && !slices.Contains(s.Read, st.config.Role) {
 		return nil
 	}
-	_, err := b.js.Stream(ctx, stream(s))
+	_, err := st.js.Stream(ctx, stream(s))
 	return err
 }
 
 // awaitStreams makes the streams, or waits for the planner to make them.
-func (b *Bus) awaitStreams(ctx context.Context) error {
+func (st *store) awaitStreams(ctx context.Context) error {
 	for attempt := 0; ; attempt++ {
-		err := b.makeStreams(ctx)
-		if err == nil || b.makesStreams() || !isMissing(err) {
+		err := st.makeStreams(ctx)
+		if err == nil || st.makesStreams() || !isMissing(err) {
 			return err
 		}
 		if attempt == maxWaits {
 			return fmt.Errorf("no planner has made the streams yet: %w", err)
 		}
 		if attempt%10 == 0 {
-			b.config.Logger.Warn("bus waits for a planner to make its streams", "err", err)
+			st.config.Logger.Warn("bus waits for a planner to make its streams", "err", err)
 		}
 		if pause.For(ctx, time.Second); ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
@@ -80,19 +79,19 @@ const maxWaits = 60
 
 // permitted asks the server what this user may do, and returns an error that
 // names every subject that its role needs and does not have.
-func (b *Bus) permitted(ctx context.Context) error {
-	if b.config.Role == "" {
+func (st *store) permitted(ctx context.Context) error {
+	if st.config.Role == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	m, err := b.conn.RequestWithContext(ctx, userInfo, nil)
-	if why := b.conn.LastError(); err != nil && errors.Is(why, nats.ErrPermissionViolation) {
+	m, err := st.conn.RequestWithContext(ctx, userInfo, nil)
+	if why := st.conn.LastError(); err != nil && errors.Is(why, nats.ErrPermissionViolation) {
 		// The answer does not even arrive: the inbox is that of another role.
-		return fmt.Errorf("%w: this NATS user may not do what the role %s needs: %w", trimtab.ErrRefused, b.config.Role, why)
+		return fmt.Errorf("%w: this NATS user may not do what the role %s needs: %w", trimtab.ErrRefused, st.config.Role, why)
 	}
 	if err != nil {
-		b.config.Logger.Warn("bus does not tell what this user may do: a permission that is missing shows later", "subject", userInfo, "err", err)
+		st.config.Logger.Warn("bus does not tell what this user may do: a permission that is missing shows later", "subject", userInfo, "err", err)
 		return nil
 	}
 	type list struct{ Allow, Deny []string }
@@ -110,7 +109,7 @@ func (b *Bus) permitted(ctx context.Context) error {
 	}
 	has := info.Data.Permissions
 	if has == nil {
-		b.config.Logger.Warn("bus lets this user do everything: see trimtab init cluster", "user", info.Data.User, "role", b.config.Role)
+		st.config.Logger.Warn("bus lets this user do everything: see trimtab init cluster", "user", info.Data.User, "role", st.config.Role)
 		return nil
 	}
 	// No list is no limit.
@@ -122,30 +121,30 @@ func (b *Bus) permitted(ctx context.Context) error {
 	}
 	granted := Permissions{Publish: all(has.Publish.Allow), Deny: has.Publish.Deny, Subscribe: all(has.Subscribe.Allow),
 		Answers: has.Responses != nil || len(has.Publish.Allow) == 0}
-	needs := PermissionsOf(b.config.Role, Scope{Host: b.config.Host, Pool: b.config.Pool, Secret: b.secret})
+	needs := PermissionsOf(st.config.Role, Scope{Host: st.config.Host, Pool: st.config.Pool, Secret: st.secret})
 	if lacks := needs.missing(&granted); len(lacks) > 0 {
-		return fmt.Errorf("%w: NATS user %s may not do what the role %s needs: %s", trimtab.ErrRefused, info.Data.User, b.config.Role, strings.Join(lacks, "; "))
+		return fmt.Errorf("%w: NATS user %s may not do what the role %s needs: %s", trimtab.ErrRefused, info.Data.User, st.config.Role, strings.Join(lacks, "; "))
 	}
 	return nil
 }
 
-func (b *Bus) makeStream(ctx context.Context, s StreamInfo) error {
+func (st *store) makeStream(ctx context.Context, s StreamInfo) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx, done := b.makes(ctx)
+	ctx, done := st.makes(ctx)
 	defer done()
-	_, err := b.js.CreateOrUpdateStream(ctx, b.streamConfig(s))
+	_, err := st.js.CreateOrUpdateStream(ctx, st.streamConfig(s))
 	return err
 }
 
-func (b *Bus) streamConfig(s StreamInfo) jetstream.StreamConfig {
+func (st *store) streamConfig(s StreamInfo) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: s.Name, Description: s.Note, Subjects: []string{s.Subjects},
 		Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardOld, Storage: jetstream.FileStorage,
 		MaxBytes: s.MaxBytes, MaxAge: s.MaxAge, MaxMsgs: -1, MaxConsumers: -1,
 		MaxMsgsPerSubject: or(s.PerSubject, -1), MaxMsgSize: MaxPayload,
-		Replicas: b.config.Replicas, Duplicates: dedupeWindow, AllowDirect: true,
+		Replicas: st.config.Replicas, Duplicates: dedupeWindow, AllowDirect: true,
 	}
 }
 
@@ -159,21 +158,6 @@ func mayBeCorrupt(err error) bool {
 	}
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) &&
 		!strings.Contains(err.Error(), "no space left")
-}
-
-// putAside stores a dead letter. Its message id makes a repeated attempt harmless.
-func (b *Bus) putAside(ctx context.Context, m *nats.Msg, k trimtab.Kind, reason error) error {
-	meta, err := m.Metadata()
-	if err != nil {
-		return err
-	}
-	data, err := unpack(m.Header, m.Data)
-	if err != nil {
-		data = m.Data // compressed, as received
-	}
-	aside := asideMsg(unreadableSubject+string(k), data, headerText(reason))
-	_, err = b.storeAs(ctx, aside, fmt.Sprintf("unreadable %s %d %d", meta.Stream, meta.Sequence.Stream, meta.Timestamp.UnixNano()), new(atomic.Pointer[error]))
-	return err
 }
 
 // redact removes the password from a URL, or from a list of them.

@@ -14,20 +14,21 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/internal/pause"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // Subscribe starts delivery; see [bus.Bus]. A new group of a stored kind
 // starts with everything that is still stored.
 func (b *Bus) Subscribe(ctx context.Context, s bus.Subscription) (func(), error) {
 	k := b.kinds[s.Kind]
-	if k == nil || k.Delivery == trimtab.Local || s.Handle == nil {
+	if k == nil || k.Delivery == topic.Local || s.Handle == nil {
 		return nil, trimtab.Invalidf("subscribe to %.40q: no such kind, or no handler", s.Kind)
 	}
 	start := b.subscribeCore
 	switch {
-	case b.near != nil && k.Delivery == trimtab.Answered:
+	case b.near != nil && k.Delivery == topic.Answered:
 		start = b.near.answers
-	case b.near.carries(k) && (k.Delivery == trimtab.Shed || s.Consumer == ""):
+	case b.near.carries(k) && (k.Delivery == topic.Shed || s.Consumer == ""):
 		start = b.near.subscribe
 	case k.stream.Name != "":
 		start = b.subscribeStored
@@ -36,7 +37,7 @@ func (b *Bus) Subscribe(ctx context.Context, s bus.Subscription) (func(), error)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", s.Kind, err)
 	}
-	kept, err := b.keep(stop)
+	kept, err := b.subscriptions.keep(stop)
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("subscribe to %s: %w", s.Kind, err)
@@ -53,7 +54,7 @@ func filter(s bus.Subscription) string {
 }
 
 // read decodes a message of kind k and checks that its subject matches its value.
-func (b *Bus) read(k *kind, subject string, h nats.Header, data []byte) (trimtab.Value, trimtab.Origin, error) {
+func (k *kind) read(subject string, h nats.Header, data []byte) (trimtab.Value, trimtab.Origin, error) {
 	key, ok := bus.UnescapeKey(subject[strings.LastIndexByte(subject, '.')+1:])
 	if !ok {
 		return nil, trimtab.Origin{}, trimtab.Invalidf("read %s: subject %.80q", k.Kind, subject)
@@ -116,7 +117,7 @@ func (c *coreSub) group() string {
 func (b *Bus) subscribeCore(ctx context.Context, k *kind, s bus.Subscription) (func(), error) {
 	c := &coreSub{bus: b, kind: k, Subscription: s}
 	subject, group := filter(s), bus.EscapeKey(s.Consumer)
-	if k.Delivery == trimtab.Shed && !byItself(kindPrefix(k.Kind)) {
+	if k.Delivery == topic.Shed && !byItself(kindPrefix(k.Kind)) {
 		subject = kindPrefix(k.Kind) + "*" // a value of any key may travel with others
 		if s.Key != "" {
 			group += "--" + bus.EscapeKey(s.Key) // whose members want no other
@@ -132,7 +133,7 @@ func (b *Bus) subscribeCore(ctx context.Context, k *kind, s bus.Subscription) (f
 		return nil, err
 	}
 	err = c.sub.SetPendingLimits(-1, b.config.PendingBytes)
-	if k.Delivery == trimtab.Answered {
+	if k.Delivery == topic.Answered {
 		// Every one of them has a publisher that waits: they bound themselves.
 		err = c.sub.SetPendingLimits(-1, 16*b.config.PendingBytes)
 	}
@@ -149,15 +150,8 @@ func (b *Bus) subscribeCore(ctx context.Context, k *kind, s bus.Subscription) (f
 		defer close(done)
 		c.run(run)
 	}()
-	forget := b.watch(c)
+	forget := b.subscriptions.watch(c)
 	return func() { forget(); cancel(); <-done }, nil
-}
-
-// flush waits until the server has read what was sent before.
-func (b *Bus) flush(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	return b.conn.FlushWithContext(ctx)
 }
 
 func (c *coreSub) run(ctx context.Context) {
@@ -188,7 +182,7 @@ func (c *coreSub) run(ctx context.Context) {
 func (c *coreSub) handle(ctx context.Context, m *nats.Msg) {
 	key := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	switch {
-	case c.kind.Delivery != trimtab.Shed:
+	case c.kind.Delivery != topic.Shed:
 		answer(m, c.deliver(ctx, m))
 	case key != manyKey:
 		c.takeShed(ctx, key, m.Header.Get(headerOrigin), m)
@@ -220,7 +214,7 @@ func (c *coreSub) deliver(ctx context.Context, m *nats.Msg) error {
 	var v trimtab.Value
 	var o trimtab.Origin
 	if err == nil {
-		v, o, err = c.bus.read(c.kind, m.Subject, m.Header, m.Data)
+		v, o, err = c.kind.read(m.Subject, m.Header, m.Data)
 	}
 	if err != nil {
 		c.kind.unreadable.Add(1)
@@ -266,7 +260,7 @@ func headerText(err error) string {
 // giveBack ends the subscription; publishers that wait for an answer learn that this consumer has
 // gone.
 func (c *coreSub) giveBack() {
-	if c.kind.Delivery != trimtab.Answered {
+	if c.kind.Delivery != topic.Answered {
 		_ = c.sub.Unsubscribe()
 		return
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // unreadableSubject is the prefix of the subjects of dead letters: trimtab.unreadable.<kind>.
@@ -19,7 +21,7 @@ type StreamInfo struct {
 	Bucket bool
 	// Kind is what it holds; empty for buckets and for UNREADABLE.
 	Kind     trimtab.Kind
-	Delivery trimtab.Delivery
+	Delivery topic.Delivery
 	Subjects string
 	// PerSubject is how many messages are kept per subject; 0: no bound.
 	PerSubject int64
@@ -65,12 +67,12 @@ func tableOf(c Config) []StreamInfo {
 		trimtab.KindHolding:  {Name: "HOLDINGS", MaxBytes: 32 * mib, PerSubject: 1},
 		trimtab.KindCommand:  {Name: "COMMANDS", MaxBytes: 8 * mib, MaxAge: time.Hour},
 
-		trimtab.KindJobRequest: {Name: "JOBREQUESTS", MaxBytes: 32 * mib, MaxAge: time.Hour},
-		trimtab.KindJobState:   {Name: "JOBSTATES", MaxBytes: 32 * mib, PerSubject: 1, MaxAge: 7 * 24 * time.Hour},
+		speculation.KindJobRequest: {Name: "JOBREQUESTS", MaxBytes: 32 * mib, MaxAge: time.Hour},
+		speculation.KindJobState:   {Name: "JOBSTATES", MaxBytes: 32 * mib, PerSubject: 1, MaxAge: 7 * 24 * time.Hour},
 	}
 	var rows []StreamInfo
-	for _, k := range trimtab.Kinds() {
-		if k.Delivery == trimtab.Local {
+	for _, k := range topic.All() {
+		if k.Delivery == topic.Local {
 			continue
 		}
 		row := stored[k.Kind]
@@ -91,7 +93,7 @@ func tableOf(c Config) []StreamInfo {
 		locks = lockBytes
 	}
 	rows = append(rows,
-		StreamInfo{Name: "UNREADABLE", Delivery: trimtab.Durable, Subjects: unreadableSubject + "*",
+		StreamInfo{Name: "UNREADABLE", Delivery: topic.Durable, Subjects: unreadableSubject + "*",
 			MaxBytes: 32 * mib, MaxAge: 7 * 24 * time.Hour, Note: "dead letters, with the reason in the header " + headerReason},
 		StreamInfo{Name: bucketLeaders, Bucket: true, PerSubject: 1, MaxBytes: locks, Note: "the lock of each pool's planner, with its epoch"},
 		StreamInfo{Name: BucketAnalyzers, Bucket: true, PerSubject: 1, MaxBytes: locks, Note: "the locks of what one analyzer at a time does"},

@@ -14,10 +14,10 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/cluster/clustertest"
 	"github.com/trimtab/trimtab/internal/loopback"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // jobSite is a site whose NATS server, which holds each role to its permissions, can be
@@ -198,7 +198,7 @@ func TestNoTaskIsLostOrRunsTwiceAtOnceWhenAProcessIsKilled(t *testing.T) {
 	s.nats.WaitForShutdown()
 	time.Sleep(3 * time.Second) // everybody notices
 	s.serve()
-	s.becomes("the job is done", "night", func(j *view.JobState) bool { return j.State == trimtab.StateDone })
+	s.becomes("the job is done", "night", func(j *view.JobState) bool { return j.State == speculation.StateDone })
 
 	s.planner.until("what the board shows of the manager", func() error {
 		return s.planner.boardHasMetrics("speculate.json", "speculate.json / Machines", "speculate.json / Time to store")

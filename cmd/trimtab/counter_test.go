@@ -61,7 +61,7 @@ func TestPerformanceCountersAreExplainedShownAndExported(t *testing.T) {
 		if (cpi.Missing == "") == (cpi.Value == 0) {
 			t.Fatalf("cpi: %+v", cpi)
 		}
-		if p.sum("trimtab_perf_task_clock_cores", "workload", "hungry") <= 0 || p.sum("trimtab_collector_perf_samples_total", "result", "ok") <= 0 {
+		if p.sum("trimtab_perf_task_clock_cores", "workload", "hungry") <= 0 || p.sum("trimtab_collector_samples_total", "source", "perf", "result", "ok") <= 0 {
 			return fmt.Errorf("metrics: %v", p.metrics()["trimtab_perf_task_clock_cores"])
 		}
 		return p.boardHasMetrics("workload.json", "workload.json / Waiting", "workload.json / What waits", "workload.json / Switches", "workload.json / Task clock")

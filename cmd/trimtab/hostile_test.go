@@ -33,6 +33,8 @@ import (
 	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/trial"
+	"github.com/trimtab/trimtab/speculation"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // raw sends bytes as they are.
@@ -443,11 +445,11 @@ func TestJunkOnTheBusIsPutAsideCountedAndChangesNothing(t *testing.T) {
 	junk := []string{"", "null", "{}", "[]", "junk \x00\xff", `{"kind":"plan","version":1,"value":{}}`, strings.Repeat("[", 100_000),
 		`{"kind":"KIND","version":1,"origin":{"source":"x"},"value":{"workload":"hungry","pool":"default","epoch":18446744073709551615}}`,
 		`{"kind":"KIND","version":99,"value":{}}`, `{"kind":"KIND","version":1,"value":null}`}
-	for _, k := range trimtab.Kinds() {
-		if k.Delivery == trimtab.Local {
+	for _, k := range topic.All() {
+		if k.Delivery == topic.Local {
 			continue
 		}
-		if k.Kind != trimtab.KindPlacements { // heard only where groups of a kernel can be made
+		if k.Kind != speculation.KindPlacements { // heard only where groups of a kernel can be made
 			unreadable[k.Kind] = true
 		}
 		for _, key := range []string{"default", "hungry", "0", "=ZZ", "other", part} {

@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // jobCmd submits, lists, prints and cancels speculative jobs.
@@ -56,7 +57,7 @@ func (jobSubmitCmd) Example() string {
 
 // Run submits the job.
 func (c *jobSubmitCmd) Run(ctx context.Context, t terminal) error {
-	var job *trimtab.BatchJob
+	var job *speculation.BatchJob
 	var err error
 	if c.File == "-" {
 		job, err = config.ReadJob("standard input", os.Stdin)
@@ -75,7 +76,7 @@ func (c *jobSubmitCmd) Run(ctx context.Context, t terminal) error {
 	if old, err := c.client().BatchJob(ctx, job.Name); err == nil {
 		before = old.Submitted
 	}
-	_, err = c.client().JobRequest(ctx, trimtab.JobRequest{Verb: trimtab.SubmitJob, By: asker(), Job: *job})
+	_, err = c.client().JobRequest(ctx, speculation.JobRequest{Verb: speculation.SubmitJob, By: asker(), Job: *job})
 	if err != nil {
 		return hint.Else(err, "trimtab job list shows the jobs that there are")
 	}
@@ -236,7 +237,7 @@ func (jobCancelCmd) Example() string { return "trimtab job cancel night" }
 
 // Run cancels a job.
 func (c *jobCancelCmd) Run(ctx context.Context, t terminal) error {
-	r, err := c.client().JobRequest(ctx, trimtab.JobRequest{Verb: trimtab.CancelJob, By: asker(), Job: trimtab.BatchJob{Name: c.Job}})
+	r, err := c.client().JobRequest(ctx, speculation.JobRequest{Verb: speculation.CancelJob, By: asker(), Job: speculation.BatchJob{Name: c.Job}})
 	if err != nil {
 		return hint.Else(err, "trimtab job list shows the jobs that there are")
 	}
@@ -266,11 +267,11 @@ func (c *jobGrantCmd) Run(ctx context.Context, t terminal) error {
 	if (c.Host == "") != c.Revoke {
 		return hint.Add(trimtab.Invalidf("grant to %s: a grant is on a host, and one that is taken back on none", c.Task), "trimtab job grant JOB/TASK HOST, or trimtab job grant --revoke JOB/TASK")
 	}
-	verb := trimtab.GrantTask
+	verb := speculation.GrantTask
 	if c.Revoke {
-		verb = trimtab.RevokeGrant
+		verb = speculation.RevokeGrant
 	}
-	r, err := c.client().JobRequest(ctx, trimtab.JobRequest{Verb: verb, By: asker(), Job: trimtab.BatchJob{Name: job}, Task: task, Host: c.Host})
+	r, err := c.client().JobRequest(ctx, speculation.JobRequest{Verb: verb, By: asker(), Job: speculation.BatchJob{Name: job}, Task: task, Host: c.Host})
 	if err != nil {
 		return hint.Else(err, "trimtab job list JOB lists its tasks")
 	}

@@ -11,24 +11,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // jobConsole is a real console whose bus is a job manager that takes everything at once.
 func jobConsole(t *testing.T) string {
 	t.Helper()
 	v := view.New(view.Config{Pool: "cpu"})
-	v.Observe(&trimtab.Machine{Host: "h1", Pool: "cpu", Time: time.Now(), Life: 1, Report: 1, Blocked: "cpu is over 0.8"})
-	take := func(_ context.Context, r *trimtab.JobRequest) error {
-		s := &trimtab.JobState{Pool: "cpu", Name: r.Job.Name, Time: time.Now(), Submitted: time.Now(), By: "ann", State: trimtab.StateRunning, Running: 1}
-		if r.Verb == trimtab.CancelJob {
-			s.State = trimtab.StateCancelled
+	v.Observe(&speculation.Machine{Host: "h1", Pool: "cpu", Time: time.Now(), Life: 1, Report: 1, Blocked: "cpu is over 0.8"})
+	take := func(_ context.Context, r *speculation.JobRequest) error {
+		s := &speculation.JobState{Pool: "cpu", Name: r.Job.Name, Time: time.Now(), Submitted: time.Now(), By: "ann", State: speculation.StateRunning, Running: 1}
+		if r.Verb == speculation.CancelJob {
+			s.State = speculation.StateCancelled
 		}
 		p := .5
-		s.Tasks = []trimtab.TaskState{{Name: "t", State: trimtab.StateRunning, Host: "h1", Attempts: 1, Last: &trimtab.Attempt{
-			AttemptID: trimtab.AttemptID{Job: s.Name, Task: "t", Attempt: 1}, State: trimtab.AttemptRunning, Progress: &p, Output: 6, LastLines: []string{"hello"}}}}
+		s.Tasks = []speculation.TaskState{{Name: "t", State: speculation.StateRunning, Host: "h1", Attempts: 1, Last: &speculation.Attempt{
+			AttemptID: speculation.AttemptID{Job: s.Name, Task: "t", Attempt: 1}, State: speculation.AttemptRunning, Progress: &p, Output: 6, LastLines: []string{"hello"}}}}
 		v.Observe(s)
 		return nil
 	}
@@ -85,7 +85,7 @@ func TestJobsAreSubmittedListedPrintedAndCancelled(t *testing.T) {
 }
 
 func TestAJobThatNobodyTakesSaysSo(t *testing.T) {
-	server := httptest.NewServer(console.Handler(view.New(view.Config{Pool: "cpu"}), console.Options{Request: func(context.Context, *trimtab.JobRequest) error { return nil }}))
+	server := httptest.NewServer(console.Handler(view.New(view.Config{Pool: "cpu"}), console.Options{Request: func(context.Context, *speculation.JobRequest) error { return nil }}))
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "night.yaml")
 	if err := os.WriteFile(file, []byte("name: night\ntasks: [{name: t, command: [/bin/true], cpu: 1, memory: 1MiB}]\n"), 0o600); err != nil {

@@ -39,6 +39,7 @@ type grammar struct {
 	Planner       plannerCmd       `cmd:"" group:"Run:" help:"Run the planner alone: it decides who gets what."`
 	Agent         agentCmd         `cmd:"" group:"Run:" help:"Run the agent of one host alone: it reads and sets the limits there."`
 	Console       consoleCmd       `cmd:"" group:"Run:" help:"Run the console alone: web page, API and the metrics of workloads."`
+	Gate          gateCmd          `cmd:"" group:"Run:" help:"Run a reverse proxy that admits what can be answered within the SLO, and refuses the rest at once."`
 	Demo          demoCmd          `cmd:"" group:"Run:" help:"See it work: three real services of its own, under real load on this machine."`
 	Workers       workersCmd       `cmd:"" group:"Run:" help:"Supervise the worker processes of one service."`
 	Status        statusCmd        `cmd:"" group:"Look:" help:"Show workloads, allocations and last decisions."`

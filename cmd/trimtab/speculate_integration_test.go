@@ -16,10 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/cpuset"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/colocation"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // guests is a host on which real tasks run beside a service in a real control group, and
@@ -30,8 +31,8 @@ type guests struct {
 	bus            *natsbus.Bus
 
 	mu       sync.Mutex
-	machine  *trimtab.Machine
-	tasks    []trimtab.Placement
+	machine  *speculation.Machine
+	tasks    []speculation.Placement
 	silent   bool
 	tail     float64 // latency of the service, in seconds
 	sequence uint64
@@ -93,9 +94,9 @@ func (g *guests) plans() {
 		g.Fatal(err)
 	}
 	g.bus = b
-	stop, err := b.Subscribe(g.Context(), bus.Subscription{Kind: trimtab.KindMachine, Handle: func(ctx context.Context, d bus.Delivery) error {
+	stop, err := b.Subscribe(g.Context(), bus.Subscription{Kind: speculation.KindMachine, Handle: func(ctx context.Context, d bus.Delivery) error {
 		g.mu.Lock()
-		g.machine = d.Value.(*trimtab.Machine)
+		g.machine = d.Value.(*speculation.Machine)
 		g.mu.Unlock()
 		return g.answer(ctx)
 	}})
@@ -110,7 +111,7 @@ func (g *guests) plans() {
 			g.mu.Lock()
 			tail := g.tail
 			g.mu.Unlock()
-			_ = b.Publish(ctx, &trimtab.Contributions{Workload: "hungry", Time: time.Now(), Window: 0.2, Load: 10, SLO: 0.1, Quantile: 0.99, Tail: &tail, Requests: 1000})
+			_ = b.Publish(ctx, &colocation.Contributions{Workload: "hungry", Time: time.Now(), Window: 0.2, Load: 10, SLO: 0.1, Quantile: 0.99, Tail: &tail, Requests: 1000})
 			time.Sleep(200 * time.Millisecond)
 		}
 	}()
@@ -124,14 +125,14 @@ func (g *guests) answer(ctx context.Context) error {
 		return nil
 	}
 	g.sequence++
-	p := &trimtab.Placements{Pool: g.machine.Pool, Host: g.machine.Host, Epoch: 1, Sequence: g.sequence, Time: time.Now(), Life: g.machine.Life, Report: g.machine.Report, Lease: 12,
-		Tasks: append([]trimtab.Placement{}, g.tasks...)}
+	p := &speculation.Placements{Pool: g.machine.Pool, Host: g.machine.Host, Epoch: 1, Sequence: g.sequence, Time: time.Now(), Life: g.machine.Life, Report: g.machine.Report, Lease: 12,
+		Tasks: append([]speculation.Placement{}, g.tasks...)}
 	g.mu.Unlock()
 	return g.bus.Publish(ctx, p)
 }
 
 // place changes the list, and tells it.
-func (g *guests) place(tasks ...trimtab.Placement) {
+func (g *guests) place(tasks ...speculation.Placement) {
 	g.Helper()
 	g.until("a report", func() error {
 		g.mu.Lock()
@@ -150,7 +151,7 @@ func (g *guests) place(tasks ...trimtab.Placement) {
 }
 
 // becomes waits until the host tells a state of an attempt.
-func (g *guests) becomes(p trimtab.Placement, state trimtab.AttemptState) (a trimtab.Attempt) {
+func (g *guests) becomes(p speculation.Placement, state speculation.AttemptState) (a speculation.Attempt) {
 	g.Helper()
 	g.until(fmt.Sprintf("%v to be %s", p.AttemptID, state), func() error {
 		g.mu.Lock()
@@ -166,7 +167,7 @@ func (g *guests) becomes(p trimtab.Placement, state trimtab.AttemptState) (a tri
 }
 
 // runsOn waits until a task is bound to so many CPUs, where they are of different cores.
-func (g *guests) runsOn(p trimtab.Placement, class string, cpus int) {
+func (g *guests) runsOn(p speculation.Placement, class string, cpus int) {
 	g.Helper()
 	file := filepath.Join("/sys/fs/cgroup/cpuset", g.group, class, leafOf(p), "cpuset.cpus")
 	topology, err := new(cpuset.Machine).Topology()
@@ -186,15 +187,15 @@ func (g *guests) runsOn(p trimtab.Placement, class string, cpus int) {
 	})
 }
 
-func spins(name string) trimtab.Placement {
-	return trimtab.Placement{AttemptID: trimtab.AttemptID{Job: "job", Task: name, Attempt: 1}, Class: trimtab.OversubscribedTask,
-		Spec: trimtab.TaskSpec{Command: []string{"/bin/sh", "-c", "id -u; while :; do :; done"}, Cores: 0.2, Memory: 64 << 20, Env: map[string]string{"PATH": "/usr/bin:/bin"}}}
+func spins(name string) speculation.Placement {
+	return speculation.Placement{AttemptID: speculation.AttemptID{Job: "job", Task: name, Attempt: 1}, Class: speculation.OversubscribedTask,
+		Spec: speculation.TaskSpec{Command: []string{"/bin/sh", "-c", "id -u; while :; do :; done"}, Cores: 0.2, Memory: 64 << 20, Env: map[string]string{"PATH": "/usr/bin:/bin"}}}
 }
 
-func leafOf(p trimtab.Placement) string { return fmt.Sprintf("%s@%s@%d", p.Job, p.Task, p.Attempt) }
+func leafOf(p speculation.Placement) string { return fmt.Sprintf("%s@%s@%d", p.Job, p.Task, p.Attempt) }
 
 // gone waits until nothing of a task is left in any class.
-func (g *guests) gone(p trimtab.Placement) {
+func (g *guests) gone(p speculation.Placement) {
 	g.Helper()
 	g.until("nothing of "+p.Task, func() error {
 		if left := g.groups("*/" + leafOf(p)); len(left) > 0 {
@@ -210,7 +211,7 @@ func TestRealTasksRunBesideAServiceAreFrozenForItKilledAndEndWithTheirLease(t *t
 	g.plans()
 	a, b := spins("a"), spins("b")
 	g.place(a)
-	g.becomes(a, trimtab.AttemptRunning)
+	g.becomes(a, speculation.AttemptRunning)
 	if len(g.groups("oversubscribed/"+leafOf(a))) < 2 {
 		t.Errorf("in %v", g.groups("*/*"))
 	}
@@ -218,7 +219,7 @@ func TestRealTasksRunBesideAServiceAreFrozenForItKilledAndEndWithTheirLease(t *t
 	g.mu.Lock()
 	g.tail = 0.5
 	g.mu.Unlock()
-	g.becomes(a, trimtab.AttemptFrozen)
+	g.becomes(a, speculation.AttemptFrozen)
 	state, err := os.ReadFile(filepath.Join(g.freezer, g.group, "oversubscribed", leafOf(a), "freezer.state"))
 	if err != nil || strings.TrimSpace(string(state)) != "FROZEN" {
 		t.Errorf("%q, %v", state, err)
@@ -228,14 +229,14 @@ func TestRealTasksRunBesideAServiceAreFrozenForItKilledAndEndWithTheirLease(t *t
 	g.mu.Unlock()
 	a.Kill = "the job was cancelled"
 	g.place(a)
-	if end := g.becomes(a, trimtab.AttemptEnded); end.Outcome != "killed" || end.Reason != a.Kill || len(end.LastLines) != 1 || end.LastLines[0] != "65534" {
+	if end := g.becomes(a, speculation.AttemptEnded); end.Outcome != "killed" || end.Reason != a.Kill || len(end.LastLines) != 1 || end.LastLines[0] != "65534" {
 		t.Errorf("%+v", end)
 	}
 	g.gone(a)
 	// One with a grant starts whatever the service feels, and ends with its lease.
-	b.Class = trimtab.RegularTask
+	b.Class = speculation.RegularTask
 	g.place(b)
-	g.becomes(b, trimtab.AttemptRunning)
+	g.becomes(b, speculation.AttemptRunning)
 	if len(g.groups("regular/"+leafOf(b))) < 2 {
 		t.Errorf("in %v", g.groups("*/*"))
 	}
@@ -243,7 +244,7 @@ func TestRealTasksRunBesideAServiceAreFrozenForItKilledAndEndWithTheirLease(t *t
 	g.mu.Lock()
 	g.silent = true
 	g.mu.Unlock()
-	if end := g.becomes(b, trimtab.AttemptEnded); end.Outcome != "killed" || !strings.Contains(end.Reason, "lease") {
+	if end := g.becomes(b, speculation.AttemptEnded); end.Outcome != "killed" || !strings.Contains(end.Reason, "lease") {
 		t.Errorf("%+v", end)
 	}
 	g.gone(b)
@@ -265,9 +266,9 @@ func TestNothingOfATaskOutlivesTheAgentThatIsKilled(t *testing.T) {
 	g.run()
 	g.plans()
 	a := spins("a")
-	a.Class = trimtab.RegularTask
+	a.Class = speculation.RegularTask
 	g.place(a)
-	g.becomes(a, trimtab.AttemptRunning)
+	g.becomes(a, speculation.AttemptRunning)
 	g.mu.Lock()
 	life := g.machine.Life
 	g.mu.Unlock()
@@ -279,7 +280,7 @@ func TestNothingOfATaskOutlivesTheAgentThatIsKilled(t *testing.T) {
 	g.machine, g.tasks, g.sequence, g.silent = nil, nil, 0, true
 	g.mu.Unlock()
 	g.plans()
-	if end := g.becomesInLife(a, trimtab.AttemptEnded, life); end.Outcome != "lost" {
+	if end := g.becomesInLife(a, speculation.AttemptEnded, life); end.Outcome != "lost" {
 		t.Errorf("%+v", end)
 	}
 	// Without a watchdog either, whoever stops the unit cleans up.
@@ -287,9 +288,9 @@ func TestNothingOfATaskOutlivesTheAgentThatIsKilled(t *testing.T) {
 	g.silent = false
 	g.mu.Unlock()
 	b := spins("b")
-	b.Class = trimtab.RegularTask
+	b.Class = speculation.RegularTask
 	g.place(b)
-	g.becomes(b, trimtab.AttemptRunning)
+	g.becomes(b, speculation.AttemptRunning)
 	g.kill(true)
 	if code, out := g.command("restore", "--storage.path", g.storage()); code != exitDone || !strings.Contains(out, "no speculative task is left") {
 		t.Errorf("restore: %d\n%s", code, out)
@@ -298,7 +299,7 @@ func TestNothingOfATaskOutlivesTheAgentThatIsKilled(t *testing.T) {
 }
 
 // becomesInLife is becomes, in a life after another.
-func (g *guests) becomesInLife(p trimtab.Placement, state trimtab.AttemptState, life uint64) trimtab.Attempt {
+func (g *guests) becomesInLife(p speculation.Placement, state speculation.AttemptState, life uint64) speculation.Attempt {
 	g.Helper()
 	g.until("another life", func() error {
 		g.mu.Lock()

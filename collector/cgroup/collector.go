@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/collector/internal/feed"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
 )
@@ -34,25 +34,17 @@ type Config struct {
 	// Remark is said of each group for people; "": nothing.
 	Remark string
 	// Bus gets the samples.
-	Bus feed.Publisher
+	Bus poll.Publisher
 	// Metrics and Logger may be nil.
 	Metrics *metric.Set
 	Logger  *slog.Logger
 }
 
-// Target is the group of one workload, or those of its instances.
-type Target struct {
-	Workload string
-	// Host is named in the samples, which are of its copy of the workload alone;
-	// "": they are of the whole workload. A pattern needs it.
-	Host string
-	// Path is relative to Root. With one * in it, each group that matches is an instance, whose
-	// name is in its samples.
-	Path string
-}
+// Target is the group of one workload, or those of its instances. A pattern needs a host.
+type Target = poll.Target
 
-// several reports whether the target is a pattern.
-func (t *Target) several() bool { return strings.Contains(t.Path, "*") }
+// several reports whether a target is a pattern.
+func several(t Target) bool { return strings.Contains(t.Path, "*") }
 
 // group is the state of one group.
 type group struct {
@@ -105,11 +97,11 @@ func Open(c Config) (*Collector, error) {
 		if t.Workload == "" || t.Path == "" {
 			return nil, trimtab.Invalidf("collect from cgroups: workload %q in group %q: none may be empty", t.Workload, t.Path)
 		}
-		if t.several() && t.Host == "" {
+		if several(t) && t.Host == "" {
 			return nil, trimtab.Invalidf("collect from cgroups: instances of %q on no host", t.Workload)
 		}
 	}
-	feed.Fill(&c.Interval, DefaultInterval, &c.Metrics, &c.Logger)
+	poll.Fill(&c.Interval, DefaultInterval, &c.Metrics, &c.Logger)
 	if c.Accounting == "" {
 		c.Accounting = hostfs.Accounting(c.Root)
 	}
@@ -135,7 +127,7 @@ func Open(c Config) (*Collector, error) {
 	groups := make([]map[string]*group, len(c.Targets))
 	for i, t := range c.Targets {
 		groups[i] = map[string]*group{}
-		if !t.several() {
+		if !several(t) {
 			groups[i][""] = &group{Instance: hostfs.Instance{Path: t.Path}}
 		}
 	}
@@ -150,7 +142,7 @@ func (c *Collector) Close() error {
 // Run reads and publishes at every interval until ctx ends; it then returns
 // nil.
 func (c *Collector) Run(ctx context.Context) error {
-	return feed.Run(ctx, c.config.Interval, c.round)
+	return poll.Every(ctx, c.config.Interval, c.round)
 }
 
 // round reads every group once.
@@ -159,7 +151,7 @@ func (c *Collector) round(ctx context.Context) {
 	clear(c.above)
 	c.waiter.begin()
 	for i := range c.config.Targets {
-		if c.config.Targets[i].several() {
+		if several(c.config.Targets[i]) {
 			c.find(ctx, i)
 		}
 	}
@@ -293,5 +285,5 @@ func (c *Collector) note(t *Target, g *group, err error) {
 }
 
 func (c *Collector) publish(ctx context.Context, s *trimtab.Sample) {
-	feed.Publish(ctx, c.config.Bus, c.config.Metrics, c.config.Logger, "trimtab_collector_cgroup_samples_total", s)
+	poll.Publish(ctx, c.config.Bus, c.config.Metrics, c.config.Logger, s, "trimtab_collector_cgroup_samples_total")
 }

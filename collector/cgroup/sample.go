@@ -6,16 +6,14 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
+	"github.com/trimtab/trimtab/quantity"
 )
 
-// The reasons why a value is missing; they are the labels of the metric, too.
+// The reasons why a value is missing, beside those of package poll.
 const (
-	absent     = "absent"
-	unreadable = "unreadable"
-	first      = "first reading"
-	reset      = "counter reset"
-	unlimited  = "unlimited"
-	idle       = "no period elapsed"
+	unlimited = "unlimited"
+	idle      = "no period elapsed"
 )
 
 // Source is the source of all samples of this package.
@@ -24,15 +22,15 @@ const Source = "cgroup"
 // Samples makes the three samples of one workload at wall time now: from two readings in order,
 // or from one and the error that prevented the other.
 func Samples(workload string, now time.Time, before, after *Reading, err error) []*trimtab.Sample {
-	blank := func(q trimtab.Quantity) *trimtab.Sample {
+	blank := func(q quantity.Quantity) *trimtab.Sample {
 		return &trimtab.Sample{Workload: workload, Quantity: q, Source: Source, Time: now}
 	}
-	usage, throttled, allocation := blank(trimtab.Usage), blank(trimtab.Throttled), blank(trimtab.Allocation)
+	usage, throttled, allocation := blank(quantity.Usage), blank(quantity.Throttled), blank(quantity.Allocation)
 	all := []*trimtab.Sample{usage, throttled, allocation}
 	if err != nil {
-		why := unreadable
+		why := poll.Unreadable
 		if errors.Is(err, os.ErrNotExist) {
-			why = absent
+			why = poll.Absent
 		}
 		for _, s := range all {
 			s.Missing = why
@@ -59,7 +57,7 @@ func Samples(workload string, now time.Time, before, after *Reading, err error) 
 	own, above := after.Periods-before.Periods, after.Above-before.Above
 	switch {
 	case after.By != before.By:
-		throttled.Missing = first // of these counters
+		throttled.Missing = poll.First // of these counters
 	case own == 0 && above == 0:
 		// By a quota that cannot be seen from here, such as that of a container's group.
 		if throttled.Value = stood(before, after); throttled.Value == 0 {
@@ -90,12 +88,12 @@ func part(n, of uint64) float64 { return min(1, float64(n)/float64(max(of, 1))) 
 func incomparable(before, after *Reading) string {
 	switch {
 	case before == nil:
-		return first
+		return poll.First
 	case after.Used < before.Used, after.At <= before.At:
-		return reset
+		return poll.Reset
 	case after.Periods < before.Periods, after.Throttled < before.Throttled,
 		after.By == before.By && (after.Above < before.Above || after.Stopped < before.Stopped):
-		return reset
+		return poll.Reset
 	}
 	return ""
 }

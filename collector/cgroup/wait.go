@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/waits"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Waiting is measured only for groups that may wait, since it takes several reads for each thread
@@ -124,8 +126,8 @@ func (c *Collector) wait(g *group, samples []*trimtab.Sample) []*trimtab.Sample 
 		return nil
 	}
 	waited, queued := *samples[0], *samples[0]
-	waited.Quantity, waited.Source, waited.Value = trimtab.Waited, sourceThreads, 0
-	queued.Quantity, queued.Source, queued.Value = trimtab.Queued, sourceSockets, 0
+	waited.Quantity, waited.Source, waited.Value = quantity.Waited, sourceThreads, 0
+	queued.Quantity, queued.Source, queued.Value = quantity.Queued, sourceSockets, 0
 	after := &threads{at: hostfs.BootTime()}
 	err := c.look(g, &g.manyThreads, func() (err error) {
 		after.of, err = c.waiter.threads.Read(c.members, g.Path, samples[0].Value > 0)
@@ -136,7 +138,7 @@ func (c *Collector) wait(g *group, samples []*trimtab.Sample) []*trimtab.Sample 
 	case err != nil:
 		g.threads = nil
 	case g.threads == nil:
-		g.threads, waited.Missing = after, first
+		g.threads, waited.Missing = after, poll.First
 	default:
 		waited.Value = waitedOf(g.threads, after)
 		waited.Window = trimtab.SecondsOf(after.at - g.threads.at)
@@ -194,7 +196,7 @@ func whyNot(err error) string {
 	case errors.Is(err, os.ErrPermission):
 		return "may not be read: that takes CAP_SYS_PTRACE"
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENODEV):
-		return absent
+		return poll.Absent
 	}
-	return unreadable
+	return poll.Unreadable
 }

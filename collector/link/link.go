@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/collector/internal/hosted"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Interfaces is the kernel's directory of network interfaces.
@@ -91,63 +92,52 @@ func Sent(before, after Reading) (float64, error) {
 	return float64(after.Bytes-before.Bytes) / window.Seconds(), nil
 }
 
-// Source is the source of all samples of this package.
-const Source = "link"
+// Source is what interfaces below dir ("": Interfaces) send; the settings name them. One that
+// does not exist yet is no error.
+func Source(dir string) poll.Source {
+	return poll.Source{Name: "link", About: "what network interfaces send, and could", Key: "links", Interval: 2 * time.Second,
+		Quantities: []quantity.Quantity{quantity.Sent, quantity.Bandwidth},
+		Open: func(c poll.Config) (poll.Reader, error) {
+			return &reader{dir: dir, names: c.Settings, before: map[string]Reading{}}, nil
+		}}
+}
 
-// Config says where samples of the host go.
-type Config = hosted.Config
-
-// Collector publishes readings of interfaces.
-type Collector struct {
-	config Config
+// reader keeps the last reading of each interface.
+type reader struct {
+	poll.Simple
 	dir    string
 	names  []string
 	before map[string]Reading
 }
 
-// Open checks the configuration. An interface that does not exist yet is no error.
-func Open(dir string, names []string, c Config) (*Collector, error) {
-	if err := c.Fill(Source); err != nil {
-		return nil, err
-	}
-	return &Collector{config: c, dir: dir, names: names, before: map[string]Reading{}}, nil
-}
-
-// Close does nothing: nothing is kept open.
-func (c *Collector) Close() error { return nil }
-
-// Run publishes until ctx ends; it then returns nil.
-func (c *Collector) Run(ctx context.Context) error { return c.config.Run(ctx, Source, c.measure) }
-
-// measure returns two samples of each interface; its name is their instance.
-func (c *Collector) measure() (all []*trimtab.Sample) {
-	for _, name := range c.names {
-		sent := &trimtab.Sample{Quantity: trimtab.Sent, Instance: name}
-		bandwidth := &trimtab.Sample{Quantity: trimtab.Bandwidth, Instance: name}
+// Read returns two samples of each interface; its name is their instance.
+func (r *reader) Read(context.Context, []poll.Group) (all []*trimtab.Sample, _ error) {
+	for _, name := range r.names {
+		sent, bandwidth := poll.OfHost(quantity.Sent, name), poll.OfHost(quantity.Bandwidth, name)
 		all = append(all, sent, bandwidth)
-		now, err := Read(c.dir, name)
+		now, err := Read(r.dir, name)
 		if err != nil {
-			why := "unreadable"
+			why := poll.Unreadable
 			if errors.Is(err, fs.ErrNotExist) {
-				why = "absent"
+				why = poll.Absent
 			}
 			sent.Missing, bandwidth.Missing = why, why
-			delete(c.before, name)
+			delete(r.before, name)
 			continue
 		}
-		before, known := c.before[name]
-		c.before[name] = now
+		before, known := r.before[name]
+		r.before[name] = now
 		if bandwidth.Value = now.Bandwidth; now.Bandwidth == 0 {
 			bandwidth.Missing = "no speed told"
 		}
 		switch v, err := Sent(before, now); {
 		case !known:
-			sent.Missing = "first reading"
+			sent.Missing = poll.First
 		case err != nil:
-			sent.Missing = "counter reset"
+			sent.Missing = poll.Reset
 		default:
 			sent.Value, sent.Window = v, trimtab.SecondsOf(now.At-before.At)
 		}
 	}
-	return all
+	return all, nil
 }

@@ -1,15 +1,16 @@
 package link_test
 
 import (
-	"context"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/link"
+	"github.com/trimtab/trimtab/collector/poll"
+	"github.com/trimtab/trimtab/collector/poll/polltest"
 )
 
 func put(t *testing.T, dir, name, text string) {
@@ -87,35 +88,10 @@ func TestTheLoopbackOfThisHostCounts(t *testing.T) {
 	}
 }
 
-// box keeps what is published.
-type box []*trimtab.Sample
-
-func (b *box) Publish(_ context.Context, v trimtab.Value) error {
-	*b = append(*b, v.(*trimtab.Sample))
-	return nil
-}
-
 func TestAnInterfaceThatIsGoneIsAbsent(t *testing.T) {
-	b := &box{}
-	c, err := link.Open(t.TempDir(), []string{"eth0"}, link.Config{Host: "h", Bus: b})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // after one round
-	if err := c.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if len(*b) != 2 {
-		t.Fatalf("%d samples", len(*b))
-	}
-	for _, s := range *b {
-		if s.Missing != "absent" || s.Instance != "eth0" || s.Validate() != nil {
-			t.Errorf("%+v", s)
-		}
-	}
-	if _, err := link.Open("", nil, link.Config{Bus: b}); err == nil {
-		t.Error("of a host without a name: no error")
+	got := polltest.Open(t, link.Source(t.TempDir()), poll.Config{Settings: []string{"eth0"}}).Next()
+	if want := map[string]any{".host/h/eth0 sent": "absent", ".host/h/eth0 bandwidth": "absent"}; !maps.Equal(got, want) {
+		t.Errorf("%v", got)
 	}
 }
 

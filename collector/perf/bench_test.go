@@ -1,7 +1,6 @@
 package perf
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,24 +12,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/waits"
 )
-
-// nowhere drops what it gets.
-type nowhere struct{}
-
-func (nowhere) Publish(context.Context, trimtab.Value) error { return nil }
 
 // BenchmarkRound counts 100 real groups with one process each, which sleeps, and the host
 // once: the time of the collector, and the CPU time of it and of the process that counts,
 // which is also what a round each second takes of a core.
 func BenchmarkRound(b *testing.B) {
 	root, _ := cgroup2(b, "bench")
-	var targets []Target
+	var targets []poll.Target
 	for i := range 100 {
 		path := mkdir(b, root, strconv.Itoa(i))
-		targets = append(targets, Target{Workload: fmt.Sprint("w", i), Path: path})
+		targets = append(targets, poll.Target{Workload: fmt.Sprint("w", i), Path: path})
 		cmd := exec.Command("sleep", "1000")
 		if err := cmd.Start(); err != nil {
 			b.Fatal(err)
@@ -40,11 +34,7 @@ func BenchmarkRound(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	c, err := Open(Config{Host: "h", Root: root, Bus: nowhere{}, Targets: targets, Helper: []string{os.Args[0], "as-counter"}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer c.Close()
+	c, _ := collecting(b, "", poll.Config{Root: root, Targets: targets})
 	if c.helper.process == nil {
 		b.Skip(c.Lacks())
 	}
@@ -70,11 +60,7 @@ func BenchmarkSwitch(b *testing.B) {
 		b.Run(fmt.Sprint("counted=", counted), func(b *testing.B) {
 			root, path := cgroup2(b, "switch")
 			if counted {
-				c, err := Open(Config{Host: "h", Root: root, Bus: nowhere{}, Targets: []Target{{Workload: "w", Path: path}}, Helper: []string{os.Args[0], "as-counter"}})
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer c.Close()
+				c, _ := collecting(b, "", poll.Config{Root: root, Targets: []poll.Target{{Workload: "w", Path: path}}})
 				c.round(b.Context())
 			}
 			pingPong(b, filepath.Join(root, path))

@@ -3,7 +3,6 @@ package perf
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -11,69 +10,43 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/collector/internal/feed"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/waits"
 	"github.com/trimtab/trimtab/internal/hostfs"
-	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/quantity"
 )
 
-// DefaultInterval is how often counters are read.
-const DefaultInterval = 5 * time.Second
+// Source is what the CPUs and the kernel count for this host and its control groups.
+func Source() poll.Source { return from("") }
 
-// Config says what to count.
-type Config struct {
-	// Host is what samples call this host.
-	Host string
-	// Root is the hierarchy of control groups that paths are relative to.
-	Root string
-	// Counted is the hierarchy that counters go by; "": found, see [Hierarchy].
-	Counted string
-	// Targets are the groups of workloads.
-	Targets []Target
-	// Interval is the window of all values; 0: [DefaultInterval].
-	Interval time.Duration
-	// Helper is the command of the process that counts: one that calls [Confine], then
-	// [Serve] with the hierarchy as its root, which is appended as the last argument.
-	Helper []string
-	// Bus gets the samples.
-	Bus feed.Publisher
-	// Metrics and Logger may be nil.
-	Metrics *metric.Set
-	Logger  *slog.Logger
+// from counts the groups of a hierarchy; "": found, see [Hierarchy].
+func from(counted string) poll.Source {
+	return poll.Source{Name: "perf", About: "performance counters, and how long threads waited for a CPU", Key: "perf", Grouped: true, Interval: 5 * time.Second,
+		Quantities: []quantity.Quantity{quantity.CPI, quantity.MPKI, quantity.RPKI, quantity.TaskClock, quantity.ContextSwitches, quantity.PageFaults, quantity.Migrations, quantity.RunDelay},
+		Open:       func(c poll.Config) (poll.Reader, error) { return open(counted, c) }}
 }
 
-// Target is the group of one workload, or with a * in Path those of its instances.
-type Target = feed.Target
-
-// place is one of the groups measured, or the host.
-type place struct {
-	target   int // -1: the host
-	instance string
-	id       uint64
-}
+// host stands for the whole host where others stand for a group.
+func host() poll.Group { return poll.Group{} }
 
 // maxAllThreads is how many threads of all groups are read in a round.
 const maxAllThreads = 10_000
 
 // seen is the last reading of a place.
 type seen struct {
-	path    string
 	threads map[int]waits.Thread
 	at      time.Duration
 }
 
-// Collector has the groups of workloads counted.
-type Collector struct {
-	config  Config
-	root    *hostfs.Root
+// reader has the groups of workloads counted.
+type reader struct {
+	root    *hostfs.Root // nil: there are no groups
 	counted *hostfs.Root // nil: groups have no counters
-	targets []hostfs.Follower
 	helper  *helper
-	before  map[place]*seen
+	before  map[poll.Group]*seen
 	lacks   []string
 	proc    string
-	// problems are why a target, or -1 the counters, cannot be read.
-	problems map[int]string
+	logger  *slog.Logger
 }
 
 // Hierarchy returns the hierarchy whose groups the kernel counts for the groups in root: root
@@ -96,45 +69,39 @@ func Hierarchy(root string) string {
 	return ""
 }
 
-// Open starts the process that counts. A missing counter is no error: [Collector.Lacks] lists it,
-// and run_delay is always read.
-func Open(c Config) (*Collector, error) {
-	if c.Bus == nil || c.Host == "" || c.Root == "" || len(c.Helper) == 0 {
-		return nil, trimtab.Invalidf("count events: no bus, host, cgroups or command")
+// open starts the process that counts: a command that calls [Confine], then [Serve] with the
+// hierarchy as its root, which is appended as the last argument. A missing counter is no error:
+// Lacks lists it, and run_delay is always read.
+func open(counted string, c poll.Config) (*reader, error) {
+	if c.Root == "" || len(c.Helper) == 0 {
+		return nil, trimtab.Invalidf("count events: no cgroups or command")
 	}
-	feed.Fill(&c.Interval, DefaultInterval, &c.Metrics, &c.Logger)
-	if c.Counted == "" {
-		c.Counted = Hierarchy(c.Root)
+	if counted == "" {
+		counted = Hierarchy(c.Root)
 	}
-	root, err := hostfs.OpenRoot(c.Root)
-	if err != nil {
-		return nil, fmt.Errorf("count events: %w", err)
-	}
-	k := &Collector{config: c, root: root, before: map[place]*seen{}, proc: "/proc", problems: map[int]string{}}
-	if c.Counted != "" {
-		if k.counted, err = hostfs.OpenRoot(c.Counted); err != nil {
-			return nil, fmt.Errorf("count events: %w", errors.Join(err, root.Close()))
+	r := &reader{root: c.Groups, before: map[poll.Group]*seen{}, proc: "/proc", logger: c.Logger}
+	if counted != "" {
+		var err error
+		if r.counted, err = hostfs.OpenRoot(counted); err != nil {
+			return nil, err
 		}
 	} else {
-		k.lacks = append(k.lacks, "counters of cgroups: no hierarchy of version 2 or perf_event is mounted beside "+c.Root)
-	}
-	for _, t := range c.Targets {
-		k.targets = append(k.targets, hostfs.Follower{Path: t.Path})
+		r.lacks = append(r.lacks, "counters of cgroups: no hierarchy of version 2 or perf_event is mounted beside "+c.Root)
 	}
 	started := c.Metrics.Counter("trimtab_collector_perf_starts_total").Inc
-	k.helper = &helper{command: append(append([]string{}, c.Helper...), c.Counted), logger: c.Logger, started: started}
-	k.begin()
-	return k, nil
+	r.helper = &helper{command: append(append([]string{}, c.Helper...), counted), logger: c.Logger, started: started}
+	r.begin()
+	return r, nil
 }
 
 // begin starts the process for the first time, to say what it cannot count.
-func (c *Collector) begin() {
+func (c *reader) begin() {
 	if err := c.helper.start(context.Background()); err != nil {
 		c.lacks = append(c.lacks, c.helper.back(err).Error())
 		return
 	}
 	able := c.helper.able
-	c.config.Logger.Info("performance counters", "software", orNone(able.Software), "hardware", orNone(able.Hardware))
+	c.logger.Info("performance counters", "software", orNone(able.Software), "hardware", orNone(able.Hardware))
 	c.lacks = append(c.lacks, able.Lacks...)
 	if len(able.Hardware) == 0 {
 		c.lacks = append(c.lacks, "cpi, mpki, rpki: no hardware counters; run_delay (schedstat), throttled (cgroup) and pressure (psi) tell of waiting instead")
@@ -142,55 +109,38 @@ func (c *Collector) begin() {
 }
 
 // Lacks lists the counters that this host does not have.
-func (c *Collector) Lacks() []string { return c.lacks }
+func (c *reader) Lacks() []string { return c.lacks }
 
-// Close ends the process that counts, and releases the hierarchies.
-func (c *Collector) Close() error {
+// Close ends the process that counts, and releases its hierarchy.
+func (c *reader) Close() error {
 	c.helper.end()
-	err := c.root.Close()
-	if c.counted != nil {
-		err = errors.Join(err, c.counted.Close())
+	if c.counted == nil {
+		return nil
 	}
-	return err
+	return c.counted.Close()
 }
 
-// Run reads and publishes at every interval until ctx ends; it then returns nil.
-func (c *Collector) Run(ctx context.Context) error {
-	return feed.Run(ctx, c.config.Interval, c.round)
-}
-
-// round counts everything once.
-func (c *Collector) round(ctx context.Context) {
-	host := place{target: -1}
-	places, now := []place{host}, map[place]*seen{host: {}}
-	for i := range c.targets {
-		found, err := c.targets[i].Look(c.root)
-		c.note(i, err)
-		for _, f := range found {
-			p := place{i, f.Name, f.ID}
-			places, now[p] = append(places, p), &seen{path: f.Path}
-		}
-	}
-	intervals := c.count(ctx, places, now)
+// Read counts everything once.
+func (c *reader) Read(ctx context.Context, groups []poll.Group) (all []*trimtab.Sample, err error) {
+	groups = append([]poll.Group{host()}, groups...)
+	now := make(map[poll.Group]*seen, len(groups))
+	intervals, err := c.count(ctx, groups)
 	if ctx.Err() != nil {
-		return
+		return nil, err
 	}
 	threads := &waits.Threads{Proc: c.proc}
 	threads.Begin(maxAllThreads)
-	for _, p := range places {
-		waits, window := c.waits(threads, p, now[p])
-		i := intervals[p]
-		if c.counted != nil && c.counted.Path() != c.root.Path() && outside(i, c.before[p], now[p]) {
+	for _, g := range groups {
+		now[g] = &seen{}
+		waits, window := c.waits(threads, g, now[g])
+		i := intervals[g]
+		if c.counted != nil && c.root != nil && c.counted.Path() != c.root.Path() && outside(i, c.before[g], now[g]) {
 			i = failed(elsewhere)
 		}
-		c.tell(ctx, p, i, waits, window)
-	}
-	for p := range c.before {
-		if now[p] == nil { // it is gone, which is told once
-			c.tell(ctx, p, failed(absent), value{missing: absent}, 0)
-		}
+		all = append(all, samples(g, i, waits, window)...)
 	}
 	c.before = now
+	return all, err
 }
 
 // failed is an interval of which nothing is known.
@@ -198,73 +148,71 @@ func failed(why string) interval {
 	return interval{Software: set{Missing: why}, Hardware: set{Missing: why}}
 }
 
-// count asks the counting process for the counters of all places whose group is in the counted
+// count asks the counting process for the counters of all groups that are in the counted
 // hierarchy.
-func (c *Collector) count(ctx context.Context, places []place, now map[place]*seen) map[place]interval {
-	out := make(map[place]interval, len(places))
-	var asked []place
-	var groups []group
-	for _, p := range places {
-		g, why := c.groupOf(p, now[p].path)
+func (c *reader) count(ctx context.Context, groups []poll.Group) (map[poll.Group]interval, error) {
+	out := make(map[poll.Group]interval, len(groups))
+	var asked []poll.Group
+	var ask []group
+	for _, g := range groups {
+		of, why := c.groupOf(g)
+		if why == "" && len(ask) == MaxGroups {
+			why = tooMany
+		}
 		if why != "" {
-			out[p] = failed(why)
+			out[g] = failed(why)
 			continue
 		}
-		if len(groups) == MaxGroups {
-			out[p] = failed(tooMany)
-			continue
-		}
-		asked, groups = append(asked, p), append(groups, g)
+		asked, ask = append(asked, g), append(ask, of)
 	}
-	intervals, err := c.helper.ask(ctx, groups)
-	c.note(-1, err)
-	for i, p := range asked {
+	intervals, err := c.helper.ask(ctx, ask)
+	for i, g := range asked {
 		if err != nil {
-			out[p] = failed(unanswered)
+			out[g] = failed(unanswered)
 			continue
 		}
-		out[p] = intervals[i]
+		out[g] = intervals[i]
 	}
-	return out
+	return out, err
 }
 
-// groupOf returns the group to count for a place, or why there is none.
-func (c *Collector) groupOf(p place, path string) (group, string) {
+// groupOf returns the group to count, or why there is none.
+func (c *reader) groupOf(g poll.Group) (group, string) {
 	switch {
-	case p.target < 0:
+	case g == host():
 		return group{}, ""
 	case c.counted == nil:
 		return group{}, notCounted
 	}
-	id, err := c.counted.Inode(path)
+	id, err := c.counted.Inode(g.Path)
 	switch {
 	case errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV):
-		return group{}, absent
+		return group{}, poll.Absent
 	case err != nil:
-		return group{}, unreadable
+		return group{}, poll.Unreadable
 	}
-	return group{strings.TrimPrefix(path, "/"), id}, ""
+	return group{strings.TrimPrefix(g.Path, "/"), id}, ""
 }
 
-// waits reads the threads of a place.
-func (c *Collector) waits(threads *waits.Threads, p place, now *seen) (value, time.Duration) {
-	if p.target < 0 {
+// waits reads the threads of a group.
+func (c *reader) waits(threads *waits.Threads, g poll.Group, now *seen) (value, time.Duration) {
+	if g == host() {
 		return value{missing: notCounted}, 0
 	}
 	var err error
 	now.at = hostfs.BootTime()
-	now.threads, err = threads.Read(c.root, now.path, false)
+	now.threads, err = threads.Read(c.root, g.Path, false)
 	switch {
 	case errors.Is(err, waits.ErrTooMany), errors.Is(err, waits.ErrLater):
 		return value{missing: tooMany}, 0
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENODEV):
-		return value{missing: absent}, 0
+		return value{missing: poll.Absent}, 0
 	case err != nil:
-		return value{missing: unreadable}, 0
+		return value{missing: poll.Unreadable}, 0
 	}
-	was := c.before[p]
+	was := c.before[g]
 	if was == nil {
-		return value{missing: first}, 0
+		return value{missing: poll.First}, 0
 	}
 	return delay(was.threads, now.threads), now.at - was.at
 }
@@ -282,46 +230,4 @@ func outside(i interval, before, now *seen) bool {
 	}
 	ran, _ := waits.Between(before.threads, now.threads)
 	return ran > 2*i.Software.Counts[taskClock]+float64(slack)
-}
-
-// tell publishes the samples of one place.
-func (c *Collector) tell(ctx context.Context, p place, i interval, waits value, window time.Duration) {
-	base := trimtab.Sample{Workload: trimtab.HostItself, Host: c.config.Host, Source: Source, Time: time.Now().Round(0).UTC()}
-	if p.target >= 0 {
-		t := c.config.Targets[p.target]
-		base.Workload, base.Host, base.Instance = t.Workload, t.Host, p.instance
-	}
-	for _, m := range values(i, p.target < 0) {
-		base.Window = trimtab.SecondsOf(i.Window)
-		c.publish(ctx, base, m)
-	}
-	if p.target >= 0 {
-		base.Source, base.Window = SourceDelay, trimtab.SecondsOf(window)
-		c.publish(ctx, base, measured{trimtab.RunDelay, waits})
-	}
-}
-
-func (c *Collector) publish(ctx context.Context, s trimtab.Sample, m measured) {
-	s.Quantity, s.Value, s.Missing = m.q, m.v, m.missing
-	if s.Missing != "" {
-		s.Value, s.Window = 0, 0
-	}
-	feed.Publish(ctx, c.config.Bus, c.config.Metrics, c.config.Logger, "trimtab_collector_perf_samples_total", &s)
-}
-
-// note logs when what stops a target, or the counters, changes.
-func (c *Collector) note(i int, err error) {
-	problem := ""
-	if err != nil {
-		problem = err.Error()
-	}
-	if problem == c.problems[i] {
-		return
-	}
-	c.problems[i] = problem
-	name := "counters"
-	if i >= 0 {
-		name = c.config.Targets[i].Workload
-	}
-	c.config.Logger.Info("perf", "of", name, "problem", problem)
 }

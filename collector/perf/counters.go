@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -78,7 +79,7 @@ func (c *counters) read(sets [2][]event) interval {
 		case n == 0:
 			out[i] = set{Missing: notCounted}
 		case err != nil:
-			out[i] = set{Missing: unreadable}
+			out[i] = set{Missing: poll.Unreadable}
 		default:
 			out[i] = rise(c.before[i], after, n)
 		}

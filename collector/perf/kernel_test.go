@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/leak"
 )
@@ -225,21 +226,35 @@ func worker(t *testing.T, what string, groups ...string) (do func()) {
 	}
 }
 
-// collecting opens a collector on real groups; the test is skipped where software events
-// are not counted.
-func collecting(t *testing.T, c Config) (*Collector, *outlet) {
+// collected is a reader, and what polls it.
+type collected struct {
+	*reader
+	poller *poll.Poller
+}
+
+func (k collected) round(ctx context.Context) { k.poller.Round(ctx) }
+
+// collecting polls real groups of the hierarchy that is counted ("": found); the test is skipped
+// where software events are not counted.
+func collecting(t testing.TB, counted string, c poll.Config) (collected, *outlet) {
 	t.Helper()
 	o := &outlet{}
 	c.Host, c.Bus = "h", o
 	if c.Helper == nil {
 		c.Helper = []string{os.Args[0], "as-counter"}
 	}
-	k, err := Open(c)
-	if err != nil {
+	var k collected
+	s := from(counted)
+	s.Open = func(c poll.Config) (_ poll.Reader, err error) {
+		k.reader, err = open(counted, c)
+		return k.reader, err
+	}
+	var err error
+	if k.poller, err = poll.Open(s, c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := k.Close(); err != nil {
+		if err := k.poller.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -268,7 +283,7 @@ func TestTheProbeSaysWhatThisKernelCounts(t *testing.T) {
 func TestABusyLoopAndPageFaultsOfRealGroupsAreCounted(t *testing.T) {
 	root, busy := cgroup2(t, "busy")
 	faulty := mkdir(t, root, "faulty")
-	c, o := collecting(t, Config{Root: root, Targets: []Target{{Workload: "busy", Path: busy}, {Workload: "faulty", Path: faulty}}})
+	c, o := collecting(t, "", poll.Config{Root: root, Targets: []poll.Target{{Workload: "busy", Path: busy}, {Workload: "faulty", Path: faulty}}})
 	burn, fault := worker(t, "busy", filepath.Join(root, busy)), worker(t, "faults", filepath.Join(root, faulty))
 	c.round(t.Context())
 	for name, s := range o.take(t) {
@@ -323,14 +338,14 @@ func TestAVersion1GroupIsCountedByItsTwinOnlyWhereThatHasItsTasks(t *testing.T) 
 	}
 	root.Close()
 	path := mkdir(t, cpu, "twin")
-	c, o := collecting(t, Config{Root: cpu, Targets: []Target{{Workload: "w", Path: path}}})
+	c, o := collecting(t, "", poll.Config{Root: cpu, Targets: []poll.Target{{Workload: "w", Path: path}}})
 	if c.counted == nil {
 		t.Skip("no hierarchy beside it is counted")
 	}
 	burn := worker(t, "busy", filepath.Join(cpu, path))
 	c.round(t.Context())
 	c.round(t.Context())
-	if s := o.take(t)["w/ task_clock"]; s.Missing != absent {
+	if s := o.take(t)["w/ task_clock"]; s.Missing != poll.Absent {
 		t.Errorf("no twin: %+v", s)
 	}
 	// A twin that its processes are not in does not say that nothing runs.
@@ -359,7 +374,7 @@ func TestAVersion1GroupIsCountedByItsTwinOnlyWhereThatHasItsTasks(t *testing.T) 
 
 func TestAGroupThatGoesIsToldOnceAndOneOfItsNameBeginsAnew(t *testing.T) {
 	root, path := cgroup2(t, "gone")
-	c, o := collecting(t, Config{Root: root, Targets: []Target{{Workload: "w", Path: path}}})
+	c, o := collecting(t, "", poll.Config{Root: root, Targets: []poll.Target{{Workload: "w", Path: path}}})
 	c.round(t.Context())
 	c.round(t.Context())
 	if s := o.take(t)["w/ context_switches"]; s.Missing != "" || s.Value != 0 {
@@ -369,7 +384,7 @@ func TestAGroupThatGoesIsToldOnceAndOneOfItsNameBeginsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.round(t.Context())
-	if got := o.take(t); got["w/ context_switches"].Missing != absent || got["w/ run_delay"].Missing != absent {
+	if got := o.take(t); got["w/ context_switches"].Missing != poll.Absent || got["w/ run_delay"].Missing != poll.Absent {
 		t.Errorf("gone: %+v", got)
 	}
 	c.round(t.Context())
@@ -380,7 +395,7 @@ func TestAGroupThatGoesIsToldOnceAndOneOfItsNameBeginsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.round(t.Context())
-	if s := o.take(t)["w/ context_switches"]; s.Missing != first {
+	if s := o.take(t)["w/ context_switches"]; s.Missing != poll.First {
 		t.Errorf("another of its name: %+v", s)
 	}
 }
@@ -470,7 +485,7 @@ func TestTheProcessThatCountsEndsWithItsParent(t *testing.T) {
 
 func TestAProcessThatDiesIsStartedAgainAndTheValuesAreMissingMeanwhile(t *testing.T) {
 	root, path := cgroup2(t, "dies")
-	c, o := collecting(t, Config{Root: root, Targets: []Target{{Workload: "w", Path: path}}})
+	c, o := collecting(t, "", poll.Config{Root: root, Targets: []poll.Target{{Workload: "w", Path: path}}})
 	c.round(t.Context())
 	for range 2 {
 		if err := c.helper.process.Process.Kill(); err != nil {
@@ -483,7 +498,7 @@ func TestAProcessThatDiesIsStartedAgainAndTheValuesAreMissingMeanwhile(t *testin
 		}
 		c.helper.due = 0 // the pause is over
 		c.round(t.Context())
-		if s := o.take(t)["w/ context_switches"]; s.Missing != first {
+		if s := o.take(t)["w/ context_switches"]; s.Missing != poll.First {
 			t.Errorf("a new process: %+v", s)
 		}
 		c.round(t.Context())
@@ -495,7 +510,7 @@ func TestAProcessThatDiesIsStartedAgainAndTheValuesAreMissingMeanwhile(t *testin
 
 func TestAProcessThatLiesIsEndedAndItsAnswerIsNotBelieved(t *testing.T) {
 	root := t.TempDir()
-	c, o := collecting(t, Config{Root: root, Counted: root, Helper: []string{os.Args[0], "as-liar"}})
+	c, o := collecting(t, root, poll.Config{Root: root, Helper: []string{os.Args[0], "as-liar"}})
 	c.round(t.Context())
 	if s := o.take(t)[".host/ context_switches"]; s.Missing != unanswered || c.helper.process != nil {
 		t.Errorf("%+v", s)
@@ -540,30 +555,30 @@ func TestGroupsBeyondTheDescriptorsHaveNoValues(t *testing.T) {
 	s := &server{root: dir, sets: [2][]event{sw, hw}, open: map[group]*counters{}, room: len(helperCPUs(t)) * (len(sw) + len(hw))}
 	defer s.clear()
 	q := request{1, []group{{a, 1}, {b, 2}}}
-	for _, want := range []string{first, ""} {
+	for _, want := range []string{poll.First, ""} {
 		got := s.answer(q)
 		if got.Groups[0].Software.Missing != want || got.Groups[1].Software.Missing != tooMany {
 			t.Errorf("%+v", got)
 		}
 	}
-	if got := s.answer(request{2, []group{{b, 2}}}); got.Groups[0].Software.Missing != first || s.used != s.room {
+	if got := s.answer(request{2, []group{{b, 2}}}); got.Groups[0].Software.Missing != poll.First || s.used != s.room {
 		t.Errorf("room that was given back: %+v, %d of %d", got, s.used, s.room)
 	}
 	s.cpus = nil // as after a CPU came or went
-	if got := s.answer(request{3, []group{{b, 2}}}); got.Groups[0].Software.Missing != first {
+	if got := s.answer(request{3, []group{{b, 2}}}); got.Groups[0].Software.Missing != poll.First {
 		t.Errorf("other CPUs: %+v", got)
 	}
-	if got := s.answer(request{4, []group{{"../..", 2}, {"none", 3}}}); got.Groups[0].Software.Missing != unreadable || got.Groups[1].Software.Missing != absent || s.used != 0 {
+	if got := s.answer(request{4, []group{{"../..", 2}, {"none", 3}}}); got.Groups[0].Software.Missing != poll.Unreadable || got.Groups[1].Software.Missing != poll.Absent || s.used != 0 {
 		t.Errorf("paths that are none: %+v", got)
 	}
 }
 
 func TestItCountsAtEachIntervalUntilItsEnd(t *testing.T) {
 	root, _ := cgroup2(t, "interval")
-	c, o := collecting(t, Config{Root: root, Interval: time.Millisecond})
+	c, o := collecting(t, "", poll.Config{Root: root, Interval: time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
 	o.after(20, cancel)
-	if err := c.Run(ctx); err != nil {
+	if err := c.poller.Run(ctx); err != nil {
 		t.Error(err)
 	}
 }
@@ -573,7 +588,7 @@ func TestWhereGroupsCannotBeReachedTheHostIsStillCounted(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(root, "w"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c, o := collecting(t, Config{Root: root, Counted: root, Targets: []Target{{Workload: "w", Path: "w"}}})
+	c, o := collecting(t, root, poll.Config{Root: root, Targets: []poll.Target{{Workload: "w", Path: "w"}}})
 	c.round(t.Context())
 	c.round(t.Context())
 	got := o.take(t)

@@ -13,8 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/collector/internal/feed"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/waits"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // The hardware part runs on readings that are made up in the form of perf_event_open(2):
@@ -57,11 +58,11 @@ func TestARiseIsScaledByTheTimeThatWasCounted(t *testing.T) {
 		"nothing ran":               {[]reading{at(7, 7, 3)}, []reading{at(7, 7, 3)}, set{Counts: []float64{0}}},
 		"never counted":             {[]reading{at(0, 0, 0)}, []reading{at(100, 0, 0)}, set{Missing: multiplexed}},
 		"counted for too little":    {[]reading{at(0, 0, 0)}, []reading{at(100, 9, 1)}, set{Missing: multiplexed}},
-		"a count that fell":         {[]reading{at(0, 0, 9)}, []reading{at(100, 100, 8)}, set{Missing: reset}},
-		"a time that fell":          {[]reading{at(9, 0, 0)}, []reading{at(8, 0, 0)}, set{Missing: reset}},
-		"a counter that wrapped":    {[]reading{at(0, 0, math.MaxUint64)}, []reading{at(9, 9, 1)}, set{Missing: reset}},
-		"the first":                 {nil, []reading{at(9, 9, 1)}, set{Missing: first}},
-		"another CPU came":          {[]reading{at(0, 0, 0)}, []reading{at(9, 9, 1), at(9, 9, 1)}, set{Missing: first}},
+		"a count that fell":         {[]reading{at(0, 0, 9)}, []reading{at(100, 100, 8)}, set{Missing: poll.Reset}},
+		"a time that fell":          {[]reading{at(9, 0, 0)}, []reading{at(8, 0, 0)}, set{Missing: poll.Reset}},
+		"a counter that wrapped":    {[]reading{at(0, 0, math.MaxUint64)}, []reading{at(9, 9, 1)}, set{Missing: poll.Reset}},
+		"the first":                 {nil, []reading{at(9, 9, 1)}, set{Missing: poll.First}},
+		"another CPU came":          {[]reading{at(0, 0, 0)}, []reading{at(9, 9, 1), at(9, 9, 1)}, set{Missing: poll.First}},
 		"more running than enabled": {[]reading{at(0, 0, 0)}, []reading{at(10, 12, 5)}, set{Counts: []float64{5}}},
 	} {
 		if diff := cmp.Diff(c.want, rise(c.before, c.after, 1)); diff != "" {
@@ -109,25 +110,25 @@ func TestCPIAndMPKIAreOfTheSameInstructions(t *testing.T) {
 		"nothing ran":                {interval{time.Second, set{Counts: []float64{0, 0, 0, 0}}, set{Counts: []float64{0, 0, 0}}}, Idle, Idle},
 		"too many groups to be read": {failed(tooMany), tooMany, tooMany},
 	} {
-		got := map[trimtab.Quantity]any{}
+		got := map[quantity.Quantity]any{}
 		for _, m := range values(c.i, false) {
 			got[m.q] = m.v
 			if m.missing != "" {
 				got[m.q] = m.missing
 			}
 		}
-		if got[trimtab.CPI] != c.cpi || got[trimtab.MPKI] != c.mpki {
+		if got[quantity.CPI] != c.cpi || got[quantity.MPKI] != c.mpki {
 			t.Errorf("%s: %v", name, got)
 		}
-		if rpki, counted := got[trimtab.RPKI].(float64); counted != (name == "counted") || counted && rpki != 4 {
-			t.Errorf("%s: %v references", name, got[trimtab.RPKI])
+		if rpki, counted := got[quantity.RPKI].(float64); counted != (name == "counted") || counted && rpki != 4 {
+			t.Errorf("%s: %v references", name, got[quantity.RPKI])
 		}
-		if c.i.Software.Missing == "" && len(c.i.Software.Counts) == 4 && c.i.Software.Counts[0] > 0 && (got[trimtab.TaskClock] != 0.5 || got[trimtab.ContextSwitches] != 30.0 || got[trimtab.PageFaults] != 20.0 || got[trimtab.Migrations] != 10.0) {
+		if c.i.Software.Missing == "" && len(c.i.Software.Counts) == 4 && c.i.Software.Counts[0] > 0 && (got[quantity.TaskClock] != 0.5 || got[quantity.ContextSwitches] != 30.0 || got[quantity.PageFaults] != 20.0 || got[quantity.Migrations] != 10.0) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	for _, m := range values(failed(absent), true) {
-		if m.q == trimtab.TaskClock {
+	for _, m := range values(failed(poll.Absent), true) {
+		if m.q == quantity.TaskClock {
 			t.Error("a host has a task clock")
 		}
 	}
@@ -147,11 +148,11 @@ func TestEverySampleIsValidWhateverTheProcessAnswers(t *testing.T) {
 		if a.validate(request{1, []group{{}}}, able) != nil {
 			return
 		}
-		o := &outlet{}
-		c := &Collector{config: Config{Host: "h", Bus: o, Targets: []Target{{Workload: "w"}}}}
-		feed.Fill(&c.config.Interval, DefaultInterval, &c.config.Metrics, &c.config.Logger)
-		c.tell(t.Context(), place{}, i, value{v: 0.5}, time.Second)
-		for _, s := range o.all {
+		for _, s := range samples(poll.Group{Workload: "w"}, i, value{v: 0.5}, time.Second) {
+			s.Time = time.Unix(1, 0)
+			if s.Missing != "" {
+				s.Value, s.Window = 0, 0
+			}
 			if err := s.Validate(); err != nil {
 				r.Fatal(s, err)
 			}
@@ -184,7 +185,7 @@ func TestRunDelayIsTheShareOfWaitingOfThreadsThatStayed(t *testing.T) {
 	if got := delay(before, after); got != (value{v: 0.25}) {
 		t.Errorf("%+v", got)
 	}
-	if got := delay(nil, after); got.missing != first {
+	if got := delay(nil, after); got.missing != poll.First {
 		t.Errorf("the first: %+v", got)
 	}
 	if got := delay(after, after); got.missing != Idle {

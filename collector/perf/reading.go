@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
 )
 
 // reading is the values of a group of counters on one CPU.
@@ -55,17 +56,17 @@ type set struct {
 // A CPU on which they never ran counts as the mean of the others.
 func rise(before, after []reading, n int) set {
 	if len(before) == 0 || len(before) != len(after) {
-		return set{Missing: first}
+		return set{Missing: poll.First}
 	}
 	out := set{Counts: make([]float64, n)}
 	var enabled, running, covered float64
 	for cpu := range after {
 		was, is := before[cpu], after[cpu]
 		if len(was.counts) != n || len(is.counts) != n {
-			return set{Missing: first}
+			return set{Missing: poll.First}
 		}
 		if is.enabled < was.enabled || is.running < was.running {
-			return set{Missing: reset}
+			return set{Missing: poll.Reset}
 		}
 		on, ran := float64(is.enabled-was.enabled), float64(is.running-was.running)
 		enabled, running = enabled+on, running+min(ran, on)
@@ -75,7 +76,7 @@ func rise(before, after []reading, n int) set {
 		}
 		for i := range n {
 			if is.counts[i] < was.counts[i] {
-				return set{Missing: reset}
+				return set{Missing: poll.Reset}
 			}
 			out.Counts[i] += float64(is.counts[i]-was.counts[i]) * factor
 		}

@@ -4,24 +4,19 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/waits"
+	"github.com/trimtab/trimtab/quantity"
 )
 
-// Source is the source of the samples of counters, SourceDelay of those of run queues.
-const (
-	Source      = "perf"
-	SourceDelay = "schedstat"
-)
+// sourceDelay is the source of the samples of run queues.
+const sourceDelay = "schedstat"
 
 // Idle is why a value is missing of a group that did nothing.
 const Idle = "nothing ran"
 
-// The other reasons why a value is missing; they are the labels of the metric, too.
+// The other reasons why a value is missing, beside those of package poll.
 const (
-	absent      = "absent"
-	unreadable  = "unreadable"
-	first       = "first reading"
-	reset       = "counter reset"
 	notCounted  = "not counted by this machine"
 	multiplexed = "counted for too little of the time"
 	elsewhere   = "its tasks are in another group of the hierarchy that is counted"
@@ -31,7 +26,7 @@ const (
 
 // reasons returns the reasons that the counting process gives for missing values.
 func reasons() []string {
-	return []string{absent, unreadable, first, reset, notCounted, multiplexed, tooMany}
+	return []string{poll.Absent, poll.Unreadable, poll.First, poll.Reset, notCounted, multiplexed, tooMany}
 }
 
 // value is a number, or why there is none.
@@ -42,8 +37,29 @@ type value struct {
 
 // measured are the values of one group in one interval, by quantity.
 type measured struct {
-	q trimtab.Quantity
+	q quantity.Quantity
 	value
+}
+
+// samples makes the samples of one group, or of the host.
+func samples(g poll.Group, i interval, waits value, window time.Duration) (all []*trimtab.Sample) {
+	sample := g.Sample
+	if g == host() {
+		sample = func(q quantity.Quantity) *trimtab.Sample { return poll.OfHost(q, "") }
+	}
+	add := func(m measured, window time.Duration) *trimtab.Sample {
+		s := sample(m.q)
+		s.Value, s.Missing, s.Window = m.v, m.missing, trimtab.SecondsOf(window)
+		all = append(all, s)
+		return s
+	}
+	for _, m := range values(i, g == host()) {
+		add(m, i.Window)
+	}
+	if g != host() {
+		add(measured{quantity.RunDelay, waits}, window).Source = sourceDelay
+	}
+	return all
 }
 
 // values returns the values of one interval. A whole host has no task clock.
@@ -56,22 +72,22 @@ func values(i interval, host bool) []measured {
 		case at >= len(i.Software.Counts):
 			return value{missing: notCounted}
 		case window <= 0: // time went back
-			return value{missing: reset}
+			return value{missing: poll.Reset}
 		}
 		return value{v: i.Software.Counts[at] / window}
 	}
 	out := []measured{
-		{trimtab.CPI, ratio(i, cycles, 1)},
-		{trimtab.MPKI, ratio(i, misses, 1000)},
-		{trimtab.RPKI, ratio(i, references, 1000)},
-		{trimtab.ContextSwitches, soft(contextSwitches)},
-		{trimtab.PageFaults, soft(pageFaults)},
-		{trimtab.Migrations, soft(migrations)},
+		{quantity.CPI, ratio(i, cycles, 1)},
+		{quantity.MPKI, ratio(i, misses, 1000)},
+		{quantity.RPKI, ratio(i, references, 1000)},
+		{quantity.ContextSwitches, soft(contextSwitches)},
+		{quantity.PageFaults, soft(pageFaults)},
+		{quantity.Migrations, soft(migrations)},
 	}
 	if !host { // of a whole host it is the time itself
 		clock := soft(taskClock)
 		clock.v /= float64(time.Second) // it counts in ns
-		out = append(out, measured{trimtab.TaskClock, clock})
+		out = append(out, measured{quantity.TaskClock, clock})
 	}
 	return out
 }
@@ -95,7 +111,7 @@ func ratio(i interval, event int, times float64) value {
 // delay is the share of the time that threads could have run in which they waited.
 func delay(before, after map[int]waits.Thread) value {
 	if before == nil {
-		return value{missing: first}
+		return value{missing: poll.First}
 	}
 	ran, waited := waits.Between(before, after)
 	if ran+waited <= 0 {

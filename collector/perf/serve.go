@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
 )
 
 // Serve counts for a collector until in ends, which it does when the collector dies. root
@@ -129,17 +130,17 @@ func (s *server) begin(g group) (*counters, string) {
 		}
 		f, err := s.root.Open(g.Path)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, absent
+			return nil, poll.Absent
 		}
 		if err != nil {
-			return nil, unreadable
+			return nil, poll.Unreadable
 		}
 		defer f.Close()
 		dir = f
 	}
 	c, err := openCounters(dir, s.cpus, s.sets)
 	if err != nil {
-		return nil, unreadable
+		return nil, poll.Unreadable
 	}
 	s.open[g] = c
 	s.used += len(c.fds)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -24,7 +25,7 @@ func TestAGroupOfThePerfEventHierarchyOfVersion1IsCounted(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { os.Remove(filepath.Join(twin, path)) })
-	c, o := collecting(t, Config{Root: cpu, Targets: []Target{{Workload: "w", Path: path}}})
+	c, o := collecting(t, "", poll.Config{Root: cpu, Targets: []poll.Target{{Workload: "w", Path: path}}})
 	burn := worker(t, "busy", filepath.Join(cpu, path), filepath.Join(twin, path))
 	c.round(t.Context())
 	burn()

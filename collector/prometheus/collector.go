@@ -14,16 +14,17 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
-	"github.com/trimtab/trimtab/collector/internal/feed"
+	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/promql"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Query is one expression of one workload.
 type Query struct {
 	Workload string
 	// Quantity is what the value measures; load, performance, allocation, …
-	Quantity trimtab.Quantity
+	Quantity quantity.Quantity
 	// Expr is PromQL for one number, with its labels filled in, or for one for each
 	// instance, with the labels host and instance.
 	Expr string
@@ -116,7 +117,7 @@ func (c *Collector) Close() error {
 // returns nil then; nothing that a server answers ends it.
 func (c *Collector) Run(ctx context.Context) error {
 	defer c.forget()
-	return feed.Run(ctx, c.config.Interval, c.round)
+	return poll.Every(ctx, c.config.Interval, c.round)
 }
 
 // round asks all queries, at most Concurrency at once.
@@ -227,8 +228,8 @@ func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.
 
 // additive returns the part of an answer that adds up over targets: load, use and allocation
 // themselves, and for other values the number of requests.
-func additive(q trimtab.Quantity, value, requests float64) (sum float64, ok bool) {
-	if q == trimtab.Load || q == trimtab.Allocation || q == trimtab.Usage {
+func additive(q quantity.Quantity, value, requests float64) (sum float64, ok bool) {
+	if q == quantity.Load || q == quantity.Allocation || q == quantity.Usage {
 		return value, true
 	}
 	return requests, requests > 0

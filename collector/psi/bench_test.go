@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
 )
 
 // nowhere drops what it gets.
@@ -35,12 +36,12 @@ func BenchmarkRound(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	c, err := Open(Config{Pressure: root, Host: "h", Root: root, Bus: nowhere{}, Targets: []Target{{Workload: "w", Host: "h", Path: "web@*"}}})
+	c, err := poll.Open(from(root), poll.Config{Host: "h", Root: root, Bus: nowhere{}, Targets: []poll.Target{{Workload: "w", Host: "h", Path: "web@*"}}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer c.Close()
 	for b.Loop() {
-		c.round(b.Context())
+		c.Round(b.Context())
 	}
 }

@@ -1,45 +1,28 @@
 package psi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
+	"github.com/trimtab/trimtab/collector/poll/polltest"
 	"github.com/trimtab/trimtab/internal/leak"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// outlet keeps the samples.
-type outlet struct{ all []*trimtab.Sample }
-
-func (o *outlet) Publish(_ context.Context, v trimtab.Value) error {
-	s := v.(*trimtab.Sample)
-	o.all = append(o.all, s)
-	return s.Validate()
-}
-
-// take returns what came since the last call, by workload, instance and quantity.
-func (o *outlet) take() map[string]any {
-	out := map[string]any{}
-	for _, s := range o.all {
-		name := fmt.Sprintf("%s/%s/%s %s", s.Workload, s.Host, s.Instance, s.Quantity)
-		out[name] = s.Value
-		if s.Missing != "" {
-			out[name] = s.Missing
-		}
-	}
-	o.all = nil
-	return out
+// blank is a sample without a value.
+func blank(q quantity.Quantity) *trimtab.Sample {
+	return &trimtab.Sample{Workload: "w", Quantity: q, Time: time.Unix(1, 0)}
 }
 
 // files writes pressure files: each has waited so long.
@@ -63,20 +46,20 @@ func TestPressureIsTheShareOfTheIntervalThatTasksWaited(t *testing.T) {
 		name          string
 		before, after *reading
 		err           error
-		want          map[trimtab.Quantity]any
+		want          map[quantity.Quantity]any
 	}{
-		{"shares", at(0, time.Second, 0), at(4, 3*time.Second, time.Second), nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: 0.5, trimtab.PressureCPUFull: 0.25}},
-		{"nobody waited", at(0, time.Second, 0), at(4, time.Second, 0), nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: 0.0, trimtab.PressureCPUFull: 0.0}},
-		{"more than the interval", at(0, 0, 0), at(1, 2*time.Second, 0), nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: 1.0, trimtab.PressureCPUFull: 0.0}},
-		{"the first", nil, at(4, 0, 0), nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: first, trimtab.PressureCPUFull: first}},
-		{"a counter that fell", at(0, time.Second, 0), at(4, 0, 0), nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: reset, trimtab.PressureCPUFull: 0.0}},
-		{"at the same time", at(4, 0, 0), at(4, 1, 1), nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: reset, trimtab.PressureCPUFull: reset}},
-		{"gone", at(0, 0, 0), nil, os.ErrNotExist, map[trimtab.Quantity]any{trimtab.PressureCPUSome: absent, trimtab.PressureCPUFull: absent}},
-		{"unreadable", at(0, 0, 0), nil, errors.New("EIO"), map[trimtab.Quantity]any{trimtab.PressureCPUSome: unreadable, trimtab.PressureCPUFull: unreadable}},
-		{"a kernel without full", at(0, 0, 0), short, nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: 0.25}},
+		{"shares", at(0, time.Second, 0), at(4, 3*time.Second, time.Second), nil, map[quantity.Quantity]any{quantity.PressureCPUSome: 0.5, quantity.PressureCPUFull: 0.25}},
+		{"nobody waited", at(0, time.Second, 0), at(4, time.Second, 0), nil, map[quantity.Quantity]any{quantity.PressureCPUSome: 0.0, quantity.PressureCPUFull: 0.0}},
+		{"more than the interval", at(0, 0, 0), at(1, 2*time.Second, 0), nil, map[quantity.Quantity]any{quantity.PressureCPUSome: 1.0, quantity.PressureCPUFull: 0.0}},
+		{"the first", nil, at(4, 0, 0), nil, map[quantity.Quantity]any{quantity.PressureCPUSome: poll.First, quantity.PressureCPUFull: poll.First}},
+		{"a counter that fell", at(0, time.Second, 0), at(4, 0, 0), nil, map[quantity.Quantity]any{quantity.PressureCPUSome: poll.Reset, quantity.PressureCPUFull: 0.0}},
+		{"at the same time", at(4, 0, 0), at(4, 1, 1), nil, map[quantity.Quantity]any{quantity.PressureCPUSome: poll.Reset, quantity.PressureCPUFull: poll.Reset}},
+		{"gone", at(0, 0, 0), nil, os.ErrNotExist, map[quantity.Quantity]any{quantity.PressureCPUSome: poll.Absent, quantity.PressureCPUFull: poll.Absent}},
+		{"unreadable", at(0, 0, 0), nil, errors.New("EIO"), map[quantity.Quantity]any{quantity.PressureCPUSome: poll.Unreadable, quantity.PressureCPUFull: poll.Unreadable}},
+		{"a kernel without full", at(0, 0, 0), short, nil, map[quantity.Quantity]any{quantity.PressureCPUSome: 0.25}},
 	} {
-		got := map[trimtab.Quantity]any{}
-		for _, s := range samples(trimtab.Sample{Workload: "w", Time: time.Unix(1, 0)}, resources()[0], c.before, c.after, c.err) {
+		got := map[quantity.Quantity]any{}
+		for _, s := range samples(blank, resources()[0], c.before, c.after, c.err) {
 			got[s.Quantity] = s.Value
 			if s.Missing != "" {
 				got[s.Quantity] = s.Missing
@@ -96,20 +79,13 @@ func TestHostGroupsAndInstancesAreToldAndGoneIsToldOnce(t *testing.T) {
 	files(t, pressure, "", 1000, 0)
 	files(t, filepath.Join(root, "plain"), ".pressure", 0, 0)
 	files(t, filepath.Join(root, "web@a"), ".pressure", 0, 0)
-	o := &outlet{}
-	c, err := Open(Config{Pressure: pressure, Host: "h", Root: root, Bus: o, Targets: []Target{{Workload: "p", Path: "plain"}, {Workload: "w", Host: "h", Path: "web@*"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.round(t.Context())
-	for name, v := range o.take() {
-		if v != first {
+	c := polltest.Open(t, from(pressure), poll.Config{Root: root, Targets: []poll.Target{{Workload: "p", Path: "plain"}, {Workload: "w", Host: "h", Path: "web@*"}}})
+	for name, v := range c.Next() {
+		if v != poll.First {
 			t.Errorf("%s: %v", name, v)
 		}
 	}
-	c.round(t.Context())
-	got := o.take()
+	got := c.Next()
 	for _, want := range []string{".host/h/ pressure_cpu_some", "p// pressure_io_full", "w/h/a pressure_memory_some"} {
 		if got[want] != 0.0 {
 			t.Errorf("%s: %v", want, got[want])
@@ -121,57 +97,32 @@ func TestHostGroupsAndInstancesAreToldAndGoneIsToldOnce(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(root, "web@a")); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []any{absent, nil} {
-		c.round(t.Context())
-		if got := o.take()["w/h/a pressure_cpu_some"]; got != want {
+	for _, want := range []any{poll.Absent, nil} {
+		if got := c.Next()["w/h/a pressure_cpu_some"]; got != want {
 			t.Errorf("gone: %v, want %v", got, want)
 		}
 	}
 }
 
-func TestItReadsAtEachIntervalUntilItsEnd(t *testing.T) {
-	pressure := t.TempDir()
-	files(t, pressure, "", 0, 0)
-	synctest.Test(t, func(t *testing.T) {
-		o := &outlet{}
-		c, err := Open(Config{Pressure: pressure, Host: "h", Bus: o, Interval: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- c.Run(ctx) }()
-		time.Sleep(2500 * time.Millisecond)
-		cancel()
-		if err := <-done; err != nil || len(o.all) != 3*6 {
-			t.Errorf("%d samples, %v", len(o.all), err)
-		}
-	})
-}
-
 func TestAHostWithoutPressureSaysSo(t *testing.T) {
-	if _, err := Open(Config{Pressure: t.TempDir(), Host: "h", Bus: &outlet{}}); !errors.Is(err, trimtab.ErrUnsupported) {
-		t.Errorf("error %v", err)
-	}
-	if _, err := Open(Config{Pressure: filepath.Join(t.TempDir(), "nowhere"), Host: "h", Bus: &outlet{}}); !errors.Is(err, trimtab.ErrUnsupported) {
-		t.Errorf("error %v", err)
+	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "nowhere")} {
+		if _, err := poll.Open(from(dir), poll.Config{Host: "h", Bus: nowhere{}}); !errors.Is(err, trimtab.ErrUnsupported) {
+			t.Errorf("error %v", err)
+		}
 	}
 }
 
 func TestTheRealPressureOfThisHostIsRead(t *testing.T) {
-	o := &outlet{}
-	c, err := Open(Config{Host: "h", Bus: o})
+	p, err := poll.Open(Source(), poll.Config{Host: "h", Bus: nowhere{}})
 	if errors.Is(err, trimtab.ErrUnsupported) {
 		t.Skipf("this host has none: %v", err)
 	}
-	if err != nil {
+	if err := errors.Join(err, p.Close()); err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	c.round(t.Context())
-	c.round(t.Context())
-	for name, v := range o.take() {
+	c := polltest.Open(t, Source(), poll.Config{})
+	c.Next()
+	for name, v := range c.Next() {
 		if name == ".host/h/ pressure_cpu_full" {
 			if v != untold {
 				t.Errorf("%s: %v", name, v)
@@ -190,7 +141,7 @@ func TestEverySampleValidates(t *testing.T) {
 		return &reading{Pressure{stall("some"), stall("full")}, time.Duration(rapid.Int64Min(0).Draw(r, "at"))}
 	})
 	rapid.Check(t, func(r *rapid.T) {
-		for _, s := range samples(trimtab.Sample{Workload: "w", Time: time.Unix(1, 0)}, resources()[1], draw.Draw(r, "before"), draw.Draw(r, "after"), nil) {
+		for _, s := range samples(blank, resources()[1], draw.Draw(r, "before"), draw.Draw(r, "after"), nil) {
 			if err := s.Validate(); err != nil || s.Value > 1 {
 				r.Fatal(s, err)
 			}
@@ -224,16 +175,9 @@ func TestFullCPUPressureOfAWholeHostIsMissingAndNotZero(t *testing.T) {
 	pressure, root := t.TempDir(), t.TempDir()
 	files(t, pressure, "", 1000, 0)
 	files(t, filepath.Join(root, "plain"), ".pressure", 1000, 0)
-	o := &outlet{}
-	c, err := Open(Config{Pressure: pressure, Host: "h", Root: root, Bus: o, Targets: []Target{{Workload: "p", Path: "plain"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.round(t.Context())
-	o.take()
-	c.round(t.Context())
-	got := o.take()
+	c := polltest.Open(t, from(pressure), poll.Config{Root: root, Targets: []poll.Target{{Workload: "p", Path: "plain"}}})
+	c.Next()
+	got := c.Next()
 	for name, want := range map[string]any{
 		".host/h/ pressure_cpu_full": untold, ".host/h/ pressure_cpu_some": 0.0,
 		".host/h/ pressure_memory_full": 0.0, "p// pressure_cpu_full": 0.0,

@@ -1,19 +1,19 @@
 package rapl_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
+	"github.com/trimtab/trimtab/collector/poll/polltest"
 	"github.com/trimtab/trimtab/collector/rapl"
 )
 
@@ -132,38 +132,14 @@ func TestWhatAHostCannotTellIsMissingWithTheReason(t *testing.T) {
 	}
 }
 
-// box keeps what is published.
-type box []trimtab.Value
-
-func (b *box) Publish(_ context.Context, v trimtab.Value) error {
-	*b = append(*b, v)
-	return nil
-}
-
 func TestSamplesAreOfTheHost(t *testing.T) {
 	_, r := tree(t)
-	synctest.Test(t, func(t *testing.T) {
-		b := &box{}
-		c, err := rapl.Open(*r, rapl.Config{Host: "h", Bus: b, Interval: time.Second})
-		if err != nil {
-			t.Fatal(err)
+	p := polltest.Open(t, rapl.Source(*r), poll.Config{})
+	for range 3 {
+		if got := p.Next(); len(got) != 5 || got[".host/h/package-0 power_limit"] != 125.0 {
+			t.Errorf("%v", got)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
-		defer cancel()
-		if err := c.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
-		all := *b
-		if len(all) != 3*5 {
-			t.Errorf("%d samples in three rounds, want 15", len(all))
-		}
-		for _, v := range all {
-			s, ok := v.(*trimtab.Sample)
-			if !ok || s.Workload != trimtab.HostItself || s.Host != "h" || s.Source != rapl.Source || s.Validate() != nil {
-				t.Errorf("%+v", v)
-			}
-		}
-	})
+	}
 }
 
 func FuzzNumbersAreReadTotally(f *testing.F) {

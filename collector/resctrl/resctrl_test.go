@@ -1,7 +1,6 @@
 package resctrl
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
+	"github.com/trimtab/trimtab/collector/poll/polltest"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/leak"
 	"github.com/trimtab/trimtab/internal/rdt"
@@ -26,16 +27,10 @@ func TestMain(m *testing.M) { leak.Main(m) }
 type fixture struct {
 	t    *testing.T
 	tree *rdttest.Tree
-	all  []*trimtab.Sample
-	*Collector
+	*polltest.Polled
 	now   time.Duration
 	group string
 	root  string
-}
-
-func (f *fixture) Publish(_ context.Context, v trimtab.Value) error {
-	f.all = append(f.all, v.(*trimtab.Sample))
-	return v.(*trimtab.Sample).Validate()
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -55,13 +50,16 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	f.group = rdt.Group(rdt.Place(f.root, "shop/web@a"), id)
-	f.Collector, err = Open(Config{Host: "h", Root: f.root, Bus: f, Targets: []Target{{Workload: "web", Host: "h", Path: "shop/web@*"}},
-		Open: func(string) (rdt.Files, error) { return f.tree, nil }})
-	if err != nil {
-		t.Fatal(err)
+	s := from("", func(string) (rdt.Files, error) { return f.tree, nil })
+	open := s.Open
+	s.Open = func(c poll.Config) (poll.Reader, error) {
+		r, err := open(c)
+		if err == nil {
+			r.(*reader).boot = func() time.Duration { return f.now }
+		}
+		return r, err
 	}
-	t.Cleanup(func() { f.Close() })
-	f.boot = func() time.Duration { return f.now }
+	f.Polled = polltest.Open(t, s, poll.Config{Root: f.root, Targets: []poll.Target{{Workload: "web", Host: "h", Path: "shop/web@*"}}})
 	return f
 }
 
@@ -86,11 +84,9 @@ func (f *fixture) set(group string, bytes uint64) {
 func (f *fixture) next() map[string]string {
 	f.t.Helper()
 	f.now += 2 * time.Second
-	f.all = nil
-	f.round(f.t.Context())
 	out := map[string]string{}
-	for _, s := range f.all {
-		out[s.Workload+s.Instance+" "+string(s.Quantity)] = fmt.Sprint(s.Value) + s.Missing
+	for name, v := range f.Next() {
+		out[strings.Replace(name, "/h/", "", 1)] = fmt.Sprint(v)
 	}
 	return out
 }
@@ -110,7 +106,7 @@ func TestOccupancyAndRatesAreSumsOverTheCaches(t *testing.T) {
 	f.limit()
 	f.set("", 1000)
 	f.set(f.group, 500)
-	f.want(f.next(), "weba llc_occupancy=1000", "weba membw_total=0first reading", ".host llc_occupancy=3000", ".host membw_local=0first reading")
+	f.want(f.next(), "weba llc_occupancy=1000", "weba membw_total=first reading", ".host llc_occupancy=3000", ".host membw_local=first reading")
 	f.set(f.group, 700)
 	f.want(f.next(), "weba llc_occupancy=1400", "weba membw_total=200", "weba membw_local=200", ".host membw_total=200", ".host llc_occupancy=3400")
 	f.want(f.next(), "weba membw_total=0", ".host membw_total=0")
@@ -121,14 +117,14 @@ func TestWhatIsNotThereIsMissingAndNeverZero(t *testing.T) {
 	f.limit()
 	f.set(f.group, 100)
 	f.next()
-	for _, c := range []struct{ text, want string }{{"Unavailable", "0unavailable"}, {"Error", "0error"}, {"Unassigned", "0unassigned"}, {"x", "0unreadable"}} {
+	for _, c := range []struct{ text, want string }{{"Unavailable", "unavailable"}, {"Error", "error"}, {"Unassigned", "unassigned"}, {"x", "unreadable"}} {
 		f.tree.Monitor(f.group, 1, "mbm_total_bytes", c.text)
 		f.want(f.next(), "weba membw_total="+c.want, ".host membw_total="+c.want)
 		f.tree.Monitor(f.group, 1, "mbm_total_bytes", "200")
-		f.want(f.next(), "weba membw_total=0first reading")
+		f.want(f.next(), "weba membw_total=first reading")
 	}
 	f.tree.Monitor(f.group, 1, "mbm_total_bytes", "10")
-	f.want(f.next(), "weba membw_total=0counter reset", "weba membw_local=0")
+	f.want(f.next(), "weba membw_total=counter reset", "weba membw_local=0")
 }
 
 func TestAWorkloadWithoutAGroupOfItsOwnHasNoValueAndOneThatGoesIsToldOnce(t *testing.T) {
@@ -137,11 +133,11 @@ func TestAWorkloadWithoutAGroupOfItsOwnHasNoValueAndOneThatGoesIsToldOnce(t *tes
 		t.Errorf("%v", got)
 	}
 	f.limit()
-	f.want(f.next(), "weba membw_total=0first reading")
+	f.want(f.next(), "weba membw_total=first reading")
 	if err := f.tree.Rmdir(f.group); err != nil {
 		t.Fatal(err)
 	}
-	f.want(f.next(), "weba membw_total=0absent", "weba llc_occupancy=0absent")
+	f.want(f.next(), "weba membw_total=absent", "weba llc_occupancy=absent")
 	if got := f.next(); len(got) != 3 {
 		t.Errorf("%v", got)
 	}
@@ -151,12 +147,12 @@ func TestATreeThatGoesIsMissing(t *testing.T) {
 	f := newFixture(t)
 	f.next()
 	f.tree.Unmount()
-	f.want(f.next(), ".host membw_total=0unreadable", ".host llc_occupancy=0unreadable")
+	f.want(f.next(), ".host membw_total=unreadable", ".host llc_occupancy=unreadable")
 }
 
 func TestAHostWithoutMonitorsSaysWhich(t *testing.T) {
-	open := func(m ...string) (*Collector, error) {
-		return Open(Config{Host: "h", Bus: &fixture{}, Open: func(string) (rdt.Files, error) { return rdttest.New(rdttest.Spec{Ways: 4, Monitors: m}), nil }})
+	open := func(m ...string) (*poll.Poller, error) {
+		return poll.Open(from("", func(string) (rdt.Files, error) { return rdttest.New(rdttest.Spec{Ways: 4, Monitors: m}), nil }), poll.Config{Host: "h", Bus: &polltest.Polled{}})
 	}
 	if _, err := open(); !errors.Is(err, trimtab.ErrUnsupported) {
 		t.Errorf("error %v", err)
@@ -165,7 +161,7 @@ func TestAHostWithoutMonitorsSaysWhich(t *testing.T) {
 	if err != nil || len(c.Lacks()) != 2 {
 		t.Fatalf("%v, %v", c, err)
 	}
-	if _, err := Open(Config{Host: "h", Bus: &fixture{}, Tree: filepath.Join(t.TempDir(), "nowhere")}); !errors.Is(err, trimtab.ErrUnsupported) {
+	if _, err := poll.Open(from(filepath.Join(t.TempDir(), "nowhere"), rdt.Open), poll.Config{Host: "h", Bus: &polltest.Polled{}}); !errors.Is(err, trimtab.ErrUnsupported) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -4,30 +4,23 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-)
-
-// The reasons why a value is missing besides those of rdt.ParseMonitor; they are the
-// labels of the metric, too.
-const (
-	absent     = "absent"
-	unreadable = "unreadable"
-	first      = "first reading"
-	reset      = "counter reset"
+	"github.com/trimtab/trimtab/collector/poll"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // event is a quantity that the hardware monitors.
 type event struct {
 	file     string
-	quantity trimtab.Quantity
+	quantity quantity.Quantity
 	// rate: the file counts up, and what matters is how fast.
 	rate bool
 }
 
 func events() []event {
 	return []event{
-		{"llc_occupancy", trimtab.LLCOccupancy, false},
-		{"mbm_total_bytes", trimtab.MemBWTotal, true},
-		{"mbm_local_bytes", trimtab.MemBWLocal, true},
+		{"llc_occupancy", quantity.LLCOccupancy, false},
+		{"mbm_total_bytes", quantity.MemBWTotal, true},
+		{"mbm_local_bytes", quantity.MemBWLocal, true},
 	}
 }
 
@@ -53,6 +46,12 @@ type value struct {
 	missing string
 }
 
+// of completes a sample.
+func (v value) of(s *trimtab.Sample) *trimtab.Sample {
+	s.Value, s.Missing, s.Window = v.v, v.missing, trimtab.SecondsOf(v.window)
+	return s
+}
+
 // whole is the value of all groups together.
 func whole(e event, before, after *reading) (sum value) {
 	for name := range after.groups {
@@ -73,16 +72,16 @@ func whole(e event, before, after *reading) (sum value) {
 func of(e event, group string, before, after *reading) value {
 	counts := after.groups[group].counts[e.file]
 	if len(counts) == 0 {
-		return value{missing: unreadable}
+		return value{missing: poll.Unreadable}
 	}
 	var then map[string]count
 	window := time.Duration(0)
 	if e.rate {
 		if before == nil || before.groups[group] == nil {
-			return value{missing: first}
+			return value{missing: poll.First}
 		}
 		if window = after.at - before.at; window <= 0 {
-			return value{missing: reset}
+			return value{missing: poll.Reset}
 		}
 		then = before.groups[group].counts[e.file]
 	}
@@ -111,9 +110,9 @@ func part(e event, now count, then map[string]count, cache string, window time.D
 	was, ok := then[cache]
 	switch {
 	case !ok || was.missing != "":
-		return value{missing: first}
+		return value{missing: poll.First}
 	case now.bytes < was.bytes: // it was reset, or wrapped: by how much nobody knows
-		return value{missing: reset}
+		return value{missing: poll.Reset}
 	}
 	return value{v: float64(now.bytes-was.bytes) / window.Seconds()}
 }

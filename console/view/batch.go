@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // The bounds of what is kept of speculative work: jobs, bytes of them all, and hosts.
@@ -20,9 +21,9 @@ const (
 
 // How speculative jobs stand, as the job manager tells it.
 type (
-	JobState  = trimtab.JobState
-	TaskState = trimtab.TaskState
-	Attempt   = trimtab.Attempt
+	JobState  = speculation.JobState
+	TaskState = speculation.TaskState
+	Attempt   = speculation.Attempt
 )
 
 // Batch has the state of the pool's speculative jobs: GET /api/v1/batch.
@@ -55,7 +56,7 @@ type BatchHost struct {
 }
 
 // ServiceSignal is one signal of a service beside speculative tasks.
-type ServiceSignal = trimtab.ServiceSignal
+type ServiceSignal = speculation.ServiceSignal
 
 // HostSignal is one, and where.
 type HostSignal struct {
@@ -68,7 +69,7 @@ const maxHostSignals = 100
 
 // batchBook is what was heard of speculative work.
 type batchBook struct {
-	jobs  map[string]*trimtab.JobState
+	jobs  map[string]*speculation.JobState
 	bytes int
 	hosts map[string]*batchHost
 	// lines are what hosts told of the newest attempts, by job and task, with what they
@@ -83,16 +84,16 @@ type batchHost struct {
 }
 
 // hearJob takes in how a job stands.
-func (b *batchBook) hearJob(j *trimtab.JobState) {
+func (b *batchBook) hearJob(j *speculation.JobState) {
 	if b.jobs == nil {
-		b.jobs = map[string]*trimtab.JobState{}
+		b.jobs = map[string]*speculation.JobState{}
 	}
 	old := b.jobs[j.Name]
 	if old != nil && old.Time.After(j.Time) && !ahead(old.Time) {
 		return
 	}
 	b.forget(old)
-	if j.State == trimtab.StateForgotten {
+	if j.State == speculation.StateForgotten {
 		return
 	}
 	b.jobs[j.Name] = j
@@ -107,7 +108,7 @@ func (b *batchBook) hearJob(j *trimtab.JobState) {
 	}
 }
 
-func (b *batchBook) forget(j *trimtab.JobState) {
+func (b *batchBook) forget(j *speculation.JobState) {
 	if j != nil {
 		b.bytes -= batchCost(j)
 		delete(b.jobs, j.Name)
@@ -115,7 +116,7 @@ func (b *batchBook) forget(j *trimtab.JobState) {
 }
 
 // batchCost is about how many bytes a state takes.
-func batchCost(j *trimtab.JobState) int {
+func batchCost(j *speculation.JobState) int {
 	n := 500
 	for i := range j.Tasks {
 		n += 300 + len(j.Tasks[i].Why)
@@ -130,13 +131,13 @@ func batchCost(j *trimtab.JobState) int {
 }
 
 // sorted are all jobs in the order in which they are shown.
-func (b *batchBook) sorted() []*trimtab.JobState {
-	all := make([]*trimtab.JobState, 0, len(b.jobs))
+func (b *batchBook) sorted() []*speculation.JobState {
+	all := make([]*speculation.JobState, 0, len(b.jobs))
 	for _, j := range b.jobs {
 		all = append(all, j)
 	}
-	slices.SortFunc(all, func(a, c *trimtab.JobState) int {
-		if o, p := trimtab.Over(a.State), trimtab.Over(c.State); o != p {
+	slices.SortFunc(all, func(a, c *speculation.JobState) int {
+		if o, p := speculation.Over(a.State), speculation.Over(c.State); o != p {
 			if p {
 				return -1
 			}
@@ -148,7 +149,7 @@ func (b *batchBook) sorted() []*trimtab.JobState {
 }
 
 // hearMachine takes in what a host said.
-func (b *batchBook) hearMachine(m *trimtab.Machine, now time.Time) {
+func (b *batchBook) hearMachine(m *speculation.Machine, now time.Time) {
 	if b.hosts == nil {
 		b.hosts = map[string]*batchHost{}
 	}
@@ -165,7 +166,7 @@ func (b *batchBook) hearMachine(m *trimtab.Machine, now time.Time) {
 
 // hearLines keeps the last lines of attempts: the job manager tells only those of tasks
 // that went wrong.
-func (b *batchBook) hearLines(m *trimtab.Machine) {
+func (b *batchBook) hearLines(m *speculation.Machine) {
 	if b.lines == nil {
 		b.lines = map[[2]string]*Attempt{}
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/colocation"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // maxWorkloads bounds what discovery may add to the view.
@@ -111,8 +113,8 @@ func (v *Model) tell() {
 // still has among it. stop ends it.
 func (v *Model) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, true, v.Observe,
-		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome,
-		trimtab.KindMachine, trimtab.KindJobState)
+		trimtab.KindEstimate, colocation.KindContributions, colocation.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome,
+		speculation.KindMachine, speculation.KindJobState)
 }
 
 // Observe takes one value into the view.
@@ -125,21 +127,21 @@ func (v *Model) Observe(value trimtab.Value) {
 		if s := v.workloads.state(x.Workload); s != nil {
 			s.observe(x, v.config.Round, len(v.workloads.all))
 		}
-	case *trimtab.Contributions:
+	case *colocation.Contributions:
 		if s := v.workloads.state(x.Workload); s != nil && (s.contributions == nil || !x.Time.Before(s.contributions.Time) || ahead(s.contributions.Time)) {
 			s.contributions = x
 		}
-	case *trimtab.Colocation:
-		if v.config.Pool != "" && x.Pool != trimtab.JobsPool(v.config.Pool) {
+	case *colocation.Colocation:
+		if v.config.Pool != "" && x.Pool != colocation.JobsPool(v.config.Pool) {
 			return
 		}
 		v.jobs.hear(x, time.Now())
-	case *trimtab.Machine:
+	case *speculation.Machine:
 		if v.config.Pool != "" && x.Pool != v.config.Pool {
 			return
 		}
 		v.batch.hearMachine(x, time.Now())
-	case *trimtab.JobState:
+	case *speculation.JobState:
 		if v.config.Pool != "" && x.Pool != v.config.Pool {
 			return
 		}

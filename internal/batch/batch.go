@@ -25,6 +25,7 @@ import (
 	"github.com/trimtab/trimtab/pipeline"
 	"github.com/trimtab/trimtab/planner/jobs"
 	"github.com/trimtab/trimtab/planner/machines"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 const (
@@ -149,9 +150,9 @@ func (t *batchTerm) manage(ctx context.Context, c jobs.Config, rule selector, wo
 		return err
 	}
 	for _, sub := range []bus.Subscription{
-		{Kind: trimtab.KindMachine, For: batchName},
-		{Kind: trimtab.KindCandidates, Key: c.Pool, For: batchName},
-		{Kind: trimtab.KindJobRequest, Key: c.Pool, Consumer: batchName + "-" + c.Pool, For: batchName},
+		{Kind: speculation.KindMachine, For: batchName},
+		{Kind: speculation.KindCandidates, Key: c.Pool, For: batchName},
+		{Kind: speculation.KindJobRequest, Key: c.Pool, Consumer: batchName + "-" + c.Pool, For: batchName},
 	} {
 		sub.Handle = t.hear
 		stop, err := t.bus.Subscribe(ctx, sub)
@@ -198,12 +199,12 @@ func (t *batchTerm) open(ctx context.Context, c jobs.Config, rule selector) (err
 
 // hear passes a value to the manager. A request is acknowledged when its result is stored.
 func (t *batchTerm) hear(ctx context.Context, d bus.Delivery) error {
-	if m, ok := d.Value.(*trimtab.Machine); ok && m.Pool != t.pool {
+	if m, ok := d.Value.(*speculation.Machine); ok && m.Pool != t.pool {
 		return nil
 	}
 	in := batchInput{value: d.Value}
 	var done chan error
-	if d.Value.Kind() == trimtab.KindJobRequest {
+	if d.Value.Kind() == speculation.KindJobRequest {
 		done = make(chan error, 1)
 		in.done = done
 	}
@@ -258,7 +259,7 @@ func (t *batchTerm) takeMore(ctx context.Context) {
 func (t *batchTerm) take(ctx context.Context, in batchInput) {
 	now := time.Now()
 	switch v := in.value.(type) {
-	case *trimtab.Machine:
+	case *speculation.Machine:
 		if v.Epoch > t.term.Epoch && now.Sub(*t.raised) > raiseEvery {
 			*t.raised = now
 			t.term.Saw(v.Epoch) // the store was set back: hosts follow no lower one
@@ -267,9 +268,9 @@ func (t *batchTerm) take(ctx context.Context, in batchInput) {
 			t.logger.Warn("a report of a host was not taken", "host", v.Host, "err", err)
 		}
 		t.fleet.hear(now, v)
-	case *trimtab.Candidates:
+	case *speculation.Candidates:
 		t.receive(ctx, now, v)
-	case *trimtab.JobRequest:
+	case *speculation.JobRequest:
 		err := t.manager.Request(now, v)
 		if err != nil {
 			t.metrics.Counter("trimtab_batch_requests_total", "refused").Inc()
@@ -283,7 +284,7 @@ func (t *batchTerm) take(ctx context.Context, in batchInput) {
 }
 
 // receive applies the candidates' message, and reads the list that it refers to if needed.
-func (t *batchTerm) receive(ctx context.Context, now time.Time, c *trimtab.Candidates) {
+func (t *batchTerm) receive(ctx context.Context, now time.Time, c *speculation.Candidates) {
 	err := t.view.Receive(now, c.Message)
 	if err == nil && t.view.MustAsk() {
 		var full []byte
@@ -305,7 +306,7 @@ func (t *batchTerm) choose(ctx context.Context) {
 		t.fleet.listed(err == nil)
 	}
 	if err == nil && message != nil {
-		err = t.bus.Publish(ctx, &trimtab.Candidates{Pool: t.pool, Message: message})
+		err = t.bus.Publish(ctx, &speculation.Candidates{Pool: t.pool, Message: message})
 	}
 	if err != nil && ctx.Err() == nil {
 		t.logger.Warn("candidates were not told", "err", err)
@@ -381,7 +382,7 @@ func (t *batchTerm) tellStates(ctx context.Context) {
 		delete(t.unsaid, name)
 	}
 	for name := range t.gone {
-		if err := t.bus.Publish(ctx, &trimtab.JobState{Pool: t.pool, Name: name, Time: now, State: trimtab.StateForgotten}); err != nil {
+		if err := t.bus.Publish(ctx, &speculation.JobState{Pool: t.pool, Name: name, Time: now, State: speculation.StateForgotten}); err != nil {
 			return
 		}
 		delete(t.gone, name)

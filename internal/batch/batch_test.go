@@ -11,11 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // playedHost is a host that runs what it is told to, each task for some seconds.
@@ -25,7 +25,7 @@ type playedHost struct {
 	name string
 
 	mu       sync.Mutex
-	known    map[trimtab.AttemptID]*trimtab.Attempt
+	known    map[speculation.AttemptID]*speculation.Attempt
 	newest   [2]uint64
 	report   uint64
 	runs     *taskRuns
@@ -42,8 +42,8 @@ type taskRuns struct {
 func (h *playedHost) tell() {
 	h.mu.Lock()
 	h.report++
-	m := &trimtab.Machine{Host: h.name, Pool: "p", Time: time.Now(), Life: 1, Report: h.report, Epoch: h.newest[0], Sequence: h.newest[1],
-		Load: map[string]float64{"cpu": .1, "memory": .2}, Attempts: []trimtab.Attempt{}}
+	m := &speculation.Machine{Host: h.name, Pool: "p", Time: time.Now(), Life: 1, Report: h.report, Epoch: h.newest[0], Sequence: h.newest[1],
+		Load: map[string]float64{"cpu": .1, "memory": .2}, Attempts: []speculation.Attempt{}}
 	for _, a := range h.known {
 		m.Attempts = append(m.Attempts, *a)
 	}
@@ -52,7 +52,7 @@ func (h *playedHost) tell() {
 }
 
 // take carries out a list.
-func (h *playedHost) take(p *trimtab.Placements) {
+func (h *playedHost) take(p *speculation.Placements) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	order := [2]uint64{p.Epoch, p.Sequence}
@@ -60,22 +60,22 @@ func (h *playedHost) take(p *trimtab.Placements) {
 		return
 	}
 	h.newest = order
-	listed := map[trimtab.AttemptID]bool{}
+	listed := map[speculation.AttemptID]bool{}
 	for _, task := range p.Tasks {
 		listed[task.AttemptID] = true
 		if h.known[task.AttemptID] == nil {
-			h.known[task.AttemptID] = &trimtab.Attempt{AttemptID: task.AttemptID, State: trimtab.AttemptRunning, Class: task.Class}
+			h.known[task.AttemptID] = &speculation.Attempt{AttemptID: task.AttemptID, State: speculation.AttemptRunning, Class: task.Class}
 			go h.run(task.AttemptID)
 		}
 	}
 	for id, a := range h.known {
-		if !listed[id] && a.State == trimtab.AttemptEnded {
+		if !listed[id] && a.State == speculation.AttemptEnded {
 			delete(h.known, id)
 		}
 	}
 }
 
-func (h *playedHost) run(id trimtab.AttemptID) {
+func (h *playedHost) run(id speculation.AttemptID) {
 	h.runs.mu.Lock()
 	h.runs.now[id.Task]++
 	h.runs.most = max(h.runs.most, h.runs.now[id.Task])
@@ -86,15 +86,15 @@ func (h *playedHost) run(id trimtab.AttemptID) {
 	h.runs.ended[id.Task]++
 	h.runs.mu.Unlock()
 	h.mu.Lock()
-	h.known[id] = &trimtab.Attempt{AttemptID: id, State: trimtab.AttemptEnded, Class: trimtab.OversubscribedTask, Outcome: "exited"}
+	h.known[id] = &speculation.Attempt{AttemptID: id, State: speculation.AttemptEnded, Class: speculation.OversubscribedTask, Outcome: "exited"}
 	h.mu.Unlock()
 	h.tell()
 }
 
 // live reports every 5 s until ctx ends.
 func (h *playedHost) live(ctx context.Context) {
-	stop, err := h.bus.Subscribe(ctx, bus.Subscription{Kind: trimtab.KindPlacements, Key: "p/" + h.name, Handle: func(_ context.Context, d bus.Delivery) error {
-		h.take(d.Value.(*trimtab.Placements))
+	stop, err := h.bus.Subscribe(ctx, bus.Subscription{Kind: speculation.KindPlacements, Key: "p/" + h.name, Handle: func(_ context.Context, d bus.Delivery) error {
+		h.take(d.Value.(*speculation.Placements))
 		return nil
 	}})
 	if err != nil {
@@ -152,15 +152,15 @@ type batchWorld struct {
 	runs   *taskRuns
 	hosts  []*playedHost
 	mu     sync.Mutex
-	states map[string]*trimtab.JobState
+	states map[string]*speculation.JobState
 }
 
 func openBatchWorld(t *testing.T, ctx context.Context, b bus.Bus, hosts int) *batchWorld {
-	w := &batchWorld{T: t, bus: b, runs: &taskRuns{now: map[string]int{}, ended: map[string]int{}}, states: map[string]*trimtab.JobState{}}
-	stop, err := b.Subscribe(ctx, bus.Subscription{Kind: trimtab.KindJobState, Handle: func(_ context.Context, d bus.Delivery) error {
+	w := &batchWorld{T: t, bus: b, runs: &taskRuns{now: map[string]int{}, ended: map[string]int{}}, states: map[string]*speculation.JobState{}}
+	stop, err := b.Subscribe(ctx, bus.Subscription{Kind: speculation.KindJobState, Handle: func(_ context.Context, d bus.Delivery) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.states[d.Value.(*trimtab.JobState).Name] = d.Value.(*trimtab.JobState)
+		w.states[d.Value.(*speculation.JobState).Name] = d.Value.(*speculation.JobState)
 		return nil
 	}})
 	if err != nil {
@@ -168,7 +168,7 @@ func openBatchWorld(t *testing.T, ctx context.Context, b bus.Bus, hosts int) *ba
 	}
 	context.AfterFunc(ctx, stop)
 	for i := range hosts {
-		h := &playedHost{t: t, bus: b, name: fmt.Sprint("host-", i), known: map[trimtab.AttemptID]*trimtab.Attempt{}, runs: w.runs, lifetime: time.Duration(3+i) * time.Second}
+		h := &playedHost{t: t, bus: b, name: fmt.Sprint("host-", i), known: map[speculation.AttemptID]*speculation.Attempt{}, runs: w.runs, lifetime: time.Duration(3+i) * time.Second}
 		w.hosts = append(w.hosts, h)
 		go h.live(ctx)
 	}
@@ -193,9 +193,9 @@ func (w *batchWorld) manager(ctx context.Context, name string) (stop func()) {
 }
 
 func (w *batchWorld) submit(job string, tasks int) {
-	r := &trimtab.JobRequest{Pool: "p", Verb: trimtab.SubmitJob, Time: time.Now(), ID: "r-" + job, By: "me", Job: trimtab.BatchJob{Name: job, Retries: 1}}
+	r := &speculation.JobRequest{Pool: "p", Verb: speculation.SubmitJob, Time: time.Now(), ID: "r-" + job, By: "me", Job: speculation.BatchJob{Name: job, Retries: 1}}
 	for i := range tasks {
-		r.Job.Tasks = append(r.Job.Tasks, trimtab.BatchTask{Name: fmt.Sprint("t", i), TaskSpec: trimtab.TaskSpec{Command: []string{"/bin/true"}, Cores: 1, Memory: 1 << 20}})
+		r.Job.Tasks = append(r.Job.Tasks, speculation.BatchTask{Name: fmt.Sprint("t", i), TaskSpec: speculation.TaskSpec{Command: []string{"/bin/true"}, Cores: 1, Memory: 1 << 20}})
 	}
 	if err := w.bus.Publish(w.Context(), r); err != nil {
 		w.Fatal(err)
@@ -233,7 +233,7 @@ func TestAJobRunsOnTheHostsThatReportThemselves(t *testing.T) {
 		stop := w.manager(ctx, "a")
 		w.submit("j", 40)
 		time.Sleep(5 * time.Minute)
-		if got := w.state("j"); got != trimtab.StateDone {
+		if got := w.state("j"); got != speculation.StateDone {
 			t.Errorf("the job is %q", got)
 		}
 		w.ranOnceEach(40, true)
@@ -257,7 +257,7 @@ func TestNoTaskIsLostOrRunsTwiceAtOnceWhenPlannersComeAndGo(t *testing.T) {
 			stop = next
 		}
 		time.Sleep(10 * time.Minute)
-		if got := w.state("j"); got != trimtab.StateDone {
+		if got := w.state("j"); got != speculation.StateDone {
 			t.Errorf("the job is %q", got)
 		}
 		w.ranOnceEach(60, true)
@@ -280,7 +280,7 @@ func TestHostsThatFollowALaterTermAreLedAgainWhenTheStoreIsSetBack(t *testing.T)
 		stop := w.manager(ctx, "a")
 		w.submit("j", 10)
 		time.Sleep(10 * time.Minute)
-		if got := w.state("j"); got != trimtab.StateDone {
+		if got := w.state("j"); got != speculation.StateDone {
 			t.Errorf("the job is %q", got)
 		}
 		w.ranOnceEach(10, true)
@@ -299,7 +299,7 @@ func TestNoTaskIsLostOrRunsTwiceAtOnceWhileTheStoreFails(t *testing.T) {
 			stop := w.manager(ctx, "a")
 			w.submit("j", 40)
 			time.Sleep(time.Hour)
-			if got := w.state("j"); got != trimtab.StateDone {
+			if got := w.state("j"); got != speculation.StateDone {
 				t.Errorf("the job is %q", got)
 			}
 			w.ranOnceEach(40, false)

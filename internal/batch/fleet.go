@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/planner/jobs"
 	"github.com/trimtab/trimtab/planner/machines"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 const (
@@ -73,7 +73,7 @@ func (s *selector) check() error {
 }
 
 // report converts a host's report into the order of the dimensions; NaN is missing.
-func (s *selector) report(m *trimtab.Machine) *machines.Report {
+func (s *selector) report(m *speculation.Machine) *machines.Report {
 	r := &machines.Report{Machine: m.Host, Time: m.Time, CPI: math.NaN(), MPKI: math.NaN()}
 	or := func(of map[string]float64, name string) float64 {
 		if v, ok := of[name]; ok {
@@ -114,7 +114,7 @@ type fleet struct {
 type fleetMachine struct {
 	heard   time.Time
 	blocked bool
-	first   *trimtab.Machine // until the index knows it
+	first   *speculation.Machine // until the index knows it
 }
 
 func newFleet(s selector, life uint64) (*fleet, error) {
@@ -132,7 +132,7 @@ func newFleet(s selector, life uint64) (*fleet, error) {
 func (f *fleet) size() int { return len(f.machines) }
 
 // hear stores a report. An invalid one counts as none.
-func (f *fleet) hear(now time.Time, m *trimtab.Machine) {
+func (f *fleet) hear(now time.Time, m *speculation.Machine) {
 	known := f.machines[m.Host]
 	if known == nil {
 		if len(f.machines) >= mostMachines {

@@ -28,6 +28,8 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/scrub"
+	"github.com/trimtab/trimtab/speculation"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 const (
@@ -101,7 +103,7 @@ func (c Client) Report(ctx context.Context, since string) (*view.Report, error) 
 }
 
 // WhatIf asks what the objective would want with a change.
-func (c Client) WhatIf(ctx context.Context, change trimtab.Change) (*trimtab.WhatIf, error) {
+func (c Client) WhatIf(ctx context.Context, change whatif.Change) (*whatif.Answer, error) {
 	q := url.Values{}
 	for name, v := range change.Capacity {
 		q.Set("capacity:"+name, fmt.Sprint(v))
@@ -112,7 +114,7 @@ func (c Client) WhatIf(ctx context.Context, change trimtab.Change) (*trimtab.Wha
 	for name, v := range change.Weight {
 		q.Set("weight:"+name, fmt.Sprint(v))
 	}
-	return get[trimtab.WhatIf](ctx, c, "/api/v1/what-if?"+q.Encode())
+	return get[whatif.Answer](ctx, c, "/api/v1/what-if?"+q.Encode())
 }
 
 // Jobs returns the state of the host's best-effort jobs; nil: it has none, or does not answer.
@@ -169,12 +171,12 @@ func (c Client) BatchTask(ctx context.Context, job, task string) (*view.TaskStat
 }
 
 // JobRequest sends a request to the job manager and returns it as accepted.
-func (c Client) JobRequest(ctx context.Context, r trimtab.JobRequest) (*trimtab.JobRequest, error) {
+func (c Client) JobRequest(ctx context.Context, r speculation.JobRequest) (*speculation.JobRequest, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("print request: %w", err)
 	}
-	return call[trimtab.JobRequest](ctx, c, http.MethodPost, "/api/v1/batch", b)
+	return call[speculation.JobRequest](ctx, c, http.MethodPost, "/api/v1/batch", b)
 }
 
 // Alert sends the body of a webhook as Alertmanager would, with the token if there is one, and

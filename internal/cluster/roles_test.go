@@ -21,7 +21,12 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/internal/cluster/clustertest"
+	"github.com/trimtab/trimtab/quantity"
+	"github.com/trimtab/trimtab/speculation"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // TestMain lets more tests run side by side than there are processors: they wait for
@@ -252,11 +257,11 @@ func TestARoleIsDeniedEverythingThatTheTableDoesNotGiveIt(t *testing.T) {
 					subjects = []string{"trimtab.holding.p=2Fh1", "trimtab.holding.p=2Fh2"}
 				case trimtab.KindOutcome:
 					subjects = []string{"trimtab.outcome.p=2Fh1", "trimtab.outcome.p=2Fh2"}
-				case trimtab.KindColocation:
+				case colocation.KindColocation:
 					subjects = []string{"trimtab.colocation.p=2Fbest-effort=2Fh1", "trimtab.colocation.p=2Fbest-effort=2Fh2"}
-				case trimtab.KindMachine:
+				case speculation.KindMachine:
 					subjects = []string{"trimtab.machine.p=2Fh1", "trimtab.machine.p=2Fh2"}
-				case trimtab.KindPlacements: // an agent hears those of its own host only
+				case speculation.KindPlacements: // an agent hears those of its own host only
 					for _, s := range []string{"trimtab.placements.p=2Fh1", "trimtab.placements.p=2Fh2"} {
 						check("subscribe to "+s, p.subscribe(s), u.role != natsbus.Observer && (u.role != natsbus.Agent || !own(s)))
 					}
@@ -318,25 +323,25 @@ func values() map[trimtab.Kind]trimtab.Value {
 	return map[trimtab.Kind]trimtab.Value{
 		trimtab.KindSpans:    w.Frame(0),
 		trimtab.KindSketch:   &trimtab.Sketch{Workload: "w", From: now.Add(-time.Second), To: now},
-		trimtab.KindSample:   &trimtab.Sample{Workload: "w", Source: "s", Quantity: trimtab.Load, Time: now, Value: 1},
+		trimtab.KindSample:   &trimtab.Sample{Workload: "w", Source: "s", Quantity: quantity.Load, Time: now, Value: 1},
 		trimtab.KindAlert:    &trimtab.Alert{Workload: "w", Name: "n", Time: now},
 		trimtab.KindEstimate: &trimtab.Estimate{Workload: "w", Model: "m", Time: now},
 		trimtab.KindPlan: &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: now, Objective: "njc",
-			Capacity: 4, Resource: "cpu", Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
+			Capacity: 4, Resource: "cpu", Lease: 10, Cause: trimtab.Cause{Kind: codes.CauseTick}},
 		trimtab.KindPart: &trimtab.Plan{Pool: "p", Host: "h1", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: now, Lease: 10,
-			Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
+			Cause: trimtab.Cause{Kind: codes.CauseTick}},
 		trimtab.KindOutcome: &trimtab.Outcome{Pool: "p", Host: "h1", Epoch: 1, Sequence: 1, Step: 1, Time: now},
 		trimtab.KindHolding: &trimtab.Holding{Pool: "p", Host: "h1", Time: now},
 		trimtab.KindCommand: &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: now},
 
-		trimtab.KindContributions: &trimtab.Contributions{Workload: "w", Time: now},
-		trimtab.KindColocation:    &trimtab.Colocation{Pool: trimtab.JobsPool("p"), Host: "h1", Time: now},
+		colocation.KindContributions: &colocation.Contributions{Workload: "w", Time: now},
+		colocation.KindColocation:    &colocation.Colocation{Pool: colocation.JobsPool("p"), Host: "h1", Time: now},
 
-		trimtab.KindMachine:    &trimtab.Machine{Pool: "p", Host: "h1", Time: now, Life: 1, Report: 1},
-		trimtab.KindPlacements: &trimtab.Placements{Pool: "p", Host: "h1", Time: now, Epoch: 1, Sequence: 1, Life: 1, Report: 1, Lease: 30},
-		trimtab.KindCandidates: &trimtab.Candidates{Pool: "p", Message: []byte{1}},
-		trimtab.KindJobRequest: &trimtab.JobRequest{Pool: "p", Verb: trimtab.CancelJob, Time: now, ID: "1", Job: trimtab.BatchJob{Name: "j"}},
-		trimtab.KindJobState:   &trimtab.JobState{Pool: "p", Name: "j", Time: now, State: trimtab.StateWaiting},
+		speculation.KindMachine:    &speculation.Machine{Pool: "p", Host: "h1", Time: now, Life: 1, Report: 1},
+		speculation.KindPlacements: &speculation.Placements{Pool: "p", Host: "h1", Time: now, Epoch: 1, Sequence: 1, Life: 1, Report: 1, Lease: 30},
+		speculation.KindCandidates: &speculation.Candidates{Pool: "p", Message: []byte{1}},
+		speculation.KindJobRequest: &speculation.JobRequest{Pool: "p", Verb: speculation.CancelJob, Time: now, ID: "1", Job: speculation.BatchJob{Name: "j"}},
+		speculation.KindJobState:   &speculation.JobState{Pool: "p", Name: "j", Time: now, State: speculation.StateWaiting},
 	}
 }
 
@@ -381,7 +386,7 @@ func everyRoleGets(t *testing.T, asLeaf bool) {
 			if r == natsbus.Agent && row.Name != "" {
 				s.Key, s.Consumer = "p", natsbus.GroupOf("h1")
 			}
-			if row.Kind == trimtab.KindPlacements || row.Kind == trimtab.KindPart {
+			if row.Kind == speculation.KindPlacements || row.Kind == trimtab.KindPart {
 				s.Key = "p/h1"
 			}
 			if row.Kind == trimtab.KindSpans {
@@ -409,7 +414,7 @@ func everyRoleGets(t *testing.T, asLeaf bool) {
 				case g := <-arrived:
 					delete(waiting, g.role)
 				case <-again.C:
-					if row.Delivery == trimtab.Shed {
+					if row.Delivery == topic.Shed {
 						_ = buses[w].Publish(t.Context(), all[row.Kind])
 					}
 				case <-late:

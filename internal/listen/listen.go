@@ -16,7 +16,12 @@ func TCP(addr string, n int) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
-	return &limited{Listener: l, slots: make(chan struct{}, n), closed: make(chan struct{})}, nil
+	return Limit(l, n), nil
+}
+
+// Limit returns l with at most n connections at a time.
+func Limit(l net.Listener, n int) net.Listener {
+	return &limited{Listener: l, slots: make(chan struct{}, n), closed: make(chan struct{})}
 }
 
 // limited accepts a connection when a slot is free; the others wait in the

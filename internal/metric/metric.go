@@ -39,7 +39,7 @@ type Row struct {
 
 // Table returns all rows, in order of name.
 func Table() []Row {
-	rows := slices.Concat(collectorRows(), analyzerRows(), plannerRows(), actuatorRows(), colocateRows(), speculateRows(), batchRows(), fastRows(), pipelineRows(), exporterRows())
+	rows := slices.Concat(collectorRows(), analyzerRows(), plannerRows(), actuatorRows(), colocateRows(), speculateRows(), batchRows(), fastRows(), pipelineRows(), exporterRows(), GateRows())
 	slices.SortFunc(rows, func(a, b Row) int {
 		if a.Name < b.Name {
 			return -1
@@ -65,10 +65,13 @@ type Set struct {
 }
 
 // NewSet makes the metrics of the whole table.
-func NewSet() *Set {
+func NewSet() *Set { return NewSetOf(Table()) }
+
+// NewSetOf makes the metrics of some rows of the table, for a process that has no others.
+func NewSetOf(rows []Row) *Set {
 	s := &Set{
 		registry:   prometheus.NewRegistry(),
-		rows:       Table(),
+		rows:       rows,
 		counters:   map[string]*prometheus.CounterVec{},
 		gauges:     map[string]*prometheus.GaugeVec{},
 		histograms: map[string]*prometheus.HistogramVec{},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/topic"
 )
 
 // Generate returns one schema per JSON kind, by file name. The current directory must be the root
@@ -29,8 +30,8 @@ func Generate() (map[string][]byte, error) {
 		return nil, fmt.Errorf("read comments of the sources: %w", err)
 	}
 	out := map[string][]byte{}
-	for _, info := range trimtab.Kinds() {
-		if info.Kind == trimtab.KindSpans || info.Delivery == trimtab.Local {
+	for _, info := range topic.All() {
+		if info.Kind == trimtab.KindSpans || info.Delivery == topic.Local {
 			continue
 		}
 		s := r.ReflectFromType(reflect.TypeOf(info.New()).Elem())

@@ -16,9 +16,9 @@ import (
 	"github.com/trimtab/trimtab/pipeline"
 )
 
-func (s *Site) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
+func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 	locks := knobs.LockDir(cfg)
-	cluster := s.clusterOf(cfg)
+	cluster := s.cluster.of(cfg)
 	kinds := kinds.In(kinds.RDT(locks), cluster)
 	all, err := knobs.Of(kinds, cfg, s.process.Host)
 	if err != nil || cfg.Pool.Capacity() <= 0 {
@@ -38,7 +38,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 	above, no := knobs.Share(cfg, kinds, all, s.process.Host)
 	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
 	if hasCluster(all) {
-		s.ofCluster(&c, cfg, cluster)
+		ofCluster(&c, cfg, cluster)
 	}
 	key := supervise.KeyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg))
 	c.Metrics, c.Logger = s.process.Metrics, s.process.Logger
@@ -80,7 +80,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 		}, nil
 	}
 	if hasCluster(all) {
-		start = s.withCluster(cfg, cluster, start)
+		start = s.cluster.with(cfg, cluster, s.process.Logger, start)
 	}
 	return []supervise.Part{{Name: "actuator", Key: key, Start: start, Built: &own, Leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
 }
@@ -123,7 +123,7 @@ func (t turns) places() map[[2]string]string {
 
 // closeActuator restores what was changed, except what next takes over. Knobs that an API
 // server's rate limits delay the end of the process.
-func (s *Site) closeActuator(a *actuator.Actuator, own turns, next *turns) error {
+func (s *stages) closeActuator(a *actuator.Actuator, own turns, next *turns) error {
 	long := a.CloseTime()
 	if until := s.process.Ending.Lengthen(max(0, long-actuator.LeastCloseTime)); !until.IsZero() {
 		s.bus.EndBy(until)

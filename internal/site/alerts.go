@@ -30,7 +30,7 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // alertPart receives Alertmanager's webhooks at a path of the web server.
-func (s *Site) alertPart(cfg *config.Config) ([]supervise.Part, error) {
+func (s *stages) alertPart(cfg *config.Config) ([]supervise.Part, error) {
 	c := alertmanager.Config{TokenFile: cfg.Alertmanager.TokenFile}
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/exporters/otlp"
@@ -25,7 +26,7 @@ import (
 // exportWait is how long the end of a process waits for an OTLP endpoint.
 const exportWait = 3 * time.Second
 
-func (s *Site) exportParts(cfg *config.Config) ([]supervise.Part, error) {
+func (s *stages) exportParts(cfg *config.Config) ([]supervise.Part, error) {
 	var out []supervise.Part
 	if r := cfg.Exporters.Record; r.Path != "" && (s.does(natsbus.Analyzer) || s.does(natsbus.Planner)) {
 		c := record.Config{Dir: r.Path, MaxBytes: int64(r.MaxBytes), SegmentBytes: int64(r.SegmentBytes), SegmentAge: r.SegmentAge,
@@ -55,12 +56,30 @@ func (s *Site) exportParts(cfg *config.Config) ([]supervise.Part, error) {
 	return append(out, s.tellPart(cfg)...), nil
 }
 
+// following runs an exporter that follows the bus, until stop is called: as long as the part, not as
+// the request that reloads.
+func (s *stages) following(ctx context.Context, name string, follow func(context.Context, bus.Bus) (func(), error), run func(context.Context) error) (stop func() error, err error) {
+	h := pipeline.NewHealth(pipeline.Work{})
+	unfollow, err := follow(context.WithoutCancel(ctx), h.Bus(s.bus))
+	if err != nil {
+		return nil, err
+	}
+	end := s.process.Background(ctx, name, s.process.Working(name, h, run))
+	return func() error { unfollow(); return end() }, nil
+}
+
+// untilDone runs nothing until ctx ends.
+func untilDone(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
 // tap lets a recording, once there is one, see the step of a stage.
-func (s *Site) tap(stage string, step trimtab.Step) trimtab.Step {
+func (s *stages) tap(stage string, step trimtab.Step) trimtab.Step {
 	return record.NewTap(stage, step, s.recorder.Load)
 }
 
-func (s *Site) startRecord(c record.Config) (func() error, error) {
+func (s *stages) startRecord(c record.Config) (func() error, error) {
 	c.Metrics, c.Logger = s.process.Metrics, s.process.Logger
 	r, err := record.Start(c)
 	if err != nil {
@@ -78,7 +97,7 @@ func Digest(cfg *config.Config) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256(cfg.Redacted()))
 }
 
-func (s *Site) startOTLP(ctx context.Context, c otlp.Config) (func() error, error) {
+func (s *stages) startOTLP(ctx context.Context, c otlp.Config) (func() error, error) {
 	c.Metrics, c.Logger = s.process.Metrics, s.process.Logger
 	e, err := otlp.Open(ctx, c)
 	if err != nil {
@@ -87,20 +106,17 @@ func (s *Site) startOTLP(ctx context.Context, c otlp.Config) (func() error, erro
 		}
 		return nil, err
 	}
-	// Following lasts as long as the part, not as the request that reloads.
-	h := pipeline.NewHealth(pipeline.Work{})
-	unfollow, err := e.Follow(context.WithoutCancel(ctx), h.Bus(s.bus))
+	stop, err := s.following(ctx, "export-otlp", e.Follow, untilDone)
 	if err != nil {
 		return nil, errors.Join(err, e.Close(ctx))
 	}
-	untell := s.process.Background(ctx, "export-otlp", s.process.Working("export-otlp", h, untilDone))
 	s.exporter.SetTraces(e.TraceID)
 	return func() error {
 		s.exporter.SetTraces(nil)
-		unfollow()
+		err := stop()
 		ctx, cancel := s.process.Ending.Within(exportWait)
 		defer cancel()
-		return errors.Join(untell(), e.Close(ctx))
+		return errors.Join(err, e.Close(ctx))
 	}, nil
 }
 

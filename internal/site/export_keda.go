@@ -7,7 +7,6 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/exporters/keda"
-	"github.com/trimtab/trimtab/pipeline"
 )
 
 func kedaExport(cfg *config.Config) keda.Config {
@@ -24,22 +23,16 @@ func kedaExport(cfg *config.Config) keda.Config {
 	return c
 }
 
-func (s *Site) startKEDA(ctx context.Context, c keda.Config) (func() error, error) {
+func (s *stages) startKEDA(ctx context.Context, c keda.Config) (func() error, error) {
 	c.Metrics = s.process.Metrics
 	e, err := keda.Open(c)
 	if err != nil {
 		return nil, err
 	}
-	// Following lasts as long as the part, not as the request that reloads.
-	h := pipeline.NewHealth(pipeline.Work{})
-	unfollow, err := e.Follow(context.WithoutCancel(ctx), h.Bus(s.bus))
+	stop, err := s.following(ctx, "export-keda", e.Follow, untilDone)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	untell := s.process.Background(ctx, "export-keda", s.process.Working("export-keda", h, untilDone))
 	s.process.Logger.Info("answering KEDA", "address", e.Addr())
-	return func() error {
-		unfollow()
-		return errors.Join(untell(), e.Close())
-	}, nil
+	return func() error { return errors.Join(stop(), e.Close()) }, nil
 }

@@ -10,12 +10,11 @@ import (
 	tell "github.com/trimtab/trimtab/exporters/kubernetes"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/supervise"
-	"github.com/trimtab/trimtab/pipeline"
 )
 
 // tellPart returns the part that writes events and values to a cluster, if there is one. By
 // default, events come from the process that watches the cluster anyway.
-func (s *Site) tellPart(cfg *config.Config) []supervise.Part {
+func (s *stages) tellPart(cfg *config.Config) []supervise.Part {
 	k := cfg.Exporters.Kubernetes
 	if k.Events == "" && s.does(natsbus.Agent) {
 		k.Events = tell.Changes
@@ -50,8 +49,8 @@ func tellExport(cfg *config.Config, k config.ExportKubernetes) tell.Config {
 	return c
 }
 
-func (s *Site) startTelling(ctx context.Context, cfg *config.Config, c tell.Config) (func() error, error) {
-	of := s.clusterOf(cfg)
+func (s *stages) startTelling(ctx context.Context, cfg *config.Config, c tell.Config) (func() error, error) {
+	of := s.cluster.of(cfg)
 	c.Metrics, c.Logger, c.Watched = s.process.Metrics, s.process.Logger, of.Watched
 	e, err := tell.Open(c)
 	if err != nil {
@@ -59,19 +58,13 @@ func (s *Site) startTelling(ctx context.Context, cfg *config.Config, c tell.Conf
 	}
 	unwatch := func() error { return nil }
 	if !s.does(natsbus.Agent) { // nobody else here watches it
-		if unwatch, err = s.watchCluster(ctx, cfg, of); err != nil {
+		if unwatch, err = s.cluster.watch(ctx, cfg, of, s.process.Logger); err != nil {
 			return nil, err
 		}
 	}
-	// Following lasts as long as the part, not as the request that reloads.
-	h := pipeline.NewHealth(pipeline.Work{})
-	unfollow, err := e.Follow(context.WithoutCancel(ctx), h.Bus(s.bus))
+	stop, err := s.following(ctx, "export-kubernetes", e.Follow, e.Run)
 	if err != nil {
 		return nil, errors.Join(err, unwatch())
 	}
-	untell := s.process.Background(ctx, "export-kubernetes", s.process.Working("export-kubernetes", h, e.Run))
-	return func() error {
-		unfollow()
-		return errors.Join(untell(), unwatch())
-	}, nil
+	return func() error { return errors.Join(stop(), unwatch()) }, nil
 }

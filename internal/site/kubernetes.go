@@ -3,9 +3,11 @@ package site
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -25,12 +27,17 @@ import (
 // This file has the cluster whose workloads this process changes: the actuator's part watches it
 // from its start to its end.
 
-// clusterOf is the cluster of a configuration; it is asked once it is watched.
-func (s *Site) clusterOf(cfg *config.Config) kubernetes.Cluster {
+// watchedCluster is the Kubernetes cluster that a part watches; nil: none does yet.
+type watchedCluster struct {
+	atomic.Pointer[kube.Cluster]
+}
+
+// of returns the cluster of a configuration; it is asked once it is watched.
+func (w *watchedCluster) of(cfg *config.Config) kubernetes.Cluster {
 	return kubernetes.Cluster{
 		Config: kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Context: cfg.Kubernetes.Context},
 		Watched: func() (*kube.Cluster, error) {
-			if c := s.cluster.Load(); c != nil {
+			if c := w.Load(); c != nil {
 				return c, nil
 			}
 			return kinds.NoCluster()
@@ -72,8 +79,8 @@ func addsLimits(cfg *config.Config) (all []string) {
 
 // nameSenders names the workload of the cluster that spans belong to, where they name its
 // pod, its address or a service alone: match.kubernetes then finds them.
-func (s *Site) nameSenders(attrs []trimtab.Attr) (more []trimtab.Attr, settled bool) {
-	c := s.cluster.Load()
+func (w *watchedCluster) nameSenders(attrs []trimtab.Attr) (more []trimtab.Attr, settled bool) {
+	c := w.Load()
 	if c == nil {
 		return nil, false
 	}
@@ -87,6 +94,36 @@ func (s *Site) nameSenders(attrs []trimtab.Attr) (more []trimtab.Attr, settled b
 		}
 	}
 	return more, true
+}
+
+// refsOf lists the workloads of the cluster by what they are there.
+func refsOf(cfg *config.Config) map[kube.Ref]string {
+	all := map[kube.Ref]string{}
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		for _, t := range []*config.KubernetesTarget{w.Match.Kubernetes, w.Knob.Kubernetes} {
+			if t != nil {
+				kind, name := t.Workload()
+				all[kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}] = w.Name
+			}
+		}
+	}
+	return all
+}
+
+// podIn returns the workload of a pod; "" if it is not known.
+func (w *watchedCluster) podIn(workloads map[kube.Ref]string) func(namespace, pod string) string {
+	return func(namespace, pod string) string {
+		c := w.Load()
+		if c == nil {
+			return ""
+		}
+		r, err := names.New(c).OfSpan([]trimtab.Attr{{Key: "k8s.namespace.name", Value: namespace}, {Key: "k8s.pod.name", Value: pod}})
+		if err != nil {
+			return ""
+		}
+		return workloads[r]
+	}
 }
 
 // hasCluster reports whether some knob is one of a cluster.
@@ -130,39 +167,39 @@ func rulesOf(r *config.ScalingRules) *behavior.Rules {
 // server delays nothing else.
 const firstLists = 5 * time.Second
 
-// watchCluster starts to watch the cluster, and returns the function that ends it.
-func (s *Site) watchCluster(ctx context.Context, cfg *config.Config, of kubernetes.Cluster) (stop func() error, err error) {
+// watch starts to watch the cluster, and returns the function that ends it.
+func (w *watchedCluster) watch(ctx context.Context, cfg *config.Config, of kubernetes.Cluster, log *slog.Logger) (stop func() error, err error) {
 	client, err := kube.Open(of.Config)
 	if err != nil {
 		return nil, err
 	}
 	// It ends with its part, not with the start.
-	c := kube.Watch(context.WithoutCancel(ctx), client, cfg.Watched(), s.process.Logger)
-	s.cluster.Store(c)
+	c := kube.Watch(context.WithoutCancel(ctx), client, cfg.Watched(), log)
+	w.Store(c)
 	wait, cancel := context.WithTimeout(ctx, firstLists)
 	defer cancel()
 	if err := c.Ready(wait); err != nil {
-		s.process.Logger.Warn("the Kubernetes cluster does not answer yet", "server", client.Server(), "err", err)
+		log.Warn("the Kubernetes cluster does not answer yet", "server", client.Server(), "err", err)
 	}
 	for _, missing := range c.Missing() {
-		s.process.Logger.Warn("the Kubernetes cluster does not tell everything", "server", client.Server(), "err", missing)
+		log.Warn("the Kubernetes cluster does not tell everything", "server", client.Server(), "err", missing)
 	}
 	return func() error {
-		s.cluster.CompareAndSwap(c, nil)
+		w.CompareAndSwap(c, nil)
 		return c.Close()
 	}, nil
 }
 
 // ofCluster completes what is said of an actuator that turns the knobs of a cluster.
-func (s *Site) ofCluster(c *actuator.Config, cfg *config.Config, of kubernetes.Cluster) {
+func ofCluster(c *actuator.Config, cfg *config.Config, of kubernetes.Cluster) {
 	c.MaxKnobs = actuator.MaxClusterKnobs
 	if cfg.Kubernetes.Journal != "" {
-		c.OpenJournal, c.Watchdog = s.clusterJournal(cfg, of), nil
+		c.OpenJournal, c.Watchdog = clusterJournal(cfg, of), nil
 	}
 }
 
 // clusterJournal opens the journal of the pool as a ConfigMap.
-func (s *Site) clusterJournal(cfg *config.Config, of kubernetes.Cluster) func(context.Context) (actuator.Journal, error) {
+func clusterJournal(cfg *config.Config, of kubernetes.Cluster) func(context.Context) (actuator.Journal, error) {
 	namespace, pool := cfg.Kubernetes.Journal, cfg.Pool.Name
 	return func(ctx context.Context) (actuator.Journal, error) {
 		c, err := of.Watched()
@@ -219,10 +256,10 @@ func RestoreCluster(ctx context.Context, cfg *config.Config) (actuator.Report, e
 	return report, err
 }
 
-// withCluster returns a start function that first starts to watch the cluster.
-func (s *Site) withCluster(cfg *config.Config, of kubernetes.Cluster, start func(context.Context) (func() error, error)) func(context.Context) (func() error, error) {
+// with returns a start function that first starts to watch the cluster.
+func (w *watchedCluster) with(cfg *config.Config, of kubernetes.Cluster, log *slog.Logger, start func(context.Context) (func() error, error)) func(context.Context) (func() error, error) {
 	return func(ctx context.Context) (func() error, error) {
-		unwatch, err := s.watchCluster(ctx, cfg, of)
+		unwatch, err := w.watch(ctx, cfg, of, log)
 		if err != nil {
 			return nil, err
 		}

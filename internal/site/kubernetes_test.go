@@ -191,7 +191,7 @@ func TestSpansThatNameTheirPodInAnyWayAreThoseOfItsWorkload(t *testing.T) {
 		{{Key: "k8s.namespace.name", Value: "shop"}, {Key: "k8s.pod.name", Value: "checkout-7d9f-aa"}},
 		{{Key: "service.namespace", Value: "shop"}, {Key: "service.name", Value: "checkout"}},
 	} {
-		more, settled := s.nameSenders(attrs)
+		more, settled := s.cluster.nameSenders(attrs)
 		all := slices.Concat(more, attrs)
 		for _, want := range []trimtab.Attr{{Key: "k8s.namespace.name", Value: "shop"}, {Key: "k8s.deployment.name", Value: "checkout"}} {
 			if !settled || !slices.Contains(all, want) {
@@ -199,8 +199,12 @@ func TestSpansThatNameTheirPodInAnyWayAreThoseOfItsWorkload(t *testing.T) {
 			}
 		}
 	}
-	if more, settled := s.nameSenders([]trimtab.Attr{{Key: "service.name", Value: "pay"}}); len(more) > 0 || settled {
+	if more, settled := s.cluster.nameSenders([]trimtab.Attr{{Key: "service.name", Value: "pay"}}); len(more) > 0 || settled {
 		t.Errorf("of another service: %v", more)
+	}
+	pod := s.cluster.podIn(refsOf(s.config))
+	if a, b := pod("shop", "checkout-7d9f-aa"), pod("other", "checkout-7d9f-aa"); a != "checkout" || b != "" {
+		t.Errorf("of a pod: %q, of one in another namespace: %q", a, b)
 	}
 }
 

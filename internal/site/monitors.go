@@ -10,93 +10,93 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/cgroup"
-	"github.com/trimtab/trimtab/collector/perf"
-	"github.com/trimtab/trimtab/collector/psi"
-	"github.com/trimtab/trimtab/collector/resctrl"
+	"github.com/trimtab/trimtab/collector/poll"
+	"github.com/trimtab/trimtab/collector/sources"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/pipeline"
 )
 
-// monitor is a collector whose source a host may lack.
-type monitor interface {
-	supervise.Reader
-	// Lacks lists what of it this host does not have.
-	Lacks() []string
-}
-
-// monitorPart reads the monitors of this host's kernel and hardware: pressure, cache occupancy,
-// memory bandwidth, and, if configured, performance counters. What the host lacks is logged once,
-// and shown in the status of the part; the rest is read.
-func (s *Site) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
+// monitorPart polls the sources of this host that the configuration asks for: its kernel, its
+// hardware, and what else it names. What the host lacks is logged once, and shown in the status
+// of the part; the rest is read.
+func (s *stages) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 	groups := groupsOf(cfg, s.process.Host, s.shares(cfg))
-	if len(groups) == 0 {
+	var all []poll.Source
+	for _, of := range sources.All() {
+		if _, asked := cfg.Measure.Asks(of); asked && (len(groups) > 0 || !of.Grouped) {
+			all = append(all, of)
+		}
+	}
+	if len(all) == 0 {
 		return nil, nil
 	}
-	root, err := hostfs.CPURoot(cfg.Actuator.CgroupRoot)
-	if err != nil {
+	c := poll.Config{Host: s.process.Host, Targets: groups}
+	var err error
+	if len(groups) > 0 {
+		if c.Root, err = hostfs.CPURoot(cfg.Actuator.CgroupRoot); err != nil {
+			return nil, err
+		}
+	}
+	if c.Helper, err = supervise.Command(s.options.Counter, "perf-counter"); err != nil {
 		return nil, err
 	}
-	p := psi.Config{Host: s.process.Host, Root: root, Interval: cfg.Analyzer.ReportInterval}
-	r := resctrl.Config{Host: s.process.Host, Root: root, Interval: cfg.Analyzer.ReportInterval}
-	n := perf.Config{Host: s.process.Host, Root: root, Interval: cfg.Analyzer.ReportInterval}
-	for _, t := range groups {
-		p.Targets = append(p.Targets, psi.Target(t))
-		r.Targets = append(r.Targets, resctrl.Target(t))
-		n.Targets = append(n.Targets, perf.Target(t))
-	}
-	if n.Helper, err = supervise.Command(s.options.Counter, "perf-counter"); err != nil {
-		return nil, err
-	}
+	pods := refsOf(cfg)
+	c.Pod = s.cluster.podIn(pods)
 	work := pipeline.Work{Round: cfg.Analyzer.ReportInterval}
-	return []supervise.Part{{Name: "monitors", Key: supervise.KeyOf(root, s.process.Host, groups, work, cfg.Measure.Perf), Start: func(ctx context.Context) (func() error, error) {
+	return []supervise.Part{{Name: "monitors", Key: supervise.KeyOf(c.Root, c.Host, groups, work, cfg.Measure, pods), Start: func(ctx context.Context) (func() error, error) {
 		h := pipeline.NewHealth(work)
-		b := h.Bus(s.bus)
-		p, r, n := p, r, n
-		p.Bus, p.Metrics, p.Logger = b, s.process.Metrics, s.process.Logger
-		r.Bus, r.Metrics, r.Logger = b, s.process.Metrics, s.process.Logger
-		n.Bus, n.Metrics, n.Logger = b, s.process.Metrics, s.process.Logger
-		opens := []func() (monitor, error){
-			func() (monitor, error) { return psi.Open(p) },
-			func() (monitor, error) { return resctrl.Open(r) },
-		}
-		if cfg.Measure.Perf {
-			opens = append(opens, func() (monitor, error) { return perf.Open(n) })
-		}
-		return s.startMonitors(ctx, h, opens...)
+		c := c
+		c.Bus, c.Metrics, c.Logger = h.Bus(s.bus), s.process.Metrics, s.process.Logger
+		return s.startMonitors(ctx, h, all, func(of poll.Source) poll.Config {
+			c := c
+			c.Settings, _ = cfg.Measure.Asks(of)
+			if of.Grouped {
+				c.Interval = cfg.Analyzer.ReportInterval
+			}
+			return c
+		})
 	}}}, nil
 }
 
-// startMonitors opens what the host has, and runs it.
-func (s *Site) startMonitors(ctx context.Context, h *pipeline.Health, opens ...func() (monitor, error)) (func() error, error) {
-	var open []monitor
-	var lacks []string
-	for _, o := range opens {
-		m, err := o()
+// startMonitors opens the sources that the host has, and polls them.
+func (s *stages) startMonitors(ctx context.Context, h *pipeline.Health, all []poll.Source, of func(poll.Source) poll.Config) (func() error, error) {
+	var open []*poll.Poller
+	var mu sync.Mutex
+	lacks := make([][]string, len(all))
+	note := func() { s.process.Ready.Note("monitors", strings.Join(slices.Concat(lacks...), "; ")) }
+	for i, from := range all {
+		c := of(from)
+		c.Lacking = func(now []string) {
+			mu.Lock()
+			defer mu.Unlock()
+			lacks[i] = now
+			note()
+		}
+		p, err := poll.Open(from, c)
 		switch {
 		case errors.Is(err, trimtab.ErrUnsupported):
-			lacks = append(lacks, err.Error())
+			lacks[i] = []string{err.Error()}
 		case err != nil:
-			for _, m := range open {
-				err = errors.Join(err, m.Close())
+			for _, p := range open {
+				err = errors.Join(err, p.Close())
 			}
 			return nil, fmt.Errorf("set up monitors: %w", err)
 		default:
-			open = append(open, m)
-			lacks = append(lacks, m.Lacks()...)
+			open, lacks[i] = append(open, p), p.Lacks()
 		}
 	}
-	if len(lacks) > 0 {
-		s.process.Logger.Info("monitors that this host does not have", "lacks", lacks)
+	if all := slices.Concat(lacks...); len(all) > 0 {
+		s.process.Logger.Info("monitors that this host does not have", "lacks", all)
 	}
 	s.process.Ready.Set("monitors", "")
-	s.process.Ready.Note("monitors", strings.Join(lacks, "; "))
+	note()
 	stop := s.process.Background(ctx, "monitors", s.process.Working("monitors", h, func(ctx context.Context) error {
 		errs := make([]error, len(open))
 		var running sync.WaitGroup
-		for i, m := range open {
-			running.Go(func() { errs[i] = m.Run(ctx) })
+		for i, p := range open {
+			running.Go(func() { errs[i] = p.Run(ctx) })
 		}
 		running.Wait()
 		<-ctx.Done() // a host may have none
@@ -104,8 +104,8 @@ func (s *Site) startMonitors(ctx context.Context, h *pipeline.Health, opens ...f
 	}))
 	return func() error {
 		err := stop()
-		for _, m := range open {
-			err = errors.Join(err, m.Close())
+		for _, p := range open {
+			err = errors.Join(err, p.Close())
 		}
 		return err
 	}, nil

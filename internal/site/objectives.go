@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -131,19 +132,15 @@ func (s *Site) followObjectives(ctx context.Context, every time.Duration) {
 			return
 		case <-time.After(every):
 		}
-		if s.objectivesChanged(ctx) {
+		if s.options.Objectives.changed(ctx, s.Config(), s.process.Logger) {
 			_ = s.Reload(ctx) // which tells why the old one stays
 		}
 	}
 }
 
-// objectivesChanged reads all objects again, and reports whether one has changed.
-func (s *Site) objectivesChanged(ctx context.Context) (changed bool) {
-	s.mu.Lock()
-	all := objectsOf(s.config)
-	s.mu.Unlock()
-	o := s.options.Objectives
-	for _, at := range all {
+// changed reads all objects of a configuration again, and reports whether one has changed.
+func (o *Objectives) changed(ctx context.Context, cfg *config.Config, log *slog.Logger) (changed bool) {
+	for _, at := range objectsOf(cfg) {
 		before := o.said(at)
 		now, err := o.ask(ctx, at)
 		why := ""
@@ -152,9 +149,9 @@ func (s *Site) objectivesChanged(ctx context.Context) (changed bool) {
 		}
 		if ctx.Err() == nil && o.trouble(at, why) {
 			if err != nil {
-				s.process.Logger.Warn("what the SLO is cannot be read: what it was holds", "object", at.name, "err", err)
+				log.Warn("what the SLO is cannot be read: what it was holds", "object", at.name, "err", err)
 			} else {
-				s.process.Logger.Info("the SLO can be read", "object", at.name)
+				log.Info("the SLO can be read", "object", at.name)
 			}
 		}
 		changed = changed || err == nil && !bytes.Equal(before, now)

@@ -47,12 +47,12 @@ func (r *RecentLog) print(w io.Writer) error {
 	return nil
 }
 
-// debugTexts returns the texts for people who look for a fault.
-func (s *Site) debugTexts() map[string]func(io.Writer) error {
+// texts returns the texts for people who look for a fault; of a nil log, all but its lines.
+func (r *RecentLog) texts() map[string]func(io.Writer) error {
 	texts := map[string]func(io.Writer) error{
 		"goroutines": func(w io.Writer) error { return pprof.Lookup("goroutine").WriteTo(w, 1) },
 	}
-	if r := s.options.Recent; r != nil {
+	if r != nil {
 		secrets := scrub.New(os.Environ())
 		texts["log"] = func(w io.Writer) error {
 			var b bytes.Buffer

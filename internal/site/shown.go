@@ -25,6 +25,11 @@ func viewConfig(cfg *config.Config) view.Config {
 	return c
 }
 
+func configureExporter(e *exporter.Exporter, cfg *config.Config) {
+	e.Configure(exported(cfg))
+	e.SetPatience(view.Patience(cfg.Round))
+}
+
 // exported returns, for each workload, what metrics are computed with.
 func exported(cfg *config.Config) []exporter.Workload {
 	cfg = cfg.Pooled()

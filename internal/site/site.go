@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -19,21 +18,21 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/agent/beside"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector/alertmanager"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/console/view"
 	exporter "github.com/trimtab/trimtab/exporters/prometheus"
-	"github.com/trimtab/trimtab/exporters/record"
 	"github.com/trimtab/trimtab/internal/hint"
-	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/internal/wire"
 	"github.com/trimtab/trimtab/pipeline"
+	"github.com/trimtab/trimtab/speculation"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 // Options are the settings that do not come from the configuration file.
@@ -62,25 +61,11 @@ type Options struct {
 // Site is a whole pipeline in one process, or the parts of one role: what lasts as long as the
 // process, and the parts of a configuration.
 type Site struct {
-	options Options
-	process supervise.Process
-	bus     *natsbus.Bus
-	// view and exporter follow what is decided; nil where the role shows nothing.
-	view     *view.Model
-	exporter *exporter.Exporter
-	// recorder is where the steps are recorded; nil: nowhere.
-	recorder   atomic.Pointer[record.Recorder]
+	stages
+	view       *view.Model // nil where the role shows nothing
 	parts      supervise.Parts
 	webAddress string
-	webhook    webhook
-	// beside has what runs beside the services of this host.
-	beside beside.Host
-	// cluster is the Kubernetes cluster whose workloads have knobs; nil: there is none, or
-	// it is not watched yet.
-	cluster atomic.Pointer[kube.Cluster]
-	// otlpAddress is where OTLP over gRPC is received.
-	otlpAddress string
-	stops       []func() error
+	stops      []func() error
 
 	mu     sync.Mutex
 	config *config.Config
@@ -88,7 +73,7 @@ type Site struct {
 
 // newSite is a site of which nothing is started.
 func newSite(o Options) *Site {
-	s := &Site{options: o, process: supervise.Process{Host: o.Host, Logger: o.Logger, Metrics: metric.NewSet(), Failed: make(chan error, 16)}}
+	s := &Site{stages: stages{options: o, process: supervise.Process{Host: o.Host, Logger: o.Logger, Metrics: metric.NewSet(), Failed: make(chan error, 16)}}}
 	s.parts.Logger, s.parts.Stops = o.Logger, s.process.Ending.Stops
 	s.process.Ready.Metrics, s.process.Ready.Logger = s.process.Metrics, o.Logger
 	s.beside.Process, s.beside.Fleet, s.beside.Watchdog, s.beside.Counter = &s.process, o.Role == natsbus.Agent, o.Watchdog, o.Counter
@@ -122,8 +107,7 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 		viewed := viewConfig(cfg)
 		viewed.Dir = cfg.Storage.Path
 		s.view, s.exporter = view.New(viewed), exporter.New(s.process.Metrics)
-		s.exporter.Configure(exported(cfg))
-		s.exporter.SetPatience(view.Patience(cfg.Round))
+		configureExporter(s.exporter, cfg)
 		s.process.Ready.OnChange(s.view.Touch) // pages say at once that the bus is out of reach
 		if err := s.follow(ctx); err != nil {
 			return nil, err
@@ -150,9 +134,6 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 	return s, nil
 }
 
-// does reports whether the parts of a role run in this process.
-func (s *Site) does(r natsbus.Role) bool { return s.options.Role == "" || s.options.Role == r }
-
 // follow feeds the console and the metrics from the bus. The newest values, which are by far the
 // most, are delivered once for both; of decisions the console also wants the past, the metrics do
 // not.
@@ -169,8 +150,8 @@ func (s *Site) follow(ctx context.Context) error {
 		observe func(trimtab.Value)
 		All     []trimtab.Kind
 	}{
-		{console, false, both, []trimtab.Kind{trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding}},
-		{console, false, s.view.Observe, []trimtab.Kind{trimtab.KindMachine, trimtab.KindJobState}},
+		{console, false, both, []trimtab.Kind{trimtab.KindEstimate, colocation.KindContributions, colocation.KindColocation, trimtab.KindHolding}},
+		{console, false, s.view.Observe, []trimtab.Kind{speculation.KindMachine, speculation.KindJobState}},
 		{console, true, s.view.Observe, decisions},
 		{metrics, false, s.exporter.Observe, decisions},
 	} {
@@ -183,12 +164,6 @@ func (s *Site) follow(ctx context.Context) error {
 	for name, h := range map[string]*pipeline.Health{"console": console, "metrics": metrics} {
 		s.onClose(s.process.Background(ctx, name, s.process.Working(name, h, untilDone)))
 	}
-	return nil
-}
-
-// untilDone has nothing to run.
-func untilDone(ctx context.Context) error {
-	<-ctx.Done()
 	return nil
 }
 
@@ -285,12 +260,12 @@ func (s *Site) openWeb(cfg *config.Config) error {
 	o := console.Options{
 		Metrics: promhttp.HandlerFor(s.process.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true,
 			DisableCompression: true}), // the console's handler does that, in a third of the time,
-		Config: func() []byte { return s.Config().Redacted() }, Debug: s.debugTexts(),
+		Config: func() []byte { return s.Config().Redacted() }, Debug: s.options.Recent.texts(),
 		Ready: s.process.Ready.NotReady, Reload: s.reloader(), Hosts: s.options.Hosts,
 		Send:    func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
-		Request: func(ctx context.Context, r *trimtab.JobRequest) error { return s.bus.Publish(ctx, r) },
+		Request: func(ctx context.Context, r *speculation.JobRequest) error { return s.bus.Publish(ctx, r) },
 		Bus:     s.bus, Stages: s.process.Ready.Stages, Done: ending.Done(), Jobs: s.beside.Jobs,
-		WhatIf: func(change trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
+		WhatIf: func(change whatif.Change, now time.Time) (*whatif.Answer, error) {
 			return WhatIf(s.Config(), s.view, change, now)
 		},
 		Leader: func(ctx context.Context, pool string) (string, uint64, error) {
@@ -384,8 +359,7 @@ func (s *Site) Apply(ctx context.Context, cfg *config.Config) error {
 	s.config = cfg
 	if s.view != nil {
 		s.view.Configure(viewConfig(cfg))
-		s.exporter.Configure(exported(cfg))
-		s.exporter.SetPatience(view.Patience(cfg.Round))
+		configureExporter(s.exporter, cfg)
 	}
 	return nil
 }

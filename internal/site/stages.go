@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/kinds"
+	"github.com/trimtab/trimtab/agent/beside"
 	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/analyzer/path"
@@ -21,7 +23,10 @@ import (
 	"github.com/trimtab/trimtab/collector/kernel"
 	"github.com/trimtab/trimtab/collector/otlp"
 	"github.com/trimtab/trimtab/collector/prometheus"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/config"
+	exporter "github.com/trimtab/trimtab/exporters/prometheus"
+	"github.com/trimtab/trimtab/exporters/record"
 	"github.com/trimtab/trimtab/internal/batch"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/supervise"
@@ -31,9 +36,26 @@ import (
 	"google.golang.org/grpc"
 )
 
+// stages builds the parts of a configuration, and has what they share.
+type stages struct {
+	options  Options
+	process  supervise.Process
+	bus      *natsbus.Bus
+	exporter *exporter.Exporter              // nil where the role shows nothing
+	recorder atomic.Pointer[record.Recorder] // nil: steps are not recorded
+	cluster  watchedCluster                  // whose workloads have knobs
+	beside   beside.Host                     // runs jobs and tasks beside the services of this host
+	webhook  webhook
+	// otlpAddress is where OTLP over gRPC is received.
+	otlpAddress string
+}
+
+// does reports whether the parts of a role run in this process.
+func (s *stages) does(r natsbus.Role) bool { return s.options.Role == "" || s.options.Role == r }
+
 // partsOf builds, without any effect, the parts of cfg in the order in which they start: first
 // those that only watch, then consumers before producers, the receivers last.
-func (s *Site) partsOf(cfg *config.Config) ([]supervise.Part, error) {
+func (s *stages) partsOf(cfg *config.Config) ([]supervise.Part, error) {
 	var next []supervise.Part
 	pooled := cfg.Pooled()
 	for _, b := range []struct {
@@ -44,7 +66,7 @@ func (s *Site) partsOf(cfg *config.Config) ([]supervise.Part, error) {
 		{"", s.exportParts, false}, {natsbus.Agent, s.actuatorPart, false}, {natsbus.Agent, s.beside.JobsPart, true}, {natsbus.Agent, s.beside.TasksPart, true},
 		{natsbus.Planner, s.plannerPart, false}, {natsbus.Planner, s.batchPart, true},
 		{natsbus.Analyzer, s.learnPart, false}, {natsbus.Analyzer, s.pathParts, false}, {natsbus.Collector, s.queryPart, false},
-		{natsbus.Agent, s.groupPart, false}, {natsbus.Agent, s.monitorPart, false}, {natsbus.Agent, s.hostParts, false},
+		{natsbus.Agent, s.groupPart, false}, {natsbus.Agent, s.monitorPart, false},
 		{natsbus.Collector, s.receiverParts, false}, {natsbus.Collector, s.alertPart, false},
 	} {
 		if b.role != "" && !s.does(b.role) {
@@ -65,7 +87,7 @@ func (s *Site) partsOf(cfg *config.Config) ([]supervise.Part, error) {
 
 // alone returns the lock for work that one process does at a time, in a bucket of its role; nil
 // if no other process can reach the bus.
-func (s *Site) alone(cfg *config.Config, bucket, what string) (*pipeline.Alone, error) {
+func (s *stages) alone(cfg *config.Config, bucket, what string) (*pipeline.Alone, error) {
 	if cfg.NATS.URL == "" {
 		return nil, nil
 	}
@@ -77,7 +99,7 @@ func (s *Site) alone(cfg *config.Config, bucket, what string) (*pipeline.Alone, 
 		What: what + " of pool " + cfg.Pool.Name, Logger: s.process.Logger}, nil
 }
 
-func (s *Site) learnPart(cfg *config.Config) ([]supervise.Part, error) {
+func (s *stages) learnPart(cfg *config.Config) ([]supervise.Part, error) {
 	c, err := AnalyzerConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("set up analyzer: %w", err)
@@ -100,14 +122,14 @@ func (s *Site) learnPart(cfg *config.Config) ([]supervise.Part, error) {
 		Name: "learn", Tick: tickOf(cfg.Analyzer.ReportInterval),
 		Work: pipeline.Work{Round: cfg.Analyzer.ReportInterval},
 		Consumes: []bus.Subscription{
-			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding}, {Kind: trimtab.KindColocation},
+			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding}, {Kind: colocation.KindColocation},
 		},
 		Snapshots: &pipeline.Snapshots{Bucket: natsbus.BucketSnapshots, Every: time.Minute},
 	}, step, c, demandUtilityTexts(cfg))}, nil
 }
 
 // pathParts are one stage per partition.
-func (s *Site) pathParts(cfg *config.Config) ([]supervise.Part, error) {
+func (s *stages) pathParts(cfg *config.Config) ([]supervise.Part, error) {
 	var out []supervise.Part
 	for i := range cfg.Analyzer.Partitions {
 		c := PathConfig(cfg, i)
@@ -136,7 +158,7 @@ func tickOf(interval time.Duration) time.Duration {
 	return max(20*time.Millisecond, min(time.Second, interval/4))
 }
 
-func (s *Site) plannerPart(cfg *config.Config) ([]supervise.Part, error) {
+func (s *stages) plannerPart(cfg *config.Config) ([]supervise.Part, error) {
 	if cfg.Pool.Capacity() <= 0 {
 		return nil, nil
 	}
@@ -165,7 +187,7 @@ func (s *Site) plannerPart(cfg *config.Config) ([]supervise.Part, error) {
 			// Nameless: every planner receives them, whichever leads, and none carries out what
 			// was asked before it started.
 			{Kind: trimtab.KindAlert}, {Kind: trimtab.KindCommand, Key: cfg.Pool.Name},
-			{Kind: trimtab.KindContributions},
+			{Kind: colocation.KindContributions},
 		},
 		Leader:    &pipeline.Leader{Pool: cfg.Pool.Name, Holder: holder, Sole: cfg.NATS.URL == ""},
 		Snapshots: &pipeline.Snapshots{Bucket: natsbus.BucketPlanner, Every: time.Minute},
@@ -173,7 +195,7 @@ func (s *Site) plannerPart(cfg *config.Config) ([]supervise.Part, error) {
 }
 
 // batchPart manages the jobs of the pool.
-func (s *Site) batchPart(cfg *config.Config) ([]supervise.Part, error) {
+func (s *stages) batchPart(cfg *config.Config) ([]supervise.Part, error) {
 	if cfg.Batch == nil {
 		return nil, nil
 	}
@@ -187,7 +209,7 @@ func (s *Site) batchPart(cfg *config.Config) ([]supervise.Part, error) {
 
 // holderOf names this process in a leader's lock: no other has this storage on
 // this host.
-func (s *Site) holderOf(cfg *config.Config) (string, error) {
+func (s *stages) holderOf(cfg *config.Config) (string, error) {
 	storage, err := filepath.Abs(cfg.Storage.Path)
 	if err != nil {
 		return "", fmt.Errorf("find storage: %w", err)
@@ -196,7 +218,7 @@ func (s *Site) holderOf(cfg *config.Config) (string, error) {
 }
 
 // queryPart reads what spans do not show from Prometheus. Only one of several processes asks.
-func (s *Site) queryPart(cfg *config.Config) ([]supervise.Part, error) {
+func (s *stages) queryPart(cfg *config.Config) ([]supervise.Part, error) {
 	queries := wire.Queries(cfg)
 	if len(queries) == 0 {
 		return nil, nil
@@ -221,12 +243,12 @@ func (s *Site) queryPart(cfg *config.Config) ([]supervise.Part, error) {
 // shares reports whether other hosts may have knobs of the pool: always, except in a single
 // process that has all roles, on a bus that no other can reach. If so, a host's measured capacity
 // bounds what it is given, for the planner and the actuator; otherwise the file's value counts.
-func (s *Site) shares(cfg *config.Config) bool {
+func (s *stages) shares(cfg *config.Config) bool {
 	return s.options.Role != "" || cfg.ManyHosts(s.process.Host) != ""
 }
 
 // groupPart reads the files of this host's cgroups.
-func (s *Site) groupPart(cfg *config.Config) ([]supervise.Part, error) {
+func (s *stages) groupPart(cfg *config.Config) ([]supervise.Part, error) {
 	groups := groupsOf(cfg, s.process.Host, s.shares(cfg))
 	if len(groups) == 0 || cfg.Pool.Resource() != "" && cfg.Pool.Resource() != trimtab.CPU {
 		return nil, nil // what they used is cores, which a pool of something else does not share
@@ -248,7 +270,7 @@ func (s *Site) groupPart(cfg *config.Config) ([]supervise.Part, error) {
 
 // receiverParts listen for spans. They share one sink, whose bound on spans under way holds for
 // all together, so they have one key.
-func (s *Site) receiverParts(cfg *config.Config) ([]supervise.Part, error) {
+func (s *stages) receiverParts(cfg *config.Config) ([]supervise.Part, error) {
 	files, err := readTLS(cfg.OTLP.TLS, "OTLP receiver", "OTLP clients")
 	if err != nil {
 		return nil, err
@@ -267,7 +289,7 @@ func (s *Site) receiverParts(cfg *config.Config) ([]supervise.Part, error) {
 	h := pipeline.NewHealth(work)
 	shared.Bus, shared.Metrics = h.Bus(s.bus), s.process.Metrics
 	if len(cfg.Watched()) > 0 {
-		shared.Naming = s.nameSenders
+		shared.Naming = s.cluster.nameSenders
 	}
 	sink, err := collector.Open(shared)
 	if err != nil {
@@ -292,7 +314,7 @@ func (s *Site) receiverParts(cfg *config.Config) ([]supervise.Part, error) {
 
 // startSockets traces programs without instrumentation. A host that cannot reports why, and the
 // rest continues.
-func (s *Site) startSockets(ctx context.Context, cfg config.Sockets, sink *collector.Sink) (func() error, error) {
+func (s *stages) startSockets(ctx context.Context, cfg config.Sockets, sink *collector.Sink) (func() error, error) {
 	c := kernel.Config{Sink: sink, Host: s.process.Host, Settle: cfg.Settle, Metrics: s.process.Metrics, Logger: s.process.Logger}
 	for _, of := range cfg.Components {
 		c.Components = append(c.Components, kernel.Component{Name: of.Name, Program: of.Program, Cgroup: of.Cgroup})
@@ -321,7 +343,7 @@ func unlessOff(address string) string {
 	return address
 }
 
-func (s *Site) startReceiver(ctx context.Context, name string, c otlp.Config, h *pipeline.Health) (func() error, error) {
+func (s *stages) startReceiver(ctx context.Context, name string, c otlp.Config, h *pipeline.Health) (func() error, error) {
 	c.Metrics, c.Log = s.process.Metrics, s.process.Logger
 	if name == "jaeger" {
 		spans := jaeger.New(c.Sink, s.process.Metrics)

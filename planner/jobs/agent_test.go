@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // agent is a host that follows the protocol.
@@ -21,11 +21,11 @@ type agent struct {
 	epoch, seq   uint64
 	sent         map[uint64]time.Duration // when each report was sent, by its own clock
 	next         time.Time
-	known        map[trimtab.AttemptID]*process
+	known        map[speculation.AttemptID]*process
 }
 
 type process struct {
-	state   trimtab.AttemptState
+	state   speculation.AttemptState
 	outcome string
 	code    int
 	// lease is when it ends, by the host's clock; slack how late its end is noticed.
@@ -41,10 +41,10 @@ func (a *agent) clock() time.Duration {
 	return time.Duration(a.rate * float64(a.w.now.Sub(start())))
 }
 
-func name(id trimtab.AttemptID) string { return id.Job + "/" + id.Task }
+func name(id speculation.AttemptID) string { return id.Job + "/" + id.Task }
 
 // run starts a process; here is what must never happen.
-func (a *agent) run(id trimtab.AttemptID, p *process) {
+func (a *agent) run(id speculation.AttemptID, p *process) {
 	w := a.w
 	if other, twice := w.process[name(id)]; twice {
 		w.t.Fatalf("%v: %v starts on %s while %v runs", w.now.Sub(start()), id, a.name, other)
@@ -62,21 +62,21 @@ func (a *agent) run(id trimtab.AttemptID, p *process) {
 		}
 	}
 	w.started[id], w.process[name(id)] = true, id
-	p.state, p.end, p.fails = trimtab.AttemptRunning, w.now.Add(time.Duration(1+w.rng.IntN(40))*time.Second), w.rng.IntN(3) == 0
+	p.state, p.end, p.fails = speculation.AttemptRunning, w.now.Add(time.Duration(1+w.rng.IntN(40))*time.Second), w.rng.IntN(3) == 0
 }
 
-func (a *agent) stop(id trimtab.AttemptID, p *process, outcome string, code int) {
-	if p.state == trimtab.AttemptRunning {
+func (a *agent) stop(id speculation.AttemptID, p *process, outcome string, code int) {
+	if p.state == speculation.AttemptRunning {
 		delete(a.w.process, name(id))
-		p.state = trimtab.AttemptEnded
+		p.state = speculation.AttemptEnded
 	} else {
-		p.state = trimtab.AttemptRefused
+		p.state = speculation.AttemptRefused
 	}
 	p.outcome, p.code = outcome, code
 }
 
 func (p *process) over() bool {
-	return p.state == trimtab.AttemptEnded || p.state == trimtab.AttemptRefused
+	return p.state == speculation.AttemptEnded || p.state == speculation.AttemptRefused
 }
 
 // step is one second of a host.
@@ -114,8 +114,8 @@ func (a *agent) step() {
 }
 
 // ids are those of the known attempts, in order.
-func (a *agent) ids() []trimtab.AttemptID {
-	return slices.SortedFunc(maps.Keys(a.known), func(x, y trimtab.AttemptID) int { return strings.Compare(x.String(), y.String()) })
+func (a *agent) ids() []speculation.AttemptID {
+	return slices.SortedFunc(maps.Keys(a.known), func(x, y speculation.AttemptID) int { return strings.Compare(x.String(), y.String()) })
 }
 
 // work lets attempts start and end.
@@ -128,13 +128,13 @@ func (a *agent) work() (changed bool) {
 		case p.over():
 		case !p.dying.IsZero() && !w.now.Before(p.dying) || a.clock() >= p.lease+p.slack:
 			a.stop(id, p, "killed", 0)
-		case p.state == trimtab.AttemptRunning && !w.now.Before(p.end) && p.fails:
+		case p.state == speculation.AttemptRunning && !w.now.Before(p.end) && p.fails:
 			a.stop(id, p, "exited", 1)
-		case p.state == trimtab.AttemptRunning && !w.now.Before(p.end):
+		case p.state == speculation.AttemptRunning && !w.now.Before(p.end):
 			a.stop(id, p, "exited", 0)
-		case p.state == trimtab.AttemptRunning && !w.calm && w.rng.IntN(300) == 0:
+		case p.state == speculation.AttemptRunning && !w.calm && w.rng.IntN(300) == 0:
 			a.stop(id, p, "killed", 0) // throttled
-		case p.state == trimtab.AttemptQueued && p.dying.IsZero() && a.clock() < p.lease && w.rng.IntN(4) == 0:
+		case p.state == speculation.AttemptQueued && p.dying.IsZero() && a.clock() < p.lease && w.rng.IntN(4) == 0:
 			a.run(id, p)
 		}
 		changed = changed || p.state != was
@@ -147,11 +147,11 @@ func (a *agent) report() {
 	a.number++
 	a.sent[a.number] = a.clock()
 	a.next = w.now.Add(5 * time.Second)
-	r := &trimtab.Machine{Host: a.name, Pool: "batch", Time: w.now, Life: a.life, Report: a.number, Epoch: a.epoch, Sequence: a.seq}
+	r := &speculation.Machine{Host: a.name, Pool: "batch", Time: w.now, Life: a.life, Report: a.number, Epoch: a.epoch, Sequence: a.seq}
 	for _, id := range a.ids() {
 		p := a.known[id]
-		t := trimtab.Attempt{AttemptID: id, State: p.state, Outcome: p.outcome, Code: p.code}
-		if p.state == trimtab.AttemptRunning && w.rng.IntN(2) == 0 {
+		t := speculation.Attempt{AttemptID: id, State: p.state, Outcome: p.outcome, Code: p.code}
+		if p.state == speculation.AttemptRunning && w.rng.IntN(2) == 0 {
 			t.Progress = pointer(w.rng.Float64())
 		}
 		r.Attempts = append(r.Attempts, t)
@@ -160,14 +160,14 @@ func (a *agent) report() {
 }
 
 // carry carries out a list.
-func (a *agent) carry(l *trimtab.Placements) {
+func (a *agent) carry(l *speculation.Placements) {
 	w := a.w
 	sent, ok := a.sent[l.Report]
 	if !a.up || l.Life != a.life || !ok || l.Epoch < a.epoch || l.Epoch == a.epoch && l.Sequence <= a.seq {
 		return
 	}
 	a.epoch, a.seq = l.Epoch, l.Sequence
-	listed := map[trimtab.AttemptID]bool{}
+	listed := map[speculation.AttemptID]bool{}
 	for _, t := range l.Tasks {
 		listed[t.AttemptID] = true
 		p := a.known[t.AttemptID]
@@ -175,13 +175,13 @@ func (a *agent) carry(l *trimtab.Placements) {
 		switch {
 		case p == nil && t.Kill != "":
 			if w.rng.IntN(2) == 0 { // both are allowed
-				a.known[t.AttemptID] = &process{state: trimtab.AttemptRefused}
+				a.known[t.AttemptID] = &process{state: speculation.AttemptRefused}
 			}
 		case p == nil && lease <= a.clock():
 		case p == nil && (len(a.known) > 4 || w.rng.IntN(10) == 0):
-			a.known[t.AttemptID] = &process{state: trimtab.AttemptRefused, outcome: "queue full"}
+			a.known[t.AttemptID] = &process{state: speculation.AttemptRefused, outcome: "queue full"}
 		case p == nil:
-			a.known[t.AttemptID] = &process{state: trimtab.AttemptQueued, lease: lease, slack: time.Duration(w.rng.Int64N(int64(4 * time.Second)))}
+			a.known[t.AttemptID] = &process{state: speculation.AttemptQueued, lease: lease, slack: time.Duration(w.rng.Int64N(int64(4 * time.Second)))}
 		case p.over():
 		default:
 			p.lease = max(p.lease, lease)

@@ -65,22 +65,42 @@ const (
 	stateAlarm                    // a job's state may be told again
 )
 
-func (m *Manager) wake(a alarm, in time.Duration) {
-	a.at = m.now + in
-	m.alarms.push(a)
+// clock is the time of a manager, and what is to be checked at later times.
+type clock struct {
+	// start is when the manager was made, now the time since, wall the newest time it was given.
+	start, wall time.Time
+	now         time.Duration
+	alarms      heap[alarm]
+}
+
+func newClock(at time.Time) clock {
+	return clock{start: at, wall: at, alarms: heap[alarm]{before: func(a, b alarm) bool { return a.at < b.at }}}
 }
 
 // advance sets the time, which never goes back.
-func (m *Manager) advance(now time.Time) {
-	if d := now.Sub(m.start); d > m.now {
-		m.now, m.wall = d, now
+func (c *clock) advance(now time.Time) {
+	if d := now.Sub(c.start); d > c.now {
+		c.now, c.wall = d, now
 	}
+}
+
+func (c *clock) wake(a alarm, in time.Duration) {
+	a.at = c.now + in
+	c.alarms.push(a)
+}
+
+// due removes and returns the next alarm whose time has come.
+func (c *clock) due() (a alarm, ok bool) {
+	if len(c.alarms.items) == 0 || c.alarms.items[0].at > c.now {
+		return alarm{}, false
+	}
+	return c.alarms.pop(), true
 }
 
 // ring handles what is due.
 func (m *Manager) ring() {
-	for len(m.alarms.items) > 0 && m.alarms.items[0].at <= m.now {
-		switch a := m.alarms.pop(); a.kind {
+	for a, ok := m.clock.due(); ok; a, ok = m.clock.due() {
+		switch a.kind {
 		case leaseAlarm:
 			m.leaseEnds(a.host)
 		case queueAlarm:
@@ -94,17 +114,17 @@ func (m *Manager) ring() {
 				m.end(a.attempt, Lost, nil, "its host did not end it; its lease has ended")
 			}
 		case backoffAlarm:
-			if t := &a.job.tasks[a.task]; t.status == waiting && t.next <= m.now {
+			if t := &a.job.tasks[a.task]; t.status == waiting && t.next <= m.clock.now {
 				m.offer(a.job, a.task)
 			}
 		case keepAlarm:
-			if m.jobs[a.job.name] == a.job {
+			if !a.job.forgotten {
 				m.forget(a.job)
 			}
 		case stateAlarm:
 			a.job.quiet = false
 			if a.job.stale {
-				m.changed(a.job)
+				m.changes.state(a.job)
 			}
 		}
 	}
@@ -117,20 +137,12 @@ func (m *Manager) leaseEnds(h *host) {
 	if len(h.live) == 0 {
 		return
 	}
-	if h.deadline > m.now {
-		m.watch(h)
+	if h.deadline > m.clock.now {
+		m.hosts.watch(h)
 		return
 	}
 	for _, a := range append([]*attempt(nil), h.live...) {
 		m.end(a, Lost, nil, "its host is silent; its lease has ended")
-	}
-}
-
-// watch sets the alarm for the leases on a host.
-func (m *Manager) watch(h *host) {
-	if !h.timed {
-		h.timed = true
-		m.wake(alarm{kind: leaseAlarm, host: h}, h.deadline-m.now)
 	}
 }
 
@@ -141,8 +153,8 @@ func (m *Manager) drop(a *attempt) {
 		return
 	}
 	a.dropped = true
-	m.touch(a.host, true)
-	m.wake(alarm{kind: droppedAlarm, attempt: a}, a.host.deadline-m.now)
+	m.hosts.touch(a.host, true)
+	m.clock.wake(alarm{kind: droppedAlarm, attempt: a}, a.host.deadline-m.clock.now)
 }
 
 // sure returns how long after the last report that was answered all leases have certainly ended:

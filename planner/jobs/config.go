@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // Dispatch is how a host is chosen among the candidates for a speculative task.
@@ -93,8 +94,8 @@ func (c *Config) Validate() error {
 			return trimtab.Invalidf("job manager: %s %v: want %v to %v", d.name, d.value, d.least, maxTime)
 		}
 	}
-	if c.HostTimeout >= c.Lease || c.Lease > trimtab.MaxPlacementLease.Duration() {
-		return trimtab.Invalidf("job manager: lease %v: want more than the host time-out of %v, at most %v s", c.Lease, c.HostTimeout, float64(trimtab.MaxPlacementLease))
+	if c.HostTimeout >= c.Lease || c.Lease > speculation.MaxPlacementLease.Duration() {
+		return trimtab.Invalidf("job manager: lease %v: want more than the host time-out of %v, at most %v s", c.Lease, c.HostTimeout, float64(speculation.MaxPlacementLease))
 	}
 	for _, n := range []struct {
 		name  string
@@ -107,9 +108,9 @@ func (c *Config) Validate() error {
 			return trimtab.Invalidf("job manager: %d %s: want >= 1", n.value, n.name)
 		}
 	}
-	if c.RefusedLimit < 0 || c.LostLimit < 0 || max(c.RefusedLimit, c.LostLimit) > maxCount || c.Here > trimtab.MaxAttemptsHere || c.StragglerAfter < 0 {
+	if c.RefusedLimit < 0 || c.LostLimit < 0 || max(c.RefusedLimit, c.LostLimit) > maxCount || c.Here > speculation.MaxAttemptsHere || c.StragglerAfter < 0 {
 		return trimtab.Invalidf("job manager: limits %d and %d, %d attempts on a host, stragglers after %d: want 0 to %d, at most %d, >= 0",
-			c.RefusedLimit, c.LostLimit, c.Here, c.StragglerAfter, maxCount, trimtab.MaxAttemptsHere)
+			c.RefusedLimit, c.LostLimit, c.Here, c.StragglerAfter, maxCount, speculation.MaxAttemptsHere)
 	}
 	return nil
 }

@@ -2,19 +2,18 @@ package jobs
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // offer queues a task for placement, if it may be placed: on its granted host, or speculatively.
 func (m *Manager) offer(j *job, i int32) {
 	t := &j.tasks[i]
 	switch {
-	case t.status != waiting || t.next > m.now:
+	case t.status != waiting || t.next > m.clock.now:
 	case t.grant != "":
-		t.trouble().until = m.now + m.queueTimeout(j)
+		t.trouble().until = m.clock.now + j.queueTimeout(&m.config)
 		if !t.pending {
 			t.pending = true
 			m.granted = append(m.granted, place{j, i})
@@ -37,11 +36,11 @@ func (j *job) first(now time.Duration) (i int32, ok bool) {
 	return 0, false
 }
 
-func (m *Manager) queueTimeout(j *job) time.Duration {
+func (j *job) queueTimeout(c *Config) time.Duration {
 	if j.QueueTimeout > 0 {
 		return min(j.QueueTimeout.Duration(), maxTime)
 	}
-	return m.config.QueueTimeout
+	return c.QueueTimeout
 }
 
 // dispatch places tasks: those with a regular grant, then, speculatively, those of the highest
@@ -51,33 +50,28 @@ func (m *Manager) dispatch() {
 	m.regular(&starts)
 	var u usable
 	known := false
-	for _, j := range m.order {
-		i, ok := j.first(m.now)
+	for _, j := range m.jobs.order {
+		i, ok := j.first(m.clock.now)
 		if ok && !known {
-			u, known = m.usable(), true
+			u, known = m.candidates.usable(), true
 		}
-		for ; ok && starts > 0; i, ok = j.first(m.now) {
-			h := m.choose(&u, &j.tasks[i])
+		for ; ok && starts > 0; i, ok = j.first(m.clock.now) {
+			h := m.candidates.choose(&u, &j.tasks[i])
 			if h == nil {
 				break
 			}
 			j.tasks[j.ready.pop()].offered = false
-			m.place(j, i, h, trimtab.OversubscribedTask)
+			m.place(j, i, h, speculation.OversubscribedTask)
 			starts--
 		}
-		m.blocked(j, ok && starts > 0, &u)
-	}
-}
-
-// blocked says why tasks of a job are not placed.
-func (m *Manager) blocked(j *job, is bool, u *usable) {
-	problem := ""
-	if is {
-		problem = u.why
-	}
-	if j.problem != problem {
-		j.problem = problem
-		m.changed(j)
+		problem := ""
+		if ok && starts > 0 {
+			problem = u.why
+		}
+		if j.problem != problem {
+			j.problem = problem
+			m.changes.state(j)
+		}
 	}
 }
 
@@ -88,17 +82,17 @@ func (m *Manager) regular(starts *int) {
 	m.granted = nil
 	for _, p := range all {
 		t := &p.job.tasks[p.task]
-		if t.status != waiting || t.grant == "" || t.next > m.now {
+		if t.status != waiting || t.grant == "" || t.next > m.clock.now {
 			t.pending = false
 			continue
 		}
-		h := m.hosts[t.grant]
+		h := m.hosts.byName[t.grant]
 		switch {
-		case *starts > 0 && m.takes(h) && len(h.live) < m.config.Here && h.size+int(t.size) <= maxList:
+		case *starts > 0 && m.hosts.takes(h) && len(h.live) < m.config.Here && h.size+int(t.size) <= maxList:
 			t.pending = false
-			m.place(p.job, p.task, h, trimtab.RegularTask)
+			m.place(p.job, p.task, h, speculation.RegularTask)
 			*starts--
-		case t.more.until <= m.now:
+		case t.more.until <= m.clock.now:
 			t.pending = false
 			t.trouble().why = fmt.Sprintf("the grant on %s is over: the host did not take it", t.grant)
 			t.grant = ""
@@ -110,93 +104,6 @@ func (m *Manager) regular(starts *int) {
 	}
 }
 
-// takes reports whether a host may get an attempt.
-func (m *Manager) takes(h *host) bool {
-	return h != nil && h.heard && !h.later && m.now-h.at <= m.config.HostTimeout
-}
-
-// usable are the candidates with room.
-type usable struct {
-	hosts []*host
-	// turn is the next of them.
-	turn int
-	// why there is none.
-	why string
-}
-
-func (m *Manager) usable() usable {
-	u := usable{why: "no host is a candidate"}
-	heard, free, blocked := 0, 0, ""
-	n := len(m.candidates)
-	for k := range n {
-		h := m.hosts[m.candidates[(m.turn+k)%n]]
-		if !m.takes(h) {
-			continue
-		}
-		heard++
-		switch {
-		case h.blocked != "":
-			blocked = h.blocked
-		case m.room(h):
-			u.hosts = append(u.hosts, h)
-			fallthrough
-		default:
-			free++
-		}
-	}
-	switch {
-	case heard > 0 && free == 0:
-		u.why = "all candidates start nothing now, one of them because of: " + blocked
-	case heard > 0:
-		u.why = "the queues of all candidates are full, or refused tasks just now"
-	case n > 0:
-		u.why = fmt.Sprintf("none of %d candidates was heard within %v", n, m.config.HostTimeout)
-	}
-	return u
-}
-
-// room reports whether a host may get another speculative attempt.
-func (m *Manager) room(h *host) bool {
-	return h.hold <= m.now && len(h.live) < m.config.Here && len(h.live)-h.running < m.config.Queued
-}
-
-// probes is how many hosts are tried for one task.
-const probes = 8
-
-// choose returns a host for a task, at random or in turn; a host where an attempt at the task
-// went wrong only if no other is found. nil: there is none.
-func (m *Manager) choose(u *usable, t *task) *host {
-	at := -1
-	if len(u.hosts) > 0 && m.config.Dispatch == Random {
-		u.turn = m.rng.IntN(len(u.hosts))
-	}
-	for k := range min(probes, len(u.hosts)) {
-		i := (u.turn + k) % len(u.hosts)
-		if u.hosts[i].size+int(t.size) > maxList {
-			continue
-		}
-		if at < 0 || !t.shuns(u.hosts[i].name) {
-			at = i
-		}
-		if !t.shuns(u.hosts[i].name) {
-			break
-		}
-	}
-	if at < 0 {
-		return nil
-	}
-	h := u.hosts[at]
-	u.turn = at + 1
-	if len(h.live)+1 >= m.config.Here || len(h.live)-h.running+1 >= m.config.Queued { // full with this one
-		u.hosts = slices.Delete(u.hosts, at, at+1)
-		u.turn = at
-	}
-	if m.config.Dispatch == RoundRobin {
-		m.turn = (slices.Index(m.candidates, h.name) + 1) % len(m.candidates)
-	}
-	return h
-}
-
 // maxList bounds a list in bytes; attemptSize is the size of an attempt in it, without its spec.
 const (
 	maxList     = 640 << 10
@@ -205,45 +112,34 @@ const (
 
 // place makes the next attempt at a task, on a host. Its number is above those of all earlier
 // ones, and none that the host knows.
-func (m *Manager) place(j *job, i int32, h *host, class trimtab.TaskClass) {
+func (m *Manager) place(j *job, i int32, h *host, class speculation.TaskClass) {
 	t := &j.tasks[i]
-	id := trimtab.AttemptID{Job: j.name, Task: j.Tasks[i].Name, Attempt: int(t.number) + 1}
+	id := speculation.AttemptID{Job: j.name, Task: j.Tasks[i].Name, Attempt: int(t.number) + 1}
 	for h.foreign[id] {
 		id.Attempt++
 	}
-	if id.Attempt > trimtab.MaxAttempt {
+	if id.Attempt > speculation.MaxAttempt {
 		m.fail(j, i, "it has used up the numbers of attempts")
 		return
 	}
 	a := &attempt{
 		job: j, task: i, at: len(j.live), id: id, host: h, life: h.life, report: h.report,
-		class: class, placed: m.now, since: m.now,
+		class: class, placed: m.clock.now, since: m.clock.now,
 	}
 	t.status, t.number, t.live, t.host = placed, int32(id.Attempt), a, h.name
-	m.enlist(a)
+	a.enlist()
+	m.hosts.touch(h, true)
 	m.write(j, i)
-	m.event(Placed, id, h.name, string(class))
-	m.wake(alarm{kind: queueAlarm, attempt: a}, m.queueTimeout(j))
-}
-
-// enlist puts an attempt among those of its job and host.
-func (m *Manager) enlist(a *attempt) {
-	a.job.live = append(a.job.live, a)
-	a.host.live = append(a.host.live, a)
-	if a.host.byID == nil {
-		a.host.byID = map[trimtab.AttemptID]*attempt{}
-	}
-	a.host.byID[a.id] = a
-	a.host.size += int(a.of().size)
-	m.touch(a.host, true)
+	m.changes.event(Placed, id, h.name, string(class))
+	m.clock.wake(alarm{kind: queueAlarm, attempt: a}, j.queueTimeout(&m.config))
 }
 
 // kill marks an attempt as one that must end.
 func (m *Manager) kill(a *attempt, why string) {
 	a.kill, a.asked = clip(why, maxText), 0
 	m.write(a.job, a.task)
-	m.touch(a.host, true)
-	m.wake(alarm{kind: killAlarm, attempt: a}, m.config.KillTimeout)
+	m.hosts.touch(a.host, true)
+	m.clock.wake(alarm{kind: killAlarm, attempt: a}, m.config.KillTimeout)
 }
 
 // fail gives a task up that has no attempt.
@@ -274,25 +170,25 @@ func (m *Manager) close(j *job) {
 	if j.finished < len(j.tasks) || !j.ended.IsZero() {
 		return
 	}
-	j.ended = m.wall.UTC()
+	j.ended = m.clock.wall.UTC()
 	j.ready.items = nil
-	j.headDirty = true
+	j.stored.head = true
 	m.writeJob(j)
-	m.event(JobEnded, trimtab.AttemptID{Job: j.name}, "", j.how())
-	m.wake(alarm{kind: keepAlarm, job: j}, m.config.Keep)
+	m.changes.event(JobEnded, speculation.AttemptID{Job: j.name}, "", j.how())
+	m.clock.wake(alarm{kind: keepAlarm, job: j}, m.config.Keep)
 }
 
 // how returns the state of a job.
 func (j *job) how() string {
 	switch {
 	case j.ended.IsZero() && (len(j.live) > 0 || j.finished > 0):
-		return trimtab.StateRunning
+		return speculation.StateRunning
 	case j.ended.IsZero():
-		return trimtab.StateWaiting
+		return speculation.StateWaiting
 	case j.cancelled != "" && j.done < len(j.tasks):
-		return trimtab.StateCancelled
+		return speculation.StateCancelled
 	case len(j.bad) > 0:
-		return trimtab.StateFailed
+		return speculation.StateFailed
 	}
-	return trimtab.StateDone
+	return speculation.StateDone
 }

@@ -39,7 +39,7 @@
 // stand, 32 to a record, when one of them changed. The fence in each store keeps a manager
 // that was replaced from completing any.
 //
-// What hosts must keep, beside what [trimtab.Placements] says: a report that names a list as
+// What hosts must keep, beside what [speculation.Placements] says: a report that names a list as
 // carried out tells of all attempts in it that the host knows; an attempt that the host
 // does not know and that is to end never starts. A host that breaks its word can have its
 // own tasks run twice or fail, nobody else's.

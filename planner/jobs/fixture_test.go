@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 func start() time.Time { return time.Date(2026, 11, 24, 2, 0, 0, 0, time.UTC) }
@@ -66,7 +66,7 @@ type bench struct {
 	client *client
 	now    time.Time
 	out    Output
-	lists  map[string]*trimtab.Placements
+	lists  map[string]*speculation.Placements
 	number map[string]uint64
 	life   map[string]uint64
 }
@@ -79,7 +79,7 @@ func config() Config {
 
 func newBench(t *testing.T, c Config, hosts ...string) *bench {
 	t.Helper()
-	b := &bench{t: t, config: c, store: newStore(), now: start(), lists: map[string]*trimtab.Placements{}, number: map[string]uint64{}, life: map[string]uint64{}}
+	b := &bench{t: t, config: c, store: newStore(), now: start(), lists: map[string]*speculation.Placements{}, number: map[string]uint64{}, life: map[string]uint64{}}
 	b.restart()
 	b.m.Candidates(hosts)
 	for _, h := range hosts {
@@ -100,7 +100,7 @@ func (b *bench) restart() {
 		b.t.Fatal(m.Unreadable())
 	}
 	if b.m != nil {
-		m.Candidates(b.m.candidates)
+		m.Candidates(b.m.candidates.names)
 	}
 	b.m, b.client = m, b.store.client()
 }
@@ -128,17 +128,17 @@ func (b *bench) tick(d time.Duration) Output {
 }
 
 // say sends a report of a host with attempts, which has carried out its newest list.
-func (b *bench) say(host string, attempts ...trimtab.Attempt) error {
+func (b *bench) say(host string, attempts ...speculation.Attempt) error {
 	b.number[host]++
 	b.life[host] = max(b.life[host], 1)
-	r := &trimtab.Machine{Host: host, Pool: "batch", Time: b.now, Life: b.life[host], Report: b.number[host], Attempts: attempts}
+	r := &speculation.Machine{Host: host, Pool: "batch", Time: b.now, Life: b.life[host], Report: b.number[host], Attempts: attempts}
 	if p := b.lists[host]; p != nil && p.Life == r.Life {
 		r.Epoch, r.Sequence = p.Epoch, p.Sequence
 	}
 	return b.m.Machine(b.now, r)
 }
 
-func (b *bench) report(host string, attempts ...trimtab.Attempt) {
+func (b *bench) report(host string, attempts ...speculation.Attempt) {
 	b.t.Helper()
 	if err := b.say(host, attempts...); err != nil {
 		b.t.Fatal(err)
@@ -146,7 +146,7 @@ func (b *bench) report(host string, attempts ...trimtab.Attempt) {
 }
 
 // idle lets time pass, in which hosts report every 5 s what they report.
-func (b *bench) idle(d time.Duration, hosts map[string][]trimtab.Attempt) {
+func (b *bench) idle(d time.Duration, hosts map[string][]speculation.Attempt) {
 	b.t.Helper()
 	for ; d > 0; d -= 5 * time.Second {
 		for _, h := range slices.Sorted(maps.Keys(hosts)) {
@@ -156,15 +156,15 @@ func (b *bench) idle(d time.Duration, hosts map[string][]trimtab.Attempt) {
 	}
 }
 
-func batch(name string, tasks int) trimtab.BatchJob {
-	j := trimtab.BatchJob{Name: name, Retries: 2}
+func batch(name string, tasks int) speculation.BatchJob {
+	j := speculation.BatchJob{Name: name, Retries: 2}
 	for i := range tasks {
-		j.Tasks = append(j.Tasks, trimtab.BatchTask{Name: fmt.Sprintf("t%d", i), TaskSpec: trimtab.TaskSpec{Command: []string{"/bin/work", fmt.Sprint(i)}, Cores: 1, Memory: 1 << 28}})
+		j.Tasks = append(j.Tasks, speculation.BatchTask{Name: fmt.Sprintf("t%d", i), TaskSpec: speculation.TaskSpec{Command: []string{"/bin/work", fmt.Sprint(i)}, Cores: 1, Memory: 1 << 28}})
 	}
 	return j
 }
 
-func (b *bench) ask(r trimtab.JobRequest) error {
+func (b *bench) ask(r speculation.JobRequest) error {
 	r.Pool = "batch"
 	if r.ID == "" {
 		r.ID = fmt.Sprint(r.Verb, r.Job.Name, b.now.UnixNano())
@@ -172,23 +172,23 @@ func (b *bench) ask(r trimtab.JobRequest) error {
 	return b.m.Request(b.now, &r)
 }
 
-func (b *bench) submit(j trimtab.BatchJob) {
+func (b *bench) submit(j speculation.BatchJob) {
 	b.t.Helper()
-	if err := b.ask(trimtab.JobRequest{Verb: trimtab.SubmitJob, Job: j, By: "ann"}); err != nil {
+	if err := b.ask(speculation.JobRequest{Verb: speculation.SubmitJob, Job: j, By: "ann"}); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
 func (b *bench) grant(job, task, host string) error {
-	return b.ask(trimtab.JobRequest{Verb: trimtab.GrantTask, Job: trimtab.BatchJob{Name: job}, Task: task, Host: host})
+	return b.ask(speculation.JobRequest{Verb: speculation.GrantTask, Job: speculation.BatchJob{Name: job}, Task: task, Host: host})
 }
 
 func (b *bench) cancel(job string) error {
-	return b.ask(trimtab.JobRequest{Verb: trimtab.CancelJob, Job: trimtab.BatchJob{Name: job}, By: "ann"})
+	return b.ask(speculation.JobRequest{Verb: speculation.CancelJob, Job: speculation.BatchJob{Name: job}, By: "ann"})
 }
 
 // task returns how a task stands.
-func (b *bench) task(job, task string) trimtab.TaskState {
+func (b *bench) task(job, task string) speculation.TaskState {
 	b.t.Helper()
 	if s := b.m.State(b.now, job); s != nil {
 		for _, t := range s.Tasks {
@@ -198,7 +198,7 @@ func (b *bench) task(job, task string) trimtab.TaskState {
 		}
 	}
 	b.t.Fatalf("no task %s/%s", job, task)
-	return trimtab.TaskState{}
+	return speculation.TaskState{}
 }
 
 // wants fails the test if a task does not stand so.
@@ -210,7 +210,7 @@ func (b *bench) wants(job, task, state, host string) {
 }
 
 // listed returns what the newest list of a host says of a task, or nil.
-func (b *bench) listed(host, task string) *trimtab.Placement {
+func (b *bench) listed(host, task string) *speculation.Placement {
 	if p := b.lists[host]; p != nil {
 		for i := range p.Tasks {
 			if p.Tasks[i].Task == task {
@@ -221,24 +221,24 @@ func (b *bench) listed(host, task string) *trimtab.Placement {
 	return nil
 }
 
-func attemptAt(job, task string, n int, state trimtab.AttemptState) trimtab.Attempt {
-	return trimtab.Attempt{AttemptID: trimtab.AttemptID{Job: job, Task: task, Attempt: n}, State: state}
+func attemptAt(job, task string, n int, state speculation.AttemptState) speculation.Attempt {
+	return speculation.Attempt{AttemptID: speculation.AttemptID{Job: job, Task: task, Attempt: n}, State: state}
 }
 
-func exited(job, task string, n, code int) trimtab.Attempt {
-	a := attemptAt(job, task, n, trimtab.AttemptEnded)
+func exited(job, task string, n, code int) speculation.Attempt {
+	a := attemptAt(job, task, n, speculation.AttemptEnded)
 	a.Outcome, a.Code = "exited", code
 	return a
 }
 
-func ended(job, task string, n int, outcome string) trimtab.Attempt {
-	a := attemptAt(job, task, n, trimtab.AttemptEnded)
+func ended(job, task string, n int, outcome string) speculation.Attempt {
+	a := attemptAt(job, task, n, speculation.AttemptEnded)
 	a.Outcome = outcome
 	return a
 }
 
-func running(job, task string, n int, progress float64) trimtab.Attempt {
-	a := attemptAt(job, task, n, trimtab.AttemptRunning)
+func running(job, task string, n int, progress float64) speculation.Attempt {
+	a := attemptAt(job, task, n, speculation.AttemptRunning)
 	a.Progress = pointer(progress)
 	return a
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 func TestNonsenseInAReportIsMissing(t *testing.T) {
@@ -22,7 +23,7 @@ func TestNonsenseInAReportIsMissing(t *testing.T) {
 	a := running("j", "t0", 1, .5)
 	a.Started, a.Ended, a.Output = time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC), -7
 	a.LastLines = []string{"\x1b[2J\xff" + strings.Repeat("é", 5000)}
-	a.State = trimtab.AttemptFrozen
+	a.State = speculation.AttemptFrozen
 	b.report("a", a, a, a)
 	out := b.tick(time.Second)
 	if text, err := json.Marshal(out.States); err != nil || len(text) > 4<<10 {
@@ -36,15 +37,15 @@ func TestNonsenseInAReportIsMissing(t *testing.T) {
 
 func TestReportsWithoutANameANumberOrAnEndAreRefused(t *testing.T) {
 	b := newBench(t, config(), "a")
-	good := trimtab.Machine{Host: "a", Pool: "batch", Life: 1, Report: 100}
-	for _, change := range []func(*trimtab.Machine){
-		func(m *trimtab.Machine) { m.Host = "" },
-		func(m *trimtab.Machine) { m.Host = strings.Repeat("x", 300) },
-		func(m *trimtab.Machine) { m.Host = "\x00" },
-		func(m *trimtab.Machine) { m.Pool = "other" },
-		func(m *trimtab.Machine) { m.Life = 0 },
-		func(m *trimtab.Machine) { m.Report = 0 },
-		func(m *trimtab.Machine) { m.Attempts = make([]trimtab.Attempt, trimtab.MaxAttemptsHere+1) },
+	good := speculation.Machine{Host: "a", Pool: "batch", Life: 1, Report: 100}
+	for _, change := range []func(*speculation.Machine){
+		func(m *speculation.Machine) { m.Host = "" },
+		func(m *speculation.Machine) { m.Host = strings.Repeat("x", 300) },
+		func(m *speculation.Machine) { m.Host = "\x00" },
+		func(m *speculation.Machine) { m.Pool = "other" },
+		func(m *speculation.Machine) { m.Life = 0 },
+		func(m *speculation.Machine) { m.Report = 0 },
+		func(m *speculation.Machine) { m.Attempts = make([]speculation.Attempt, speculation.MaxAttemptsHere+1) },
 	} {
 		r := good
 		change(&r)
@@ -97,7 +98,7 @@ func TestAHostWhoseLivesFlapIsAskedLessAndLess(t *testing.T) {
 
 func TestAHostThatFollowsALaterManagerGetsNothing(t *testing.T) {
 	b := newBench(t, config(), "a")
-	r := trimtab.Machine{Host: "a", Pool: "batch", Life: 1, Report: 50, Epoch: 1 << 40, Sequence: math.MaxUint64}
+	r := speculation.Machine{Host: "a", Pool: "batch", Life: 1, Report: 50, Epoch: 1 << 40, Sequence: math.MaxUint64}
 	if err := b.m.Machine(b.now, &r); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestASequenceThatWasNeverSentAcknowledgesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.tick(time.Second)
-	r := trimtab.Machine{Host: "a", Pool: "batch", Life: 1, Report: 50, Epoch: b.config.Epoch, Sequence: math.MaxUint64}
+	r := speculation.Machine{Host: "a", Pool: "batch", Life: 1, Report: 50, Epoch: b.config.Epoch, Sequence: math.MaxUint64}
 	if err := b.m.Machine(b.now, &r); err != nil {
 		t.Fatal(err)
 	}
@@ -133,14 +134,14 @@ func TestHostsWithoutEndTakeNoMemory(t *testing.T) {
 	for i := range 100 {
 		_ = b.say(strings.Repeat("x", i+1))
 	}
-	if len(b.m.hosts) > 10 {
-		t.Fatalf("%d hosts", len(b.m.hosts))
+	if len(b.m.hosts.byName) > 10 {
+		t.Fatalf("%d hosts", len(b.m.hosts.byName))
 	}
 	b.tick(20 * time.Second) // longer than the host time-out
 	if err := b.say("late"); err != nil {
 		t.Fatal("silent ones make no room:", err)
 	}
-	if b.m.hosts["a"] == nil {
+	if b.m.hosts.byName["a"] == nil {
 		t.Fatal("a host with an attempt is forgotten")
 	}
 }
@@ -159,34 +160,34 @@ func TestJobsBeyondTheBoundsAreRefusedAndThoseThatEndedMakeRoom(t *testing.T) {
 	b := newBench(t, c, "a")
 	b.submit(batch("one", 10))
 	b.submit(batch("two", 10))
-	if err := b.ask(trimtab.JobRequest{Verb: trimtab.SubmitJob, Job: batch("three", 1)}); err == nil {
+	if err := b.ask(speculation.JobRequest{Verb: speculation.SubmitJob, Job: batch("three", 1)}); err == nil {
 		t.Fatal("a third job was taken")
 	}
 	if err := b.cancel("one"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.ask(trimtab.JobRequest{Verb: trimtab.SubmitJob, Job: batch("three", 21)}); err == nil {
+	if err := b.ask(speculation.JobRequest{Verb: speculation.SubmitJob, Job: batch("three", 21)}); err == nil {
 		t.Fatal("a 31st task was taken")
 	}
 	b.submit(batch("three", 20))
-	for name, change := range map[string]func(*trimtab.BatchJob){
-		"no task":         func(j *trimtab.BatchJob) { j.Tasks = nil },
-		"two of a name":   func(j *trimtab.BatchJob) { j.Tasks[1].Name = "t0" },
-		"a bad name":      func(j *trimtab.BatchJob) { j.Tasks[0].Name = "../x" },
-		"NaN cores":       func(j *trimtab.BatchJob) { j.Tasks[0].Cores = math.NaN() },
-		"endless memory":  func(j *trimtab.BatchJob) { j.Tasks[0].Memory = math.Inf(1) },
-		"no command":      func(j *trimtab.BatchJob) { j.Tasks[0].Command = nil },
-		"a zero byte":     func(j *trimtab.BatchJob) { j.Tasks[0].Command = []string{"a\x00"} },
-		"a huge task":     func(j *trimtab.BatchJob) { j.Tasks[0].Command = []string{strings.Repeat("x", 1<<19)} },
-		"many retries":    func(j *trimtab.BatchJob) { j.Retries = 1 << 30 },
-		"a relative dir":  func(j *trimtab.BatchJob) { j.Tasks[0].Dir = "x" },
-		"a NaN time-out":  func(j *trimtab.BatchJob) { j.QueueTimeout = trimtab.Seconds(math.NaN()) },
-		"too many tasks":  func(j *trimtab.BatchJob) { *j = batch("j", trimtab.MaxBatchTasks+1) },
-		"a negative wall": func(j *trimtab.BatchJob) { j.Tasks[0].Wall = -1 },
+	for name, change := range map[string]func(*speculation.BatchJob){
+		"no task":         func(j *speculation.BatchJob) { j.Tasks = nil },
+		"two of a name":   func(j *speculation.BatchJob) { j.Tasks[1].Name = "t0" },
+		"a bad name":      func(j *speculation.BatchJob) { j.Tasks[0].Name = "../x" },
+		"NaN cores":       func(j *speculation.BatchJob) { j.Tasks[0].Cores = math.NaN() },
+		"endless memory":  func(j *speculation.BatchJob) { j.Tasks[0].Memory = math.Inf(1) },
+		"no command":      func(j *speculation.BatchJob) { j.Tasks[0].Command = nil },
+		"a zero byte":     func(j *speculation.BatchJob) { j.Tasks[0].Command = []string{"a\x00"} },
+		"a huge task":     func(j *speculation.BatchJob) { j.Tasks[0].Command = []string{strings.Repeat("x", 1<<19)} },
+		"many retries":    func(j *speculation.BatchJob) { j.Retries = 1 << 30 },
+		"a relative dir":  func(j *speculation.BatchJob) { j.Tasks[0].Dir = "x" },
+		"a NaN time-out":  func(j *speculation.BatchJob) { j.QueueTimeout = trimtab.Seconds(math.NaN()) },
+		"too many tasks":  func(j *speculation.BatchJob) { *j = batch("j", speculation.MaxBatchTasks+1) },
+		"a negative wall": func(j *speculation.BatchJob) { j.Tasks[0].Wall = -1 },
 	} {
 		j := batch("j", 2)
 		change(&j)
-		if err := b.ask(trimtab.JobRequest{Verb: trimtab.SubmitJob, Job: j}); err == nil {
+		if err := b.ask(speculation.JobRequest{Verb: speculation.SubmitJob, Job: j}); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // job is one that was submitted, until it is forgotten.
 type job struct {
-	trimtab.BatchJob
+	speculation.BatchJob
 	name string
 	// serial orders jobs by their submission and is the name of their records.
 	serial    uint64
@@ -21,7 +21,6 @@ type job struct {
 	base      int
 	cancelled string // by whom, and why; "": it is not
 	ended     time.Time
-	chunks    int // of the specs
 	tasks     []task
 	// ready has the tasks that may be placed speculatively, the first of the job first. Some may
 	// no longer be: see offered.
@@ -35,12 +34,20 @@ type job struct {
 	// problem is why tasks that are ready are not placed.
 	problem string
 
-	headDirty, chunkDirty bool
-	dirty                 []int    // chunks of the states
-	stored                []bool   // chunks of the states
-	parts                 [][]byte // specs that are to be stored
+	stored stored
 	// stale: the state that was told is not the newest; quiet: one was told just now.
 	stale, quiet, fresh, rated bool
+	forgotten                  bool
+}
+
+// stored is which records of a job there are, and which the next tick stores.
+type stored struct {
+	specs  int      // records of them
+	states []bool   // the records of states that there are
+	listed bool     // the next tick stores the following ones
+	parts  [][]byte // specs
+	head   bool
+	dirty  []int // records of states
 }
 
 // status is where a task is.
@@ -74,7 +81,7 @@ type task struct {
 
 // trouble is the history of a task that did not succeed at once.
 type trouble struct {
-	last *trimtab.Attempt
+	last *speculation.Attempt
 	why  string
 	// avoid are hosts where it did not go well, the newest first.
 	avoid [4]string
@@ -108,16 +115,16 @@ type attempt struct {
 	job  *job
 	task int32
 	at   int // in the job's live ones
-	id   trimtab.AttemptID
+	id   speculation.AttemptID
 	host *host
 	// life and report are the newest of the host when it was placed.
 	life, report uint64
-	class        trimtab.TaskClass
+	class        speculation.TaskClass
 	// kill is why it is to end; asked is the sequence of the first list that says so.
 	kill  string
 	asked uint64
 	// told is what the host said of it last, in its report number seen; nil: nothing.
-	told *trimtab.Attempt
+	told *speculation.Attempt
 	seen uint64
 	// placed is when it was placed, since when it is seen to run.
 	placed, since time.Duration
@@ -127,44 +134,13 @@ type attempt struct {
 
 // runs says whether it was started, as far as is known.
 func (a *attempt) runs() bool {
-	return a.told != nil && (a.told.State == trimtab.AttemptRunning || a.told.State == trimtab.AttemptFrozen)
+	return a.told != nil && (a.told.State == speculation.AttemptRunning || a.told.State == speculation.AttemptFrozen)
 }
 
 // listable says whether it is there and not to end.
 func (a *attempt) listable() bool { return !a.gone && a.kill == "" }
 
 func (a *attempt) of() *task { return &a.job.tasks[a.task] }
-
-// host is one that reported, or on which an attempt of a former manager is.
-type host struct {
-	name string
-	// heard: by this manager. life and report are the newest, at is when it came.
-	heard        bool
-	life, report uint64
-	at           time.Duration
-	// ack is the sequence of the newest list of this manager that it carried out;
-	// later: it follows another manager, of a later epoch.
-	ack   uint64
-	later bool
-	// blocked is why it starts no speculative task; "": it does.
-	blocked string
-	// deadline is when the leases of all attempts on it have ended for sure, as far as
-	// it was answered.
-	deadline time.Duration
-	timed    bool
-	live     []*attempt
-	byID     map[trimtab.AttemptID]*attempt
-	running  int // of the live ones
-	size     int // of its list, at most
-	// foreign are the attempts that it told of and that are not placed on it.
-	foreign map[trimtab.AttemptID]bool
-	// tries counts attempts in a row that it did not accept; until hold no speculative one is
-	// placed.
-	tries int
-	hold  time.Duration
-	// changed: its list did; reported: it is to be answered.
-	touched, changed, reported bool
-}
 
 // durations are the running times of the newest successful attempts.
 type durations struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 func TestAnAttemptOnASilentHostIsTriedElsewhereOnlyWhenItsLeaseHasEndedForSure(t *testing.T) {
@@ -75,8 +76,8 @@ func TestAReportOfAFormerLifeOrAnOlderOneChangesNothing(t *testing.T) {
 	b.tick(time.Second)
 	b.tick(time.Second)
 	b.wants("j", "t0", "placed", "a") // the second attempt
-	for _, r := range []trimtab.Machine{{Life: 1, Report: 900}, {Life: 3, Report: b.number["a"]}} {
-		r.Host, r.Pool, r.Attempts = "a", "batch", []trimtab.Attempt{exited("j", "t0", 2, 0)}
+	for _, r := range []speculation.Machine{{Life: 1, Report: 900}, {Life: 3, Report: b.number["a"]}} {
+		r.Host, r.Pool, r.Attempts = "a", "batch", []speculation.Attempt{exited("j", "t0", 2, 0)}
 		if err := b.m.Machine(b.now, &r); !errors.Is(err, trimtab.ErrStale) {
 			t.Fatalf("report %d of life %d: %v", r.Report, r.Life, err)
 		}
@@ -115,8 +116,8 @@ func TestAHostThatDoesNotEndAnAttemptIsRenewedNoMore(t *testing.T) {
 	b.m.Candidates([]string{"a"})
 	b.submit(batch("j", 2))
 	b.tick(time.Second)
-	told := []trimtab.Attempt{running("j", "t0", 1, .1), running("j", "t1", 1, .1)}
-	hosts := map[string][]trimtab.Attempt{"a": told, "b": nil}
+	told := []speculation.Attempt{running("j", "t0", 1, .1), running("j", "t1", 1, .1)}
+	hosts := map[string][]speculation.Attempt{"a": told, "b": nil}
 	b.idle(5*time.Second, hosts)
 	if err := b.grant("j", "t0", "b"); err != nil {
 		t.Fatal(err)
@@ -134,7 +135,7 @@ func TestAHostThatDoesNotEndAnAttemptIsRenewedNoMore(t *testing.T) {
 		t.Fatal("it starts elsewhere before its lease has ended")
 	}
 	b.idle(5*time.Second, hosts)
-	if p := b.listed("b", "t0"); p == nil || p.Class != trimtab.RegularTask {
+	if p := b.listed("b", "t0"); p == nil || p.Class != speculation.RegularTask {
 		t.Fatalf("b is told %+v", p)
 	}
 	b.wants("j", "t1", "running", "a") // the other goes on
@@ -153,7 +154,7 @@ func TestEveryReportWithAttemptsIsAnsweredAndAnIdleHostIsNot(t *testing.T) {
 			t.Fatalf("%+v", out.Placements)
 		}
 	}
-	b.report("b", attemptAt("old", "t0", 4, trimtab.AttemptRunning)) // nobody's: it is to be killed
+	b.report("b", attemptAt("old", "t0", 4, speculation.AttemptRunning)) // nobody's: it is to be killed
 	out := b.tick(time.Second)
 	if len(out.Placements) != 1 || out.Placements[0].Host != "b" || len(out.Placements[0].Tasks) != 0 {
 		t.Fatalf("%+v", out.Placements)
@@ -181,10 +182,10 @@ func TestWhatAReplacedManagerStillStoresMakesNothingRunTwice(t *testing.T) {
 	b.tick(time.Second)
 	old, oldClient := b.m, b.client
 	b.restart()
-	hosts := map[string][]trimtab.Attempt{"a": {running("j", "t0", 1, .5)}, "b": nil}
+	hosts := map[string][]speculation.Attempt{"a": {running("j", "t0", 1, .5)}, "b": nil}
 	b.idle(time.Minute, hosts)
 	old.Candidates([]string{"b"}) // it hears b alone, and holds that a is silent
-	if err := old.Machine(b.now, &trimtab.Machine{Host: "b", Pool: "batch", Life: 1, Report: 900}); err != nil {
+	if err := old.Machine(b.now, &speculation.Machine{Host: "b", Pool: "batch", Life: 1, Report: 900}); err != nil {
 		t.Fatal(err)
 	}
 	_ = oldClient.put(old.Tick(b.now).Store, 1)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // Record is one stored value. Keys are of [a-z0-9.-]; a store for several pools prefixes the
@@ -25,7 +25,7 @@ const MaxRecord = 768 << 10
 type Event struct {
 	Kind EventKind
 	// Job is always set; Task and Attempt are those of an attempt.
-	trimtab.AttemptID
+	speculation.AttemptID
 	Host string
 	Text string
 }
@@ -59,9 +59,9 @@ const (
 type Output struct {
 	Store []Record
 	// Placements are the lists to publish, each to its host.
-	Placements []*trimtab.Placements
+	Placements []*speculation.Placements
 	// States are of jobs that changed; Forgotten names jobs whose records are deleted.
-	States    []*trimtab.JobState
+	States    []*speculation.JobState
 	Forgotten []string
 	// Rated names jobs of which [Manager.Counts] changed.
 	Rated  []string
@@ -70,42 +70,15 @@ type Output struct {
 
 // Manager is the job manager of one pool. It is not safe for concurrent use.
 type Manager struct {
-	config Config
-	rng    *rand.Rand
-	// start is when it was made, now the time since, wall the newest time it was given.
-	start, wall time.Time
-	now         time.Duration
-	alarms      heap[alarm]
-
-	jobs  map[string]*job
-	order []*job // the higher priority first, then the first submitted
-	tasks int    // of all jobs
-	hosts map[string]*host
-	swept time.Duration // when hosts may be forgotten again
-	// candidates are where speculative tasks may be placed; turn is the next of them.
-	candidates []string
-	turn       int
+	config     Config
+	clock      clock
+	store      writeAhead
+	jobs       table
+	hosts      hosts
+	candidates candidates
 	// granted are tasks that wait for the host that they were granted.
 	granted []place
-
-	fence      fence
-	first      bool // nothing was ever stored
-	fenced     bool // the fence is to be stored, whatever else is
-	sequence   uint64
-	inherited  time.Duration // the longest lease of a former manager
-	unreadable []error
-	badNames   map[string]bool // names of jobs that cannot be read
-	names      []oldName       // of deleted jobs
-	namesDirty bool
-
-	// What the next tick returns.
-	writes    []*job
-	deletes   []Record
-	touched   []*host
-	told      []*job
-	rated     []*job
-	forgotten []string
-	events    []Event
+	changes changes
 }
 
 // place is one task of a job.
@@ -129,10 +102,10 @@ func New(now time.Time, c Config, stored []Record) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		config: c, rng: rand.New(rand.NewPCG(c.Seed, c.Epoch)), start: now, wall: now,
-		alarms: heap[alarm]{before: func(a, b alarm) bool { return a.at < b.at }},
-		jobs:   map[string]*job{}, hosts: map[string]*host{}, badNames: map[string]bool{},
+		config: c, clock: newClock(now), store: writeAhead{badNames: map[string]bool{}}, jobs: table{byName: map[string]*job{}},
 	}
+	m.hosts = hosts{config: &m.config, clock: &m.clock, byName: map[string]*host{}}
+	m.candidates = candidates{config: &m.config, hosts: &m.hosts, rng: rand.New(rand.NewPCG(c.Seed, c.Epoch))}
 	if err := m.restore(stored); err != nil {
 		return nil, fmt.Errorf("restore jobs of pool %.60q: %w", c.Pool, err)
 	}
@@ -141,126 +114,55 @@ func New(now time.Time, c Config, stored []Record) (*Manager, error) {
 
 // Unreadable returns why some records could not be read. Their jobs do not run, their names are
 // reserved, and their records stay.
-func (m *Manager) Unreadable() []error { return m.unreadable }
+func (m *Manager) Unreadable() []error { return m.store.unreadable }
 
 // Candidates sets the hosts on which speculative tasks may be placed, in the order for
 // RoundRobin; nil: none. Only those that reported lately are used.
-func (m *Manager) Candidates(hosts []string) { m.candidates = slices.Clone(hosts) }
+func (m *Manager) Candidates(hosts []string) { m.candidates.names = slices.Clone(hosts) }
 
 // Tick decides what to do at now. Its time depends on what changed, not on how much there is.
 // Call it every second or so, and after a report with a change.
 func (m *Manager) Tick(now time.Time) Output {
-	m.advance(now)
+	m.clock.advance(now)
 	m.ring()
 	m.dispatch()
-	out := Output{Store: m.store(), Placements: m.lists(), Events: m.events}
-	for _, name := range m.forgotten {
-		if m.jobs[name] == nil { // no other took its name
+	out := Output{Store: m.store.next(m.clock.now, m.config.Lease), Placements: m.hosts.lists(), Events: m.changes.events}
+	for _, name := range m.changes.forgotten {
+		if m.jobs.byName[name] == nil { // no other took its name
 			out.Forgotten = append(out.Forgotten, name)
 		}
 	}
-	for _, j := range m.told {
+	for _, j := range m.changes.told {
 		j.fresh = false
-		if m.jobs[j.name] == j {
-			out.States = append(out.States, m.state(j))
+		if !j.forgotten {
+			out.States = append(out.States, j.state(m.config.Pool, &m.clock))
 			j.stale, j.quiet = false, true
-			m.wake(alarm{kind: stateAlarm, job: j}, m.config.StateEvery)
+			m.clock.wake(alarm{kind: stateAlarm, job: j}, m.config.StateEvery)
 		}
 	}
-	for _, j := range m.rated {
+	for _, j := range m.changes.rated {
 		j.rated = false
 		out.Rated = append(out.Rated, j.name)
 	}
-	m.told, m.rated, m.forgotten, m.events = nil, nil, nil, nil
+	m.changes = changes{}
 	return out
 }
 
-// lists returns the lists of hosts that changed or must be answered.
-func (m *Manager) lists() []*trimtab.Placements {
-	var out []*trimtab.Placements
-	for _, h := range m.touched {
-		tells := h.changed || len(h.live) > 0 || len(h.foreign) > 0
-		if h.heard && tells && (h.changed || h.reported) {
-			out = append(out, m.list(h))
-		}
-		h.touched, h.changed, h.reported = false, false, false
-	}
-	m.touched = nil
-	return out
-}
-
-// list returns the whole list of a host. It renews the leases of the attempts in it.
-func (m *Manager) list(h *host) *trimtab.Placements {
-	m.sequence++
-	p := &trimtab.Placements{
-		Pool: m.config.Pool, Host: h.name, Epoch: m.config.Epoch, Sequence: m.sequence, Time: m.wall,
-		Life: h.life, Report: h.report, Lease: trimtab.SecondsOf(m.config.Lease),
-	}
-	for _, a := range h.live {
-		if a.dropped {
-			continue
-		}
-		if a.kill != "" && a.asked == 0 {
-			a.asked = m.sequence
-		}
-		p.Tasks = append(p.Tasks, trimtab.Placement{
-			AttemptID: a.id, Class: a.class, Priority: a.job.Priority, Spec: a.job.Tasks[a.task].TaskSpec, Kill: a.kill,
-		})
-	}
-	if len(p.Tasks) > 0 {
-		h.deadline = max(h.deadline, h.at+sure(m.config.Lease))
-	}
-	if len(h.live) > 0 {
-		m.watch(h)
-	}
-	return p
-}
-
-// touch makes the next tick look at a host's list.
-func (m *Manager) touch(h *host, changed bool) {
-	if !h.touched {
-		h.touched = true
-		m.touched = append(m.touched, h)
-	}
-	h.changed = h.changed || changed
-	h.reported = h.reported || !changed
-}
-
-// write makes the next tick store the state of a task.
+// write makes the next tick store and publish the state of a task.
 func (m *Manager) write(j *job, i int32) {
-	if t := &j.tasks[i]; !t.written {
-		t.written = true
-		if chunk := int(i) / chunkTasks; !slices.Contains(j.dirty, chunk) {
-			j.dirty = append(j.dirty, chunk)
-		}
-	}
-	m.writeJob(j)
+	m.store.task(j, i)
+	m.changes.state(j)
 }
 
+// writeJob makes the next tick store and publish the state of a job.
 func (m *Manager) writeJob(j *job) {
-	if !j.chunkDirty {
-		j.chunkDirty = true
-		m.writes = append(m.writes, j)
-	}
-	m.changed(j)
-}
-
-// changed makes a tick publish the state of a job.
-func (m *Manager) changed(j *job) {
-	j.stale = true
-	if !j.quiet && !j.fresh {
-		j.fresh = true
-		m.told = append(m.told, j)
-	}
-}
-
-func (m *Manager) event(kind EventKind, id trimtab.AttemptID, host, text string) {
-	m.events = append(m.events, Event{Kind: kind, AttemptID: id, Host: host, Text: text})
+	m.store.job(j)
+	m.changes.state(j)
 }
 
 // Jobs returns the names of all jobs, the first submitted first.
 func (m *Manager) Jobs() []string {
-	all := slices.Clone(m.order)
+	all := slices.Clone(m.jobs.order)
 	slices.SortFunc(all, func(a, b *job) int { return cmp.Compare(a.serial, b.serial) })
 	names := make([]string, len(all))
 	for i, j := range all {

@@ -51,17 +51,17 @@ func TestThePlacedTaskIsTheFirstOfAllThatMayBe(tt *testing.T) {
 				j.Priority, j.Retries = rapid.IntRange(0, 2).Draw(t, "priority"), 100
 				b.submit(j)
 			}
-			b.m.advance(b.now.Add(time.Second))
+			b.m.clock.advance(b.now.Add(time.Second))
 			want := firstOfAll(b.m)
-			before := len(b.m.hosts["a"].live)
+			before := len(b.m.hosts.byName["a"].live)
 			b.tick(time.Second)
-			switch live := b.m.hosts["a"].live; {
+			switch live := b.m.hosts.byName["a"].live; {
 			case want == nil && len(live) != before:
 				t.Fatalf("%v is placed, and none may be", live[len(live)-1].id)
 			case want != nil && (len(live) != before+1 || live[before].job != want.job || live[before].task != want.task):
 				t.Fatalf("want task %d of %s", want.task, want.job.name)
 			}
-			if live := b.m.hosts["a"].live; len(live) > 0 && rapid.Bool().Draw(t, "fails") {
+			if live := b.m.hosts.byName["a"].live; len(live) > 0 && rapid.Bool().Draw(t, "fails") {
 				a := live[rapid.IntRange(0, len(live)-1).Draw(t, "which")]
 				b.report("a", exited(a.id.Job, a.id.Task, a.id.Attempt, 1))
 			} else {
@@ -74,9 +74,9 @@ func TestThePlacedTaskIsTheFirstOfAllThatMayBe(tt *testing.T) {
 // firstOfAll looks at all tasks.
 func firstOfAll(m *Manager) *place {
 	var best *place
-	for _, j := range m.jobs {
+	for _, j := range m.jobs.byName {
 		for i := range j.tasks {
-			if t := &j.tasks[i]; t.status != waiting || t.next > m.now {
+			if t := &j.tasks[i]; t.status != waiting || t.next > m.clock.now {
 				continue
 			}
 			if best == nil || j.Priority > best.job.Priority || j.Priority == best.job.Priority && (j.serial < best.job.serial || j == best.job && int32(i) < best.task) {

@@ -10,69 +10,40 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/machines"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // Machine applies a report that was received at now. The next Tick answers it. An error says why
 // it was ignored; trimtab.ErrStale: it is older than the last.
-func (m *Manager) Machine(now time.Time, r *trimtab.Machine) error {
-	m.advance(now)
-	if r.Pool != m.config.Pool || r.Host == "" || len(r.Host) > machines.MaxName || !plain(r.Host) || r.Life == 0 || r.Report == 0 || len(r.Attempts) > trimtab.MaxAttemptsHere {
+func (m *Manager) Machine(now time.Time, r *speculation.Machine) error {
+	m.clock.advance(now)
+	if r.Pool != m.config.Pool || r.Host == "" || len(r.Host) > machines.MaxName || !plain(r.Host) || r.Life == 0 || r.Report == 0 || len(r.Attempts) > speculation.MaxAttemptsHere {
 		return trimtab.Invalidf("report of host %.60q, pool %.60q, life %d, number %d, %d attempts: want names, numbers > 0, at most %d attempts",
-			r.Host, r.Pool, r.Life, r.Report, len(r.Attempts), trimtab.MaxAttemptsHere)
+			r.Host, r.Pool, r.Life, r.Report, len(r.Attempts), speculation.MaxAttemptsHere)
 	}
-	h, err := m.meet(r.Host)
+	h, err := m.hosts.meet(r.Host)
 	if err != nil {
 		return err
 	}
-	if m.older(h, r) {
+	if m.hosts.older(h, r) {
 		return fmt.Errorf("report %d of life %d of host %s, after %d of %d: %w", r.Report, r.Life, r.Host, h.report, h.life, trimtab.ErrStale)
 	}
-	h.heard, h.at, h.later = true, m.now, r.Epoch > m.config.Epoch
+	h.heard, h.at, h.later = true, m.clock.now, r.Epoch > m.config.Epoch
 	if r.Life != h.life {
 		h.ack = 0
 	}
 	h.life, h.report, h.blocked = r.Life, r.Report, clip(r.Blocked, maxText)
-	if r.Epoch == m.config.Epoch && r.Sequence <= m.sequence {
+	if r.Epoch == m.config.Epoch && r.Sequence <= m.hosts.sequence {
 		h.ack = max(h.ack, r.Sequence)
 	}
 	m.hear(h, r.Attempts)
 	m.conclude(h)
-	m.touch(h, false)
+	m.hosts.touch(h, false)
 	return nil
 }
 
-// older reports whether a newer report has come. After a host was silent for so long that nothing
-// runs on it, a lower life is accepted: its clock may have been set back.
-func (m *Manager) older(h *host, r *trimtab.Machine) bool {
-	if r.Life == h.life {
-		return r.Report <= h.report
-	}
-	return r.Life < h.life && (len(h.live) > 0 || m.now-h.at <= sure(m.config.Lease))
-}
-
-// meet returns the host of that name, creating it if needed.
-func (m *Manager) meet(name string) (*host, error) {
-	if h := m.hosts[name]; h != nil {
-		return h, nil
-	}
-	if len(m.hosts) >= m.config.MaxHosts && m.now >= m.swept {
-		m.swept = m.now + time.Second
-		for name, h := range m.hosts {
-			if len(h.live) == 0 && m.now-h.at > m.config.HostTimeout && !h.touched {
-				delete(m.hosts, name)
-			}
-		}
-	}
-	if len(m.hosts) >= m.config.MaxHosts {
-		return nil, fmt.Errorf("report of host %.60q: %d hosts are known: %w", name, len(m.hosts), trimtab.ErrRefused)
-	}
-	h := &host{name: name}
-	m.hosts[name] = h
-	return h, nil
-}
-
 // hear applies what a host reports of attempts.
-func (m *Manager) hear(h *host, told []trimtab.Attempt) {
+func (m *Manager) hear(h *host, told []speculation.Attempt) {
 	clear(h.foreign)
 	for i := range told {
 		r := &told[i]
@@ -81,7 +52,7 @@ func (m *Manager) hear(h *host, told []trimtab.Attempt) {
 		case a == nil:
 			if r.Validate() == nil {
 				if h.foreign == nil {
-					h.foreign = map[trimtab.AttemptID]bool{}
+					h.foreign = map[speculation.AttemptID]bool{}
 				}
 				h.foreign[r.AttemptID] = true
 			}
@@ -94,16 +65,16 @@ func (m *Manager) hear(h *host, told []trimtab.Attempt) {
 
 // learn applies what a host reports of an attempt that is placed on it. A report of a former life
 // only counts if the attempt has ended.
-func (m *Manager) learn(a *attempt, r *trimtab.Attempt) {
+func (m *Manager) learn(a *attempt, r *speculation.Attempt) {
 	last := cleaned(a, r)
 	switch r.State {
-	case trimtab.AttemptEnded:
+	case speculation.AttemptEnded:
 		m.ended(a, last)
-	case trimtab.AttemptRefused:
+	case speculation.AttemptRefused:
 		if !a.runs() {
 			m.end(a, Refused, last, cmp.Or(last.Reason, "its host refused it"))
 		}
-	case trimtab.AttemptQueued, trimtab.AttemptRunning, trimtab.AttemptFrozen:
+	case speculation.AttemptQueued, speculation.AttemptRunning, speculation.AttemptFrozen:
 		if a.life == a.host.life {
 			m.lives(a, last)
 		}
@@ -111,28 +82,28 @@ func (m *Manager) learn(a *attempt, r *trimtab.Attempt) {
 }
 
 // lives applies the report of an attempt that has not ended.
-func (m *Manager) lives(a *attempt, last *trimtab.Attempt) {
+func (m *Manager) lives(a *attempt, last *speculation.Attempt) {
 	a.seen = a.host.report
-	if ran := a.runs(); ran && last.State == trimtab.AttemptQueued {
+	if ran := a.runs(); ran && last.State == speculation.AttemptQueued {
 		return // none goes back
-	} else if !ran && last.State != trimtab.AttemptQueued {
-		a.since, a.host.tries = m.now, 0
+	} else if !ran && last.State != speculation.AttemptQueued {
+		a.since, a.host.tries = m.clock.now, 0
 		a.host.running++
 		a.job.running++
 	}
 	if a.told == nil || a.told.State != last.State || a.told.Problem != last.Problem {
-		m.changed(a.job)
+		m.changes.state(a.job)
 	}
 	a.told = last
 	j := a.job
 	if !a.counted && m.config.Straggler > 0 && len(j.durations.ring) >= max(1, m.config.StragglerAfter) &&
-		float64(m.now-a.since) > m.config.Straggler*float64(j.durations.median()) {
-		m.penalise(a)
+		float64(m.clock.now-a.since) > m.config.Straggler*float64(j.durations.median()) {
+		m.changes.penalise(a)
 	}
 }
 
 // ended applies the report of how an attempt ended.
-func (m *Manager) ended(a *attempt, last *trimtab.Attempt) {
+func (m *Manager) ended(a *attempt, last *speculation.Attempt) {
 	what := cmp.Or(last.Reason, last.Outcome, "no outcome was told")
 	if last.Outcome == "exited" {
 		what = fmt.Sprintf("exited %d", last.Code)
@@ -162,70 +133,54 @@ func (m *Manager) conclude(h *host) {
 			m.end(a, Lost, nil, "its host was started again")
 		case a.kill != "" && a.asked > 0 && a.asked <= h.ack && a.seen != h.report:
 			m.end(a, Withdrawn, nil, a.kill)
-		case a.kill == "" && t.grant != "" && !t.kept && a.class != trimtab.RegularTask:
+		case a.kill == "" && t.grant != "" && !t.kept && a.class != speculation.RegularTask:
 			m.upgrade(a.job, a.task) // granted while its host was not heard
 		}
 	}
 }
 
 // end removes an ended attempt, and decides what happens to its task.
-func (m *Manager) end(a *attempt, kind EventKind, last *trimtab.Attempt, why string) {
+func (m *Manager) end(a *attempt, kind EventKind, last *speculation.Attempt, why string) {
 	j, t, h := a.job, a.of(), a.host
 	if kind != Succeeded && a.kill != "" {
 		kind, why = Withdrawn, a.kill
 	}
-	m.remove(a)
+	a.remove()
+	m.hosts.touch(h, true)
 	m.write(j, a.task)
-	m.event(kind, a.id, h.name, why)
+	m.changes.event(kind, a.id, h.name, why)
 	if kind == Succeeded {
-		j.durations.add(m.ran(a, last))
+		j.durations.add(a.ran(last, m.clock.now))
 		m.finish(j, a.task, done)
 		return
 	}
 	if last == nil {
-		last = &trimtab.Attempt{AttemptID: a.id, State: trimtab.AttemptEnded, Class: a.class, Outcome: "lost", Reason: why}
+		last = &speculation.Attempt{AttemptID: a.id, State: speculation.AttemptEnded, Class: a.class, Outcome: "lost", Reason: why}
 		if a.told != nil {
 			last.Started, last.LastLines, last.Output = a.told.Started, a.told.LastLines, a.told.Output
 		}
 	}
 	t.trouble().last = last
 	t.more.why = clip(why, maxText)
-	wait, over := m.charge(a, kind)
+	if kind == Failed || kind == Lost || kind == Preempted {
+		m.changes.penalise(a)
+	}
+	wait, over := a.charge(kind, m.clock.now, &m.config)
 	switch {
 	case j.cancelled != "":
 		m.finish(j, a.task, cancelled)
 	case over != "":
 		m.fail(j, a.task, clip(fmt.Sprintf("%s: %s", over, why), maxText))
 	default:
-		t.status, t.kept, t.next = waiting, false, m.now+wait
-		if a.class == trimtab.RegularTask && kind != Failed && t.grant == h.name {
+		t.status, t.kept, t.next = waiting, false, m.clock.now+wait
+		if a.class == speculation.RegularTask && kind != Failed && t.grant == h.name {
 			t.grant = "" // its host did not keep it
 		}
 		if wait > 0 {
-			m.wake(alarm{kind: backoffAlarm, job: j, task: a.task}, wait)
+			m.clock.wake(alarm{kind: backoffAlarm, job: j, task: a.task}, wait)
 		}
 		m.offer(j, a.task)
 	}
-}
-
-// remove removes an attempt from its job and host.
-func (m *Manager) remove(a *attempt) {
-	j, t, h := a.job, a.of(), a.host
-	if a.runs() {
-		j.running--
-		h.running--
-	}
-	a.gone, t.live = true, nil
-	h.size -= int(t.size)
-	at := slices.Index(h.live, a)
-	h.live = slices.Delete(h.live, at, at+1)
-	delete(h.byID, a.id)
-	last := len(j.live) - 1
-	j.live[a.at] = j.live[last]
-	j.live[a.at].at = a.at
-	j.live[last] = nil
-	j.live = j.live[:last]
-	m.touch(h, true)
 }
 
 // freeRefusals is after how many refusals of a task the next waits.
@@ -233,12 +188,11 @@ const freeRefusals = 3
 
 // charge counts how an attempt ended. It returns how long its task must wait, or over: why it is
 // not tried again.
-func (m *Manager) charge(a *attempt, kind EventKind) (wait time.Duration, over string) {
-	t, h, c := a.of(), a.host, &m.config
+func (a *attempt) charge(kind EventKind, now time.Duration, c *Config) (wait time.Duration, over string) {
+	t, h := a.of(), a.host
 	t.shun(h.name)
 	switch kind {
 	case Failed:
-		m.penalise(a)
 		t.failures++
 		if int(t.failures) > a.job.Retries {
 			return 0, fmt.Sprintf("failed %d times", t.failures)
@@ -246,7 +200,7 @@ func (m *Manager) charge(a *attempt, kind EventKind) (wait time.Duration, over s
 		return double(c.Backoff, c.MaxBackoff, int(t.failures)), ""
 	case Refused:
 		h.tries++
-		h.hold = m.now + double(c.Backoff, c.HostTimeout, h.tries)
+		h.hold = now + double(c.Backoff, c.HostTimeout, h.tries)
 		t.refused++
 		if int(t.refused) > c.RefusedLimit {
 			return 0, fmt.Sprintf("refused %d times", t.refused)
@@ -256,10 +210,9 @@ func (m *Manager) charge(a *attempt, kind EventKind) (wait time.Duration, over s
 		}
 		return wait, ""
 	case Lost, Preempted:
-		m.penalise(a)
 		if kind == Lost {
 			h.tries++
-			h.hold = m.now + double(c.Backoff, c.MaxBackoff, h.tries)
+			h.hold = now + double(c.Backoff, c.MaxBackoff, h.tries)
 		}
 		t.lost++
 		if int(t.lost) > c.LostLimit {
@@ -271,33 +224,12 @@ func (m *Manager) charge(a *attempt, kind EventKind) (wait time.Duration, over s
 }
 
 // ran returns how long an attempt ran: by its host's clock, if possible.
-func (m *Manager) ran(a *attempt, last *trimtab.Attempt) time.Duration {
-	if d := last.Ended.Sub(last.Started); !last.Started.IsZero() && !last.Ended.IsZero() && d >= 0 && d <= m.now-a.placed {
+func (a *attempt) ran(last *speculation.Attempt, now time.Duration) time.Duration {
+	if d := last.Ended.Sub(last.Started); !last.Started.IsZero() && !last.Ended.IsZero() && d >= 0 && d <= now-a.placed {
 		return d
 	}
-	return m.now - a.since
+	return now - a.since
 }
-
-// penalise counts a task that failed, crashed, straggled or was killed on a machine
-// (algorithm 3), each attempt once.
-func (m *Manager) penalise(a *attempt) {
-	j := a.job
-	if a.counted || len(j.penalties) >= maxPenalised && j.penalties[a.host.name] == 0 {
-		return
-	}
-	a.counted = true
-	if j.penalties == nil {
-		j.penalties = map[string]int{}
-	}
-	j.penalties[a.host.name]++
-	if !j.rated {
-		j.rated = true
-		m.rated = append(m.rated, j)
-	}
-}
-
-// maxPenalised bounds the machines that one job counts.
-const maxPenalised = 2000
 
 const (
 	maxText   = 200
@@ -306,12 +238,12 @@ const (
 )
 
 // cleaned returns a host's report, bounded, and without invalid values.
-func cleaned(a *attempt, r *trimtab.Attempt) *trimtab.Attempt {
-	c := &trimtab.Attempt{
+func cleaned(a *attempt, r *speculation.Attempt) *speculation.Attempt {
+	c := &speculation.Attempt{
 		AttemptID: a.id, State: r.State, Class: a.class, Started: possible(r.Started), Ended: possible(r.Ended),
 		Outcome: clip(r.Outcome, 40), Code: r.Code, Reason: clip(r.Reason, maxText), Output: max(r.Output, 0), Problem: clip(r.Problem, maxText),
 	}
-	if r.Class == trimtab.RegularTask || r.Class == trimtab.OversubscribedTask {
+	if r.Class == speculation.RegularTask || r.Class == speculation.OversubscribedTask {
 		c.Class = r.Class
 	}
 	if r.Progress != nil && *r.Progress >= 0 && *r.Progress <= 1 {

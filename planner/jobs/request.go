@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // Request applies a request of a person or of the cluster's resource manager. The caller may
@@ -15,20 +16,20 @@ import (
 // because its wish is fulfilled already, is accepted again.
 //
 // trimtab.ErrInvalid: it breaks the rules; trimtab.ErrRefused: it cannot be done now.
-func (m *Manager) Request(now time.Time, r *trimtab.JobRequest) error {
-	m.advance(now)
+func (m *Manager) Request(now time.Time, r *speculation.JobRequest) error {
+	m.clock.advance(now)
 	if r.Pool != m.config.Pool || len(r.ID) > 200 {
 		return trimtab.Invalidf("request %.60q for pool %.60q: want pool %s, an ID of at most 200 bytes", r.ID, r.Pool, m.config.Pool)
 	}
 	var err error
 	switch r.Verb {
-	case trimtab.SubmitJob:
+	case speculation.SubmitJob:
 		err = m.submit(r)
-	case trimtab.CancelJob:
+	case speculation.CancelJob:
 		err = m.cancel(r)
-	case trimtab.GrantTask:
+	case speculation.GrantTask:
 		err = m.grant(r)
-	case trimtab.RevokeGrant:
+	case speculation.RevokeGrant:
 		err = m.revoke(r)
 	default:
 		err = trimtab.Invalidf("verb %.20q", string(r.Verb))
@@ -44,8 +45,8 @@ func refusedf(format string, args ...any) error {
 }
 
 // submit adds a job. A job that has ended gives up its name to a new one.
-func (m *Manager) submit(r *trimtab.JobRequest) error {
-	old := m.jobs[r.Job.Name]
+func (m *Manager) submit(r *speculation.JobRequest) error {
+	old := m.jobs.byName[r.Job.Name]
 	if old != nil && r.ID != "" && slices.Contains(old.requests, r.ID) {
 		return nil
 	}
@@ -55,7 +56,7 @@ func (m *Manager) submit(r *trimtab.JobRequest) error {
 	switch {
 	case r.ID == "":
 		return trimtab.Invalidf("no ID")
-	case m.badNames[r.Job.Name]:
+	case m.store.badNames[r.Job.Name]:
 		return refusedf("a job of this name is stored that cannot be read")
 	case old != nil && old.ended.IsZero():
 		return refusedf("there is one, of %s, that has not ended", old.submitted.Format(time.RFC3339))
@@ -64,31 +65,35 @@ func (m *Manager) submit(r *trimtab.JobRequest) error {
 	if err != nil {
 		return err
 	}
-	if err := m.makeRoom(old, len(r.Job.Tasks)); err != nil {
+	over, err := m.jobs.over(old, len(r.Job.Tasks), &m.config)
+	if err != nil {
 		return err
 	}
-	m.fence.Serial++
-	j := &job{BatchJob: r.Job, name: r.Job.Name, serial: m.fence.Serial, by: clip(r.By, maxText), submitted: m.wall.UTC(), chunks: len(parts)}
+	for _, j := range over {
+		m.forget(j)
+	}
+	m.store.fence.Serial++
+	j := &job{BatchJob: r.Job, name: r.Job.Name, serial: m.store.fence.Serial, by: clip(r.By, maxText), submitted: m.clock.wall.UTC()}
 	j.Tasks = cloned(r.Job.Tasks)
 	if old != nil {
 		j.requests = old.requests[max(0, len(old.requests)-7):]
 		m.forget(old)
 	}
-	j.base = m.recall(j.name)
+	j.base = m.store.recall(j.name)
 	j.requests = append(slices.Clone(j.requests), r.ID)
 	j.fill(sizes)
-	j.headDirty, j.parts = true, parts
-	m.enter(j)
+	j.stored.specs, j.stored.parts, j.stored.head = len(parts), parts, true
+	m.jobs.enter(j)
 	m.writeJob(j)
 	for i := range j.tasks {
 		m.offer(j, int32(i))
 	}
-	m.event(JobSubmitted, trimtab.AttemptID{Job: j.name}, "", fmt.Sprintf("%d tasks", len(j.tasks)))
+	m.changes.event(JobSubmitted, speculation.AttemptID{Job: j.name}, "", fmt.Sprintf("%d tasks", len(j.tasks)))
 	return nil
 }
 
 // cloned returns a deep copy of tasks.
-func cloned(tasks []trimtab.BatchTask) []trimtab.BatchTask {
+func cloned(tasks []speculation.BatchTask) []speculation.BatchTask {
 	tasks = slices.Clone(tasks)
 	for i := range tasks {
 		t := &tasks[i]
@@ -108,7 +113,7 @@ func cloned(tasks []trimtab.BatchTask) []trimtab.BatchTask {
 func (j *job) fill(sizes []int32) {
 	j.ready.before = func(a, b int32) bool { return a < b }
 	j.tasks = make([]task, len(j.Tasks))
-	j.stored = make([]bool, (len(j.tasks)+chunkTasks-1)/chunkTasks)
+	j.stored.states = make([]bool, (len(j.tasks)+chunkTasks-1)/chunkTasks)
 	for i := range j.tasks {
 		j.tasks[i].number, j.tasks[i].size = int32(j.base), sizes[i]
 	}
@@ -123,97 +128,24 @@ func (j *job) highest() int {
 	return n
 }
 
-// enter puts a job among the others.
-func (m *Manager) enter(j *job) {
-	m.jobs[j.name] = j
-	m.tasks += len(j.tasks)
-	at, _ := slices.BinarySearchFunc(m.order, j, func(a, b *job) int {
-		if a.Priority > b.Priority || a.Priority == b.Priority && a.serial < b.serial {
-			return -1
-		}
-		return 1
-	})
-	m.order = slices.Insert(m.order, at, j)
-}
-
-// makeRoom forgets jobs that have ended, the oldest first, until another fits.
-func (m *Manager) makeRoom(old *job, tasks int) error {
-	count, all := len(m.order), m.tasks
-	if old != nil {
-		count, all = count-1, all-len(old.tasks)
-	}
-	var over []*job
-	for _, j := range m.order {
-		if !j.ended.IsZero() && j != old {
-			over = append(over, j)
-		}
-	}
-	slices.SortFunc(over, func(a, b *job) int { return a.ended.Compare(b.ended) })
-	n := 0
-	for ; (count >= m.config.MaxJobs || all+tasks > m.config.MaxTasks) && n < len(over); n++ {
-		count, all = count-1, all-len(over[n].tasks)
-	}
-	if count >= m.config.MaxJobs || all+tasks > m.config.MaxTasks {
-		return refusedf("%d jobs with %d tasks have not ended: %d more tasks would be beyond %d jobs, %d tasks", count, all, tasks, m.config.MaxJobs, m.config.MaxTasks)
-	}
-	for _, j := range over[:n] {
-		m.forget(j)
-	}
-	return nil
-}
-
 // forget deletes a job that has ended.
 func (m *Manager) forget(j *job) {
-	delete(m.jobs, j.name)
-	m.order = slices.DeleteFunc(m.order, func(o *job) bool { return o == j })
-	m.tasks -= len(j.tasks)
-	m.deletes = append(m.deletes, j.records()...)
-	if n := j.highest(); n > 0 {
-		m.retain(j.name, n)
-	}
-	m.forgotten = append(m.forgotten, j.name)
-	m.event(JobForgotten, trimtab.AttemptID{Job: j.name}, "", "")
+	m.jobs.remove(j)
+	m.store.delete(j)
+	m.changes.forgotten = append(m.changes.forgotten, j.name)
+	m.changes.event(JobForgotten, speculation.AttemptID{Job: j.name}, "", "")
 }
 
-// recall returns the highest attempt number of a deleted job. It is kept when another job takes
-// the name, since that one may never be committed.
-func (m *Manager) recall(name string) int {
-	for _, n := range m.names {
-		if n.Name == name {
-			return n.Highest
-		}
-	}
-	return 0
-}
-
-// retain keeps the name of a deleted job.
-func (m *Manager) retain(name string, highest int) {
-	m.names = slices.DeleteFunc(m.names, func(n oldName) bool { return n.Name == name })
-	m.names, m.namesDirty = append(m.names[max(0, len(m.names)+1-keptNames):], oldName{name, highest}), true
-}
-
-// named returns the job of a request that has not ended.
-func (m *Manager) named(r *trimtab.JobRequest) (*job, error) {
-	j := m.jobs[r.Job.Name]
-	switch {
-	case j == nil:
-		return nil, refusedf("there is none of this name")
-	case !j.ended.IsZero():
-		return nil, refusedf("it has ended: %s", j.how())
-	}
-	return j, nil
-}
-
-func (m *Manager) cancel(r *trimtab.JobRequest) error {
-	if j := m.jobs[r.Job.Name]; j != nil && j.cancelled != "" {
+func (m *Manager) cancel(r *speculation.JobRequest) error {
+	if j := m.jobs.byName[r.Job.Name]; j != nil && j.cancelled != "" {
 		return nil
 	}
-	j, err := m.named(r)
+	j, err := m.jobs.named(r)
 	if err != nil {
 		return err
 	}
 	j.cancelled = clip("cancelled by "+cmp.Or(r.By, "nobody who said so"), maxText)
-	j.headDirty = true
+	j.stored.head = true
 	m.writeJob(j)
 	m.halt(j)
 	return nil
@@ -233,37 +165,19 @@ func (m *Manager) halt(j *job) {
 	m.close(j)
 }
 
-// task returns the task that a request names.
-func (m *Manager) task(r *trimtab.JobRequest) (*job, int32, error) {
-	j, err := m.named(r)
-	if err != nil {
-		return nil, 0, err
-	}
-	i := slices.IndexFunc(j.Tasks, func(t trimtab.BatchTask) bool { return t.Name == r.Task })
-	switch {
-	case i < 0:
-		return nil, 0, refusedf("it has no task %.63q", r.Task)
-	case j.tasks[i].ended():
-		return nil, 0, refusedf("task %s has ended", r.Task)
-	case j.cancelled != "":
-		return nil, 0, refusedf("it is %s", j.cancelled)
-	}
-	return j, int32(i), nil
-}
-
 // grant applies a regular grant.
-func (m *Manager) grant(r *trimtab.JobRequest) error {
-	j, i, err := m.task(r)
+func (m *Manager) grant(r *speculation.JobRequest) error {
+	j, i, err := m.jobs.task(r)
 	if err != nil {
 		return err
 	}
 	t := &j.tasks[i]
-	switch h := m.hosts[r.Host]; {
+	switch h := m.hosts.byName[r.Host]; {
 	case t.grant == r.Host && r.Host != "":
 		return nil
-	case !m.takes(h):
+	case !m.hosts.takes(h):
 		return refusedf("host %.60q was not heard within %v", r.Host, m.config.HostTimeout)
-	case t.live != nil && t.live.class == trimtab.RegularTask && t.live.runs() && t.live.kill == "":
+	case t.live != nil && t.live.class == speculation.RegularTask && t.live.runs() && t.live.kill == "":
 		return refusedf("task %s runs regularly on %s", r.Task, t.host)
 	}
 	t.grant, t.kept = r.Host, false
@@ -284,22 +198,22 @@ func (m *Manager) upgrade(j *job, i int32) {
 	case !a.runs(): // in a queue: cancelled, started regularly when that was told
 		m.kill(a, "its regular resources were granted on "+t.grant)
 	case a.host.name == t.grant:
-		a.class = trimtab.RegularTask
+		a.class = speculation.RegularTask
 		m.write(j, i)
-		m.touch(a.host, true)
-		m.event(Upgraded, a.id, t.grant, "")
+		m.hosts.touch(a.host, true)
+		m.changes.event(Upgraded, a.id, t.grant, "")
 	case a.told.Progress != nil && *a.told.Progress > m.config.Tau:
 		t.kept = true
 		m.write(j, i)
-		m.event(Reserved, a.id, t.grant, fmt.Sprintf("at progress %.2f on %s", *a.told.Progress, t.host))
+		m.changes.event(Reserved, a.id, t.grant, fmt.Sprintf("at progress %.2f on %s", *a.told.Progress, t.host))
 	default:
 		m.kill(a, "its regular resources were granted on "+t.grant)
 	}
 }
 
 // revoke withdraws a grant: the task is speculative again, where it is.
-func (m *Manager) revoke(r *trimtab.JobRequest) error {
-	j, i, err := m.task(r)
+func (m *Manager) revoke(r *speculation.JobRequest) error {
+	j, i, err := m.jobs.task(r)
 	if err != nil {
 		return err
 	}
@@ -311,15 +225,15 @@ func (m *Manager) revoke(r *trimtab.JobRequest) error {
 	m.write(j, i)
 	if a := t.live; a == nil {
 		m.offer(j, i)
-	} else if a.class == trimtab.RegularTask {
-		a.class = trimtab.OversubscribedTask
-		m.touch(a.host, true)
+	} else if a.class == speculation.RegularTask {
+		a.class = speculation.OversubscribedTask
+		m.hosts.touch(a.host, true)
 	}
 	return nil
 }
 
 // split makes the records of the specs, and the size of each task in a host's list.
-func split(tasks []trimtab.BatchTask) (parts [][]byte, sizes []int32, err error) {
+func split(tasks []speculation.BatchTask) (parts [][]byte, sizes []int32, err error) {
 	var part []json.RawMessage
 	sum := 0
 	flush := func() {
@@ -346,7 +260,7 @@ func split(tasks []trimtab.BatchTask) (parts [][]byte, sizes []int32, err error)
 
 // listed returns how much of [maxList] a task with so many bytes takes; its number of parts
 // counts too, since that is bounded.
-func listed(s *trimtab.TaskSpec, encoded int) int32 {
+func listed(s *speculation.TaskSpec, encoded int) int32 {
 	_, parts := s.Size()
-	return int32(max(encoded+attemptSize, parts*(maxList/trimtab.MaxListParts+1)))
+	return int32(max(encoded+attemptSize, parts*(maxList/speculation.MaxListParts+1)))
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 func TestTasksThatExitAtOnceAThousandTimesBackOffAndFailWithTheirLastLines(t *testing.T) {
@@ -25,7 +25,7 @@ func TestTasksThatExitAtOnceAThousandTimesBackOffAndFailWithTheirLastLines(t *te
 		if s.State == "failed" {
 			break
 		}
-		told := map[string][]trimtab.Attempt{}
+		told := map[string][]speculation.Attempt{}
 		for _, task := range s.Tasks {
 			if task.State == "placed" {
 				starts[task.Name] = append(starts[task.Name], b.now)
@@ -61,17 +61,17 @@ func TestAFullQueueIsRefusedAtOnceAndTheTaskDispatchedElsewhere(t *testing.T) {
 	b.submit(batch("j", 1))
 	b.tick(time.Second)
 	b.wants("j", "t0", "placed", "a")
-	b.report("a", attemptAt("j", "t0", 1, trimtab.AttemptRefused))
+	b.report("a", attemptAt("j", "t0", 1, speculation.AttemptRefused))
 	b.tick(0)
 	b.wants("j", "t0", "placed", "b")
 }
 
 func TestRefusalsAndLossesCostNoRetryAndHaveLimitsOfTheirOwn(t *testing.T) {
 	for _, c := range []struct {
-		told trimtab.Attempt
+		told speculation.Attempt
 		want string
 	}{
-		{attemptAt("j", "t0", 0, trimtab.AttemptRefused), "refused 4 times"},
+		{attemptAt("j", "t0", 0, speculation.AttemptRefused), "refused 4 times"},
 		{ended("j", "t0", 0, "lost"), "lost with its host, or killed by it, 3 times"},
 		{ended("j", "t0", 0, "killed"), "lost with its host, or killed by it, 3 times"},
 	} {
@@ -133,7 +133,7 @@ func TestAHostGetsNoMoreThanItsBoundsAndTheRestWaits(t *testing.T) {
 	if s := b.m.State(b.now, "j"); !strings.Contains(s.Problem, "full") {
 		t.Fatalf("problem %q", s.Problem)
 	}
-	var told []trimtab.Attempt
+	var told []speculation.Attempt
 	for range 10 {
 		told = nil
 		for _, p := range b.lists["a"].Tasks {
@@ -207,7 +207,7 @@ func TestAJobThatEndedIsForgottenAfterAWhileAndItsNameFree(t *testing.T) {
 	b := newBench(t, config(), "a")
 	b.submit(batch("j", 1))
 	b.tick(time.Second)
-	if err := b.ask(trimtab.JobRequest{Verb: trimtab.SubmitJob, ID: "other", Job: batch("j", 1)}); err == nil {
+	if err := b.ask(speculation.JobRequest{Verb: speculation.SubmitJob, ID: "other", Job: batch("j", 1)}); err == nil {
 		t.Fatal("a second job of the name was taken")
 	}
 	b.report("a", exited("j", "t0", 1, 0))
@@ -237,7 +237,7 @@ func TestAJobThatEndedIsForgottenAfterAWhileAndItsNameFree(t *testing.T) {
 
 func TestARequestThatComesTwiceCountsOnce(t *testing.T) {
 	b := newBench(t, config(), "a")
-	r := trimtab.JobRequest{Verb: trimtab.SubmitJob, ID: "x", Job: batch("j", 1)}
+	r := speculation.JobRequest{Verb: speculation.SubmitJob, ID: "x", Job: batch("j", 1)}
 	for range 2 {
 		if err := b.ask(r); err != nil {
 			t.Fatal(err)
@@ -256,7 +256,7 @@ func TestAHostThatStartsNothingGetsNothingAndTheJobSaysWhy(t *testing.T) {
 	b := newBench(t, config(), "a", "b")
 	for _, host := range []string{"a", "b"} {
 		b.number[host]++
-		r := trimtab.Machine{Host: host, Pool: "batch", Life: 1, Report: b.number[host], Blocked: "cpu over its threshold"}
+		r := speculation.Machine{Host: host, Pool: "batch", Life: 1, Report: b.number[host], Blocked: "cpu over its threshold"}
 		if err := b.m.Machine(b.now, &r); err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +285,7 @@ func TestTheNamesOfDeletedJobsAreBounded(t *testing.T) {
 	}
 	b.tick(time.Second)
 	b.restart()
-	if n := len(b.m.names); n != keptNames || b.m.names[n-1].Name != fmt.Sprintf("j%d", keptNames+4) {
-		t.Fatalf("%d names, the newest %+v", n, b.m.names[n-1])
+	if n := len(b.m.store.names); n != keptNames || b.m.store.names[n-1].Name != fmt.Sprintf("j%d", keptNames+4) {
+		t.Fatalf("%d names, the newest %+v", n, b.m.store.names[n-1])
 	}
 }

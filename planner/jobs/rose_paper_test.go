@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/machines"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // One test for each sentence of ROSE 6.3 (IEEE TPDS 2020) and of its algorithm 5.
@@ -18,7 +18,7 @@ func running1(t *testing.T, progress *float64) *bench {
 	b.m.Candidates([]string{"a"})
 	b.submit(batch("j", 1))
 	b.tick(time.Second)
-	told := attemptAt("j", "t0", 1, trimtab.AttemptRunning)
+	told := attemptAt("j", "t0", 1, speculation.AttemptRunning)
 	told.Progress = progress
 	b.report("a", told)
 	b.report("b")
@@ -43,7 +43,7 @@ func TestTasksWithoutAGrantAreDispatchedToTheLatestCandidates(t *testing.T) {
 		t.Fatalf("%d tasks are placed, want 6", n)
 	}
 	for _, p := range append(b.lists["b"].Tasks, b.lists["c"].Tasks...) {
-		if p.Class != trimtab.OversubscribedTask {
+		if p.Class != speculation.OversubscribedTask {
 			t.Fatalf("%v is %s", p.AttemptID, p.Class)
 		}
 	}
@@ -57,7 +57,7 @@ func TestAGrantedTaskInAQueueIsCancelledAndStartsRegularlyWhereItWasGranted(t *t
 		b.m.Candidates([]string{"a"})
 		b.submit(batch("j", 1))
 		b.tick(time.Second)
-		b.report("a", attemptAt("j", "t0", 1, trimtab.AttemptQueued))
+		b.report("a", attemptAt("j", "t0", 1, speculation.AttemptQueued))
 		b.report("b")
 		if err := b.grant("j", "t0", granted); err != nil {
 			t.Fatal(err)
@@ -69,10 +69,10 @@ func TestAGrantedTaskInAQueueIsCancelledAndStartsRegularlyWhereItWasGranted(t *t
 		if p := b.listed("b", "t0"); p != nil {
 			t.Fatalf("b starts %+v before a told that the first has ended", p)
 		}
-		b.report("a", attemptAt("j", "t0", 1, trimtab.AttemptRefused))
+		b.report("a", attemptAt("j", "t0", 1, speculation.AttemptRefused))
 		b.tick(time.Second)
 		p := b.listed(granted, "t0")
-		if p == nil || p.Attempt != 2 || p.Class != trimtab.RegularTask || p.Kill != "" {
+		if p == nil || p.Attempt != 2 || p.Class != speculation.RegularTask || p.Kill != "" {
 			t.Fatalf("%s is told %+v, want a regular start", granted, p)
 		}
 	}
@@ -90,7 +90,7 @@ func TestAGrantedTaskWithoutADestinationStartsRegularly(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.tick(time.Second)
-	if p := b.listed("a", "t0"); p == nil || p.Class != trimtab.RegularTask {
+	if p := b.listed("a", "t0"); p == nil || p.Class != speculation.RegularTask {
 		t.Fatalf("a is told %+v, want a regular start", p)
 	}
 }
@@ -103,7 +103,7 @@ func TestATaskThatRunsWhereItWasGrantedIsRelabelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.tick(time.Second)
-	if p := b.listed("a", "t0"); p == nil || p.Attempt != 1 || p.Class != trimtab.RegularTask || p.Kill != "" {
+	if p := b.listed("a", "t0"); p == nil || p.Attempt != 1 || p.Class != speculation.RegularTask || p.Kill != "" {
 		t.Fatalf("a is told %+v, want the same attempt as a regular one", p)
 	}
 }
@@ -117,7 +117,7 @@ func TestATaskBeyondTauIsKeptAndItsGrantReservedForItsFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.tick(time.Second)
-	if p := b.listed("a", "t0"); p == nil || p.Kill != "" || p.Class != trimtab.OversubscribedTask {
+	if p := b.listed("a", "t0"); p == nil || p.Kill != "" || p.Class != speculation.OversubscribedTask {
 		t.Fatalf("a is told %+v, want that it stays as it is", p)
 	}
 	if s := b.task("j", "t0"); s.Granted != "b" {
@@ -134,7 +134,7 @@ func TestATaskBeyondTauIsKeptAndItsGrantReservedForItsFailure(t *testing.T) {
 	b.tick(time.Second)
 	b.report("b")
 	b.tick(time.Second) // the back-off
-	if p := b.listed("b", "t0"); p == nil || p.Attempt != 2 || p.Class != trimtab.RegularTask {
+	if p := b.listed("b", "t0"); p == nil || p.Attempt != 2 || p.Class != speculation.RegularTask {
 		t.Fatalf("b is told %+v, want a regular start in the reserve", p)
 	}
 }
@@ -158,10 +158,10 @@ func TestATaskNotBeyondTauIsKilledAndStartsRegularlyElsewhere(t *testing.T) {
 		}
 		b.report("a", ended("j", "t0", 1, "killed"))
 		b.tick(time.Second)
-		if p := b.listed("b", "t0"); p == nil || p.Attempt != 2 || p.Class != trimtab.RegularTask {
+		if p := b.listed("b", "t0"); p == nil || p.Attempt != 2 || p.Class != speculation.RegularTask {
 			t.Fatalf("b is told %+v, want a regular start", p)
 		}
-		if b.m.jobs["j"].tasks[0].failures+b.m.jobs["j"].tasks[0].lost != 0 {
+		if b.m.jobs.byName["j"].tasks[0].failures+b.m.jobs.byName["j"].tasks[0].lost != 0 {
 			t.Fatal("the kill cost an attempt")
 		}
 	}
@@ -186,20 +186,20 @@ func TestATaskThatWaitsTooLongIsDispatchedAgainToTheLatestCandidates(t *testing.
 	b.m.Candidates([]string{"a"})
 	b.submit(batch("j", 1))
 	b.tick(time.Second)
-	queued := attemptAt("j", "t0", 1, trimtab.AttemptQueued)
+	queued := attemptAt("j", "t0", 1, speculation.AttemptQueued)
 	b.m.Candidates([]string{"b"})
-	b.idle(55*time.Second, map[string][]trimtab.Attempt{"a": {queued}, "b": nil})
+	b.idle(55*time.Second, map[string][]speculation.Attempt{"a": {queued}, "b": nil})
 	if p := b.listed("a", "t0"); p == nil || p.Kill != "" {
 		t.Fatalf("a is told %+v before the time-out", p)
 	}
-	b.idle(10*time.Second, map[string][]trimtab.Attempt{"a": {queued}, "b": nil})
+	b.idle(10*time.Second, map[string][]speculation.Attempt{"a": {queued}, "b": nil})
 	if p := b.listed("a", "t0"); p == nil || p.Kill == "" {
 		t.Fatalf("a is told %+v after the time-out", p)
 	}
 	b.report("a") // it has taken it from its queue
 	b.tick(time.Second)
 	b.wants("j", "t0", "placed", "b")
-	if b.m.jobs["j"].tasks[0].failures+b.m.jobs["j"].tasks[0].refused != 0 {
+	if b.m.jobs.byName["j"].tasks[0].failures+b.m.jobs.byName["j"].tasks[0].refused != 0 {
 		t.Fatal("the time-out cost an attempt")
 	}
 }
@@ -239,7 +239,7 @@ func TestMachinesAreCountedByTasksThatFailedCrashedTailedOrWereKilled(t *testing
 	b.tick(time.Second)
 	own := ended("j", "t6", 1, "killed")
 	b.report("bad", exited("j", "t0", 1, 1), ended("j", "t1", 1, "out of memory"), ended("j", "t2", 1, "killed"),
-		attemptAt("j", "t3", 1, trimtab.AttemptRefused), exited("j", "t4", 1, 0), exited("j", "t5", 1, 0), running("j", "t6", 1, .5), running("j", "t7", 1, .5))
+		attemptAt("j", "t3", 1, speculation.AttemptRefused), exited("j", "t4", 1, 0), exited("j", "t5", 1, 0), running("j", "t6", 1, .5), running("j", "t7", 1, .5))
 	b.m.Candidates(nil)
 	b.tick(time.Second)
 	if err := b.grant("j", "t6", "good"); err != nil { // the manager's own kill is no fault of the machine
@@ -296,11 +296,11 @@ func TestARevokedGrantMakesTheTaskSpeculativeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.tick(time.Second)
-	if err := b.ask(trimtab.JobRequest{Verb: trimtab.RevokeGrant, Job: trimtab.BatchJob{Name: "j"}, Task: "t0", Host: "a"}); err != nil {
+	if err := b.ask(speculation.JobRequest{Verb: speculation.RevokeGrant, Job: speculation.BatchJob{Name: "j"}, Task: "t0", Host: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	b.tick(time.Second)
-	if p := b.listed("a", "t0"); p == nil || p.Class != trimtab.OversubscribedTask || p.Kill != "" {
+	if p := b.listed("a", "t0"); p == nil || p.Class != speculation.OversubscribedTask || p.Kill != "" {
 		t.Fatalf("a is told %+v", p)
 	}
 }
@@ -316,12 +316,12 @@ func TestAGrantWhoseHostGoesSilentEndsAndTheTaskIsSpeculativeAgain(t *testing.T)
 	}
 	b.m.Candidates([]string{"a"})
 	b.now = b.now.Add(20 * time.Second) // b is silent for longer than the host time-out
-	b.idle(65*time.Second, map[string][]trimtab.Attempt{"a": nil})
+	b.idle(65*time.Second, map[string][]speculation.Attempt{"a": nil})
 	b.wants("j", "t0", "placed", "a")
 }
 
 func TestAGrantWhoseHostRefusesLosesOrKillsTheTaskIsOver(t *testing.T) {
-	for _, told := range []trimtab.Attempt{attemptAt("j", "t0", 1, trimtab.AttemptRefused), ended("j", "t0", 1, "killed"), ended("j", "t0", 1, "lost")} {
+	for _, told := range []speculation.Attempt{attemptAt("j", "t0", 1, speculation.AttemptRefused), ended("j", "t0", 1, "killed"), ended("j", "t0", 1, "lost")} {
 		b := newBench(t, config(), "a", "b")
 		b.m.Candidates(nil)
 		b.submit(batch("j", 1))
@@ -335,7 +335,7 @@ func TestAGrantWhoseHostRefusesLosesOrKillsTheTaskIsOver(t *testing.T) {
 		b.report("a")
 		b.tick(time.Second)
 		b.tick(2 * time.Second)
-		if p := b.listed("a", "t0"); p == nil || p.Class != trimtab.OversubscribedTask {
+		if p := b.listed("a", "t0"); p == nil || p.Class != speculation.OversubscribedTask {
 			t.Errorf("after %s %s a is told %+v", told.State, told.Outcome, p)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // paperJobs is how many jobs ROSE's batch experiment has, paperTasks how many tasks in all.
@@ -24,7 +24,7 @@ func full(tb testing.TB, jobs, tasks, hosts, here int) (*Manager, *fleet) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	f := &fleet{m: m, now: start(), lists: map[string]*trimtab.Placements{}}
+	f := &fleet{m: m, now: start(), lists: map[string]*speculation.Placements{}}
 	for i := range hosts {
 		f.names = append(f.names, fmt.Sprintf("host-%04d", i))
 	}
@@ -35,7 +35,7 @@ func full(tb testing.TB, jobs, tasks, hosts, here int) (*Manager, *fleet) {
 		if i < tasks%jobs {
 			j = batch(fmt.Sprintf("job-%d", i), tasks/jobs+1)
 		}
-		if err := m.Request(f.now, &trimtab.JobRequest{Pool: "batch", Verb: trimtab.SubmitJob, ID: fmt.Sprint(i), Job: j}); err != nil {
+		if err := m.Request(f.now, &speculation.JobRequest{Pool: "batch", Verb: speculation.SubmitJob, ID: fmt.Sprint(i), Job: j}); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -50,7 +50,7 @@ type fleet struct {
 	now    time.Time
 	names  []string
 	number uint64
-	lists  map[string]*trimtab.Placements
+	lists  map[string]*speculation.Placements
 	out    Output
 	bytes  int
 	done   int
@@ -60,13 +60,13 @@ type fleet struct {
 func (f *fleet) reports() {
 	f.number++
 	for _, name := range f.names {
-		r := &trimtab.Machine{Host: name, Pool: "batch", Life: 1, Report: f.number}
+		r := &speculation.Machine{Host: name, Pool: "batch", Life: 1, Report: f.number}
 		if l := f.lists[name]; l != nil {
 			r.Epoch, r.Sequence = l.Epoch, l.Sequence
 			for i, p := range l.Tasks {
-				a := trimtab.Attempt{AttemptID: p.AttemptID, State: trimtab.AttemptRunning}
+				a := speculation.Attempt{AttemptID: p.AttemptID, State: speculation.AttemptRunning}
 				if i == 0 {
-					a.State, a.Outcome = trimtab.AttemptEnded, "exited"
+					a.State, a.Outcome = speculation.AttemptEnded, "exited"
 					f.done++
 				}
 				r.Attempts = append(r.Attempts, a)
@@ -102,9 +102,9 @@ func TestTheTasksOfThePapersExperimentFitInMemory(t *testing.T) {
 	after := heapBytes()
 	f.out = Output{}
 	each := float64(after-before) / paperTasks
-	t.Logf("%d jobs, %d tasks: %.0f MB, %.0f B a task, records of %.1f MB", len(m.jobs), m.tasks, float64(after-before)/1e6, each, float64(f.bytes)/1e6)
-	if m.tasks != paperTasks || each > 1000 {
-		t.Fatalf("%d tasks, %.0f B each", m.tasks, each)
+	t.Logf("%d jobs, %d tasks: %.0f MB, %.0f B a task, records of %.1f MB", len(m.jobs.byName), m.jobs.tasks, float64(after-before)/1e6, each, float64(f.bytes)/1e6)
+	if m.jobs.tasks != paperTasks || each > 1000 {
+		t.Fatalf("%d tasks, %.0f B each", m.jobs.tasks, each)
 	}
 	runtime.KeepAlive(f)
 }
@@ -144,7 +144,7 @@ func BenchmarkTick(b *testing.B) {
 				f.reports()
 				f.second()
 				n++
-				if f.m.tasks == 0 || f.done > tasks/2 {
+				if f.m.jobs.tasks == 0 || f.done > tasks/2 {
 					b.StopTimer()
 					f.bytes, f.done, n = 0, 0, 0
 					_, f = full(b, paperJobs, tasks, 210, 8)
@@ -160,13 +160,13 @@ func BenchmarkNew(b *testing.B) {
 	s := newStore()
 	m, f := full(b, paperJobs, paperTasks, 210, 8)
 	cl := s.client()
-	m.fenced = true
-	for _, j := range m.jobs { // all of it again
-		j.headDirty = true
+	m.store.fenced = true
+	for _, j := range m.jobs.byName { // all of it again
+		j.stored.head = true
 		for i := range j.tasks {
 			m.write(j, int32(i))
 		}
-		j.parts, _, _ = split(j.Tasks)
+		j.stored.parts, _, _ = split(j.Tasks)
 	}
 	if err := cl.put(m.Tick(f.now).Store, 1<<30); err != nil {
 		b.Fatal(err)

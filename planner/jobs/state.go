@@ -5,32 +5,32 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/machines"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // stateTasks is how many tasks the state of a job includes.
 const stateTasks = 100
 
 // State returns the state of a job, or nil.
-func (m *Manager) State(now time.Time, job string) *trimtab.JobState {
-	m.advance(now)
-	j := m.jobs[job]
+func (m *Manager) State(now time.Time, job string) *speculation.JobState {
+	m.clock.advance(now)
+	j := m.jobs.byName[job]
 	if j == nil {
 		return nil
 	}
-	return m.state(j)
+	return j.state(m.config.Pool, &m.clock)
 }
 
-func (m *Manager) state(j *job) *trimtab.JobState {
-	s := &trimtab.JobState{
-		Pool: m.config.Pool, Name: j.name, Time: m.wall, Submitted: j.submitted, By: j.by, State: j.how(), Priority: j.Priority,
+func (j *job) state(pool string, c *clock) *speculation.JobState {
+	s := &speculation.JobState{
+		Pool: pool, Name: j.name, Time: c.wall, Submitted: j.submitted, By: j.by, State: j.how(), Priority: j.Priority,
 		Running: j.running, Done: j.done, Failed: len(j.bad), Waiting: len(j.tasks) - j.finished - j.running,
 		Problem: j.problem,
 	}
 	some := j.some()
 	for _, i := range some {
-		s.Tasks = append(s.Tasks, m.taskState(j, i))
+		s.Tasks = append(s.Tasks, j.taskState(i, c))
 	}
 	s.Omitted = len(j.tasks) - len(some)
 	return s
@@ -59,19 +59,19 @@ func (j *job) some() []int32 {
 	return out
 }
 
-func (m *Manager) taskState(j *job, i int32) trimtab.TaskState {
+func (j *job) taskState(i int32, c *clock) speculation.TaskState {
 	t := &j.tasks[i]
-	s := trimtab.TaskState{Name: j.Tasks[i].Name, State: t.status.String(), Host: t.host, Attempts: int(t.number) - j.base, Granted: t.grant}
+	s := speculation.TaskState{Name: j.Tasks[i].Name, State: t.status.String(), Host: t.host, Attempts: int(t.number) - j.base, Granted: t.grant}
 	if t.more != nil {
 		s.Last, s.Why = t.more.last, t.more.why
 	}
-	if t.status == waiting && t.next > m.now {
-		s.Next = m.wall.Add(t.next - m.now)
+	if t.status == waiting && t.next > c.now {
+		s.Next = c.wall.Add(t.next - c.now)
 	}
 	if t.status == done {
-		s.Last = &trimtab.Attempt{
-			AttemptID: trimtab.AttemptID{Job: j.name, Task: s.Name, Attempt: int(t.number)},
-			State:     trimtab.AttemptEnded, Outcome: "exited",
+		s.Last = &speculation.Attempt{
+			AttemptID: speculation.AttemptID{Job: j.name, Task: s.Name, Attempt: int(t.number)},
+			State:     speculation.AttemptEnded, Outcome: "exited",
 		}
 	}
 	if a := t.live; a != nil {
@@ -90,7 +90,7 @@ func (m *Manager) taskState(j *job, i int32) trimtab.TaskState {
 // machine (algorithm 3), for [machines.Index.Rate]; at returns the position of a host in the list
 // of machines. It counts since this manager was created.
 func (m *Manager) Counts(job string, at func(host string) (uint32, bool)) []machines.Count {
-	j := m.jobs[job]
+	j := m.jobs.byName[job]
 	if j == nil {
 		return nil
 	}

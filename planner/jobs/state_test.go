@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 func TestTheStateOfALargeJobNamesTheFailedThenThePlacedAndCountsTheRest(t *testing.T) {
@@ -25,7 +25,7 @@ func TestTheStateOfALargeJobNamesTheFailedThenThePlacedAndCountsTheRest(t *testi
 	if s.Failed != 1 || s.Running != 1 || s.Waiting != 4998 || s.Omitted != 4900 || len(s.Tasks) != 100 || s.State != "running" {
 		t.Fatalf("%+v", s)
 	}
-	if !slices.ContainsFunc(s.Tasks, func(t trimtab.TaskState) bool { return t.Name == "t40" && t.State == "failed" }) {
+	if !slices.ContainsFunc(s.Tasks, func(t speculation.TaskState) bool { return t.Name == "t40" && t.State == "failed" }) {
 		t.Fatal("the failed task is not among them")
 	}
 	placed := 0
@@ -37,7 +37,7 @@ func TestTheStateOfALargeJobNamesTheFailedThenThePlacedAndCountsTheRest(t *testi
 	if placed != 49 {
 		t.Fatalf("%d of 49 placed tasks are among them", placed)
 	}
-	if !slices.IsSortedFunc(s.Tasks, func(x, y trimtab.TaskState) int { return len(x.Name) - len(y.Name) }) {
+	if !slices.IsSortedFunc(s.Tasks, func(x, y speculation.TaskState) int { return len(x.Name) - len(y.Name) }) {
 		t.Fatal("they are not in the order of the job")
 	}
 }
@@ -48,12 +48,12 @@ func TestStatesAreToldWhenTheyChangeAndNotMoreOftenThanSet(t *testing.T) {
 	b := newBench(t, c, "a")
 	b.submit(batch("j", 3))
 	told := 0
-	var last *trimtab.JobState
+	var last *speculation.JobState
 	for i := range 60 {
 		if i > 0 && i <= 20 {
-			state := trimtab.AttemptRunning
+			state := speculation.AttemptRunning
 			if i%2 == 0 {
-				state = trimtab.AttemptFrozen
+				state = speculation.AttemptFrozen
 			}
 			b.report("a", attemptAt("j", "t0", 1, state))
 		}
@@ -77,7 +77,7 @@ func TestTheLargestStateFitsInAMessage(t *testing.T) {
 	j.Retries = 0
 	b.submit(j)
 	b.tick(time.Second)
-	var told []trimtab.Attempt
+	var told []speculation.Attempt
 	for i := range 200 {
 		a := exited("j", fmt.Sprintf("t%d", i), 1, 1)
 		for range 100 {
@@ -99,7 +99,7 @@ func TestTheSameInputsGiveTheSameOutputs(t *testing.T) {
 		text := ""
 		for i := range 4 {
 			b.submit(batch(fmt.Sprintf("j%d", i), 10))
-			b.report("a", attemptAt("j0", "t0", 1, trimtab.AttemptRefused), attemptAt("j0", "t1", 1, trimtab.AttemptRefused))
+			b.report("a", attemptAt("j0", "t0", 1, speculation.AttemptRefused), attemptAt("j0", "t1", 1, speculation.AttemptRefused))
 			out := b.tick(20 * time.Second)
 			line, _ := json.Marshal(out)
 			text += string(line)

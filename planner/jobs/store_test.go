@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 func TestAReplacedManagerCannotCompleteAStore(t *testing.T) {
@@ -20,7 +21,7 @@ func TestAReplacedManagerCannotCompleteAStore(t *testing.T) {
 	old, oldClient := b.m, b.client
 	b.restart()
 	b.tick(time.Second) // its fence is there
-	if err := old.Request(b.now, &trimtab.JobRequest{Pool: "batch", Verb: trimtab.SubmitJob, ID: "late", Job: batch("late", 1)}); err != nil {
+	if err := old.Request(b.now, &speculation.JobRequest{Pool: "batch", Verb: speculation.SubmitJob, ID: "late", Job: batch("late", 1)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := oldClient.put(old.Tick(b.now).Store, 1000); err == nil {
@@ -83,7 +84,7 @@ func TestRecordsAreBoundedAndAChangeOfOneTaskWritesLittle(t *testing.T) {
 	}
 	b.restart()
 	for i := range j.Tasks {
-		if got := b.m.jobs["j"].Tasks[i]; fmt.Sprint(got) != fmt.Sprint(j.Tasks[i]) {
+		if got := b.m.jobs.byName["j"].Tasks[i]; fmt.Sprint(got) != fmt.Sprint(j.Tasks[i]) {
 			t.Fatalf("task %d came back as %.200v", i, got)
 		}
 	}
@@ -97,7 +98,7 @@ func TestTheLastLinesOfAllTasksOfAChunkFitInItsRecord(t *testing.T) {
 	j.Retries = 0
 	b.submit(j)
 	b.tick(time.Second)
-	var told []trimtab.Attempt
+	var told []speculation.Attempt
 	for i := range chunkTasks {
 		a := exited("j", fmt.Sprintf("t%d", i), 1, 1)
 		for range 100 {
@@ -139,7 +140,7 @@ func TestAJobThatCannotBeReadIsLeftAloneAndTheOthersRun(t *testing.T) {
 		if !bytes.Equal(b.store.values["job.1.head"], before) || b.store.values[damage] == nil {
 			t.Fatalf("%s: its records were changed", damage)
 		}
-		if damage != "job.1.head" && b.ask(trimtab.JobRequest{Verb: trimtab.SubmitJob, Job: batch("broken", 1)}) == nil {
+		if damage != "job.1.head" && b.ask(speculation.JobRequest{Verb: speculation.SubmitJob, Job: batch("broken", 1)}) == nil {
 			t.Fatalf("%s: its name was given away", damage)
 		}
 	}
@@ -160,8 +161,8 @@ func TestAStoreThatIsCutOffAnywhereIsGoneOnWith(t *testing.T) {
 		err := b.client.put(out.Store, limit)
 		b.restart()
 		for _, name := range b.m.Jobs() {
-			for i := range b.m.jobs[name].tasks {
-				if s := b.m.jobs[name].tasks[i].status; s == cancelled && b.m.jobs[name].cancelled == "" {
+			for i := range b.m.jobs.byName[name].tasks {
+				if s := b.m.jobs.byName[name].tasks[i].status; s == cancelled && b.m.jobs.byName[name].cancelled == "" {
 					t.Fatalf("cut off after %d records: task %d of %s is cancelled, the job is not", limit, i, name)
 				}
 			}
@@ -192,9 +193,9 @@ func TestAFirstStoreThatIsCutOffIsGoneOnWith(t *testing.T) {
 func TestAListIsBoundedInBytesAndParts(t *testing.T) {
 	c := config()
 	c.Queued, c.Here = 1000, 1000
-	for name, change := range map[string]func(*trimtab.TaskSpec){
-		"words": func(s *trimtab.TaskSpec) { s.Command = slices.Repeat([]string{"x"}, 1000) },
-		"bytes": func(s *trimtab.TaskSpec) { s.Command = append(s.Command, strings.Repeat("<", 8<<10)) },
+	for name, change := range map[string]func(*speculation.TaskSpec){
+		"words": func(s *speculation.TaskSpec) { s.Command = slices.Repeat([]string{"x"}, 1000) },
+		"bytes": func(s *speculation.TaskSpec) { s.Command = append(s.Command, strings.Repeat("<", 8<<10)) },
 	} {
 		b := newBench(t, c, "a")
 		for k := range 4 {
@@ -230,8 +231,8 @@ func TestAJobThatIsNeverCommittedDoesNotTakeTheNumbersOfItsName(t *testing.T) {
 		}
 		b.report("a")
 		b.tick(time.Second)
-		if b.m.recall("j") != 1 {
-			t.Fatalf("cut off after %d records: attempts at j were made up to %d", limit, b.m.recall("j"))
+		if b.m.store.recall("j") != 1 {
+			t.Fatalf("cut off after %d records: attempts at j were made up to %d", limit, b.m.store.recall("j"))
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // The world is a slow and obvious account of what runs: hosts that follow the protocol to
@@ -40,16 +41,16 @@ type world struct {
 	agents []*agent
 	wire   []message
 	// process is what runs of each task, started every attempt that ever was.
-	process  map[string]trimtab.AttemptID
-	started  map[trimtab.AttemptID]bool
+	process  map[string]speculation.AttemptID
+	started  map[speculation.AttemptID]bool
 	accepted map[string]int // confirmed jobs and their tasks
 }
 
 type message struct {
 	at     time.Time
 	to     *agent // nil: the manager
-	list   *trimtab.Placements
-	report *trimtab.Machine
+	list   *speculation.Placements
+	report *speculation.Machine
 }
 
 func (w *world) send(m message) {
@@ -110,7 +111,7 @@ func (w *world) manage() {
 		w.manager, w.client = m, w.store.client()
 		w.torn = w.torn && w.zombie != nil
 		for job, tasks := range w.accepted {
-			if m.jobs[job] == nil || len(m.jobs[job].tasks) != tasks {
+			if m.jobs.byName[job] == nil || len(m.jobs.byName[job].tasks) != tasks {
 				w.t.Fatalf("job %s is lost", job)
 			}
 		}
@@ -186,23 +187,23 @@ func (w *world) turn(m *Manager, c *client, leads bool) bool {
 }
 
 // request asks for something, sometimes.
-func (w *world) request(m *Manager) *trimtab.BatchJob {
+func (w *world) request(m *Manager) *speculation.BatchJob {
 	if w.calm || w.rng.IntN(4) > 0 {
 		return nil
 	}
 	names := m.Jobs()
-	r := trimtab.JobRequest{Pool: "batch", ID: fmt.Sprint(w.now), Host: w.agents[w.rng.IntN(len(w.agents))].name, Task: fmt.Sprintf("t%d", w.rng.IntN(40))}
+	r := speculation.JobRequest{Pool: "batch", ID: fmt.Sprint(w.now), Host: w.agents[w.rng.IntN(len(w.agents))].name, Task: fmt.Sprintf("t%d", w.rng.IntN(40))}
 	switch {
 	case len(names) == 0 || len(names) < 4 && w.rng.IntN(4) == 0:
-		r.Verb, r.Job = trimtab.SubmitJob, batch(fmt.Sprintf("j%d", w.rng.IntN(4)), 1+w.rng.IntN(40))
+		r.Verb, r.Job = speculation.SubmitJob, batch(fmt.Sprintf("j%d", w.rng.IntN(4)), 1+w.rng.IntN(40))
 		r.Job.Priority = w.rng.IntN(3)
 	case w.rng.IntN(40) == 0:
-		r.Verb, r.Job.Name = trimtab.CancelJob, names[w.rng.IntN(len(names))]
+		r.Verb, r.Job.Name = speculation.CancelJob, names[w.rng.IntN(len(names))]
 	case w.rng.IntN(4) == 0:
-		r.Verb, r.Job.Name = trimtab.RevokeGrant, names[w.rng.IntN(len(names))]
+		r.Verb, r.Job.Name = speculation.RevokeGrant, names[w.rng.IntN(len(names))]
 	default:
-		j := m.jobs[names[w.rng.IntN(len(names))]]
-		r.Verb, r.Job.Name = trimtab.GrantTask, j.name
+		j := m.jobs.byName[names[w.rng.IntN(len(names))]]
+		r.Verb, r.Job.Name = speculation.GrantTask, j.name
 		if len(j.live) > 0 && w.rng.IntN(4) > 0 {
 			a := j.live[w.rng.IntN(len(j.live))]
 			r.Task = a.id.Task
@@ -211,7 +212,7 @@ func (w *world) request(m *Manager) *trimtab.BatchJob {
 			}
 		}
 	}
-	if m.Request(w.now, &r) != nil || r.Verb != trimtab.SubmitJob {
+	if m.Request(w.now, &r) != nil || r.Verb != speculation.SubmitJob {
 		return nil
 	}
 	delete(w.accepted, r.Job.Name) // until this one is confirmed
@@ -231,9 +232,9 @@ func (w *world) sameFromStore() {
 	if a, b := fmt.Sprint(m.Jobs()), fmt.Sprint(w.manager.Jobs()); a != b {
 		w.t.Fatalf("jobs %s are stored, %s are known", a, b)
 	}
-	for name, j := range w.manager.jobs {
-		other := m.jobs[name]
-		for k := range j.stored {
+	for name, j := range w.manager.jobs.byName {
+		other := m.jobs.byName[name]
+		for k := range j.stored.states {
 			a, _ := json.Marshal(j.chunk(k))
 			b, _ := json.Marshal(other.chunk(k))
 			if j.cancelled == "" && !bytes.Equal(a, b) {
@@ -248,7 +249,7 @@ func (w *world) bounded() {
 	if w.manager == nil {
 		return
 	}
-	for _, j := range w.manager.jobs {
+	for _, j := range w.manager.jobs.byName {
 		running, finished := 0, 0
 		for i := range j.tasks {
 			t := &j.tasks[i]
@@ -269,7 +270,7 @@ func (w *world) bounded() {
 			w.t.Fatalf("job %s: %d run, %d have ended, counted %d and %d, ended %v", j.name, running, finished, j.running, j.finished, j.ended)
 		}
 	}
-	for _, h := range w.manager.hosts {
+	for _, h := range w.manager.hosts.byName {
 		if len(h.live) != len(h.byID) || len(h.live)-h.running > w.config.Queued+60 || len(h.live) > w.config.Here {
 			w.t.Fatalf("host %+v", h)
 		}
@@ -284,10 +285,10 @@ func newWorld(t *rapid.T) *world {
 	c.Dispatch, c.Keep = Dispatch(seed%2), time.Duration(1+seed%5)*time.Minute
 	w := &world{
 		t: t, rng: rand.New(rand.NewPCG(seed, 2)), now: start(), store: newStore(), config: c, epoch: 1,
-		process: map[string]trimtab.AttemptID{}, started: map[trimtab.AttemptID]bool{}, accepted: map[string]int{},
+		process: map[string]speculation.AttemptID{}, started: map[speculation.AttemptID]bool{}, accepted: map[string]int{},
 	}
 	for i := range 3 {
-		w.agents = append(w.agents, &agent{w: w, name: fmt.Sprintf("h%d", i), rate: .95 + .1*w.rng.Float64(), back: w.now, known: map[trimtab.AttemptID]*process{}})
+		w.agents = append(w.agents, &agent{w: w, name: fmt.Sprintf("h%d", i), rate: .95 + .1*w.rng.Float64(), back: w.now, known: map[speculation.AttemptID]*process{}})
 	}
 	return w
 }
@@ -312,11 +313,11 @@ func TestWhateverIsLostOrDiesNoTaskRunsTwiceAtOnceAndEachEnds(t *testing.T) {
 		w.calm, w.zombie = true, nil
 		for range 6000 {
 			w.second()
-			if w.manager != nil && !slices.ContainsFunc(w.manager.order, func(j *job) bool { return j.ended.IsZero() }) {
+			if w.manager != nil && !slices.ContainsFunc(w.manager.jobs.order, func(j *job) bool { return j.ended.IsZero() }) {
 				break
 			}
 		}
-		for _, j := range w.manager.order {
+		for _, j := range w.manager.jobs.order {
 			if j.ended.IsZero() {
 				t.Fatalf("job %s has not ended: %+v", j.name, w.manager.State(w.now, j.name))
 			}
@@ -327,7 +328,7 @@ func TestWhateverIsLostOrDiesNoTaskRunsTwiceAtOnceAndEachEnds(t *testing.T) {
 			}
 		}
 		for job := range w.accepted {
-			if w.manager.jobs[job] == nil {
+			if w.manager.jobs.byName[job] == nil {
 				t.Fatalf("job %s is lost", job)
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
@@ -156,7 +156,7 @@ func (b bin) join(o bin) bin {
 type curveFit struct {
 	level, scale, length float64
 	alpha                []float64
-	chol                 mat.Cholesky
+	chol                 cholesky
 	// bands are at the bins, made non-decreasing.
 	bands []trimtab.Band
 	likes float64
@@ -185,49 +185,45 @@ func (c *Curve) regress(length float64) *curveFit {
 		weights += b.Weight
 	}
 	f.level /= weights
-	rest := mat.NewVecDense(n, nil)
+	rest := make([]float64, n)
 	for i, b := range c.Bins {
 		d := b.Y - f.level
-		rest.SetVec(i, d)
+		rest[i] = d
 		f.scale += d * d * b.Weight / weights
 	}
 	f.scale = math.Max(f.scale, 0.01*c.Top*c.Top+1e-9)
-	k := mat.NewSymDense(n, nil)
+	f.chol = cholesky{n, make([]float64, n*n)}
 	for i, a := range c.Bins {
-		for j := i; j < n; j++ {
-			k.SetSym(i, j, f.scale*matern(math.Abs(a.X-c.Bins[j].X)/length))
+		row, _ := f.chol.row(i)
+		for j := range row {
+			row[j] = f.scale * matern(math.Abs(a.X-c.Bins[j].X)/length)
 		}
-		k.SetSym(i, i, f.scale*(1+1e-6)+a.Noise/(a.Weight*a.Weight))
+		f.chol.l[i*n+i] = f.scale*(1+1e-6) + a.Noise/(a.Weight*a.Weight)
 	}
 	f.alpha = make([]float64, n)
 	f.likes = math.Inf(-1)
-	if !f.chol.Factorize(k) {
+	if !f.chol.factorize() {
 		return f
 	}
-	var alpha mat.VecDense
-	// SolveVecTo solves, and only returns an error when the condition is over 10^16. With the
-	// share 10^-6 on the diagonal this only happens if some bins are far noisier than others, and
-	// Cholesky's accuracy does not depend on the scale of rows.
-	_ = f.chol.SolveVecTo(&alpha, rest)
-	copy(f.alpha, alpha.RawVector().Data)
-	f.likes = -0.5*mat.Dot(rest, &alpha) - 0.5*f.chol.LogDet()
+	copy(f.alpha, rest)
+	f.chol.solve(f.alpha)
+	f.likes = -0.5*floats.Dot(rest, f.alpha) - 0.5*f.chol.logDet()
 	return f
 }
 
 // at returns the regression's own band at x.
 func (c *Curve) at(f *curveFit, x float64) trimtab.Band {
-	n := len(c.Bins)
-	k, solved := mat.NewVecDense(n, nil), new(mat.VecDense)
+	k := make([]float64, len(c.Bins))
 	mean := f.level
 	for i, b := range c.Bins {
 		v := f.scale * matern(math.Abs(x-b.X)/f.length)
-		k.SetVec(i, v)
+		k[i] = v
 		mean += v * f.alpha[i]
 	}
 	variance := f.scale
 	if !math.IsInf(f.likes, -1) {
-		_ = f.chol.SolveVecTo(solved, k) // as in fitting
-		variance -= mat.Dot(k, solved)
+		f.chol.forward(k) // var = k(x,x) − |L⁻¹ k|²
+		variance -= floats.Dot(k, k)
 	}
 	d := c.z * math.Sqrt(math.Max(0, variance))
 	return c.clip(trimtab.Band{Lower: mean - d, Mean: mean, Upper: mean + d})

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/trimtab/trimtab"
 )
@@ -292,8 +292,7 @@ func (v *Vector) room(i int) []float64 {
 // overwrites.
 func (v *Vector) band(prior float64, k []float64) trimtab.Band {
 	f := v.fitted()
-	n := len(k)
-	if n == 0 {
+	if len(k) == 0 {
 		return trimtab.Band{Lower: prior - v.z, Mean: prior, Upper: prior + v.z}
 	}
 	mean := prior + f.level
@@ -302,16 +301,8 @@ func (v *Vector) band(prior float64, k []float64) trimtab.Band {
 		mean += k[i] * f.alpha[i]
 	}
 	// var = k(x,x) − |L⁻¹ k|²
-	variance := f.scale
-	for i := range k {
-		row := f.lower[i*n : i*n+i+1]
-		s := k[i]
-		for j, l := range row[:i] {
-			s -= l * k[j]
-		}
-		k[i] = s / row[i]
-		variance -= k[i] * k[i]
-	}
+	f.chol.forward(k)
+	variance := f.scale - floats.Dot(k, k)
 	d := v.z * math.Sqrt(math.Max(0, variance))
 	return trimtab.Band{Lower: mean - d, Mean: mean, Upper: mean + d}
 }
@@ -354,7 +345,8 @@ func (v *Vector) total(k float64, apart int) float64 {
 // fit is the process given the points.
 type fit struct {
 	level, scale, noise float64
-	alpha, lower        []float64
+	alpha               []float64
+	chol                cholesky
 	likes               float64
 }
 
@@ -379,16 +371,16 @@ func (v *Vector) fitted() *fit {
 		return v.fit
 	}
 	rest, level := v.residuals()
-	k := mat.NewSymDense(n, nil)
+	k := cholesky{n, make([]float64, n*n)}
 	for i := range n {
-		for j := i; j < n; j++ {
-			k.SetSym(i, j, v.total(v.covariance(v.Points[i].X, v.Points[j].X), v.Points[i].Last-v.Points[j].Last))
+		for j := range i + 1 {
+			k.l[i*n+j] = v.total(v.covariance(v.Points[i].X, v.Points[j].X), v.Points[i].Last-v.Points[j].Last)
 		}
 	}
 	// Where rounding leaves no part to factor, nothing is known but the level.
-	v.fit = &fit{scale: 1, level: level, likes: math.Inf(-1), alpha: make([]float64, n), lower: make([]float64, n*n)}
+	v.fit = &fit{scale: 1, level: level, likes: math.Inf(-1), alpha: make([]float64, n), chol: cholesky{n, make([]float64, n*n)}}
 	for i := range n {
-		v.fit.lower[i*n+i] = math.Inf(1)
+		v.fit.chol.l[i*n+i] = math.Inf(1)
 	}
 	for _, part := range []float64{0.003, 0.01, 0.03, 0.1, 0.3, 1, 3} {
 		if f := v.regress(k, rest, part); f != nil && f.likes > v.fit.likes {
@@ -436,39 +428,22 @@ func (v *Vector) residuals() (rest []float64, level float64) {
 //	s² = (restᵀ K'⁻¹ rest + guess) / (n + its weight)
 //
 // nil: K' cannot be factored.
-func (v *Vector) regress(k *mat.SymDense, rest []float64, part float64) *fit {
+func (v *Vector) regress(k cholesky, rest []float64, part float64) *fit {
 	n := len(rest)
-	with := mat.NewSymDense(n, nil)
-	with.CopySym(k)
+	f := &fit{alpha: slices.Clone(rest), chol: cholesky{n, slices.Clone(k.l)}}
 	for i := range n {
-		with.SetSym(i, i, k.At(i, i)+part/v.Points[i].Weight+1e-9)
+		f.chol.l[i*n+i] += part/v.Points[i].Weight + 1e-9
 	}
-	var chol mat.Cholesky
-	if !chol.Factorize(with) {
+	if !f.chol.factorize() {
 		return nil
 	}
-	var alpha mat.VecDense
-	// Its only error is a condition over 10^16, which what was added to the
-	// diagonal rules out: it is at most n² 10^9, for n <= 512.
-	_ = chol.SolveVecTo(&alpha, mat.NewVecDense(n, rest))
-	f := &fit{alpha: alpha.RawVector().Data}
-	square := 0.0
-	for i, a := range f.alpha {
-		square += a * rest[i]
-	}
+	f.chol.solve(f.alpha)
+	square := floats.Dot(f.alpha, rest)
 	f.scale = (square + guessWeight*guessScale) / (float64(n) + guessWeight)
 	f.noise = part * f.scale
 	off := math.Log(f.noise/guessNoise) / guessSpread
-	f.likes = -0.5 * (float64(n)*math.Log(f.scale) + square/f.scale + chol.LogDet() + off*off)
-	var l mat.TriDense
-	chol.LTo(&l)
-	f.lower = l.RawTriangular().Data
-	std := math.Sqrt(f.scale)
-	for i := range f.alpha {
-		f.alpha[i] /= f.scale
-	}
-	for i := range f.lower {
-		f.lower[i] *= std
-	}
+	f.likes = -0.5 * (float64(n)*math.Log(f.scale) + square/f.scale + f.chol.logDet() + off*off)
+	floats.Scale(1/f.scale, f.alpha)
+	floats.Scale(math.Sqrt(f.scale), f.chol.l)
 	return f
 }

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/lab/bench/rig"
+	"github.com/trimtab/trimtab/speculation"
 )
 
 // tasksText is the part of the configuration that has the real agent run speculative tasks,
@@ -57,12 +57,12 @@ func (f *fleet) submit(ctx context.Context) error {
 		}
 	}
 	c := client.Client{URL: "http://" + console.web}
-	job := trimtab.BatchJob{Name: "sleep"}
+	job := speculation.BatchJob{Name: "sleep"}
 	for i := range f.Tasks {
-		job.Tasks = append(job.Tasks, trimtab.BatchTask{Name: fmt.Sprintf("t-%d", i+1),
-			TaskSpec: trimtab.TaskSpec{Command: []string{"/bin/sleep", "100000"}, Cores: 0.01, Memory: 32 << 20}})
+		job.Tasks = append(job.Tasks, speculation.BatchTask{Name: fmt.Sprintf("t-%d", i+1),
+			TaskSpec: speculation.TaskSpec{Command: []string{"/bin/sleep", "100000"}, Cores: 0.01, Memory: 32 << 20}})
 	}
-	if _, err := c.JobRequest(ctx, trimtab.JobRequest{Verb: trimtab.SubmitJob, By: "fleet", Job: job}); err != nil {
+	if _, err := c.JobRequest(ctx, speculation.JobRequest{Verb: speculation.SubmitJob, By: "fleet", Job: job}); err != nil {
 		return fmt.Errorf("submit job: %w", err)
 	}
 	return console.until(ctx, patience, func() error {

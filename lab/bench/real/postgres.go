@@ -2,164 +2,22 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
-	"fmt"
-	"io"
-	"net"
-	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 
 	"github.com/trimtab/trimtab/lab/bench/rig"
 )
 
-// postgres runs a query for each request, over a fixed number of connections.
-// Work is the number of rows in hundreds.
-type postgres struct {
-	process *rig.Process
-	pool    *rig.Connections
-}
+// postgres runs a query for each request. Work is the number of rows in hundreds.
+type postgres struct{ *rig.Postgres }
 
 // sessions is the size of the connection pool: requests wait for one of them,
 // as they do in most applications.
 const sessions = 4
 
-func (p *postgres) start(ctx context.Context, in *rig.Group, dir string) error {
-	address, err := rig.FreeAddress()
-	if err != nil {
-		return err
-	}
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("start postgres: %w", err)
-	}
-	bin, as, err := postgresHome()
-	if err != nil {
-		return err
-	}
-	if as != nil {
-		if err := os.Chown(dir, int(as.Uid), int(as.Gid)); err != nil {
-			return fmt.Errorf("start postgres: %w", err)
-		}
-	}
-	data := filepath.Join(dir, "data")
-	if _, err := os.Stat(data); err != nil {
-		cmd := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-A", "trust", "-U", "bench", "--no-sync", "-E", "UTF8", "--locale", "C")
-		cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Credential: as, Setpgid: true}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("make a database: %w\n%s", err, out)
-		}
-	}
-	args := []string{filepath.Join(bin, "postgres"), "-D", data}
-	for _, set := range []string{
-		"listen_addresses=127.0.0.1", "port=" + port, "unix_socket_directories=", "fsync=off", "jit=off", "autovacuum=off",
-		"max_parallel_workers_per_gather=0", "shared_buffers=32MB", "work_mem=64MB", "max_connections=40",
-	} {
-		args = append(args, "-c", set)
-	}
-	// SIGINT: PostgreSQL's fast shutdown.
-	p.process, err = rig.Start(rig.Program{Args: args, Dir: dir, Log: filepath.Join(dir, "..", "postgres.log"), As: as, Stop: syscall.SIGINT}, in)
-	if err != nil {
-		return err
-	}
-	p.pool = rig.NewConnections(sessions, func(ctx context.Context) (net.Conn, error) { return login(ctx, address) })
-	return p.process.Await(ctx, func(ctx context.Context) error { return p.do(ctx, 1) })
+func (p *postgres) start(ctx context.Context, in *rig.Group, dir string) (err error) {
+	p.Postgres, err = rig.StartPostgres(ctx, in, dir, sessions)
+	return err
 }
 
-// postgresHome finds the newest PostgreSQL's programs, and who runs them:
-// PostgreSQL refuses to be root.
-func postgresHome() (bin string, as *syscall.Credential, err error) {
-	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
-	if err != nil || len(found) == 0 {
-		path, err := exec.LookPath("postgres")
-		if err != nil {
-			return "", nil, fmt.Errorf("no postgres here: apt-get install postgresql: %w", err)
-		}
-		found = []string{path}
-	}
-	bin = filepath.Dir(found[len(found)-1])
-	if os.Geteuid() != 0 {
-		return bin, nil, nil
-	}
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		return "", nil, fmt.Errorf("find whom to run postgres as: %w", err)
-	}
-	uid, errU := strconv.ParseUint(u.Uid, 10, 32)
-	gid, errG := strconv.ParseUint(u.Gid, 10, 32)
-	if err := errors.Join(errU, errG); err != nil {
-		return "", nil, fmt.Errorf("find whom to run postgres as: %w", err)
-	}
-	return bin, &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-}
+func (p *postgres) do(ctx context.Context, work int) error { return p.Sum(ctx, 100*work) }
 
-// login opens a session: the start-up message of protocol 3.0, without a
-// password, and everything up to ReadyForQuery.
-func login(ctx context.Context, address string) (net.Conn, error) {
-	c, err := rig.Dial(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	body := "\x00\x03\x00\x00" + "user\x00bench\x00database\x00postgres\x00\x00"
-	if _, err = c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body)+4)), body...)); err == nil {
-		err = untilReady(c)
-	}
-	if err != nil {
-		c.Close()
-		return nil, fmt.Errorf("log in to postgres: %w", err)
-	}
-	return c, nil
-}
-
-func (p *postgres) do(ctx context.Context, work int) error {
-	return p.pool.Use(ctx, func(c *rig.Connection) error {
-		// As a column of a subquery the series is not stored: memory that is
-		// got and given back makes the cost of a query uneven.
-		query := "SELECT sum(sqrt(i)) FROM (SELECT generate_series(1, " + strconv.Itoa(100*work) + ") AS i) AS s\x00"
-		message := append([]byte{'Q'}, binary.BigEndian.AppendUint32(nil, uint32(len(query)+4))...)
-		if _, err := c.Write(append(message, query...)); err != nil {
-			return fmt.Errorf("ask postgres: %w", err)
-		}
-		return untilReady(c.In)
-	})
-}
-
-// untilReady reads messages (a kind, a length that counts itself, a body) up
-// to ReadyForQuery, 'Z'. An ErrorResponse, 'E', is an error.
-func untilReady(in io.Reader) error {
-	var failed error
-	for {
-		var head [5]byte
-		if _, err := io.ReadFull(in, head[:]); err != nil {
-			return fmt.Errorf("read from postgres: %w", errors.Join(err, failed))
-		}
-		n := binary.BigEndian.Uint32(head[1:])
-		if n < 4 || n > 1<<20 {
-			return fmt.Errorf("read from postgres: a message of %d bytes: %w", n, rig.ErrAnswer)
-		}
-		body := make([]byte, n-4)
-		if _, err := io.ReadFull(in, body); err != nil {
-			return fmt.Errorf("read from postgres: %w", err)
-		}
-		switch head[0] {
-		case 'E':
-			failed = fmt.Errorf("postgres says %q: %w", strings.ReplaceAll(string(body), "\x00", " "), rig.ErrAnswer)
-		case 'Z':
-			return failed
-		}
-	}
-}
-
-func (p *postgres) close() {
-	if p.pool != nil {
-		p.pool.Close()
-	}
-	if p.process != nil {
-		p.process.Close()
-	}
-}
+func (p *postgres) close() { p.Close() }

@@ -26,7 +26,7 @@ func needsAll(t *testing.T) string {
 			t.Skip(err)
 		}
 	}
-	if _, _, err := postgresHome(); err != nil {
+	if _, _, err := rig.PostgresHome(); err != nil {
 		t.Skip(err)
 	}
 	return root

@@ -34,5 +34,5 @@ func Released(profiles bool) []string {
 	if profiles {
 		return []string{"-tags", "profile"}
 	}
-	return []string{"-trimpath", "-ldflags", "-s -w"}
+	return []string{"-trimpath", "-ldflags", "-s -w -funcalign=16"}
 }

@@ -1,0 +1,203 @@
+package poll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/quantity"
+)
+
+// told is what a sample is of.
+type told struct {
+	workload, host, instance, source string
+	quantity                         quantity.Quantity
+}
+
+func toldOf(s *trimtab.Sample) told {
+	return told{s.Workload, s.Host, s.Instance, s.Source, s.Quantity}
+}
+
+// Poller reads one source.
+type Poller struct {
+	source  Source
+	config  Config
+	reader  Reader
+	targets []hostfs.Follower
+	// told are the values of the last round, with why they were missing.
+	told  map[told]string
+	lacks []string
+	// problems are why a target cannot be found, or the source (-1) not be read.
+	problems map[int]string
+}
+
+// Open opens a source on this host.
+func Open(s Source, c Config) (*Poller, error) {
+	if c.Bus == nil || c.Host == "" {
+		return nil, trimtab.Invalidf("read %s of host %q: want a bus and a name", s.Name, c.Host)
+	}
+	Fill(&c.Interval, s.Interval, &c.Metrics, &c.Logger)
+	p := &Poller{source: s, told: map[told]string{}, problems: map[int]string{}}
+	var err error
+	if len(c.Targets) > 0 && c.Root != "" {
+		if c.Groups, err = hostfs.OpenRoot(c.Root); err != nil {
+			return nil, fmt.Errorf("read %s: %w", s.Name, err)
+		}
+		for _, t := range c.Targets {
+			p.targets = append(p.targets, hostfs.Follower{Path: t.Path})
+		}
+	}
+	p.config = c
+	if p.reader, err = s.Open(c); err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.Name, errors.Join(err, p.closeGroups()))
+	}
+	p.lacks = p.reader.Lacks()
+	c.Metrics.Counter(counter, s.Name, "ok")
+	return p, nil
+}
+
+// nowhere drops samples.
+type nowhere struct{}
+
+func (nowhere) Publish(context.Context, trimtab.Value) error { return nil }
+
+// Probe returns what this host lacks of a source, and reads nothing.
+func Probe(s Source, c Config) (lacks []string, err error) {
+	c.Bus = nowhere{}
+	p, err := Open(s, c)
+	if errors.Is(err, trimtab.ErrUnsupported) {
+		return []string{err.Error()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.Lacks(), p.Close()
+}
+
+// counter counts samples by source, and by why their value is missing.
+const counter = "trimtab_collector_samples_total"
+
+// Lacks lists what this host does not have of the source, as of the last round.
+func (p *Poller) Lacks() []string { return p.lacks }
+
+// Close releases what is open.
+func (p *Poller) Close() error { return errors.Join(p.reader.Close(), p.closeGroups()) }
+
+func (p *Poller) closeGroups() error {
+	if p.config.Groups == nil {
+		return nil
+	}
+	return p.config.Groups.Close()
+}
+
+// Run reads and publishes at every interval until ctx ends; it then returns nil.
+func (p *Poller) Run(ctx context.Context) error { return Every(ctx, p.config.Interval, p.Round) }
+
+// Every calls round at once and then at every interval until ctx ends; it then returns nil.
+func Every(ctx context.Context, interval time.Duration, round func(context.Context)) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		round(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Round reads everything once, and publishes it.
+func (p *Poller) Round(ctx context.Context) {
+	groups := p.find()
+	all, err := p.reader.Read(ctx, groups)
+	if ctx.Err() != nil && len(all) == 0 {
+		return
+	}
+	p.note(-1, err)
+	if lacks := p.reader.Lacks(); !slices.Equal(lacks, p.lacks) {
+		if p.lacks = lacks; p.config.Lacking != nil {
+			p.config.Lacking(lacks)
+		}
+	}
+	now := map[told]string{}
+	for _, s := range all {
+		if s.Source == "" {
+			s.Source = p.source.Name
+		}
+		if s.Workload == trimtab.HostItself {
+			s.Host = p.config.Host
+		}
+		if s.Missing != "" {
+			s.Value, s.Window = 0, 0
+		}
+		now[toldOf(s)] = s.Missing
+	}
+	for k, missing := range p.told {
+		why := Absent
+		if err != nil {
+			why = Unreadable
+		}
+		if _, still := now[k]; still || missing == Absent || k.workload == trimtab.HostItself && k.instance == "" {
+			continue
+		}
+		all = append(all, &trimtab.Sample{Workload: k.workload, Host: k.host, Instance: k.instance, Source: k.source, Quantity: k.quantity, Missing: why})
+		if err != nil {
+			now[k] = why
+		}
+	}
+	at := time.Now().Round(0).UTC()
+	for _, s := range all {
+		s.Time = at
+		Publish(ctx, p.config.Bus, p.config.Metrics, p.config.Logger, s, counter, p.source.Name)
+	}
+	p.told = now
+}
+
+// find returns the groups that are there now.
+func (p *Poller) find() (groups []Group) {
+	for i := range p.targets {
+		found, err := p.targets[i].Look(p.config.Groups)
+		p.note(i, err)
+		for _, f := range found {
+			groups = append(groups, Group{p.config.Targets[i].Workload, p.config.Targets[i].Host, f})
+		}
+	}
+	return groups
+}
+
+// note logs when what stops a target, or the source, changes.
+func (p *Poller) note(i int, err error) {
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
+	if problem == p.problems[i] {
+		return
+	}
+	p.problems[i] = problem
+	of := p.source.Name
+	if i >= 0 {
+		of = p.config.Targets[i].Workload
+	}
+	p.config.Logger.Info("read "+p.source.Name, "of", of, "problem", problem)
+}
+
+// Publish counts a sample in a metric, by labels and why its value is missing, and publishes
+// it. Samples may be lost: what comes next matters more.
+func Publish(ctx context.Context, bus Publisher, metrics *metric.Set, logger *slog.Logger, s *trimtab.Sample, counter string, labels ...string) {
+	result := "ok"
+	if s.Missing != "" {
+		result = s.Missing
+	}
+	metrics.Counter(counter, append(labels, result)...).Inc()
+	if err := bus.Publish(ctx, s); err != nil && ctx.Err() == nil {
+		logger.Warn("publish sample", "workload", s.Workload, "source", s.Source, "err", err)
+	}
+}

@@ -1,0 +1,172 @@
+package gate
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab/internal/hint"
+)
+
+// Config is what a gate needs to know.
+type Config struct {
+	// Listen is the address of the clients' side, host:port.
+	Listen string
+	// To is the service: http:// or https://, host and port.
+	To string
+	// Workload names the service in metrics and spans.
+	Workload string
+	// Within is the SLO: from the arrival of a request until its response is complete.
+	Within time.Duration
+	// Class is a header and its values, the most important first: "x-priority=critical,normal,low".
+	Class string
+	// Admin is the address of metrics and control: host:port on the loopback interface, or unix:/path.
+	Admin string
+	// OTLP is the endpoint that spans are sent to; empty: none are.
+	OTLP string
+	// Upstream is how long the service may take until its response begins.
+	Upstream time.Duration
+	// Drain is how long a stop waits for what is in flight.
+	Drain time.Duration
+	// HTTP2 sends every request over HTTP/2 with prior knowledge; else only gRPC is.
+	HTTP2 bool
+	// Connections bounds the clients' connections.
+	Connections int
+	// Version is told in spans.
+	Version string
+	Logger  *slog.Logger
+}
+
+// parsed is a valid Config.
+type parsed struct {
+	Config
+	to      *url.URL
+	classes classes
+}
+
+// parse checks c; its errors say what to do.
+func (c Config) parse() (*parsed, error) {
+	p := &parsed{Config: c}
+	to, err := url.Parse(c.To)
+	if err != nil || to.Host == "" || !slices.Contains([]string{"http", "https"}, to.Scheme) || to.Path != "" && to.Path != "/" || to.RawQuery != "" || to.User != nil {
+		return nil, hint.Add(fmt.Errorf("read --to %q: not the address of a service", c.To), "write scheme, host and port, such as --to http://127.0.0.1:9000")
+	}
+	p.to = to
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return nil, hint.Add(fmt.Errorf("read --listen: %w", err), "write host and port, such as --listen :8080 or --listen 127.0.0.1:8080")
+	}
+	if c.Workload == "" || strings.ContainsFunc(c.Workload, func(r rune) bool { return r < ' ' }) {
+		return nil, hint.Add(fmt.Errorf("read --workload %q: no name", c.Workload), "name the service as in your traces, such as --workload shop")
+	}
+	for _, d := range []struct {
+		flag       string
+		value, min time.Duration
+	}{{"--within", c.Within, time.Millisecond}, {"--upstream-timeout", c.Upstream, time.Millisecond}, {"--drain", c.Drain, 0}} {
+		if d.value < d.min || d.value > 24*time.Hour {
+			return nil, hint.Add(fmt.Errorf("read %s %v: not between %v and 24h", d.flag, d.value, d.min), "--within is the latency that requests are to have, such as 200ms; the others are time-outs")
+		}
+	}
+	if c.Connections < 1 {
+		return nil, hint.Add(fmt.Errorf("read --connections %d: not positive", c.Connections), "16384 is the default")
+	}
+	if p.classes, err = parseClasses(c.Class); err != nil {
+		return nil, hint.Add(err, "write a header and its values, the most important first: --class 'x-priority=critical,normal,low'")
+	}
+	if err := checkAdmin(c.Admin); err != nil {
+		return nil, hint.Add(err, "whoever reaches it may lower the limit: write 127.0.0.1:PORT, or unix:/path of a socket")
+	}
+	return p, nil
+}
+
+func checkAdmin(address string) error {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		if path == "" {
+			return fmt.Errorf("read --admin %q: no path", address)
+		}
+		return nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("read --admin: %w", err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("read --admin %q: not on the loopback interface", address)
+	}
+	return nil
+}
+
+// classes turn a header into a rank. What a client may write there is never stored.
+type classes struct {
+	header string
+	names  []string
+	rank   map[string]int
+	other  int
+}
+
+// maxClasses bounds the series of metrics.
+const maxClasses = 16
+
+func parseClasses(text string) (c classes, err error) {
+	if text == "" {
+		return classes{names: []string{"all"}}, nil
+	}
+	header, values, ok := strings.Cut(text, "=")
+	c = classes{header: http.CanonicalHeaderKey(strings.TrimSpace(header)), rank: map[string]int{}}
+	if !ok || c.header == "" || strings.ContainsAny(c.header, " :\t\r\n") {
+		return c, fmt.Errorf("read --class %q: no header", text)
+	}
+	for name := range strings.SplitSeq(values, ",") {
+		name = strings.TrimSpace(name)
+		if _, twice := c.rank[name]; name == "" || twice {
+			return c, fmt.Errorf("read --class %q: the value %q is empty or written twice", text, name)
+		}
+		c.rank[name] = len(c.names)
+		c.names = append(c.names, name)
+	}
+	if len(c.names) > maxClasses {
+		return c, fmt.Errorf("read --class: %d values, at most %d", len(c.names), maxClasses)
+	}
+	c.other = max(0, len(c.names)-2)
+	if normal, ok := c.rank["normal"]; ok {
+		c.other = normal
+	}
+	return c, nil
+}
+
+// of returns the class of a request, by its rank.
+func (c *classes) of(h http.Header) int {
+	if c.header == "" {
+		return 0
+	}
+	if values := h[c.header]; len(values) > 0 {
+		if rank, ok := c.rank[values[0]]; ok {
+			return rank
+		}
+	}
+	return c.other
+}
+
+// isRetry reports whether the client, or a proxy before us, says that it tried before.
+func isRetry(h http.Header) bool {
+	return above(h["X-Envoy-Attempt-Count"], 1) || above(h["Grpc-Previous-Rpc-Attempts"], 0)
+}
+
+// above reports whether a header has a number greater than n, of at most nine digits.
+func above(values []string, n int) bool {
+	if len(values) == 0 || len(values[0]) == 0 || len(values[0]) > 9 {
+		return false
+	}
+	v := 0
+	for _, d := range values[0] {
+		if d < '0' || d > '9' {
+			return false
+		}
+		v = 10*v + int(d-'0')
+	}
+	return v > n
+}

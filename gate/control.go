@@ -1,0 +1,177 @@
+package gate
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/trimtab/trimtab/planner/admission"
+)
+
+// Document is what GET /v1/limit answers.
+type Document struct {
+	// Concurrency is the number of requests that may be in service.
+	Concurrency int `json:"concurrency"`
+	// Rate is the number of requests that are admitted per second, null if there is no bound.
+	Rate     *float64  `json:"rate"`
+	InFlight int       `json:"in_flight"`
+	Queued   int       `json:"queued"`
+	Envelope *Envelope `json:"envelope"`
+	Shed     uint64    `json:"shed_total"`
+	Answered uint64    `json:"answered_total"`
+	InTime   uint64    `json:"in_time_total"`
+	Classes  []Class   `json:"classes"`
+}
+
+// Envelope bounds the limit until its lease ends.
+type Envelope struct {
+	// Min and Max bound the concurrency; null bounds nothing.
+	Min  *int     `json:"min"`
+	Max  *int     `json:"max"`
+	Rate *float64 `json:"rate"`
+	// LeaseLeft is how long it holds, in milliseconds.
+	LeaseLeft int64 `json:"lease_left_ms"`
+}
+
+// Class is what came of the requests of one class.
+type Class struct {
+	Name     string `json:"name"`
+	Shed     uint64 `json:"shed_total"`
+	Answered uint64 `json:"answered_total"`
+	InTime   uint64 `json:"in_time_total"`
+}
+
+// change is the body of PUT /v1/limit.
+type change struct {
+	Min   *int     `json:"min"`
+	Max   *int     `json:"max"`
+	Rate  *float64 `json:"rate"`
+	Lease int64    `json:"lease_ms"`
+}
+
+// The bounds on an envelope.
+const (
+	maxConcurrency = 1 << 20
+	maxLease       = time.Hour
+)
+
+// envelope checks a change.
+func (c *change) envelope(now time.Duration) (e admission.Envelope, err error) {
+	for _, n := range []*int{c.Min, c.Max} {
+		if n != nil && (*n < 1 || *n > maxConcurrency) {
+			return e, fmt.Errorf("min or max is %d: not between 1 and %d", *n, maxConcurrency)
+		}
+	}
+	if c.Min != nil && c.Max != nil && *c.Min > *c.Max {
+		return e, fmt.Errorf("min is %d, above max %d", *c.Min, *c.Max)
+	}
+	if c.Rate != nil && (!(*c.Rate > 0) || math.IsInf(*c.Rate, 0)) {
+		return e, fmt.Errorf("rate is %v: not positive", *c.Rate)
+	}
+	if lease := time.Duration(c.Lease) * time.Millisecond; c.Lease < 1 || c.Lease > maxLease.Milliseconds() {
+		return e, fmt.Errorf("lease_ms is %d: not between 1 and %d", c.Lease, maxLease.Milliseconds())
+	} else {
+		e.Until = now + lease
+	}
+	if c.Min != nil {
+		e.Min = *c.Min
+	}
+	if c.Max != nil {
+		e.Max = *c.Max
+	}
+	if c.Rate != nil {
+		e.Rate = *c.Rate
+	}
+	return e, nil
+}
+
+// document is the state for the control API.
+func (g *Gate) document() *Document {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	s := g.controller.State(now)
+	d := &Document{Concurrency: s.Limit, InFlight: s.InService, Queued: s.Queued, Shed: s.Refused, Answered: s.Answered, InTime: s.InTime}
+	if e, ok := g.controller.Envelope(now); ok {
+		d.Envelope = &Envelope{Min: some(e.Min), Max: some(e.Max), Rate: some(e.Rate), LeaseLeft: (e.Until - now).Milliseconds()}
+		d.Rate = d.Envelope.Rate
+	}
+	for i, n := range g.classed {
+		d.Classes = append(d.Classes, Class{Name: g.config.classes.names[i], Shed: n.shed, Answered: n.answered, InTime: n.inTime})
+	}
+	return d
+}
+
+// some returns a pointer to v, nil for 0.
+func some[N int | float64](v N) *N {
+	if v == 0 {
+		return nil
+	}
+	return &v
+}
+
+// control serves metrics and the control API. A page of another site cannot use it: the browser
+// tells the name under which it was asked for.
+func (g *Gate) control() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(g.metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /v1/limit", func(w http.ResponseWriter, _ *http.Request) { g.tell(w) })
+	mux.HandleFunc("PUT /v1/limit", func(w http.ResponseWriter, r *http.Request) {
+		var c change
+		body := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4096))
+		body.DisallowUnknownFields()
+		err := body.Decode(&c)
+		if err == nil && body.Decode(&struct{}{}) != io.EOF {
+			err = fmt.Errorf("more than one document")
+		}
+		g.mu.Lock()
+		now := g.now()
+		e, bad := c.envelope(now)
+		if err == nil && bad == nil {
+			g.controller.SetEnvelope(now, e)
+		}
+		g.mu.Unlock()
+		switch {
+		case err != nil:
+			plain(w, http.StatusBadRequest, "read the body: "+err.Error())
+		case bad != nil:
+			plain(w, http.StatusBadRequest, bad.Error())
+		default:
+			g.tell(w)
+		}
+	})
+	mux.HandleFunc("DELETE /v1/limit", func(w http.ResponseWriter, _ *http.Request) {
+		g.mu.Lock()
+		g.controller.SetEnvelope(g.now(), admission.Envelope{})
+		g.mu.Unlock()
+		g.tell(w)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.admin.Addr().Network() != "unix" && !local(r.Host) {
+			plain(w, http.StatusForbidden, "ask by address: the name in Host is not one of the loopback interface")
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// local reports whether a Host header names the loopback interface.
+func local(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (g *Gate) tell(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(g.document())
+}

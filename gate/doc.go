@@ -1,0 +1,17 @@
+// Package gate is a reverse proxy that admits what its service can answer within the SLO and
+// refuses the rest at once (`trimtab gate`). The rules are those of planner/admission; this
+// package has the sockets, the clock and the words to clients.
+//
+// It counts for each class what came of its requests: answered in time, late, failed (a server
+// error, or no service), abandoned by the client, refused. A request is answered when its response
+// is complete; a stream (an upgraded connection, server-sent events, or a response that still runs
+// after ten times the SLO) when it begins, and from then on it no longer counts against the limit.
+//
+// What is refused gets 503 with Retry-After, or RESOURCE_EXHAUSTED over gRPC, before anything was
+// sent to the service, so a client may safely try again. A response that has begun is never cut.
+//
+// It does not balance over several services, end TLS, cache, retry or change what it passes on.
+//
+//	g, err := gate.Open(gate.Config{Listen: ":8080", To: "http://127.0.0.1:9000", Workload: "shop", Within: 200 * time.Millisecond})
+//	err = g.Run(ctx) // until ctx ends and what is in flight is answered
+package gate

@@ -1,0 +1,169 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab/planner/admission"
+)
+
+// newProxy returns the proxy of g. It passes on the client's Host, and adds to X-Forwarded-For.
+func newProxy(g *Gate) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = g.config.to.Scheme, g.config.to.Host
+			r.Out.Host = r.In.Host
+			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+			r.SetXForwarded()
+			r.Out.Trailer = r.In.Trailer // its values come with the end of the body
+			if v := visitOf(r.In.Context()); v != nil && v.span != nil {
+				v.span.inject(r.Out.Header)
+			}
+		},
+		Transport: newTransport(g),
+		ModifyResponse: func(r *http.Response) error {
+			if v := visitOf(r.Request.Context()); v != nil {
+				v.response = r
+				g.responding(v, r)
+			}
+			return nil
+		},
+		ErrorHandler: g.unanswered,
+		ErrorLog:     quietLog(),
+		BufferPool:   &buffers{},
+	}
+}
+
+// quietLog drops what net/http says of single connections: peers cause it, and the metrics count it.
+func quietLog() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// transport sends gRPC over HTTP/2, and the rest over HTTP/1.1 unless the service is said to
+// speak HTTP/2.
+type transport struct {
+	http1, http2 *http.Transport
+	always2      bool
+}
+
+// upstreamIdle is shorter than the keep-alive of common servers (Node.js: 5 s), which would
+// otherwise close a connection while a request is on its way.
+const upstreamIdle = 4 * time.Second
+
+func newTransport(g *Gate) *transport {
+	with := func(set func(*http.Protocols)) *http.Transport {
+		p := new(http.Protocols)
+		set(p)
+		return &http.Transport{
+			Protocols:             p,
+			DialContext:           (&net.Dialer{Timeout: min(g.config.Upstream, 5*time.Second), KeepAlive: 30 * time.Second}).DialContext,
+			DisableCompression:    true,
+			MaxIdleConnsPerHost:   4096,
+			IdleConnTimeout:       upstreamIdle,
+			ResponseHeaderTimeout: g.config.Upstream,
+			TLSHandshakeTimeout:   5 * time.Second,
+			ExpectContinueTimeout: time.Second,
+		}
+	}
+	return &transport{always2: g.config.HTTP2,
+		http1: with(func(p *http.Protocols) { p.SetHTTP1(true) }),
+		http2: with(func(p *http.Protocols) { p.SetUnencryptedHTTP2(true); p.SetHTTP2(true) })}
+}
+
+// RoundTrip sends one request.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if v := visitOf(r.Context()); t.always2 || v != nil && v.grpc {
+		return t.http2.RoundTrip(r)
+	}
+	return t.http1.RoundTrip(r)
+}
+
+// buffers keeps the buffers through which bodies are copied.
+type buffers struct{ pool sync.Pool }
+
+const bufferSize = 16 << 10
+
+// Get returns a buffer.
+func (b *buffers) Get() []byte {
+	if p, ok := b.pool.Get().(*[bufferSize]byte); ok {
+		return p[:]
+	}
+	return new([bufferSize]byte)[:]
+}
+
+// Put takes it back.
+func (b *buffers) Put(p []byte) { b.pool.Put((*[bufferSize]byte)(p)) }
+
+// unanswered tells the client that the service did not answer.
+func (g *Gate) unanswered(w http.ResponseWriter, r *http.Request, err error) {
+	v := visitOf(r.Context())
+	if v == nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	v.err = err
+	status, code, text := http.StatusBadGateway, "14", "the service cannot be reached"
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		status, code, text = http.StatusGatewayTimeout, "4", "the service did not answer in time"
+	}
+	if v.grpc {
+		trailersOnly(w, code, text)
+		return
+	}
+	plain(w, status, text)
+}
+
+// result says how an admitted request ended.
+func (v *visit) result() admission.Result {
+	switch r := v.response; {
+	case errors.Is(v.err, context.Canceled):
+		return admission.Abandoned
+	case v.err != nil && isTimeout(v.err):
+		return admission.TimedOut
+	case r == nil || r.StatusCode >= 500 && r.StatusCode != http.StatusNotImplemented:
+		return admission.Failed
+	case v.grpc && grpcFailed(r):
+		return admission.Failed
+	}
+	return admission.Answered
+}
+
+func isTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// grpcFailed reports whether the status is one that a server error has: DEADLINE_EXCEEDED,
+// RESOURCE_EXHAUSTED, INTERNAL or UNAVAILABLE.
+func grpcFailed(r *http.Response) bool {
+	s := r.Trailer.Get("Grpc-Status")
+	if s == "" {
+		s = r.Header.Get("Grpc-Status")
+	}
+	return s == "4" || s == "8" || s == "13" || s == "14"
+}
+
+// plain answers with a line of text.
+func plain(w http.ResponseWriter, status int, text string) {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n")
+}
+
+// trailersOnly answers a gRPC call without a message.
+func trailersOnly(w http.ResponseWriter, code, text string) {
+	h := w.Header()
+	h.Set("Content-Type", "application/grpc")
+	h.Set("Grpc-Status", code)
+	h.Set("Grpc-Message", strings.ReplaceAll(text, "%", "%25"))
+	w.WriteHeader(http.StatusOK)
+}

@@ -1,0 +1,114 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/trimtab/trimtab/internal/hint"
+)
+
+// tracer writes one server span for each request, as the service would if it had instrumentation.
+type tracer struct {
+	// One for requests that are answered, one for those that are refused.
+	providers         []*sdktrace.TracerProvider
+	tracers           []trace.Tracer
+	answered, refused *sampler
+	carrier           propagation.TraceContext
+}
+
+// span is the span of one request.
+type span struct {
+	ctx     context.Context
+	span    trace.Span
+	carrier propagation.TraceContext
+}
+
+// newTracer connects to an OTLP endpoint: OTLP over HTTP at port 4318 or with a path, else over
+// gRPC. It does not wait for the connection.
+func newTracer(ctx context.Context, c *parsed) (*tracer, error) {
+	const advice = "write the address of a collector, such as --otlp http://127.0.0.1:4317 (gRPC) or http://127.0.0.1:4318 (HTTP)"
+	u, err := url.Parse(c.OTLP)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, hint.Add(fmt.Errorf("read --otlp %q: not an address", c.OTLP), advice)
+	}
+	var exporter sdktrace.SpanExporter
+	if strings.Trim(u.Path, "/") != "" || u.Port() == "4318" {
+		if strings.Trim(u.Path, "/") == "" {
+			u.Path = "/v1/traces"
+		}
+		exporter, err = otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.String()))
+	} else {
+		exporter, err = otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(u.String()))
+	}
+	if err != nil {
+		return nil, hint.Add(fmt.Errorf("export spans to %s: %w", u.Redacted(), err), advice)
+	}
+	about := resource.NewSchemaless(attribute.String("service.name", c.Workload), attribute.String("telemetry.distro.name", "trimtab"), attribute.String("telemetry.distro.version", c.Version))
+	t := &tracer{answered: &sampler{perSecond: answeredSpans}, refused: &sampler{perSecond: refusedSpans}}
+	batch := sdktrace.WithBatcher(exporter, sdktrace.WithMaxQueueSize(8192))
+	for _, kind := range []*sampler{t.answered, t.refused} {
+		p := sdktrace.NewTracerProvider(batch, sdktrace.WithResource(about), sdktrace.WithSampler(kind))
+		t.providers = append(t.providers, p)
+		t.tracers = append(t.tracers, p.Tracer("github.com/trimtab/trimtab/gate"))
+	}
+	return t, nil
+}
+
+// start begins the span of an admitted request, a child of the one that the client tells.
+func (t *tracer) start(r *http.Request, v *visit, class string) *span { return t.begin(0, r, v, class) }
+
+func (t *tracer) begin(which int, r *http.Request, v *visit, class string) *span {
+	ctx := t.carrier.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+	ctx, s := t.tracers[which].Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(v.arrived), trace.WithAttributes(
+		attribute.String("http.request.method", r.Method), attribute.String("trimtab.gate.class", class)))
+	return &span{ctx: ctx, span: s, carrier: t.carrier}
+}
+
+// inject makes the span the parent of what the service does.
+func (s *span) inject(h http.Header) { s.carrier.Inject(s.ctx, propagation.HeaderCarrier(h)) }
+
+// end writes the span of a request that has ended.
+func (t *tracer) end(r *http.Request, v *visit, class string, o outcome) {
+	s := v.span
+	if s == nil {
+		if o != refused {
+			return // a client that left while it waited has no span: nothing was done for it
+		}
+		s = t.begin(1, r, v, class)
+	} else {
+		s.span.SetAttributes(attribute.Float64("trimtab.gate.wait_s", v.Wait().Seconds()))
+	}
+	s.span.SetAttributes(attribute.String("trimtab.gate.outcome", o.String()), attribute.Bool("trimtab.gate.shed", o == refused))
+	if v.response != nil {
+		s.span.SetAttributes(attribute.Int("http.response.status_code", v.response.StatusCode))
+	}
+	if o == refused {
+		s.span.SetAttributes(attribute.Int("http.response.status_code", http.StatusServiceUnavailable))
+	}
+	if o == refused || o == failed {
+		s.span.SetStatus(codes.Error, o.String())
+	}
+	s.span.End()
+}
+
+// close sends what is left.
+func (t *tracer) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	for _, p := range t.providers {
+		_ = p.Shutdown(ctx)
+	}
+}

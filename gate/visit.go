@@ -1,0 +1,205 @@
+package gate
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab/planner/admission"
+)
+
+// visit is one request on its way through the gate.
+type visit struct {
+	admission.Ticket
+	grpc    bool
+	arrived time.Time
+	verdict chan admission.Verdict
+	span    *span
+	// response is the service's, nil before it came; err why there is none.
+	response *http.Response
+	err      error
+
+	// Under the gate's lock:
+	holds         bool // a place in the limit
+	began         bool // the response has
+	before, after *visit
+	outcome       outcome
+}
+
+// outcome is what came of a request.
+type outcome int
+
+const (
+	inTime outcome = iota
+	late
+	failed
+	abandoned
+	refused
+	outcomes
+)
+
+func (o outcome) String() string {
+	return [outcomes]string{"in_time", "late", "failed", "abandoned", "refused"}[o]
+}
+
+type visitKey struct{}
+
+func visitOf(ctx context.Context) *visit {
+	v, _ := ctx.Value(visitKey{}).(*visit)
+	return v
+}
+
+// ServeHTTP lets one request through, or refuses it.
+func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.visits.Add(1)
+	defer g.visits.Add(-1)
+	v := &visit{arrived: time.Now(), grpc: r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
+	v.Class, v.Retry = g.config.classes.of(r.Header), isRetry(r.Header)
+	if g.draining.Load() && r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+	switch g.enter(r.Context(), v) {
+	case admission.Refused:
+		g.refuse(w, v)
+		g.finish(r, v, refused)
+		return
+	case admission.Waiting: // the client left
+		g.finish(r, v, abandoned)
+		return
+	}
+	// The proxy panics to cut a response whose rest the service did not send.
+	defer func() { g.finish(r, v, g.leave(v)) }()
+	if g.tracer != nil {
+		v.span = g.tracer.start(r, v, g.config.classes.names[v.Class])
+	}
+	g.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visitKey{}, v)))
+}
+
+// enter waits until the request is admitted or refused. Waiting: its client left before.
+func (g *Gate) enter(ctx context.Context, v *visit) admission.Verdict {
+	g.mu.Lock()
+	v.Decide = func(d admission.Verdict) {
+		if d == admission.Admitted {
+			g.hold(v)
+		}
+		v.verdict <- d
+	}
+	v.verdict = make(chan admission.Verdict, 1)
+	verdict := g.controller.Arrive(g.now(), &v.Ticket)
+	if verdict == admission.Admitted {
+		g.hold(v)
+	}
+	g.mu.Unlock()
+	if verdict != admission.Waiting {
+		return verdict
+	}
+	timer := time.NewTimer(v.Deadline() - g.now())
+	defer timer.Stop()
+	select {
+	case verdict = <-v.verdict:
+		return verdict
+	case <-timer.C:
+		if g.withdraw(v, g.controller.Expire) {
+			return admission.Refused
+		}
+	case <-ctx.Done():
+		if g.withdraw(v, g.controller.Leave) {
+			return admission.Waiting
+		}
+	}
+	return <-v.verdict // it was decided at the same instant
+}
+
+// withdraw takes a waiting request out of the queue.
+func (g *Gate) withdraw(v *visit, how func(time.Duration, *admission.Ticket) bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return how(g.now(), &v.Ticket)
+}
+
+// hold gives a request a place in the limit.
+func (g *Gate) hold(v *visit) {
+	v.holds = true
+	g.running.push(v)
+}
+
+// release takes the place of a request back, with what came of it.
+func (g *Gate) release(now time.Duration, v *visit, r admission.Result) {
+	v.holds = false
+	g.running.remove(v)
+	intime := g.controller.Done(now, &v.Ticket, r)
+	switch {
+	case r == admission.Failed:
+		v.outcome = failed
+	case r == admission.Abandoned:
+		v.outcome = abandoned
+	case intime:
+		v.outcome = inTime
+	default:
+		v.outcome = late
+	}
+}
+
+// leave ends an admitted request.
+func (g *Gate) leave(v *visit) outcome {
+	result := v.result()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if v.holds {
+		g.release(g.now(), v, result)
+	}
+	return v.outcome
+}
+
+// responding marks the begin of the response; a stream gives its place back now.
+func (g *Gate) responding(v *visit, r *http.Response) {
+	stream := r.StatusCode == http.StatusSwitchingProtocols || strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream")
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v.began = true
+	if stream && v.holds {
+		g.release(g.now(), v, admission.Streaming)
+	}
+}
+
+// long is after how many times the SLO a response that still runs is a stream.
+const long = 10
+
+// releaseStreams gives back the places of responses that have begun and do not end.
+func (g *Gate) releaseStreams(now time.Duration) {
+	for v := g.running.first; v != nil && g.opened.Add(now).Sub(v.arrived) > long*g.config.Within; {
+		next := v.after
+		if v.began {
+			g.release(now, v, admission.Streaming)
+		}
+		v = next
+	}
+}
+
+// visitList is a list from which a visit anywhere in it can leave at once.
+type visitList struct{ first, last *visit }
+
+func (l *visitList) push(v *visit) {
+	v.before, v.after = l.last, nil
+	if l.last == nil {
+		l.first = v
+	} else {
+		l.last.after = v
+	}
+	l.last = v
+}
+
+func (l *visitList) remove(v *visit) {
+	if v.before == nil {
+		l.first = v.after
+	} else {
+		v.before.after = v.after
+	}
+	if v.after == nil {
+		l.last = v.before
+	} else {
+		v.after.before = v.before
+	}
+	v.before, v.after = nil, nil
+}

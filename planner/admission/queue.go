@@ -1,0 +1,116 @@
+package admission
+
+import "time"
+
+// Ticket is one request at the gate. The caller sets the exported fields before Arrive and
+// leaves them alone afterwards.
+type Ticket struct {
+	// Class is the rank of the request, 0 for the most important.
+	Class int
+	// Retry says that the client has tried before.
+	Retry bool
+	// Decide is called once if Arrive said Waiting, with Admitted or Refused, unless the client
+	// leaves first. It may not call the controller.
+	Decide func(Verdict)
+
+	arrived, deadline, started time.Duration
+	place                      *line
+	before, after              *Ticket
+}
+
+// Wait returns how long the request waited in the gate before it was admitted.
+func (t *Ticket) Wait() time.Duration { return t.started - t.arrived }
+
+// Deadline returns the time at which a waiting request is to be refused.
+func (t *Ticket) Deadline() time.Duration { return t.deadline }
+
+// line is a queue from which a ticket anywhere in it can leave at once.
+type line struct {
+	first, last *Ticket
+	length      int
+}
+
+func (l *line) push(t *Ticket) {
+	t.place, t.before, t.after = l, l.last, nil
+	if l.last == nil {
+		l.first = t
+	} else {
+		l.last.after = t
+	}
+	l.last = t
+	l.length++
+}
+
+func (l *line) remove(t *Ticket) {
+	if t.before == nil {
+		l.first = t.after
+	} else {
+		t.before.after = t.after
+	}
+	if t.after == nil {
+		l.last = t.before
+	} else {
+		t.after.before = t.before
+	}
+	t.place, t.before, t.after = nil, nil, nil
+	l.length--
+}
+
+// rank is the line in which a ticket waits: two for each class, first tries and retries.
+func (c *Controller) rank(t *Ticket) int {
+	class := min(max(t.Class, 0), len(c.lines)/2-1)
+	if t.Retry {
+		return 2*class + 1
+	}
+	return 2 * class
+}
+
+// next takes the ticket that is to start first out of its line, or returns nil. Those whose
+// deadline has passed are refused on the way.
+func (c *Controller) next(now time.Duration) *Ticket {
+	for i := range c.lines {
+		l := &c.lines[i]
+		for l.first != nil {
+			t := l.first
+			if c.settings.newestFirst {
+				t = l.last
+			}
+			c.take(t)
+			if now <= t.deadline {
+				return t
+			}
+			c.count.Refused++
+			t.Decide(Refused)
+		}
+	}
+	return nil
+}
+
+// take removes a waiting ticket from its line.
+func (c *Controller) take(t *Ticket) {
+	t.place.remove(t)
+	c.queued--
+}
+
+// expected estimates how long a ticket of this rank would wait, 0 if nothing is known yet.
+func (c *Controller) expected(rank int) time.Duration {
+	ahead := max(0, c.inService-c.limit()) + 1
+	for i := range rank + 1 {
+		ahead += c.lines[i].length
+	}
+	drain, rate := c.drain(), c.envelope.Rate
+	if rate > 0 {
+		drain = min(drain, rate)
+	}
+	if drain <= 0 {
+		return 0
+	}
+	// Those of higher rank that come meanwhile go first; some of the rest always gets through,
+	// since this is only an estimate.
+	var above float64
+	for i := range rank {
+		above += c.arriving[i]
+	}
+	drain = max(drain-above, drain/20)
+	return time.Duration(float64(ahead) / drain * float64(time.Second))
+}

@@ -1,0 +1,180 @@
+package jobs
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/speculation"
+)
+
+// host is one that reported, or on which an attempt of a former manager is.
+type host struct {
+	name string
+	// heard: by this manager. life and report are the newest, at is when it came.
+	heard        bool
+	life, report uint64
+	at           time.Duration
+	// ack is the sequence of the newest list of this manager that it carried out;
+	// later: it follows another manager, of a later epoch.
+	ack   uint64
+	later bool
+	// blocked is why it starts no speculative task; "": it does.
+	blocked string
+	// deadline is when the leases of all attempts on it have ended for sure, as far as
+	// it was answered.
+	deadline time.Duration
+	timed    bool
+	live     []*attempt
+	byID     map[speculation.AttemptID]*attempt
+	running  int // of the live ones
+	size     int // of its list, at most
+	// foreign are the attempts that it told of and that are not placed on it.
+	foreign map[speculation.AttemptID]bool
+	// tries counts attempts in a row that it did not accept; until hold no speculative one is
+	// placed.
+	tries int
+	hold  time.Duration
+	// changed: its list did; reported: it is to be answered.
+	touched, changed, reported bool
+}
+
+// hosts are all that are known, and the lists of attempts for them.
+type hosts struct {
+	config   *Config
+	clock    *clock
+	byName   map[string]*host
+	swept    time.Duration // when hosts may be forgotten again
+	touched  []*host       // whose lists the next tick looks at
+	sequence uint64        // of the newest list
+}
+
+// meet returns the host of that name, creating it if needed.
+func (all *hosts) meet(name string) (*host, error) {
+	if h := all.byName[name]; h != nil {
+		return h, nil
+	}
+	if len(all.byName) >= all.config.MaxHosts && all.clock.now >= all.swept {
+		all.swept = all.clock.now + time.Second
+		for name, h := range all.byName {
+			if len(h.live) == 0 && all.clock.now-h.at > all.config.HostTimeout && !h.touched {
+				delete(all.byName, name)
+			}
+		}
+	}
+	if len(all.byName) >= all.config.MaxHosts {
+		return nil, fmt.Errorf("report of host %.60q: %d hosts are known: %w", name, len(all.byName), trimtab.ErrRefused)
+	}
+	h := &host{name: name}
+	all.byName[name] = h
+	return h, nil
+}
+
+// older reports whether a newer report has come. After a host was silent for so long that nothing
+// runs on it, a lower life is accepted: its clock may have been set back.
+func (all *hosts) older(h *host, r *speculation.Machine) bool {
+	if r.Life == h.life {
+		return r.Report <= h.report
+	}
+	return r.Life < h.life && (len(h.live) > 0 || all.clock.now-h.at <= sure(all.config.Lease))
+}
+
+// takes reports whether a host may get an attempt.
+func (all *hosts) takes(h *host) bool {
+	return h != nil && h.heard && !h.later && all.clock.now-h.at <= all.config.HostTimeout
+}
+
+// room reports whether a host may get another speculative attempt.
+func (all *hosts) room(h *host) bool {
+	return h.hold <= all.clock.now && len(h.live) < all.config.Here && len(h.live)-h.running < all.config.Queued
+}
+
+// touch makes the next tick look at a host's list.
+func (all *hosts) touch(h *host, changed bool) {
+	if !h.touched {
+		h.touched = true
+		all.touched = append(all.touched, h)
+	}
+	h.changed = h.changed || changed
+	h.reported = h.reported || !changed
+}
+
+// watch sets the alarm for the leases on a host.
+func (all *hosts) watch(h *host) {
+	if !h.timed {
+		h.timed = true
+		all.clock.wake(alarm{kind: leaseAlarm, host: h}, h.deadline-all.clock.now)
+	}
+}
+
+// lists returns the lists of hosts that changed or must be answered.
+func (all *hosts) lists() []*speculation.Placements {
+	var out []*speculation.Placements
+	for _, h := range all.touched {
+		tells := h.changed || len(h.live) > 0 || len(h.foreign) > 0
+		if h.heard && tells && (h.changed || h.reported) {
+			out = append(out, all.list(h))
+		}
+		h.touched, h.changed, h.reported = false, false, false
+	}
+	all.touched = nil
+	return out
+}
+
+// list returns the whole list of a host. It renews the leases of the attempts in it.
+func (all *hosts) list(h *host) *speculation.Placements {
+	all.sequence++
+	p := &speculation.Placements{
+		Pool: all.config.Pool, Host: h.name, Epoch: all.config.Epoch, Sequence: all.sequence, Time: all.clock.wall,
+		Life: h.life, Report: h.report, Lease: trimtab.SecondsOf(all.config.Lease),
+	}
+	for _, a := range h.live {
+		if a.dropped {
+			continue
+		}
+		if a.kill != "" && a.asked == 0 {
+			a.asked = all.sequence
+		}
+		p.Tasks = append(p.Tasks, speculation.Placement{
+			AttemptID: a.id, Class: a.class, Priority: a.job.Priority, Spec: a.job.Tasks[a.task].TaskSpec, Kill: a.kill,
+		})
+	}
+	if len(p.Tasks) > 0 {
+		h.deadline = max(h.deadline, h.at+sure(all.config.Lease))
+	}
+	if len(h.live) > 0 {
+		all.watch(h)
+	}
+	return p
+}
+
+// enlist puts an attempt among those of its job and host.
+func (a *attempt) enlist() {
+	a.job.live = append(a.job.live, a)
+	a.host.live = append(a.host.live, a)
+	if a.host.byID == nil {
+		a.host.byID = map[speculation.AttemptID]*attempt{}
+	}
+	a.host.byID[a.id] = a
+	a.host.size += int(a.of().size)
+}
+
+// remove removes an attempt from its job and host.
+func (a *attempt) remove() {
+	j, t, h := a.job, a.of(), a.host
+	if a.runs() {
+		j.running--
+		h.running--
+	}
+	a.gone, t.live = true, nil
+	h.size -= int(t.size)
+	at := slices.Index(h.live, a)
+	h.live = slices.Delete(h.live, at, at+1)
+	delete(h.byID, a.id)
+	last := len(j.live) - 1
+	j.live[a.at] = j.live[last]
+	j.live[a.at].at = a.at
+	j.live[last] = nil
+	j.live = j.live[:last]
+}
