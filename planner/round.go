@@ -79,6 +79,7 @@ func (r *decision) decide() {
 		r.count,                          // how many instances there are to be
 		r.each(r.recall),                 // what lost hosts have lent
 		r.each(r.starting),               // what instances get that do not serve yet
+		r.inService,                      // how many requests are let in before them
 		r.actions,                        // what is written, what is advised, and why
 		r.lend,                           // within what hosts may move it
 		func() { r.audit = fairness(r) }, // how fair that is

@@ -51,7 +51,7 @@ func (p *Planner) urgentRound(now time.Time, w *allocation.Workload) []trimtab.V
 
 // serves reports whether the pool is planned for by need.
 func (p *Planner) serves() bool {
-	return p.traits.Serves && p.ends && !p.cfg.Guard.Disabled && len(p.resources) == 1
+	return p.traits.Serves && !p.cfg.Guard.Disabled && len(p.resources) == 1
 }
 
 // serve sets the aims of the free allocations that are in by their needs, and reports

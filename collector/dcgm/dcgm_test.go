@@ -159,6 +159,9 @@ func TestAnExporterThatIsAwayIsSaidAndAskedAgain(t *testing.T) {
 	if got := p.Next(); len(got) != 15 || got["model/h/model-6d5f-x gpu_power"] != 550.75 {
 		t.Errorf("%v", got)
 	}
+	if lacks := p.Lacks(); len(lacks) > 0 {
+		t.Errorf("it is back, and lacks %v", lacks)
+	}
 	for what, do := range map[string]func(){
 		"status":    func() { e.status = http.StatusFound },
 		"no GPU":    func() { e.status, e.text = http.StatusOK, "# nothing\n" },

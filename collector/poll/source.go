@@ -51,7 +51,7 @@ type Reader interface {
 	// Read returns samples of the host ([OfHost]) and of the groups that are there
 	// ([Group.Sample]). With an error, what it leaves out and told before is unreadable, and not gone.
 	Read(ctx context.Context, groups []Group) ([]*trimtab.Sample, error)
-	// Lacks lists what this host does not have of it, with the reasons.
+	// Lacks lists what this host does not have of it, with the reasons. A Read may change it.
 	Lacks() []string
 	// Close releases what is open.
 	Close() error
@@ -112,6 +112,8 @@ type Config struct {
 	Helper []string
 	// Pod returns the workload of a pod of the cluster, "" if none is known. It may be nil.
 	Pod func(namespace, pod string) (workload string)
+	// Lacking is told when a round changed what the host lacks. It may be nil.
+	Lacking func(lacks []string)
 	// Interval is the window of what is a rate; 0: that of the source.
 	Interval time.Duration
 	// Bus gets the samples.

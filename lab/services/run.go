@@ -96,7 +96,7 @@ func play(s *Scenario, coming [][]Request, c controller) *Result {
 		}
 	}
 	for _, q := range at.queues {
-		r.Requests[q.Place.Service] += float64(len(q.waiting)) // never answered
+		r.Requests[q.Place.Service] += float64(q.unanswered())
 	}
 	r.Windows = at.windows(s)
 	return r
