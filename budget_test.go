@@ -93,6 +93,49 @@ func overBudget() map[string]size {
 	}
 }
 
+// sharedNames bounds the exported names of the root package, which every reader of the module must
+// learn. The entry may only fall: values of one subject belong in a package of their own.
+const sharedNames = 149
+
+func TestTheRootPackageKeepsOnlyTheSharedWords(t *testing.T) {
+	names := 0
+	count := func(all ...*ast.Ident) {
+		for _, name := range all {
+			if name.IsExported() {
+				names++
+			}
+		}
+	}
+	for _, f := range sources(t) {
+		if f.test || f.pkg != "root" {
+			continue
+		}
+		for _, d := range f.ast.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil {
+					count(d.Name)
+				}
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					switch s := s.(type) {
+					case *ast.TypeSpec:
+						count(s.Name)
+					case *ast.ValueSpec:
+						count(s.Names...)
+					}
+				}
+			}
+		}
+	}
+	switch {
+	case names > sharedNames:
+		t.Errorf("the root package exports %d names, limit %d: give those of one subject a package", names, sharedNames)
+	case names < sharedNames:
+		t.Errorf("the root package exports %d names: lower the entry", names)
+	}
+}
+
 func TestNoTypeIsLargerThanItsBudget(t *testing.T) {
 	listed, all := overBudget(), sizes(sources(t))
 	for name, has := range all {

@@ -3,40 +3,13 @@ package trimtab
 import (
 	"fmt"
 
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/valid"
-)
-
-// CauseKind is what starts a round.
-type CauseKind string
-
-// The causes.
-const (
-	// CauseTick: the time between two rounds has passed.
-	CauseTick CauseKind = "tick"
-	// CauseNeed: Workload has less than it needs.
-	CauseNeed CauseKind = "need"
-	// CauseAlert: the alert Ref on Workload fires; CauseAlertOver: the last one
-	// on it is over.
-	CauseAlert     CauseKind = "alert"
-	CauseAlertOver CauseKind = "alert over"
-	// CauseLoan: the fast loop of a host asks for one, since Workload has borrowed for
-	// long or cannot; Ref says which.
-	CauseLoan CauseKind = "loan"
-	// CauseCommand: By asked for a round. CausePause and CauseResume are the commands of those
-	// names; CausePaused is a round while paused.
-	CauseCommand CauseKind = "command"
-	CausePause   CauseKind = "pause"
-	CauseResume  CauseKind = "resume"
-	CausePaused  CauseKind = "paused"
-	// CauseApply: By asked to carry out the recommendation Ref; CauseRefused:
-	// that was refused, Text says why.
-	CauseApply   CauseKind = "apply"
-	CauseRefused CauseKind = "apply refused"
 )
 
 // Cause is what started a round.
 type Cause struct {
-	Kind CauseKind `json:"kind"`
+	Kind codes.CauseKind `json:"kind"`
 	// Ref names the alert, or the plan to apply; By who asked.
 	Ref string `json:"ref,omitempty"`
 	By  string `json:"by,omitempty"`
@@ -48,20 +21,20 @@ type Cause struct {
 
 // AnswersApply reports whether the plan of this cause answers a command to
 // apply an earlier one, whose ID is Ref.
-func (c Cause) AnswersApply() bool { return c.Kind == CauseApply || c.Kind == CauseRefused }
+func (c Cause) AnswersApply() bool { return c.Kind == codes.CauseApply || c.Kind == codes.CauseRefused }
 
 // String is the cause for people.
 func (c Cause) String() string {
 	switch {
 	case c.Text != "" && c == Cause{Kind: c.Kind, Text: c.Text}:
 		return c.Text
-	case c.Kind == CauseAlert:
+	case c.Kind == codes.CauseAlert:
 		return fmt.Sprintf("alert %s of %s (%s)", c.Ref, c.Workload, c.Text)
-	case c.Kind == CauseLoan:
+	case c.Kind == codes.CauseLoan:
 		return fmt.Sprintf("fast loop of %s: %s (%s)", c.Workload, c.Ref, c.Text)
-	case c.Kind == CauseAlertOver:
+	case c.Kind == codes.CauseAlertOver:
 		return fmt.Sprintf("alert %s of %s is over (%s)", c.Ref, c.Workload, c.Text)
-	case c.Kind == CauseRefused:
+	case c.Kind == codes.CauseRefused:
 		return fmt.Sprintf("apply %s refused: %s", c.Ref, c.Text)
 	}
 	s := string(c.Kind)
@@ -78,44 +51,9 @@ func (c *Cause) validate(what string) error {
 	return valid.Texts(what, string(c.Kind), c.Ref, c.By, c.Workload, c.Text)
 }
 
-// BindingKind is a kind of constraint.
-type BindingKind string
-
-// The constraints. Detail says more of some of them.
-const (
-	// BindingNone: nothing stops it from having more.
-	BindingNone BindingKind = "none"
-	// BindingCapacity: there is no more, of the resource in Detail, or of the pool.
-	BindingCapacity BindingKind = "capacity"
-	// BindingHost: the host in Detail has no more.
-	BindingHost BindingKind = "host"
-	// BindingMax: it has its declared maximum.
-	BindingMax BindingKind = "max"
-	// BindingDemand: more would not help.
-	BindingDemand BindingKind = "demand"
-	// BindingLeftOver: it has leftover capacity that nobody needs.
-	BindingLeftOver BindingKind = "left over"
-	// BindingUnknown: its curve is not known.
-	BindingUnknown BindingKind = "unknown curve"
-	// BindingNeed: it gets what it needs and a part of the rest; BindingIdle: all workloads have
-	// that already; BindingReturned: what was lent is taken back.
-	BindingNeed     BindingKind = "need"
-	BindingIdle     BindingKind = "idle"
-	BindingReturned BindingKind = "returned"
-	// BindingGuard, BindingStep: a bound on moves, which Detail names.
-	BindingGuard BindingKind = "guard"
-	BindingStep  BindingKind = "step"
-	// BindingTrial: it was moved on trial, by builds that did so; Detail says what paid for it.
-	BindingTrial BindingKind = "trial"
-	// BindingUse: the limit follows from what it was seen to use.
-	BindingUse BindingKind = "use"
-	// BindingDefault: it is moved to its declared default.
-	BindingDefault BindingKind = "default"
-)
-
 // Binding is the constraint that stopped more.
 type Binding struct {
-	Kind BindingKind `json:"kind"`
+	Kind codes.BindingKind `json:"kind"`
 	// Detail is for people.
 	Detail string `json:"detail,omitempty"`
 }
@@ -123,7 +61,7 @@ type Binding struct {
 // String is the constraint for people; "" of the zero Binding.
 func (b Binding) String() string {
 	kind := string(b.Kind)
-	if b.Kind == BindingLeftOver {
+	if b.Kind == codes.BindingLeftOver {
 		kind = "leftover capacity"
 	}
 	if b.Detail == "" || kind == "" {
@@ -132,61 +70,9 @@ func (b Binding) String() string {
 	return kind + ": " + b.Detail
 }
 
-// HeldCode is a kind of reason why a workload keeps what it has.
-type HeldCode string
-
-// Why the estimate, and so the plan, keeps a workload's allocation.
-const (
-	// HeldMissing: an input's source reports that it has no value; HeldAbsent: the latest report
-	// lacks it; HeldStale, HeldLate: it is too old, or about to be.
-	HeldMissing HeldCode = "missing"
-	HeldAbsent  HeldCode = "absent"
-	HeldStale   HeldCode = "stale"
-	HeldLate    HeldCode = "late"
-	// HeldInvalid: an estimate broke its contract.
-	HeldInvalid HeldCode = "invalid"
-	// HeldOther: whoever held it told no code, as builds of version 1.
-	HeldOther HeldCode = "other"
-)
-
-// Why a plan does not plan for a workload.
-const (
-	// HeldPaused, HeldReleased: a person asked for it.
-	HeldPaused   HeldCode = "paused"
-	HeldReleased HeldCode = "released"
-	// HeldNoEstimate: there is none; HeldNothingLearnt: it has no curve; HeldOld: the estimate is
-	// old, or from the future.
-	HeldNoEstimate    HeldCode = "no estimate"
-	HeldNothingLearnt HeldCode = "nothing learnt"
-	HeldOld           HeldCode = "old estimate"
-	// HeldNoKnob: no host has its knob; HeldSilent: its host does not report; HeldKnob: its knob
-	// cannot be used; HeldTwins: two agents claim to be its host.
-	HeldNoKnob HeldCode = "no knob"
-	HeldSilent HeldCode = "silent host"
-	HeldKnob   HeldCode = "knob"
-	HeldTwins  HeldCode = "two agents"
-	// HeldUnsolved: the objective could not be solved.
-	HeldUnsolved HeldCode = "unsolved"
-	// HeldRange: no whole unit is within its bounds.
-	HeldRange HeldCode = "range"
-	// HeldChanged: it is not as the recommendation to apply expected.
-	HeldChanged HeldCode = "changed"
-)
-
-// Why a workload that was planned for is not moved.
-const (
-	// StayIdle: all workloads have what they need; StayThere: it has what the objective gives it;
-	// StayBound: a constraint keeps it from that. StayTurn: its host makes more urgent changes
-	// first.
-	StayIdle  HeldCode = "idle"
-	StayThere HeldCode = "there"
-	StayBound HeldCode = "bound"
-	StayTurn  HeldCode = "turn"
-)
-
 // Held is why a workload keeps what it has.
 type Held struct {
-	Code HeldCode `json:"code"`
+	Code codes.HeldCode `json:"code"`
 	// Text is for people.
 	Text string `json:"text"`
 	// Input and Source name the input that is missing, where it is one.

@@ -57,8 +57,8 @@ func (e *Enveloped) validate(pool string) error {
 	return nil
 }
 
-// EnvelopePeriod is the period that Budget and Burst of an envelope refer to, in seconds.
-const EnvelopePeriod = 0.1
+// envelopePeriod is the period that Budget and Burst of an envelope refer to, in seconds.
+const envelopePeriod = 0.1
 
 // Validate refuses what is no range around its target.
 func (e *Envelope) Validate() error {
@@ -70,8 +70,8 @@ func (e *Envelope) Validate() error {
 	switch {
 	case e.Floor > e.Target || e.Target > e.Ceiling:
 		return Invalidf("envelope: floor %v, target %v, ceiling %v: want them in this order", e.Floor, e.Target, e.Ceiling)
-	case e.Budget > EnvelopePeriod:
-		return Invalidf("envelope: budget %v s: want at most a period of %v s", float64(e.Budget), EnvelopePeriod)
+	case e.Budget > envelopePeriod:
+		return Invalidf("envelope: budget %v s: want at most a period of %v s", float64(e.Budget), envelopePeriod)
 	case e.Late >= 1:
 		return Invalidf("envelope: share late %v: want less than 1", e.Late)
 	case e.Burst > e.Ceiling:

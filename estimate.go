@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/internal/valid"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // MaxResources bounds the resources of one pool.
@@ -28,8 +29,8 @@ type Input struct {
 // LoadMissing reports whether no recent measurement of the load exists: then Load continues from
 // older ones.
 func (e *Estimate) LoadMissing() bool {
-	return e.Hold != nil && e.Hold.Input == string(Load) ||
-		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == string(Load) && in.Missing != "" })
+	return e.Hold != nil && e.Hold.Input == string(quantity.Load) ||
+		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == string(quantity.Load) && in.Missing != "" })
 }
 
 // InputsAt returns the inputs as old as they are at that time.
@@ -50,10 +51,10 @@ func aged(inputs []Input, later time.Duration) []Input {
 func (e *Estimate) Waits() string {
 	var queued, waited float64
 	for _, in := range e.Inputs {
-		switch Quantity(in.Name) {
-		case Queued:
+		switch quantity.Quantity(in.Name) {
+		case quantity.Queued:
 			queued = in.Value
-		case Waited:
+		case quantity.Waited:
 			waited = in.Value
 		}
 	}
@@ -184,8 +185,8 @@ func (e *Estimate) Key() string { return e.Workload }
 // validateNotes bounds latencies and notes, and checks the requests since the report.
 func (e *Estimate) validateNotes() error {
 	switch {
-	case len(e.Latency) > MaxLatencies:
-		return Invalidf("estimate of %s: %d latencies, limit %d", e.Workload, len(e.Latency), MaxLatencies)
+	case len(e.Latency) > maxLatencies:
+		return Invalidf("estimate of %s: %d latencies, limit %d", e.Workload, len(e.Latency), maxLatencies)
 	case len(e.Notes) > MaxNotes:
 		return Invalidf("estimate of %s: %d notes, limit %d", e.Workload, len(e.Notes), MaxNotes)
 	}

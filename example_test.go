@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // watchman is a step: it counts the reports in which a workload served less than
@@ -17,7 +18,7 @@ type watchman struct {
 func (w *watchman) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	switch v := in.(type) {
 	case *trimtab.Sample:
-		if p, ok := v.Get(); ok && v.Quantity == trimtab.Performance && p < 0.5 {
+		if p, ok := v.Get(); ok && v.Quantity == quantity.Performance && p < 0.5 {
 			w.late++
 		}
 	case nil: // a tick
@@ -37,7 +38,7 @@ func (w *watchman) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 func ExampleStep() {
 	var step trimtab.Step = &watchman{}
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	sample := trimtab.Sample{Workload: "checkout", Quantity: trimtab.Performance, Source: "example", Time: now, Value: 0.3}
+	sample := trimtab.Sample{Workload: "checkout", Quantity: quantity.Performance, Source: "example", Time: now, Value: 0.3}
 	missing := sample
 	missing.Value, missing.Missing = 0, "no answer" // missing is not 0
 

@@ -1,7 +1,6 @@
 package trimtab
 
 import (
-	"cmp"
 	"encoding/hex"
 	"slices"
 
@@ -37,26 +36,6 @@ func isID(s string, n int) bool {
 	}
 	b, err := hex.DecodeString(s)
 	return err == nil && hex.EncodeToString(b) == s && slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
-}
-
-// SlowestExemplars returns the MaxExemplars slowest of both lists, the slowest
-// first, at most one of each trace. It is the same whatever the order and
-// grouping of several lists, and changes neither; nil when both are empty.
-func SlowestExemplars(a, b []Exemplar) []Exemplar {
-	all := slices.Concat(a, b)
-	slices.SortFunc(all, func(x, y Exemplar) int {
-		return cmp.Or(cmp.Compare(y.Latency, x.Latency), cmp.Compare(x.TraceID, y.TraceID), cmp.Compare(x.SpanID, y.SpanID))
-	})
-	var out []Exemplar
-	for _, e := range all {
-		if len(out) == MaxExemplars {
-			break
-		}
-		if !slices.ContainsFunc(out, func(o Exemplar) bool { return o.TraceID == e.TraceID }) {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 // validExemplars checks a list.

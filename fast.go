@@ -53,8 +53,8 @@ func (f *Fast) validate(what string) error {
 			return err
 		}
 	}
-	if len(f.From) > MaxInputs {
-		return Invalidf("fast loop of %.300s: %d lenders, limit %d", what, len(f.From), MaxInputs)
+	if len(f.From) > maxInputs {
+		return Invalidf("fast loop of %.300s: %d lenders, limit %d", what, len(f.From), maxInputs)
 	}
 	for name, v := range f.From {
 		if err := valid.Named("lender of "+what, name); err != nil {

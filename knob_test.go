@@ -4,13 +4,15 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/trimtab/trimtab/codes"
 )
 
 func TestAKnobIsOfThePoolAndHostOfItsMessage(t *testing.T) {
 	right := KnobID{Pool: "p", Host: "h", Workload: "w", Instance: "1", Resource: "cpu"}
 	messages := func(k KnobID) []Value {
 		return []Value{
-			&Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Cause: Cause{Kind: CauseTick}, Actions: []Action{{KnobID: k, Mode: Act}}},
+			&Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Cause: Cause{Kind: codes.CauseTick}, Actions: []Action{{KnobID: k, Mode: Act}}},
 			&Outcome{Pool: "p", Host: "h", Time: noon, Results: []Result{{KnobID: k}}},
 			&Holding{Pool: "p", Host: "h", Time: noon, Targets: []KnobState{{KnobID: k}}},
 		}

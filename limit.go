@@ -7,18 +7,18 @@ import (
 // The bounds of lists and texts in one value. No stage comes near them; they limit what a
 // misbehaving peer can cost its readers.
 const (
-	// MaxInputs bounds the inputs, and the alternatives, of one decision.
-	MaxInputs = 256
-	// MaxLatencies bounds the latencies of one estimate.
-	MaxLatencies = 64
+	// maxInputs bounds the inputs, and the alternatives, of one decision.
+	maxInputs = 256
+	// maxLatencies bounds the latencies of one estimate.
+	maxLatencies = 64
 	// MaxShares bounds the instances of a workload whose load share an estimate has.
 	MaxShares = 1000
 )
 
 // validInputs checks what a decision looked at.
 func validInputs(inputs []Input) error {
-	if len(inputs) > MaxInputs {
-		return Invalidf("%d inputs, limit %d", len(inputs), MaxInputs)
+	if len(inputs) > maxInputs {
+		return Invalidf("%d inputs, limit %d", len(inputs), maxInputs)
 	}
 	text := 0
 	for _, in := range inputs {

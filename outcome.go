@@ -224,8 +224,13 @@ func (h *Holding) Validate() error {
 			return err
 		}
 	}
-	if err := validUnmet(h.Host, h.Unmet); err != nil {
-		return err
+	if len(h.Unmet) > MaxUnmet {
+		return Invalidf("host %s: %d things that are not in force, limit %d", h.Host, len(h.Unmet), MaxUnmet)
+	}
+	for i := range h.Unmet {
+		if err := h.Unmet[i].Validate(h.Host); err != nil {
+			return err
+		}
 	}
 	for i := range h.Targets {
 		t := &h.Targets[i]

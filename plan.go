@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/valid"
 )
 
@@ -167,24 +168,12 @@ type Alarm struct {
 	Until time.Time `json:"until"`
 }
 
-// Judgement is the result of a verdict.
-type Judgement string
-
-// The judgements: the performance after the move was inside the expected band, above it, below
-// it, or unknown.
-const (
-	AsExpected Judgement = "as expected"
-	Better     Judgement = "better"
-	Worse      Judgement = "worse"
-	Unjudged   Judgement = "unknown"
-)
-
 // Verdict is the judgement of one executed move.
 type Verdict struct {
 	Workload string `json:"workload"`
 	// Plan is the ID of the plan that moved it.
-	Plan    string    `json:"plan"`
-	Verdict Judgement `json:"verdict"`
+	Plan    string          `json:"plan"`
+	Verdict codes.Judgement `json:"verdict"`
 	// Why says more where it is unknown.
 	Why string `json:"why,omitempty"`
 	// From and To are what it had before and after, in the resource's unit.
@@ -321,8 +310,8 @@ func (p *Plan) validateReasons() error {
 
 // validateVerdicts checks the verdicts and bounds their number.
 func (p *Plan) validateVerdicts() error {
-	if len(p.Verdicts) > MaxInputs {
-		return Invalidf("plan %s: %d verdicts, limit %d", p.ID(), len(p.Verdicts), MaxInputs)
+	if len(p.Verdicts) > maxInputs {
+		return Invalidf("plan %s: %d verdicts, limit %d", p.ID(), len(p.Verdicts), maxInputs)
 	}
 	for i := range p.Verdicts {
 		if err := p.Verdicts[i].validate(); err != nil {
@@ -432,8 +421,8 @@ func (a *Action) validate(pool string) error {
 
 // validate bounds what a reason says.
 func (r *Reason) validate(what string) error {
-	if len(r.Alternatives) > MaxInputs {
-		return Invalidf("%.300s: %d alternatives, limit %d", what, len(r.Alternatives), MaxInputs)
+	if len(r.Alternatives) > maxInputs {
+		return Invalidf("%.300s: %d alternatives, limit %d", what, len(r.Alternatives), maxInputs)
 	}
 	texts := []string{what, r.Summary, r.Model, string(r.Binding.Kind), r.Binding.Detail}
 	for i := range r.Alternatives {

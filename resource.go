@@ -20,10 +20,12 @@ const (
 	Network = "network"
 	// Replicas is the number of pods of a workload.
 	Replicas = "replicas"
-	Cores    = "cores"
-	Weight   = "weight"
-	Running  = "running"
-	Alive    = "alive"
+	// Concurrency is how many requests a workload may have in service at once.
+	Concurrency = "concurrency"
+	Cores       = "cores"
+	Weight      = "weight"
+	Running     = "running"
+	Alive       = "alive"
 )
 
 // Resource has the properties of a resource, so that code need not know its name.
@@ -41,6 +43,9 @@ type Resource struct {
 	Bytes bool
 	// Rate tells that it is an amount per second.
 	Rate bool
+	// Apart: what one workload has of it nobody else lacks. No capacity bounds the sum, and no pool
+	// shares it.
+	Apart bool
 	// Switch: it is 1 or 0, and nothing runs on 0: it is set for best-effort jobs, and no pool
 	// shares it.
 	Switch bool
@@ -53,6 +58,8 @@ func ResourceOf(name string) Resource {
 		return Resource{Name: name, Unit: "cores", Step: 0.001}
 	case Workers, Replicas:
 		return Resource{Name: name, Unit: name, Step: 1}
+	case Concurrency:
+		return Resource{Name: name, Unit: "requests at once", Step: 1, Apart: true}
 	case Memory: // in pages
 		return Resource{Name: name, Unit: name, Step: 4096, Stock: true, Bytes: true}
 	case LLC:

@@ -79,7 +79,7 @@ func (s *Sketch) validateServpods() error {
 	}
 	for i := range s.Servpods {
 		p := &s.Servpods[i]
-		if err := servpodNamed(s.Workload, p.Component, p.Host); err != nil {
+		if err := valid.Component(s.Workload, p.Component, p.Host); err != nil {
 			return err
 		}
 		if i > 0 && s.Servpods[i-1].Compare(p) >= 0 {
@@ -122,68 +122,4 @@ func validTail(workload string, tail []TailSum) error {
 
 func allNonNegative(v ...float64) bool {
 	return !slices.ContainsFunc(v, func(x float64) bool { return !valid.IsNonNegative(x) })
-}
-
-// MergeServpods returns the sums of two lists, in order; it keeps neither.
-func MergeServpods(a, b []ServpodSketch) []ServpodSketch {
-	all := sorted(a, b, (*ServpodSketch).Compare)
-	out := all[:0] // never longer than what was read
-	for _, s := range all {
-		n := len(out)
-		if n == 0 || out[n-1].Compare(&s) != 0 {
-			s.Tail = slices.Clone(s.Tail)
-			out = append(out, s)
-			continue
-		}
-		o := &out[n-1]
-		o.Peer = o.Peer && s.Peer
-		o.N, o.Sum, o.Square = o.N+s.N, o.Sum+s.Sum, o.Square+s.Square
-		o.Latency, o.LatencySquare, o.Cross = o.Latency+s.Latency, o.LatencySquare+s.LatencySquare, o.Cross+s.Cross
-		o.Wait, o.Off, o.OffLatency, o.Slack = o.Wait+s.Wait, o.Off+s.Off, o.OffLatency+s.OffLatency, o.Slack+s.Slack
-		o.Tail = mergeTails(o.Tail, s.Tail)
-	}
-	return out
-}
-
-// MergeCalls returns the sums of two lists, in order; it keeps neither.
-func MergeCalls(a, b []CallSketch) []CallSketch {
-	all := sorted(a, b, (*CallSketch).Compare)
-	out := all[:0] // never longer than what was read
-	for _, c := range all {
-		n := len(out)
-		if n == 0 || out[n-1].Compare(&c) != 0 {
-			c.Tail = slices.Clone(c.Tail)
-			out = append(out, c)
-			continue
-		}
-		o := &out[n-1]
-		o.N, o.Own, o.Wait = o.N+c.N, o.Own+c.Own, o.Wait+c.Wait
-		o.Tail = mergeTails(o.Tail, c.Tail)
-	}
-	return out
-}
-
-// sorted joins two lists in order.
-func sorted[T any](a, b []T, compare func(x, y *T) int) []T {
-	all := slices.Concat(a, b)
-	if len(all) < 2 {
-		return all
-	}
-	slices.SortStableFunc(all, func(x, y T) int { return compare(&x, &y) })
-	return all
-}
-
-// mergeTails adds b to a, which it may change.
-func mergeTails(a, b []TailSum) []TailSum {
-	for _, t := range b {
-		i, found := slices.BinarySearchFunc(a, t[0], func(x TailSum, k float64) int { return cmp.Compare(x[0], k) })
-		if !found {
-			a = slices.Insert(a, i, t)
-			continue
-		}
-		for k := 1; k < len(t); k++ {
-			a[i][k] += t[k]
-		}
-	}
-	return a
 }

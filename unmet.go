@@ -15,26 +15,10 @@ type Unmet struct {
 	Do  string `json:"do,omitempty"`
 }
 
-// The values of [Unmet.What].
-const (
-	UnmetFast    = "fast"
-	UnmetJobs    = "jobs"
-	UnmetClaims  = "claims"
-	UnmetWeights = "weights"
-)
-
 // MaxUnmet bounds the entries of one host.
 const MaxUnmet = 20
 
-// validUnmet checks a host's list of what is not in force.
-func validUnmet(host string, all []Unmet) error {
-	if len(all) > MaxUnmet {
-		return Invalidf("host %s: %d things that are not in force, limit %d", host, len(all), MaxUnmet)
-	}
-	for i := range all {
-		if err := valid.Texts("what is not in force on "+host, all[i].What, all[i].Why, all[i].Do); err != nil {
-			return err
-		}
-	}
-	return nil
+// Validate bounds its texts.
+func (u *Unmet) Validate(host string) error {
+	return valid.Texts("what is not in force on "+host, u.What, u.Why, u.Do)
 }

@@ -17,10 +17,6 @@ const (
 	KindOutcome Kind = "outcome"
 	KindHolding Kind = "holding"
 	KindCommand Kind = "command"
-	// KindContributions is telemetry, like KindSketch.
-	KindContributions Kind = "contributions"
-	// KindColocation is telemetry too: nobody carries it out.
-	KindColocation Kind = "colocation"
 	// KindLeader never travels: the pipeline hands it to a planner step.
 	KindLeader Kind = "leader"
 )

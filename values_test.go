@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab/trimtab/quantity"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -18,8 +20,8 @@ func TestNaNInfAndNegativeAmountsAreRefused(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
 		p := bad
 		values := []Value{
-			&Sample{Workload: "w", Quantity: Load, Time: noon, Value: bad},
-			&Sample{Workload: "w", Quantity: Load, Time: noon, Requests: bad},
+			&Sample{Workload: "w", Quantity: quantity.Load, Time: noon, Value: bad},
+			&Sample{Workload: "w", Quantity: quantity.Load, Time: noon, Requests: bad},
 			&Sketch{Workload: "w", From: noon, To: noon.Add(1), Requests: bad},
 			&Estimate{Workload: "w", Time: noon, Performance: &p},
 			&Estimate{Workload: "w", Time: noon, Load: &LoadForecast{Upper: bad}},
@@ -49,7 +51,7 @@ func TestHoldingsOfTwoPoolsOnOneHostDoNotTakeEachOthersPlace(t *testing.T) {
 }
 
 func TestMissingIsNotZero(t *testing.T) {
-	s := &Sample{Workload: "w", Quantity: Load, Time: noon, Missing: "empty result"}
+	s := &Sample{Workload: "w", Quantity: quantity.Load, Time: noon, Missing: "empty result"}
 	if err := s.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -25,11 +25,11 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		h.Capacity, h.Divided = maps.Clone(left), true
 	}
 	h.Unmet = a.unmet()
+	left := trimtab.SecondsOf(a.fence.left())
 	for _, k := range a.knobs.all {
 		baseline := k.now
 		if k.entry != nil {
-			baseline = k.entry.Baseline
-			h.LeaseLeft = trimtab.SecondsOf(a.fence.left())
+			baseline, h.LeaseLeft = k.entry.Baseline, left
 		}
 		h.Targets = append(h.Targets, trimtab.KnobState{
 			KnobID: k.KnobID, Knob: k.named, Unit: k.unit,

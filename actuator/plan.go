@@ -327,6 +327,9 @@ func (x *executor) move(ctx context.Context, p *trimtab.Plan, m *move) {
 // lacksRoom says why what the pool may have here does not suffice for a rise, or "".
 func (x *executor) lacksRoom(ctx context.Context, p *trimtab.Plan, m *move) string {
 	h := m.held
+	if trimtab.ResourceOf(h.Resource).Apart {
+		return ""
+	}
 	capacity := min(p.CapacityOf(h.Resource), x.host.room(h.Resource))
 	sum := x.knobs.sumWith(h, m.goal)
 	if sum > capacity+slack && x.lending.callIn(h) {

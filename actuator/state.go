@@ -245,7 +245,7 @@ func (l lease) borrowed() lease {
 }
 
 // borrows reports whether a value is above the baseline, of what hosts share. How many
-// instances there are takes nothing from others, and a group above gives nothing itself.
+// instances or requests there are takes nothing from others, and a group above gives nothing itself.
 func (e *entry) borrows(v trimtab.Amount) bool {
-	return e.Baseline.Less(v) && e.Resource != trimtab.Replicas && !e.Above
+	return e.Baseline.Less(v) && e.Resource != trimtab.Replicas && !trimtab.ResourceOf(e.Resource).Apart && !e.Above
 }

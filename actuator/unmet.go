@@ -9,6 +9,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/arbiter"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // noParent begins why nothing is moved where the group above all cannot be used.
@@ -35,19 +37,19 @@ func (a *Actuator) unmet() (all []trimtab.Unmet) {
 		all = append(all, *u)
 	}
 	if a.config.Fast {
-		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, trimtab.UnmetFast).Set(float64(len(all)))
+		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, codes.UnmetFast).Set(float64(len(all)))
 	}
 	weights := 0
 	if a.above.why != "" && slices.ContainsFunc(a.knobs.all, (*held).shares) {
 		weights = 1
-		all = append(all, trimtab.Unmet{What: trimtab.UnmetWeights, Why: "CPU is not shared by weight: " + a.above.why, Do: a.above.remedy})
+		all = append(all, trimtab.Unmet{What: codes.UnmetWeights, Why: "CPU is not shared by weight: " + a.above.why, Do: a.above.remedy})
 	}
 	if slices.ContainsFunc(a.knobs.all, func(h *held) bool { return h.can.Shared != nil }) {
-		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, trimtab.UnmetWeights).Set(float64(weights))
+		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, codes.UnmetWeights).Set(float64(weights))
 	}
 	claims := a.host.unmet()
 	if a.host.arbiter != nil && a.config.Limits.Capacity != nil {
-		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, trimtab.UnmetClaims).Set(float64(len(claims)))
+		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, codes.UnmetClaims).Set(float64(len(claims)))
 	}
 	return append(all, claims...)
 }
@@ -58,7 +60,7 @@ func (l *lending) unmet() *trimtab.Unmet {
 		return nil
 	}
 	if l.problem != "" {
-		return &trimtab.Unmet{What: trimtab.UnmetFast, Why: "no quota moves between rounds: " + l.problem, Do: l.remedy}
+		return &trimtab.Unmet{What: codes.UnmetFast, Why: "no quota moves between rounds: " + l.problem, Do: l.remedy}
 	}
 	first, n := (*held)(nil), 0
 	for _, h := range l.knobs.all {
@@ -75,7 +77,7 @@ func (l *lending) unmet() *trimtab.Unmet {
 	if n > 1 {
 		who += fmt.Sprintf(" and %d more", n-1)
 	}
-	return &trimtab.Unmet{What: trimtab.UnmetFast, Why: fmt.Sprintf("the quota of %s does not move between rounds: %s", who, first.loan.off),
+	return &trimtab.Unmet{What: codes.UnmetFast, Why: fmt.Sprintf("the quota of %s does not move between rounds: %s", who, first.loan.off),
 		Do: MoveRemedy}
 }
 
@@ -97,7 +99,7 @@ func (hs *host) unmet() (all []trimtab.Unmet) {
 		var who []string
 		advice := "if that is not wanted, give the other pool less, or stop its trimtab; a claim ends when its limits are restored"
 		for _, s := range c.who[:min(len(c.who), mostClaimants)] {
-			if s.Pool == trimtab.JobsPool(hs.config.Pool) {
+			if s.Pool == colocation.JobsPool(hs.config.Pool) {
 				who = append(who, fmt.Sprintf("best-effort jobs beside it claim up to %s", sized(s.May, c.resource)))
 				advice = fmt.Sprintf("colocate: {capacity: {%s: …}} bounds what best-effort jobs may take", c.resource)
 				continue
@@ -107,7 +109,7 @@ func (hs *host) unmet() (all []trimtab.Unmet) {
 		if more := len(c.who) - len(who); more > 0 {
 			who = append(who, fmt.Sprintf("and %d more", more))
 		}
-		all = append(all, trimtab.Unmet{What: trimtab.UnmetClaims,
+		all = append(all, trimtab.Unmet{What: codes.UnmetClaims,
 			Why: fmt.Sprintf("the pool has %s here, not %s: %s", sized(c.left, c.resource), sized(c.has, c.resource), strings.Join(who, ", ")),
 			Do:  advice})
 	}

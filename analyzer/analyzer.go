@@ -8,6 +8,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/colocation"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // maxTold bounds the hosts whose clocks are followed.
@@ -70,7 +72,7 @@ func (a *Analyzer) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		a.sample(now, v)
 	case *trimtab.Holding:
 		a.holding(now, v)
-	case *trimtab.Colocation:
+	case *colocation.Colocation:
 		a.beside.hear(now, v)
 	default:
 		a.counts.ignored++
@@ -127,7 +129,7 @@ func (a *Analyzer) counter(now time.Time, s *trimtab.Sample) {
 	if w == nil || w.spec.elsewhere(s.Host) || !a.believed(now, s.Time) {
 		return
 	}
-	if s.Quantity == trimtab.Remarks {
+	if s.Quantity == quantity.Remarks {
 		w.remarks.take(s)
 	} else if s.Quantity.Counted() && !w.counters.take(s) {
 		a.counts.overflow++

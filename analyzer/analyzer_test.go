@@ -19,6 +19,8 @@ import (
 	"github.com/trimtab/trimtab/analyzer/forecast/auto"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/bintree"
+	"github.com/trimtab/trimtab/colocation"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 var start = time.Unix(1_700_000_000, 0).UTC()
@@ -86,7 +88,7 @@ func estimates(t *testing.T, values []trimtab.Value) map[string]*trimtab.Estimat
 	t.Helper()
 	out := map[string]*trimtab.Estimate{}
 	for _, v := range values {
-		if c, ok := v.(*trimtab.Contributions); ok {
+		if c, ok := v.(*colocation.Contributions); ok {
 			if err := c.Validate(); err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +178,7 @@ func rounds() [][]trimtab.Value {
 					in = append(in, s)
 				}
 			}
-			in = append(in, &trimtab.Sample{Workload: name, Quantity: trimtab.Usage, Source: "cgroup", Time: sec(float64(4*r + 2)), Value: rng.Float64()})
+			in = append(in, &trimtab.Sample{Workload: name, Quantity: quantity.Usage, Source: "cgroup", Time: sec(float64(4*r + 2)), Value: rng.Float64()})
 		}
 		out = append(out, in)
 	}
@@ -302,7 +304,7 @@ func TestSamplesWithoutValueAndEmptySketchesAreNotZero(t *testing.T) {
 	a := make1(t, c)
 	a.Step(sec(0), holding(0, "w", 2, -60))
 	load := func(at, v float64, missing string) {
-		a.Step(sec(at+0.1), &trimtab.Sample{Workload: "w", Quantity: trimtab.Load, Source: "prometheus", Time: sec(at), Value: v, Missing: missing})
+		a.Step(sec(at+0.1), &trimtab.Sample{Workload: "w", Quantity: quantity.Load, Source: "prometheus", Time: sec(at), Value: v, Missing: missing})
 	}
 	load(1, 50, "")
 	a.Step(sec(1.6), sketch("w", 0, 40, 36))
@@ -482,7 +484,7 @@ func TestAbsentDataLowersNobody(t *testing.T) {
 			switch rapid.SampledFrom([]string{"all", "all", "none", "none", "spans", "empty", "missing", "future"}).Draw(t, "inputs") {
 			case "all":
 				a.Step(at, sketch("w", n, 40, 36))
-				a.Step(at, &trimtab.Sample{Workload: "w", Quantity: trimtab.Load, Source: "prometheus", Time: sec(end), Value: 40})
+				a.Step(at, &trimtab.Sample{Workload: "w", Quantity: quantity.Load, Source: "prometheus", Time: sec(end), Value: 40})
 				if lastLoad > 0 {
 					gaps = append(gaps, end-lastLoad)
 				}
@@ -493,7 +495,7 @@ func TestAbsentDataLowersNobody(t *testing.T) {
 			case "empty":
 				a.Step(at, sketch("w", n, 0, 0))
 			case "missing":
-				a.Step(at, &trimtab.Sample{Workload: "w", Quantity: trimtab.Load, Source: "prometheus", Time: sec(end), Missing: "no series"})
+				a.Step(at, &trimtab.Sample{Workload: "w", Quantity: quantity.Load, Source: "prometheus", Time: sec(end), Missing: "no series"})
 			case "future":
 				a.Step(at, sketch("w", n+1000, 1, 1))
 			}
@@ -533,7 +535,7 @@ func TestASourceIsLateByItsOwnPace(t *testing.T) {
 		a := make1(t, c)
 		a.Step(sec(0), holding(0, "w", 2, -60))
 		scraped := func(second, at int) (hold string) {
-			for _, q := range []trimtab.Quantity{trimtab.Load, trimtab.Performance} {
+			for _, q := range []quantity.Quantity{quantity.Load, quantity.Performance} {
 				// The age of a scrape is known to some milliseconds only.
 				of := sec(float64(at) + 0.3 + 0.004*float64(second%3))
 				a.Step(sec(float64(second)), &trimtab.Sample{Workload: "w", Quantity: q, Source: "prometheus", Time: of, Window: 20, Value: 0.9, Requests: 20})
@@ -579,7 +581,7 @@ func TestSlowSamplesDoNotExcuseSpansThatStop(t *testing.T) {
 			a.Step(sec(float64(second)+1.6), sketch("w", second, 40, 36))
 		}
 		if second%30 == 0 {
-			for _, q := range []trimtab.Quantity{trimtab.Load, trimtab.Performance} {
+			for _, q := range []quantity.Quantity{quantity.Load, quantity.Performance} {
 				a.Step(sec(float64(second)+1.6), &trimtab.Sample{Workload: "w", Quantity: q, Source: "prometheus", Time: sec(float64(second)), Window: 60, Value: 0.9})
 			}
 		}

@@ -9,6 +9,9 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn/kernel"
 	"github.com/trimtab/trimtab/analyzer/learn/sojourn"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // application is the workloads that serve the requests of one of them,
@@ -22,7 +25,7 @@ type application struct {
 	vector  *kernel.Vector
 	// news is what live traffic last told of the components of the entry's requests;
 	// nil: nothing.
-	news *trimtab.Contributions
+	news *colocation.Contributions
 	// rate is that of the entry's requests, in 1/s, of the latest report.
 	rate float64
 	// fresh tells of a report since the last estimates, moving counts reports
@@ -167,9 +170,9 @@ func (p *application) where(from, to time.Time, load float64) (x []float64, tran
 // hold returns why nobody may be lowered: the one signal is missing.
 func (p *application) hold(now time.Time) *trimtab.Held {
 	w := p.entry
-	why := w.lacks(now, trimtab.Load)
+	why := w.lacks(now, quantity.Load)
 	if why == nil {
-		why = w.lacks(now, trimtab.Performance)
+		why = w.lacks(now, quantity.Performance)
 	}
 	if why != nil {
 		why.Text = w.spec.Name + ": " + why.Text
@@ -229,7 +232,7 @@ func (p *application) estimate(now time.Time, w *workload, hold *trimtab.Held) *
 	} else if a.Missing = "unlimited"; !f.Known {
 		a.Missing = "none known"
 		if hold == nil {
-			e.Hold = &trimtab.Held{Code: trimtab.HeldAbsent, Text: "no allocation of it is known", Input: "allocation", Source: "actuator"}
+			e.Hold = &trimtab.Held{Code: codes.HeldAbsent, Text: "no allocation of it is known", Input: "allocation", Source: "actuator"}
 		}
 	}
 	e.Inputs = append(e.Inputs, a)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // arrival is what the sketches of a workload tell of the way of its spans: how long
@@ -144,6 +145,6 @@ func (a *arrival) lacks() *trimtab.Held {
 	if a.complete() >= 1-mostLate {
 		return nil
 	}
-	return &trimtab.Held{Code: trimtab.HeldLate, Input: "load", Source: FromSpans,
+	return &trimtab.Held{Code: codes.HeldLate, Input: "load", Source: FromSpans,
 		Text: fmt.Sprintf("spans of %.0f%% of the requests come later than analyzer.trace_timeout, and do not count", 100*(1-a.complete()))}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/contribution"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // tail is what each component of a workload adds to the tail of its latency.
@@ -14,7 +15,7 @@ type tail struct {
 	spec   *Workload
 	live   *contribution.Live // nil: no latency SLO
 	// news is what live said of the latest report, until it is told.
-	news   *trimtab.Contributions
+	news   *colocation.Contributions
 	beside beside // see [Analyzer]
 }
 
@@ -46,7 +47,7 @@ type beside map[string]time.Time
 const besideFor = time.Minute
 
 // hear takes in how the jobs of a host stand.
-func (b beside) hear(now time.Time, c *trimtab.Colocation) {
+func (b beside) hear(now time.Time, c *colocation.Colocation) {
 	if _, known := b[c.Host]; !known && len(b) >= maxTold {
 		return
 	}

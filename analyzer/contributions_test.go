@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/contribution"
 	"github.com/trimtab/trimtab/analyzer/path"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // shopSpans are n requests a second of web on node-a, which calls db on node-b for
@@ -51,7 +52,7 @@ func TestSpansBecomeContributionsAndNameTheComponentThatGrew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var last *trimtab.Contributions
+	var last *colocation.Contributions
 	told := 0
 	run := func(from, to int, db func(i int) int) {
 		for second := from; second < to; second++ {
@@ -60,7 +61,7 @@ func TestSpansBecomeContributionsAndNameTheComponentThatGrew(t *testing.T) {
 				a.Step(sec(float64(second)+0.99), s)
 			}
 			for _, v := range a.Step(sec(float64(second)+0.99), nil) {
-				if x, ok := v.(*trimtab.Contributions); ok {
+				if x, ok := v.(*colocation.Contributions); ok {
 					if err := x.Validate(); err != nil {
 						t.Fatal(err)
 					}
@@ -75,7 +76,7 @@ func TestSpansBecomeContributionsAndNameTheComponentThatGrew(t *testing.T) {
 		t.Fatalf("%d reports, the last %+v", told, last)
 	}
 	db, web := last.Servpods[0], last.Servpods[1]
-	if db.Component != "db" || db.Host != "node-b" || web.Host != "node-a" || web.LoadLimit == nil || web.Origin != trimtab.Declared {
+	if db.Component != "db" || db.Host != "node-b" || web.Host != "node-a" || web.LoadLimit == nil || web.Origin != colocation.Declared {
 		t.Errorf("%+v", last.Servpods)
 	}
 	again, err := analyzer.New(c)
@@ -106,11 +107,11 @@ func TestWhileBestEffortJobsRunOnItsHostNoLoadlimitIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var last *trimtab.Contributions
+		var last *colocation.Contributions
 		for second := range 240 {
 			load := 10 * (1 + second/10%6)
 			now := sec(float64(second) + 0.99)
-			a.Step(now, &trimtab.Colocation{Host: host, Pool: "p/best-effort", Time: now, Running: 1})
+			a.Step(now, &colocation.Colocation{Host: host, Pool: "p/best-effort", Time: now, Running: 1})
 			p.Step(sec(float64(second)), shopSpans(t, second, load, func(i int) int {
 				if load > 40 && i%10 == 0 {
 					return 80
@@ -121,7 +122,7 @@ func TestWhileBestEffortJobsRunOnItsHostNoLoadlimitIsFound(t *testing.T) {
 				a.Step(now, s)
 			}
 			for _, v := range a.Step(now, nil) {
-				if c, ok := v.(*trimtab.Contributions); ok {
+				if c, ok := v.(*colocation.Contributions); ok {
 					last = c
 				}
 			}

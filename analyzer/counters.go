@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // maxCounters bounds the newest samples of counters of one workload: eight quantities of
@@ -20,7 +21,7 @@ const maxCounterText = 256
 
 // counterKey is one quantity of one instance.
 type counterKey struct {
-	quantity       trimtab.Quantity
+	quantity       quantity.Quantity
 	host, instance string
 }
 
@@ -63,7 +64,7 @@ func (c *counters) of(now time.Time, round time.Duration) []trimtab.Input {
 // which is missing where one is, and of ratios the highest, which is that of the instance
 // that is worst off.
 func (c *counters) inputs(now time.Time) (out []trimtab.Input) {
-	of := map[trimtab.Quantity][]counterKey{}
+	of := map[quantity.Quantity][]counterKey{}
 	for k := range c.newest {
 		of[k.quantity] = append(of[k.quantity], k)
 	}
@@ -77,7 +78,7 @@ func (c *counters) inputs(now time.Time) (out []trimtab.Input) {
 	return out
 }
 
-func (c *counters) input(now time.Time, q trimtab.Quantity, keys []counterKey) trimtab.Input {
+func (c *counters) input(now time.Time, q quantity.Quantity, keys []counterKey) trimtab.Input {
 	var in *trimtab.Input
 	for _, k := range keys {
 		s := c.newest[k]

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestCountersStandInTheEstimateAndTeachNothing(t *testing.T) {
@@ -15,9 +16,9 @@ func TestCountersStandInTheEstimateAndTeachNothing(t *testing.T) {
 		for n := range 3 {
 			a.Step(sec(float64(n+1)), sketch("a", n, 100, 90))
 			if counted {
-				a.Step(sec(float64(n+1)), sample("a", trimtab.CPI, sec(float64(n+1)), 1+float64(n)))
-				a.Step(sec(float64(n+1)), sample("nobody", trimtab.CPI, sec(float64(n+1)), 1))
-				a.Step(sec(float64(n+1)), sample("a", trimtab.Power, sec(float64(n+1)), 1))
+				a.Step(sec(float64(n+1)), sample("a", quantity.CPI, sec(float64(n+1)), 1+float64(n)))
+				a.Step(sec(float64(n+1)), sample("nobody", quantity.CPI, sec(float64(n+1)), 1))
+				a.Step(sec(float64(n+1)), sample("a", quantity.Power, sec(float64(n+1)), 1))
 			}
 		}
 		for _, v := range a.Step(sec(5), nil) {

@@ -10,27 +10,28 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/valid"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestCountersAreToldOverAllInstances(t *testing.T) {
 	now := time.Unix(1000, 0)
-	of := func(q trimtab.Quantity, instance string, v float64) *trimtab.Sample {
+	of := func(q quantity.Quantity, instance string, v float64) *trimtab.Sample {
 		return &trimtab.Sample{Workload: "w", Host: "h", Instance: instance, Quantity: q, Source: "perf", Time: now.Add(-2 * time.Second), Value: v}
 	}
-	missing := of(trimtab.PageFaults, "b", 0)
+	missing := of(quantity.PageFaults, "b", 0)
 	missing.Missing = "first reading"
 	var c counters
 	for _, s := range []*trimtab.Sample{
-		of(trimtab.CPI, "a", 1), of(trimtab.CPI, "b", 3), of(trimtab.CPI, "c", 2),
-		of(trimtab.ContextSwitches, "a", 10), of(trimtab.ContextSwitches, "b", 5),
-		of(trimtab.PageFaults, "a", 7), missing,
-		of(trimtab.RunDelay, "", 0.5),
+		of(quantity.CPI, "a", 1), of(quantity.CPI, "b", 3), of(quantity.CPI, "c", 2),
+		of(quantity.ContextSwitches, "a", 10), of(quantity.ContextSwitches, "b", 5),
+		of(quantity.PageFaults, "a", 7), missing,
+		of(quantity.RunDelay, "", 0.5),
 	} {
 		if !c.take(s) {
 			t.Fatal(s)
 		}
 	}
-	old := of(trimtab.RunDelay, "", 0.9)
+	old := of(quantity.RunDelay, "", 0.9)
 	old.Time = now.Add(-time.Minute)
 	c.take(old) // late: it counts no more
 	want := []trimtab.Input{
@@ -52,7 +53,7 @@ func TestCountersOfInventedInstancesAreBounded(t *testing.T) {
 	var c counters
 	taken := 0
 	for i := range 2 * maxCounters {
-		if c.take(&trimtab.Sample{Workload: "w", Host: "h", Instance: fmt.Sprint(i), Quantity: trimtab.CPI, Time: time.Unix(1, 0)}) {
+		if c.take(&trimtab.Sample{Workload: "w", Host: "h", Instance: fmt.Sprint(i), Quantity: quantity.CPI, Time: time.Unix(1, 0)}) {
 			taken++
 		}
 	}
@@ -63,7 +64,7 @@ func TestCountersOfInventedInstancesAreBounded(t *testing.T) {
 
 func TestACounterWithTooLongATextIsNotTold(t *testing.T) {
 	var c counters
-	long := &trimtab.Sample{Workload: "w", Quantity: trimtab.CPI, Time: time.Unix(1, 0), Missing: strings.Repeat("x", valid.MaxText)}
+	long := &trimtab.Sample{Workload: "w", Quantity: quantity.CPI, Time: time.Unix(1, 0), Missing: strings.Repeat("x", valid.MaxText)}
 	if c.take(long) || len(c.inputs(time.Unix(2, 0))) != 0 {
 		t.Error("it was taken")
 	}

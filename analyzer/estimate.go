@@ -6,6 +6,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // hold returns why the workload must not be lowered; nil when there is no
@@ -15,13 +17,13 @@ func (w *workload) hold(now time.Time) *trimtab.Held {
 		return nil
 	}
 	r := &w.last
-	if w.samples.from(trimtab.Load) == FromSpans {
+	if w.samples.from(quantity.Load) == FromSpans {
 		if why := w.samples.arrival.lacks(); why != nil {
 			return why
 		}
 	}
-	for _, q := range []trimtab.Quantity{trimtab.Load, trimtab.Performance} {
-		if q == trimtab.Performance && (w.curves.learner == nil || r.Performance == nil && w.idle(now)) {
+	for _, q := range []quantity.Quantity{quantity.Load, quantity.Performance} {
+		if q == quantity.Performance && (w.curves.learner == nil || r.Performance == nil && w.idle(now)) {
 			continue
 		}
 		if why := w.lacks(now, q); why != nil {
@@ -32,9 +34,9 @@ func (w *workload) hold(now time.Time) *trimtab.Held {
 }
 
 // lacks says what is wrong with the load or the performance.
-func (w *workload) lacks(now time.Time, q trimtab.Quantity) *trimtab.Held {
+func (w *workload) lacks(now time.Time, q quantity.Quantity) *trimtab.Held {
 	from, v, at := w.spec.LoadFrom, w.last.Load, w.last.LoadAt
-	if q == trimtab.Performance {
+	if q == quantity.Performance {
 		from, v, at = w.spec.PerformanceFrom, w.last.Performance, w.last.PerfAt
 	}
 	if v == nil {
@@ -106,7 +108,7 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 // invalid is what is said instead of an estimate that is not valid.
 func invalid(e *trimtab.Estimate, err error) *trimtab.Estimate {
 	return &trimtab.Estimate{Workload: e.Workload, Time: e.Time, Model: e.Model,
-		Hold: &trimtab.Held{Code: trimtab.HeldInvalid, Text: "the estimate was not valid: " + err.Error()}}
+		Hold: &trimtab.Held{Code: codes.HeldInvalid, Text: "the estimate was not valid: " + err.Error()}}
 }
 
 // upTo returns up to which allocation a curve at the upper bound of the load must
@@ -120,7 +122,7 @@ func (w *workload) upTo(l *trimtab.LoadForecast) float64 {
 
 // forecastLoad returns what is expected of the coming round; nil while no load was seen.
 func (w *workload) forecastLoad() *trimtab.LoadForecast {
-	return w.expected.forecast(&w.last, &w.queueing, w.samples.underWay(trimtab.Load))
+	return w.expected.forecast(&w.last, &w.queueing, w.samples.underWay(quantity.Load))
 }
 
 // loadToCome returns the bound of that; 0: no load was seen.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/merge"
 )
 
 func TestAnEstimatePointsToTheSlowestRequestsOfAllPartitions(t *testing.T) {
@@ -28,7 +29,7 @@ func TestAnEstimatePointsToTheSlowestRequestsOfAllPartitions(t *testing.T) {
 	if e == nil || len(e.Exemplars) != trimtab.MaxExemplars {
 		t.Fatalf("estimate %+v", e)
 	}
-	if diff := cmp.Diff(trimtab.SlowestExemplars(all, nil), e.Exemplars); diff != "" {
+	if diff := cmp.Diff(merge.Slowest(all, nil), e.Exemplars); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	a.Step(sec(2.6), sketch("w", 1, 40, 40))

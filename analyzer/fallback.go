@@ -7,6 +7,8 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/declared"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // The fallbacks, in the order in which they are tried.
@@ -61,7 +63,7 @@ func (w *workload) declaredFor(now time.Time) standIn {
 	var all []standIn
 	load, least, most, level := w.loadToCome(), w.spec.Min, w.held.most(), w.config.Level
 	if load > 0 && !w.samples.stale(now, w.samples.sawLoad) {
-		if w.curves.proxy != nil && w.samples.fresh(trimtab.Proxy, now) != nil {
+		if w.curves.proxy != nil && w.samples.fresh(quantity.Proxy, now) != nil {
 			all = append(all, standIn{ByProxy, learn.CurveOf(w.curves.proxy, load, least, most, level)})
 		}
 		if p := w.spec.Fallback.Profile; p != nil {
@@ -92,7 +94,7 @@ func (w *workload) stand(e *trimtab.Estimate, in standIn) {
 		e.Inputs = append(e.Inputs, trimtab.Input{Name: in.name, Value: w.spec.Fallback.Demand.Amount, Source: "configuration"})
 	}
 	if w.spec.measured() && e.Hold == nil {
-		e.Hold = &trimtab.Held{Code: trimtab.HeldAbsent, Text: "no performance", Input: "performance"}
+		e.Hold = &trimtab.Held{Code: codes.HeldAbsent, Text: "no performance", Input: "performance"}
 	}
 	if e.Hold != nil {
 		hold := *e.Hold

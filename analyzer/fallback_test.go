@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/analyzer/learn/declared"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // recorded needs 0.1 of the resource for each request per second.
@@ -21,7 +22,7 @@ func recorded(t *testing.T) *declared.Profile {
 }
 
 // during gives seconds from to to, with performance where it is wanted.
-func during(a *analyzer.Analyzer, from, to int, sketches bool, samples ...trimtab.Quantity) []trimtab.Value {
+func during(a *analyzer.Analyzer, from, to int, sketches bool, samples ...quantity.Quantity) []trimtab.Value {
 	var out []trimtab.Value
 	for n := from; n < to; n++ {
 		at := sec(float64(n) + 1)
@@ -29,7 +30,7 @@ func during(a *analyzer.Analyzer, from, to int, sketches bool, samples ...trimta
 			a.Step(at, sketch("w", n, 30, 20))
 		}
 		for _, q := range samples {
-			value := map[trimtab.Quantity]float64{trimtab.Load: 30, trimtab.Performance: 0.7, trimtab.Proxy: 0.6}[q]
+			value := map[quantity.Quantity]float64{quantity.Load: 30, quantity.Performance: 0.7, quantity.Proxy: 0.6}[q]
 			a.Step(at, &trimtab.Sample{Workload: "w", Quantity: q, Source: "prometheus", Time: at, Value: value})
 		}
 		a.Step(at, holding(float64(n)+1, "w", 2, -60))
@@ -53,18 +54,18 @@ func withFallback(t *testing.T, f analyzer.Fallback) *analyzer.Analyzer {
 func TestAFallbackStandsInWhenPerformanceIsStaleAndLeavesWhenItIsBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		fallback analyzer.Fallback
-		with     []trimtab.Quantity // what goes on while performance is missing
+		with     []quantity.Quantity // what goes on while performance is missing
 		model    string
 	}{
-		"profile":                     {analyzer.Fallback{Profile: recorded(t), Demand: &declared.Demand{Amount: 3, Target: 0.9}}, []trimtab.Quantity{trimtab.Load}, "profile"},
-		"demand":                      {analyzer.Fallback{Demand: &declared.Demand{Amount: 3, Target: 0.9}}, []trimtab.Quantity{trimtab.Load}, "demand"},
-		"proxy":                       {analyzer.Fallback{Proxy: true, Profile: recorded(t)}, []trimtab.Quantity{trimtab.Load, trimtab.Proxy}, "proxy bintree"},
+		"profile":                     {analyzer.Fallback{Profile: recorded(t), Demand: &declared.Demand{Amount: 3, Target: 0.9}}, []quantity.Quantity{quantity.Load}, "profile"},
+		"demand":                      {analyzer.Fallback{Demand: &declared.Demand{Amount: 3, Target: 0.9}}, []quantity.Quantity{quantity.Load}, "demand"},
+		"proxy":                       {analyzer.Fallback{Proxy: true, Profile: recorded(t)}, []quantity.Quantity{quantity.Load, quantity.Proxy}, "proxy bintree"},
 		"without load, the demand":    {analyzer.Fallback{Proxy: true, Profile: recorded(t), Demand: &declared.Demand{Amount: 3, Target: 0.9}}, nil, "demand"},
-		"without the proxy, profiles": {analyzer.Fallback{Proxy: true, Profile: recorded(t)}, []trimtab.Quantity{trimtab.Load}, "profile"},
+		"without the proxy, profiles": {analyzer.Fallback{Proxy: true, Profile: recorded(t)}, []quantity.Quantity{quantity.Load}, "profile"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := withFallback(t, c.fallback)
-			both := []trimtab.Quantity{trimtab.Load, trimtab.Performance, trimtab.Proxy}
+			both := []quantity.Quantity{quantity.Load, quantity.Performance, quantity.Proxy}
 			e := estimates(t, during(a, 0, 10, false, both...))["w"]
 			if e.Fallback != "" || e.Hold != nil || !strings.HasPrefix(e.Model, "bintree") {
 				t.Fatalf("with performance: %+v", e)
@@ -90,11 +91,11 @@ func TestAFallbackStandsInWhenPerformanceIsStaleAndLeavesWhenItIsBack(t *testing
 
 func TestTheProxyTeachesItsOwnCurveAlone(t *testing.T) {
 	a := withFallback(t, analyzer.Fallback{Proxy: true})
-	e := estimates(t, during(a, 0, 200, false, trimtab.Load, trimtab.Performance, trimtab.Proxy))["w"]
+	e := estimates(t, during(a, 0, 200, false, quantity.Load, quantity.Performance, quantity.Proxy))["w"]
 	if p := e.Curve.Eval(2).Mean; math.Abs(p-0.7) > 0.05 {
 		t.Errorf("the curve is at %v, the performance was 0.7", p)
 	}
-	e = estimates(t, during(a, 200, 240, false, trimtab.Load, trimtab.Proxy))["w"]
+	e = estimates(t, during(a, 200, 240, false, quantity.Load, quantity.Proxy))["w"]
 	if p := e.Curve.Eval(2).Mean; e.Fallback != "proxy" || math.Abs(p-0.6) > 0.05 || e.Reports < 200 {
 		t.Errorf("the curve of the %s is at %v after %d reports, the proxy was 0.6", e.Fallback, p, e.Reports)
 	}
@@ -139,14 +140,14 @@ func TestAProfileWithoutALoadHoldsRatherThanGuess(t *testing.T) {
 
 func TestTheProxysCurveOutlivesARestart(t *testing.T) {
 	a := withFallback(t, analyzer.Fallback{Proxy: true})
-	during(a, 0, 60, false, trimtab.Load, trimtab.Performance, trimtab.Proxy)
+	during(a, 0, 60, false, quantity.Load, quantity.Performance, quantity.Proxy)
 	b := withFallback(t, analyzer.Fallback{Proxy: true})
 	for name, state := range a.Snapshot() {
 		if err := b.Restore(name, state); err != nil {
 			t.Fatal(err)
 		}
 	}
-	e := estimates(t, during(b, 60, 90, false, trimtab.Load, trimtab.Proxy))["w"]
+	e := estimates(t, during(b, 60, 90, false, quantity.Load, quantity.Proxy))["w"]
 	if e.Fallback != "proxy" || e.Reports < 60 {
 		t.Errorf("%q after %d reports", e.Fallback, e.Reports)
 	}

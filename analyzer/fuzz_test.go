@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func FuzzRestoreIsTotal(f *testing.F) {
@@ -58,7 +59,7 @@ func FuzzStepIsTotal(f *testing.F) {
 		a.Step(sec(0), holding(0, "w", 2, -60))
 		for n := range 4 {
 			a.Step(sec(float64(n)+1.6), v)
-			a.Step(sec(float64(n)+1.6), &trimtab.Sample{Workload: "w", Host: "i", Quantity: trimtab.Load, Source: "cgroup", Time: sec(float64(n) + 1.5), Value: 1e308})
+			a.Step(sec(float64(n)+1.6), &trimtab.Sample{Workload: "w", Host: "i", Quantity: quantity.Load, Source: "cgroup", Time: sec(float64(n) + 1.5), Value: 1e308})
 			a.Step(sec(float64(n)+1.6), sketch("w", n, 40, 36))
 			for _, e := range a.Step(sec(float64(n)+1.7), nil) {
 				if err := e.Validate(); err != nil {

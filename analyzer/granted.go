@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // grants turn the totals that hosts tell of their fast loops into what was granted, on
@@ -29,7 +30,7 @@ func (g *grants) take(h *trimtab.Holding, workload string, interval time.Duratio
 		if t.Workload != workload || f == nil || f.Off != "" {
 			continue
 		}
-		k := counterKey{trimtab.Granted, h.Host, t.Instance}
+		k := counterKey{quantity.Granted, h.Host, t.Instance}
 		old, known := g.last[k]
 		elapsed := h.Time.Sub(old.at)
 		switch {
@@ -46,7 +47,7 @@ func (g *grants) take(h *trimtab.Holding, workload string, interval time.Duratio
 		if !known || f.Granted < old.granted || f.Stalled < old.stalled {
 			continue
 		}
-		for q, v := range map[trimtab.Quantity]float64{trimtab.Granted: f.Granted - old.granted, trimtab.Stalled: f.Stalled - old.stalled} {
+		for q, v := range map[quantity.Quantity]float64{quantity.Granted: f.Granted - old.granted, quantity.Stalled: f.Stalled - old.stalled} {
 			to.take(&trimtab.Sample{Workload: workload, Quantity: q, Host: h.Host, Instance: t.Instance, Time: h.Time,
 				Value: v / elapsed.Seconds(), Source: "fast loop"})
 		}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // spread is what a host says of instances of w, by name, with a maximum of 8 each.
@@ -31,7 +33,7 @@ func spread(host string, at float64, cores map[string]float64, since float64) *t
 }
 
 // of is a sample of one instance of w.
-func of(host, instance string, q trimtab.Quantity, at, v float64) *trimtab.Sample {
+func of(host, instance string, q quantity.Quantity, at, v float64) *trimtab.Sample {
 	return &trimtab.Sample{Workload: "w", Host: host, Instance: instance, Quantity: q, Source: "cgroup", Time: sec(at), Window: 1, Value: v}
 }
 
@@ -102,13 +104,13 @@ func TestWhereTheLoadOfEveryInstanceIsKnownItSetsTheSharesAndTheAllocation(t *te
 	a := make1(t, config("w"))
 	a.Step(sec(0), spread("h1", 0, map[string]float64{"": 2}, -60))
 	a.Step(sec(0), spread("h2", 0, map[string]float64{"a": 2}, -60))
-	a.Step(sec(0.9), of("h1", "", trimtab.Load, 0.9, 30))
+	a.Step(sec(0.9), of("h1", "", quantity.Load, 0.9, 30))
 	a.Step(sec(1.6), sketch("w", 0, 40, 36))
 	if e := estimates(t, a.Step(sec(1.7), nil))["w"]; e.Shares != nil || *e.Allocation != 4 {
 		t.Errorf("allocation %v, shares %v: the load of one of two is known", *e.Allocation, e.Shares)
 	}
-	a.Step(sec(1.9), of("h1", "", trimtab.Load, 1.9, 30))
-	a.Step(sec(1.9), of("h2", "a", trimtab.Load, 1.9, 10))
+	a.Step(sec(1.9), of("h1", "", quantity.Load, 1.9, 30))
+	a.Step(sec(1.9), of("h2", "a", quantity.Load, 1.9, 10))
 	a.Step(sec(2.6), sketch("w", 1, 40, 36))
 	e := estimates(t, a.Step(sec(2.7), nil))["w"]
 	want := []trimtab.LoadShare{{Host: "h1", Share: 0.75}, {Host: "h2", Instance: "a", Share: 0.25}}
@@ -129,9 +131,9 @@ func TestTheLoadOfAWorkloadIsTheSumOverItsInstancesAndMissingWithOneOfThem(t *te
 	var last *trimtab.Estimate
 	for n := range 30 {
 		at := float64(n) + 0.9
-		a.Step(sec(at), of("h1", "a", trimtab.Load, at, 30))
+		a.Step(sec(at), of("h1", "a", quantity.Load, at, 30))
 		if n < 10 {
-			a.Step(sec(at), of("h1", "b", trimtab.Load, at, 10))
+			a.Step(sec(at), of("h1", "b", quantity.Load, at, 10))
 		}
 		a.Step(sec(float64(n)+1.6), sketch("w", n, 40, 36))
 		if e := estimates(t, a.Step(sec(float64(n)+1.7), nil))["w"]; e != nil {
@@ -144,7 +146,7 @@ func TestTheLoadOfAWorkloadIsTheSumOverItsInstancesAndMissingWithOneOfThem(t *te
 			t.Fatalf("second %d: %s", n, last.Hold)
 		}
 	}
-	if last.Hold == nil || last.Hold.Code != trimtab.HeldMissing || !strings.Contains(last.Hold.Text, "no sample of instance b on host h1") {
+	if last.Hold == nil || last.Hold.Code != codes.HeldMissing || !strings.Contains(last.Hold.Text, "no sample of instance b on host h1") {
 		t.Errorf("hold %v, want one that names the instance", last.Hold)
 	}
 }
@@ -157,9 +159,9 @@ func TestWhatIsToldOfTheWorkloadAsAWholeCountsAsItself(t *testing.T) {
 	for n := range 5 {
 		at := float64(n) + 0.9
 		for _, name := range []string{"a", "b"} { // later than what is told of all
-			a.Step(sec(at), of("h1", name, trimtab.Load, at+0.05, 1))
+			a.Step(sec(at), of("h1", name, quantity.Load, at+0.05, 1))
 		}
-		a.Step(sec(at), &trimtab.Sample{Workload: "w", Quantity: trimtab.Load, Source: "prometheus", Time: sec(at), Value: 50})
+		a.Step(sec(at), &trimtab.Sample{Workload: "w", Quantity: quantity.Load, Source: "prometheus", Time: sec(at), Value: 50})
 		a.Step(sec(float64(n)+1.6), sketch("w", n, 40, 36))
 		e := estimates(t, a.Step(sec(float64(n)+1.7), nil))["w"]
 		if e.Load.Now != 50 || len(e.Shares) != 2 {
@@ -174,7 +176,7 @@ func TestAnInstanceWithoutASampleOfItsUseIsNamedAmongTheInputs(t *testing.T) {
 	var last *trimtab.Estimate
 	for n := range 10 {
 		at := float64(n) + 0.9
-		a.Step(sec(at), of("h1", "a", trimtab.Usage, at, 1))
+		a.Step(sec(at), of("h1", "a", quantity.Usage, at, 1))
 		a.Step(sec(float64(n)+1.6), sketch("w", n, 40, 36))
 		last = estimates(t, a.Step(sec(float64(n)+1.7), nil))["w"]
 	}
@@ -240,7 +242,7 @@ func TestOfManyInstancesTooDuplicatesAndAnyOrderBetweenTicksChangeNoBit(t *testi
 				}
 				in = append(in, h)
 				for _, instance := range slices.Sorted(maps.Keys(cores)) {
-					in = append(in, of(host, instance, trimtab.Usage, at+rng.Float64()/2, 0.5), of(host, instance, trimtab.Load, at+0.5, 10+float64(rng.IntN(5))))
+					in = append(in, of(host, instance, quantity.Usage, at+rng.Float64()/2, 0.5), of(host, instance, quantity.Load, at+0.5, 10+float64(rng.IntN(5))))
 				}
 			}
 			if shuffle != nil {
@@ -332,7 +334,7 @@ func TestAnInstanceOnAHostThatTheConfigurationDoesNotNameIsNotLearntFrom(t *test
 		at := float64(n)
 		a.Step(sec(at), spread("h1", at, map[string]float64{"": 3}, -60))
 		a.Step(sec(at), spread("h2", at, map[string]float64{"": 0.1, "more": 0.1}, -60))
-		a.Step(sec(at), of("h2", "", trimtab.Load, at, 1e6))
+		a.Step(sec(at), of("h2", "", quantity.Load, at, 1e6))
 		a.Step(sec(at+1.6), sketch("w", n, 40, 36))
 		last = estimates(t, a.Step(sec(at+1.7), nil))["w"]
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // interval gathers what was measured in one report's interval: number n
@@ -86,8 +87,8 @@ func (x *intervals) takeSketch(s *trimtab.Sketch, c *counts) {
 
 // takeSample enters a sample of the workload where a report is made of it.
 func (x *intervals) takeSample(s *trimtab.Sample, proxy bool, c *counts) {
-	if !(s.Quantity == trimtab.Performance && x.spec.PerformanceFrom == FromPrometheus ||
-		s.Quantity == trimtab.Load && x.spec.LoadFrom == FromPrometheus || s.Quantity == trimtab.Proxy && proxy) {
+	if !(s.Quantity == quantity.Performance && x.spec.PerformanceFrom == FromPrometheus ||
+		s.Quantity == quantity.Load && x.spec.LoadFrom == FromPrometheus || s.Quantity == quantity.Proxy && proxy) {
 		return
 	}
 	// A sample speaks of the time before it.
@@ -95,9 +96,9 @@ func (x *intervals) takeSample(s *trimtab.Sample, proxy bool, c *counts) {
 	switch {
 	case v == nil:
 		c.late++
-	case s.Quantity == trimtab.Load:
+	case s.Quantity == quantity.Load:
 		v.load = true
-	case s.Quantity == trimtab.Proxy:
+	case s.Quantity == quantity.Proxy:
 		if newer(s, v.proxy) {
 			v.proxy = s
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // TestAWorkloadAndAnInstanceTakeWhatTheModelSays holds the model of docs/figures.md: the
@@ -70,7 +71,7 @@ func learning(t *testing.T, workloads, instances int) *analyzer.Analyzer {
 		for _, name := range names {
 			a.Step(sec(at+1.6), sketch(name, n, float64(40+n%11), float64(30+n%9)))
 			for i := range instances {
-				a.Step(sec(at+1.6), &trimtab.Sample{Workload: name, Host: "h", Instance: fmt.Sprint("i", i), Quantity: trimtab.Usage, Source: "cgroup", Time: sec(at + 1), Window: 1, Value: 0.5})
+				a.Step(sec(at+1.6), &trimtab.Sample{Workload: name, Host: "h", Instance: fmt.Sprint("i", i), Quantity: quantity.Usage, Source: "cgroup", Time: sec(at + 1), Window: 1, Value: 0.5})
 			}
 		}
 		a.Step(sec(at+1.7), nil)

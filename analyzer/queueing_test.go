@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/learn/queue"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 var q0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -40,7 +41,7 @@ func forecasting(t *testing.T, from string, f func() forecast.Forecaster) *Analy
 // uses tells what the group used in the second that ends at t, and in how many periods it was
 // stopped, below 0: that is not known.
 func uses(a *Analyzer, t time.Time, cores, throttled float64) {
-	for q, v := range map[trimtab.Quantity]float64{trimtab.Usage: cores, trimtab.Throttled: throttled} {
+	for q, v := range map[quantity.Quantity]float64{quantity.Usage: cores, quantity.Throttled: throttled} {
 		if v < 0 {
 			continue
 		}
@@ -224,7 +225,7 @@ func TestByPromQLTheUseOfTheLastSecondsTellsTheLoadBetweenReports(t *testing.T) 
 		}
 		uses(a, now, cores, 0)
 		if k%5 == 4 {
-			for q, v := range map[trimtab.Quantity]float64{trimtab.Load: 5, trimtab.Performance: 1} {
+			for q, v := range map[quantity.Quantity]float64{quantity.Load: 5, quantity.Performance: 1} {
 				a.Step(now, &trimtab.Sample{Workload: "w", Quantity: q, Source: "prometheus", Time: now, Window: 20, Value: v})
 			}
 		}
@@ -249,7 +250,7 @@ func stops(t *testing.T, seconds, stopped int) *trimtab.Estimate {
 		}
 		uses(a, now, cores, throttled)
 		if k%5 == 4 && k < seconds-stopped {
-			for q, v := range map[trimtab.Quantity]float64{trimtab.Load: 5, trimtab.Performance: 1} {
+			for q, v := range map[quantity.Quantity]float64{quantity.Load: 5, quantity.Performance: 1} {
 				a.Step(now, &trimtab.Sample{Workload: "w", Quantity: q, Source: "prometheus", Time: now, Window: 20, Value: v})
 			}
 		}

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestARemarkOnAGroupIsANoteWhileItIsRepeated(t *testing.T) {
 	of := func(k int, instance, note string) *trimtab.Sample {
-		s := &trimtab.Sample{Workload: "w", Host: "h", Instance: instance, Quantity: trimtab.Remarks, Source: "cgroup", Time: at(k), Note: note}
+		s := &trimtab.Sample{Workload: "w", Host: "h", Instance: instance, Quantity: quantity.Remarks, Source: "cgroup", Time: at(k), Note: note}
 		if note != "" {
 			s.Value = 1
 		}

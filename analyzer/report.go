@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/report"
 	"github.com/trimtab/trimtab/quantile"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // coming is the load that the forecaster is told: the one of the report, and what
@@ -23,7 +24,7 @@ func (w *workload) coming(r *report.Report) *float64 {
 	if r.LoadFrom == FromSpans {
 		load = w.queueing.sinceReport(r, &w.held)
 	} else {
-		if s := w.samples.fresh(trimtab.Load, r.At); s != nil && s.Window > 0 {
+		if s := w.samples.fresh(quantity.Load, r.At); s != nil && s.Window > 0 {
 			w.queueing.answered(s.Time.Add(-s.Window.Duration()), s.Time, s.Value*float64(s.Window), true)
 		}
 		load = w.queueing.useLoad(r.At, *r.Load, &w.held)
@@ -97,7 +98,7 @@ func (w *workload) reportAllocation(r *report.Report, end time.Time) {
 		// The planner never gives more than Max: what is reached without a
 		// limit is at least what Max reaches, and counts as that.
 		if v := w.held.most(); v > 0 {
-			if u := w.samples.fresh(trimtab.Usage, end); u != nil && u.Value > v {
+			if u := w.samples.fresh(quantity.Usage, end); u != nil && u.Value > v {
 				v = u.Value
 			}
 			r.Allocation, r.AllocFrom = &v, "actuator: unlimited"
@@ -117,7 +118,7 @@ func (w *workload) reportAllocation(r *report.Report, end time.Time) {
 		r.NoAlloc = "the knob was first seen, or could not be read, in this interval"
 		return
 	}
-	s := w.samples.fresh(trimtab.Allocation, end)
+	s := w.samples.fresh(quantity.Allocation, end)
 	if s == nil {
 		if r.NoAlloc = "none known"; f.Over {
 			r.NoAlloc = fmt.Sprintf("more instances than the %d that are kept", report.MaxInstances)
@@ -144,7 +145,7 @@ const hardly = 0.05
 // time no less with its maximum.
 func (w *workload) reportShare(r *report.Report, f report.InForce, from, to time.Time) {
 	use, known := w.queueing.use(from, to)
-	if u := w.samples.fresh(trimtab.Usage, to); !known && u != nil {
+	if u := w.samples.fresh(quantity.Usage, to); !known && u != nil {
 		use, known = u.Value, true
 	}
 	v := math.Max(f.Amount.Value, use)

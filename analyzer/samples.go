@@ -8,6 +8,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // samples are what was measured of a workload, from when, and how often it comes.
@@ -16,13 +18,13 @@ type samples struct {
 	spec   *Workload
 	// latest holds the latest sample of each quantity that has a value, and
 	// missing the latest without.
-	latest, missing map[trimtab.Quantity]*trimtab.Sample
+	latest, missing map[quantity.Quantity]*trimtab.Sample
 	// paces are how often those come.
-	paces map[trimtab.Quantity]*pace
+	paces map[quantity.Quantity]*pace
 	// join makes samples out of those of instances, unless there are some of the
 	// workload, wholes says of when.
 	join    report.Join
-	wholes  map[trimtab.Quantity]time.Time
+	wholes  map[quantity.Quantity]time.Time
 	arrival arrival
 	// since is when the workload was first waited for, reported the end of the latest
 	// report, loadFrom and perfFrom what it was made of.
@@ -33,8 +35,8 @@ type samples struct {
 }
 
 func newSamples(c *Config, w *Workload) samples {
-	return samples{config: c, spec: w, latest: map[trimtab.Quantity]*trimtab.Sample{}, missing: map[trimtab.Quantity]*trimtab.Sample{},
-		paces: map[trimtab.Quantity]*pace{}, wholes: map[trimtab.Quantity]time.Time{}, loadFrom: w.LoadFrom, perfFrom: w.PerformanceFrom}
+	return samples{config: c, spec: w, latest: map[quantity.Quantity]*trimtab.Sample{}, missing: map[quantity.Quantity]*trimtab.Sample{},
+		paces: map[quantity.Quantity]*pace{}, wholes: map[quantity.Quantity]time.Time{}, loadFrom: w.LoadFrom, perfFrom: w.PerformanceFrom}
 }
 
 // take keeps a sample of the workload, and reports whether it has a value.
@@ -83,7 +85,7 @@ func (m *samples) report(r *report.Report) {
 // reportLoad prefers the declared source; under sampling, where the rate of
 // spans is only an estimate, the metric whenever there is one.
 func (m *samples) reportLoad(r *report.Report, s report.Spans, seen bool) {
-	sample := m.fresh(trimtab.Load, r.At)
+	sample := m.fresh(quantity.Load, r.At)
 	if sample != nil && (m.spec.LoadFrom == FromPrometheus || seen && s.Sampled) {
 		r.Load, r.LoadFrom, r.LoadAt = &sample.Value, sample.Source, sample.Time
 		return
@@ -95,12 +97,12 @@ func (m *samples) reportLoad(r *report.Report, s report.Spans, seen bool) {
 }
 
 // fresh returns the latest sample of q that is not stale at time t.
-func (m *samples) fresh(q trimtab.Quantity, t time.Time) *trimtab.Sample {
+func (m *samples) fresh(q quantity.Quantity, t time.Time) *trimtab.Sample {
 	return m.within(q, t, m.staleAfter(q))
 }
 
 // within returns the latest sample of q unless it is older than that at time t.
-func (m *samples) within(q trimtab.Quantity, t time.Time, age time.Duration) *trimtab.Sample {
+func (m *samples) within(q quantity.Quantity, t time.Time, age time.Duration) *trimtab.Sample {
 	s := m.latest[q]
 	if s == nil || t.Sub(s.Time) > age {
 		return nil
@@ -110,28 +112,28 @@ func (m *samples) within(q trimtab.Quantity, t time.Time, age time.Duration) *tr
 
 // lacks says what is wrong with one input that was last seen at the given
 // time (zero: not in the latest report).
-func (m *samples) lacks(now time.Time, q trimtab.Quantity, from string, at time.Time) *trimtab.Held {
-	held := func(code trimtab.HeldCode, source, format string, args ...any) *trimtab.Held {
+func (m *samples) lacks(now time.Time, q quantity.Quantity, from string, at time.Time) *trimtab.Held {
+	held := func(code codes.HeldCode, source, format string, args ...any) *trimtab.Held {
 		return &trimtab.Held{Code: code, Text: fmt.Sprintf("no %s from %s ", q, source) + fmt.Sprintf(format, args...), Input: string(q), Source: source}
 	}
 	if s := m.missing[q]; s != nil && from == FromPrometheus && s.Time.After(at) {
-		return held(trimtab.HeldMissing, s.Source, "for %v: %s", whole(now.Sub(s.Time)), s.Missing)
+		return held(codes.HeldMissing, s.Source, "for %v: %s", whole(now.Sub(s.Time)), s.Missing)
 	}
 	since, word := at, "for"
 	if at.IsZero() {
 		if since = m.reported; since.IsZero() {
 			since, word = m.since, "yet, waiting for"
 		} else {
-			return held(trimtab.HeldAbsent, from, "in the latest report, of %v ago", whole(now.Sub(since)))
+			return held(codes.HeldAbsent, from, "in the latest report, of %v ago", whole(now.Sub(since)))
 		}
 	}
 	age := now.Sub(since)
 	rounds := float64(age) / float64(m.config.Round)
 	switch {
 	case age > m.staleAfter(q):
-		return held(trimtab.HeldStale, from, "%s %v, stale after %v", word, whole(age), whole(m.staleAfter(q)))
+		return held(codes.HeldStale, from, "%s %v, stale after %v", word, whole(age), whole(m.staleAfter(q)))
 	case age > m.lateAfter(q) || word != "for":
-		return held(trimtab.HeldLate, from, "%s %v, %.0f rounds", word, whole(age), math.Ceil(rounds))
+		return held(codes.HeldLate, from, "%s %v, %.0f rounds", word, whole(age), math.Ceil(rounds))
 	}
 	return nil
 }
@@ -146,7 +148,7 @@ func (m *samples) input(now time.Time, name string, v *float64, at time.Time, so
 		if !m.reported.IsZero() {
 			in.Age, in.Missing = age(now, m.reported), "not in the latest report"
 		}
-		if s := m.missing[trimtab.Quantity(name)]; s != nil && from == FromPrometheus {
+		if s := m.missing[quantity.Quantity(name)]; s != nil && from == FromPrometheus {
 			in.Age, in.Missing = age(now, s.Time), s.Missing
 		}
 		return in
@@ -159,9 +161,9 @@ func age(now, t time.Time) trimtab.Seconds { return trimtab.SecondsOf(max(0, now
 
 // further lists the quantities that no report is made of, in a fixed order.
 func (m *samples) further(now time.Time) (in []trimtab.Input) {
-	for _, q := range []trimtab.Quantity{trimtab.Usage, trimtab.Throttled, trimtab.Waited, trimtab.Queued, trimtab.Latency, trimtab.Proxy} {
+	for _, q := range []quantity.Quantity{quantity.Usage, quantity.Throttled, quantity.Waited, quantity.Queued, quantity.Latency, quantity.Proxy} {
 		s, lack := m.latest[q], m.missing[q]
-		waits := q == trimtab.Waited || q == trimtab.Queued
+		waits := q == quantity.Waited || q == quantity.Queued
 		if waits { // it is told while it may wait alone
 			s, lack = m.current(s), m.current(lack)
 		}
@@ -177,7 +179,7 @@ func (m *samples) further(now time.Time) (in []trimtab.Input) {
 
 // current returns a sample unless the use of a later time is known; nil: it is, or there is none.
 func (m *samples) current(s *trimtab.Sample) *trimtab.Sample {
-	if u := m.latest[trimtab.Usage]; s == nil || u != nil && s.Time.Before(u.Time) {
+	if u := m.latest[quantity.Usage]; s == nil || u != nil && s.Time.Before(u.Time) {
 		return nil
 	}
 	return s
@@ -188,19 +190,19 @@ func (m *samples) stale(now, t time.Time) bool {
 	if t.Before(m.since) {
 		t = m.since
 	}
-	return now.Sub(t) > m.staleAfter(trimtab.Performance)
+	return now.Sub(t) > m.staleAfter(quantity.Performance)
 }
 
 // idle reports whether a source outside the workload measures that it has no load.
 func (m *samples) idle(now time.Time) bool {
-	s, lack := m.fresh(trimtab.Load, now), m.missing[trimtab.Load]
+	s, lack := m.fresh(quantity.Load, now), m.missing[quantity.Load]
 	return m.spec.LoadFrom == FromPrometheus && s != nil && s.Value == 0 && (lack == nil || !lack.Time.After(s.Time))
 }
 
 // spare reports whether the first resource is idle, by the samples of its use.
 func (m *samples) spare(r *report.Report) bool {
 	recently := max(2*m.config.Report, 2*time.Second)
-	used, t := m.within(trimtab.Usage, r.At, recently), m.within(trimtab.Throttled, r.At, recently)
+	used, t := m.within(quantity.Usage, r.At, recently), m.within(quantity.Throttled, r.At, recently)
 	return used != nil && r.Allocation != nil && used.Value <= idleUsage**r.Allocation && (t == nil || t.Value <= idleThrottled)
 }
 
@@ -242,7 +244,7 @@ func (p *pace) every() (least time.Duration) {
 const slowest = 12
 
 // pace returns the pace of a quantity.
-func (m *samples) pace(q trimtab.Quantity) *pace {
+func (m *samples) pace(q quantity.Quantity) *pace {
 	p := m.paces[q]
 	if p == nil {
 		p = &pace{}
@@ -254,28 +256,28 @@ func (m *samples) pace(q trimtab.Quantity) *pace {
 // lateAfter is the age at which a quantity is late: a round, or, where that is
 // longer, when the second piece of news after it was due. What spans tell comes in one
 // piece of all the time for which their senders collect them.
-func (m *samples) lateAfter(q trimtab.Quantity) time.Duration {
+func (m *samples) lateAfter(q quantity.Quantity) time.Duration {
 	return max(m.config.Round, 2*m.config.Report, 2*m.every(q)) + m.config.Grace + m.underWay(q)
 }
 
 // staleAfter is the age at which nothing is proven by it any more.
-func (m *samples) staleAfter(q trimtab.Quantity) time.Duration {
+func (m *samples) staleAfter(q quantity.Quantity) time.Duration {
 	return time.Duration(m.config.StaleAfter)*max(m.config.Round, m.every(q)) + m.underWay(q)
 }
 
 // from is the source of a quantity; "": it is no input of a report.
-func (m *samples) from(q trimtab.Quantity) string {
+func (m *samples) from(q quantity.Quantity) string {
 	switch q {
-	case trimtab.Load:
+	case quantity.Load:
 		return m.loadFrom
-	case trimtab.Performance:
+	case quantity.Performance:
 		return m.perfFrom
 	}
 	return ""
 }
 
 // underWay is for how long what tells a quantity may be on its way.
-func (m *samples) underWay(q trimtab.Quantity) time.Duration {
+func (m *samples) underWay(q quantity.Quantity) time.Duration {
 	if m.from(q) != FromSpans {
 		return 0
 	}
@@ -284,7 +286,7 @@ func (m *samples) underWay(q trimtab.Quantity) time.Duration {
 
 // every returns the pace of a quantity, as far as it is waited for; 0: unknown, or
 // told by spans, which come all the time: slow samples beside them excuse nothing.
-func (m *samples) every(q trimtab.Quantity) time.Duration {
+func (m *samples) every(q quantity.Quantity) time.Duration {
 	if p := m.paces[q]; p != nil && m.from(q) != FromSpans {
 		return min(p.every(), slowest*m.config.Round)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // load is what the spans say of one instance.
@@ -238,8 +239,8 @@ func TestSamplesOfTheLoadsOfInstancesGoBeforeSpans(t *testing.T) {
 	a := make1(t, config("w"))
 	e := seconds(t, a, 0, 4, func(a *analyzer.Analyzer, at float64) {
 		pair(a, at)
-		a.Step(sec(at+0.9), of("h1", "x", trimtab.Load, at+0.9, 30))
-		a.Step(sec(at+0.9), of("h2", "a", trimtab.Load, at+0.9, 30))
+		a.Step(sec(at+0.9), of("h1", "x", quantity.Load, at+0.9, 30))
+		a.Step(sec(at+0.9), of("h2", "a", quantity.Load, at+0.9, 30))
 	}, func(n int) *trimtab.Sketch { return serving(n, 0, load("h1", "x", 75), load("h2", "a", 25)) })
 	if d := cmp.Diff(shares(share("h1", "x", 0.5), share("h2", "a", 0.5)), e.Shares); d != "" {
 		t.Error(d)
@@ -290,8 +291,8 @@ func TestSharesAreTheSameAfterARestart(t *testing.T) {
 	tell := func(n int) *trimtab.Sketch { return serving(n, 0, load("h1", "x", 75), load("h2", "a", 25)) }
 	bySamples := func(a *analyzer.Analyzer, at float64) {
 		pair(a, at)
-		a.Step(sec(at+0.9), of("h1", "x", trimtab.Load, at+0.9, 30))
-		a.Step(sec(at+0.9), of("h2", "a", trimtab.Load, at+0.9, 10))
+		a.Step(sec(at+0.9), of("h1", "x", quantity.Load, at+0.9, 30))
+		a.Step(sec(at+0.9), of("h2", "a", quantity.Load, at+0.9, 10))
 	}
 	nobody := func(n int) *trimtab.Sketch { return sketch("w", n, 100, 90) }
 	for what, hosts := range map[string]func(*analyzer.Analyzer, float64){"by spans": pair, "by samples": bySamples} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 const gib = 1 << 30
@@ -198,7 +199,7 @@ func TestIdleCoresAreNotBlamed(t *testing.T) {
 	for n := range 40 {
 		now := float64(n) + 1.6
 		a.Step(sec(now), sketch("w", n, 100, math.Round(60+3*r.NormFloat64())))
-		for q, v := range map[trimtab.Quantity]float64{trimtab.Usage: 1, trimtab.Throttled: 0.01} {
+		for q, v := range map[quantity.Quantity]float64{quantity.Usage: 1, quantity.Throttled: 0.01} {
 			a.Step(sec(now), &trimtab.Sample{Workload: "w", Quantity: q, Source: "cgroup", Time: sec(now), Value: v})
 		}
 		h := holding(now, "w", 2, 0)

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn/queue"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // What is set for a workload that shares by weight is the least that it has. What a report
@@ -33,7 +34,7 @@ func TestAShareTeachesOnlyWhatTheWorkloadReallyHad(t *testing.T) {
 		w.queueing.model = queue.New(0.2)
 		for k := range 10 {
 			at := end.Add(time.Duration(k-9) * time.Second)
-			for q, v := range map[trimtab.Quantity]float64{trimtab.Throttled: c.throttled, trimtab.Usage: c.use} {
+			for q, v := range map[quantity.Quantity]float64{quantity.Throttled: c.throttled, quantity.Usage: c.use} {
 				w.queueing.take(&trimtab.Sample{Workload: "shop", Quantity: q, Value: v, Time: at, Window: 1})
 			}
 		}
@@ -66,7 +67,7 @@ func TestAShareBelowALimitAboveIsNoMoreThanThatLimit(t *testing.T) {
 	w := newWorkload(&Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, nil, Workload{Name: "shop", Max: 4})
 	w.queueing.model = queue.New(0.2)
 	for k := range 10 {
-		w.queueing.take(&trimtab.Sample{Workload: "shop", Quantity: trimtab.Usage, Value: 0.3, Time: end.Add(time.Duration(k-9) * time.Second), Window: 1})
+		w.queueing.take(&trimtab.Sample{Workload: "shop", Quantity: quantity.Usage, Value: 0.3, Time: end.Add(time.Duration(k-9) * time.Second), Window: 1})
 	}
 	room := 10
 	for at, above := range []float64{0, 1, 0} {
@@ -95,7 +96,7 @@ func TestARequestTeachesItselfWhereItIsLateAndTheMaximumWhereItIsInTime(t *testi
 		w.queueing.model = queue.New(0.2)
 		for k := range 10 {
 			if c.use >= 0 {
-				w.queueing.take(&trimtab.Sample{Workload: "shop", Quantity: trimtab.Usage, Value: c.use, Time: end.Add(time.Duration(k-9) * time.Second), Window: 1})
+				w.queueing.take(&trimtab.Sample{Workload: "shop", Quantity: quantity.Usage, Value: c.use, Time: end.Add(time.Duration(k-9) * time.Second), Window: 1})
 			}
 		}
 		r := report.Report{Performance: &c.performance}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn/declared"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // What the kernel tells of a workload counts where its requests tell nothing, or less than all:
@@ -101,7 +102,7 @@ func (u *used) calm() bool { return u.known&knowsStops != 0 && u.throttled < sto
 func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
 	all, may := w.queueing.used, w.mayWait()
 	n := len(all)
-	if n == 0 || now.Sub(all[n-1].to) > w.samples.staleAfter(trimtab.Usage) {
+	if n == 0 || now.Sub(all[n-1].to) > w.samples.staleAfter(quantity.Usage) {
 		return 0, 0
 	}
 	// row is how long it starved without a break, in the order from the newest window back.
@@ -137,7 +138,7 @@ func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
 // idle reports whether a source outside the workload measures no load of it, and it uses no CPU.
 func (w *workload) idle(now time.Time) bool {
 	n := len(w.queueing.used)
-	if !w.samples.idle(now) || n == 0 || now.Sub(w.queueing.used[n-1].to) > w.samples.staleAfter(trimtab.Usage) {
+	if !w.samples.idle(now) || n == 0 || now.Sub(w.queueing.used[n-1].to) > w.samples.staleAfter(quantity.Usage) {
 		return false
 	}
 	to := w.queueing.used[n-1].to
@@ -183,7 +184,7 @@ func (w *workload) starves(e *trimtab.Estimate, now time.Time) {
 		return
 	}
 	e.Allocation = &had
-	if now.Sub(w.last.PerfAt) > w.samples.lateAfter(trimtab.Performance) {
+	if now.Sub(w.last.PerfAt) > w.samples.lateAfter(quantity.Performance) {
 		e.Performance, e.Requests, e.Latency = nil, 0, nil
 	}
 	hold := *e.Hold

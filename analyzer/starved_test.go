@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // starving plays a service that answers 10 requests a second for a minute and is then asked more
@@ -72,12 +73,12 @@ func idles(t *testing.T, seconds int, cores float64, missing bool) *trimtab.Esti
 			uses(a, now, 0.06, 0)
 		}
 		if k%5 == 4 {
-			s := &trimtab.Sample{Workload: "w", Quantity: trimtab.Load, Source: "prometheus", Time: now, Window: 5, Value: load}
+			s := &trimtab.Sample{Workload: "w", Quantity: quantity.Load, Source: "prometheus", Time: now, Window: 5, Value: load}
 			if missing && k >= 60 {
 				s.Value, s.Missing = 0, "the target is down"
 			}
 			a.Step(now, s)
-			p := &trimtab.Sample{Workload: "w", Quantity: trimtab.Performance, Source: "prometheus", Time: now, Window: 5, Value: 1}
+			p := &trimtab.Sample{Workload: "w", Quantity: quantity.Performance, Source: "prometheus", Time: now, Window: 5, Value: 1}
 			if load == 0 {
 				p.Value, p.Missing = 0, "no value"
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/pipeline/steptest"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestTheAnalyzerMeetsTheContractOfSteps(t *testing.T) {
@@ -28,7 +29,7 @@ func TestTheAnalyzerMeetsTheContractOfSteps(t *testing.T) {
 					elsewhere := holding(float64(n), "x", 2, -60)
 					elsewhere.Host, elsewhere.Targets[0].Host = "h2", "h2"
 					return rapid.SampledFrom([]trimtab.Value{
-						sketch("x", n, 40, 36), elsewhere, sample("x", trimtab.Load, now, 3),
+						sketch("x", n, 40, 36), elsewhere, sample("x", quantity.Load, now, 3),
 						&trimtab.Plan{Pool: "p", Epoch: 9, Sequence: 1, Step: 1, Time: now, Lease: 1},
 						&trimtab.Leader{Pool: "p", Epoch: 9}, &trimtab.SpanFrame{Data: []byte("no frame")},
 					}).Draw(t, "foreign")
@@ -38,7 +39,7 @@ func TestTheAnalyzerMeetsTheContractOfSteps(t *testing.T) {
 	}
 }
 
-func sample(name string, q trimtab.Quantity, at time.Time, v float64) *trimtab.Sample {
+func sample(name string, q quantity.Quantity, at time.Time, v float64) *trimtab.Sample {
 	return &trimtab.Sample{Workload: name, Quantity: q, Source: "test", Time: at, Value: v}
 }
 
@@ -58,11 +59,11 @@ func live(t *rapid.T, l *steptest.Life) {
 		h.Targets = append(h.Targets, holding(at, "b", has["b"], since["b"]).Targets...)
 		said := []trimtab.Value{h}
 		requests := float64(rapid.IntRange(1, 200).Draw(t, "requests"))
-		said = append(said, sample("b", trimtab.Load, sec(at+1), requests), sample("b", trimtab.Usage, sec(at+1), has["b"]*rapid.Float64Range(0, 1).Draw(t, "use")),
-			&trimtab.Sample{Workload: "b", Quantity: trimtab.Performance, Source: "test", Time: sec(at + 1), Value: rapid.Float64Range(0, 1).Draw(t, "performance"), Requests: requests},
-			sample("b", trimtab.Throttled, sec(at+1), rapid.Float64Range(0, 1).Draw(t, "throttled")),
-			sample("b", trimtab.CPI, sec(at+1), rapid.Float64Range(0, 4).Draw(t, "cpi")),
-			sample("a", trimtab.Usage, sec(at+1), has["a"]/2))
+		said = append(said, sample("b", quantity.Load, sec(at+1), requests), sample("b", quantity.Usage, sec(at+1), has["b"]*rapid.Float64Range(0, 1).Draw(t, "use")),
+			&trimtab.Sample{Workload: "b", Quantity: quantity.Performance, Source: "test", Time: sec(at + 1), Value: rapid.Float64Range(0, 1).Draw(t, "performance"), Requests: requests},
+			sample("b", quantity.Throttled, sec(at+1), rapid.Float64Range(0, 1).Draw(t, "throttled")),
+			sample("b", quantity.CPI, sec(at+1), rapid.Float64Range(0, 4).Draw(t, "cpi")),
+			sample("a", quantity.Usage, sec(at+1), has["a"]/2))
 		said = append(said, sketch("a", n, requests, float64(int(requests*rapid.Float64Range(0, 1).Draw(t, "under")))))
 		for _, v := range said {
 			if calm || rapid.IntRange(0, 9).Draw(t, "lost") > 0 {

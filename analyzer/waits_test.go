@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // window is what a group tells of one second; what is below 0 is not told.
@@ -22,7 +23,7 @@ func waited(t *testing.T, answered int, windows ...window) *trimtab.Estimate {
 	}
 	for i, v := range windows {
 		k := 60 + i
-		for q, x := range map[trimtab.Quantity]float64{trimtab.Waited: v.waited, trimtab.Queued: v.queued} {
+		for q, x := range map[quantity.Quantity]float64{quantity.Waited: v.waited, quantity.Queued: v.queued} {
 			if x >= 0 {
 				a.Step(at(k+1), &trimtab.Sample{Workload: "w", Quantity: q, Source: "test", Time: at(k + 1), Window: 1, Value: x})
 			}
@@ -106,7 +107,7 @@ func TestStarvationEndsByEvidenceAndNotByOneWindow(t *testing.T) {
 func TestWhatSomeInstancesTellIsNoProofThatNothingWaits(t *testing.T) {
 	w := queueAnalyzer(t, FromSpans).find("w")
 	for k, note := range []string{"", report.Partly} {
-		for _, q := range []trimtab.Quantity{trimtab.Queued, trimtab.Usage} { // it comes before the use in its window
+		for _, q := range []quantity.Quantity{quantity.Queued, quantity.Usage} { // it comes before the use in its window
 			w.queueing.take(&trimtab.Sample{Quantity: q, Time: at(k), Window: 1, Value: 2, Note: note})
 		}
 		if u := w.queueing.used[k]; u.queued != 2 || u.told == 0 || (u.known != 0) != (note == "") {

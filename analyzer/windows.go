@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // used is the mean use over a window that ends at to, the share of the quota's periods in it
@@ -23,13 +24,13 @@ type used struct {
 const kinds, knowsStops = 3, 1
 
 // kind is the number of such a quantity; below 0: it is none.
-func kind(q trimtab.Quantity) int {
+func kind(q quantity.Quantity) int {
 	switch q {
-	case trimtab.Throttled:
+	case quantity.Throttled:
 		return 0
-	case trimtab.Waited:
+	case quantity.Waited:
 		return 1
-	case trimtab.Queued:
+	case quantity.Queued:
 		return 2
 	}
 	return -1

@@ -5,6 +5,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 const (
@@ -79,7 +80,7 @@ func (w *workload) takeWhole(s *trimtab.Sample, c *counts) {
 	if !w.samples.take(s) {
 		return
 	}
-	if s.Quantity == trimtab.Usage || kind(s.Quantity) >= 0 {
+	if s.Quantity == quantity.Usage || kind(s.Quantity) >= 0 {
 		w.queueing.take(s)
 	}
 	w.intervals.takeSample(s, w.curves.proxy != nil, c)
@@ -167,7 +168,7 @@ func (w *workload) close(v *interval, c *counts) {
 	if w.curves.revise(v, end) {
 		c.versions++
 	}
-	stale := w.samples.staleAfter(trimtab.Load)
+	stale := w.samples.staleAfter(quantity.Load)
 	w.samples.join.Serve(v.sketches, &s, &w.held.History, end.Add(-w.config.Report), end, stale)
 	w.held.loads = w.samples.join.Known(&w.held.History, end, stale)
 	w.samples.reportLoad(&r, s, seen)

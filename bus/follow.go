@@ -20,14 +20,14 @@ func Follow(ctx context.Context, b Bus, history bool, observe func(trimtab.Value
 	}
 	for _, k := range kinds {
 		info, _ := topic.Of(k)
-		var plans trimtab.Joiner
+		var plans joiner
 		tell := func(v trimtab.Value) {
 			p, ok := v.(*trimtab.Plan)
 			if !ok {
 				observe(v)
 				return
 			}
-			for _, whole := range plans.Take(p) {
+			for _, whole := range plans.take(p) {
 				observe(whole)
 			}
 		}

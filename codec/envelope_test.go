@@ -10,7 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/quantile"
+	"github.com/trimtab/trimtab/quantity"
 	"github.com/trimtab/trimtab/speculation"
 	"github.com/trimtab/trimtab/topic"
 )
@@ -29,19 +32,19 @@ func examples() []trimtab.Value {
 	h.Add(0.1, 3)
 	h.Add(0, 1)
 	why := trimtab.Reason{Summary: "s", Inputs: []trimtab.Input{{Name: "load", Value: 4, Age: 1, Source: "spans"}}, Model: "bintree/1",
-		Bounds: &trimtab.Band{Lower: .1, Mean: .2, Upper: .3}, Utility: &p, Target: &u, Demand: &u, Binding: trimtab.Binding{Kind: trimtab.BindingCapacity},
+		Bounds: &trimtab.Band{Lower: .1, Mean: .2, Upper: .3}, Utility: &p, Target: &u, Demand: &u, Binding: trimtab.Binding{Kind: codes.BindingCapacity},
 		Alternatives: []trimtab.Alternative{{Set: 1, Objective: .5, Why: "stay"}}, NextCheck: noon}
 	return []trimtab.Value{
 		&trimtab.Sketch{Workload: "w", Partition: 1, From: noon, To: noon.Add(time.Second), Requests: 4, Spans: 8, Sampled: true, Latency: h,
 			Threshold: .2, Under: 3, Errors: 1, Components: map[string]*trimtab.Component{"c": {Spans: 4, Sojourn: h}}, Flagged: map[string]uint64{"orphan": 1}},
-		&trimtab.Sample{Workload: "w", Quantity: trimtab.Load, Source: "prometheus", Time: noon, Window: 1, Value: 2, Requests: 3, Sigma: .1},
+		&trimtab.Sample{Workload: "w", Quantity: quantity.Load, Source: "prometheus", Time: noon, Window: 1, Value: 2, Requests: 3, Sigma: .1},
 		&trimtab.Alert{Workload: "w", Name: "Slow", Group: "g", Fingerprint: "f", Firing: true, Started: noon, Time: noon, Summary: "s"},
 		&trimtab.Estimate{Workload: "w", Time: noon, Curve: &trimtab.Curve{Load: 3, Level: .9, Knots: []trimtab.Knot{knot(1, .1, .2, .3), knot(2, .2, .3, .4)}},
 			Load: &trimtab.LoadForecast{Now: 1, Mean: 2, Upper: 3, Level: .9, Model: "arma/1"}, Performance: &p, Latency: map[string]trimtab.Seconds{"p99": .2}, Allocation: &u, Reports: 3,
-			Model: "bintree/1", Hold: &trimtab.Held{Code: trimtab.HeldOther, Text: "h"}, Inputs: why.Inputs, Allocations: map[string]float64{"memory": 3},
+			Model: "bintree/1", Hold: &trimtab.Held{Code: codes.HeldOther, Text: "h"}, Inputs: why.Inputs, Allocations: map[string]float64{"memory": 3},
 			Curves: map[string]*trimtab.Curve{"memory": {Load: 3, Level: .9, Knots: []trimtab.Knot{knot(1, .1, .2, .3)}}}},
-		&trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: 2, Step: 1, Last: true, Time: noon, Objective: "njc", Value: &p, Capacity: 8, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick},
-			Cut: true, Held: map[string]trimtab.Held{"v": {Code: trimtab.HeldOther, Text: "no spans"}}, Capacities: map[string]float64{"cpu": 8, "memory": 64},
+		&trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: 2, Step: 1, Last: true, Time: noon, Objective: "njc", Value: &p, Capacity: 8, Lease: 30, Cause: trimtab.Cause{Kind: codes.CauseTick},
+			Cut: true, Held: map[string]trimtab.Held{"v": {Code: codes.HeldOther, Text: "no spans"}}, Capacities: map[string]float64{"cpu": 8, "memory": 64},
 			Audit: &trimtab.Audit{Now: trimtab.Fairness{Envy: .1, Envious: 1, Slack: .2}, Target: &trimtab.Fairness{}, Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: 8, Used: 2, Demanded: 3, Binds: 1}},
 				Workloads: []trimtab.AuditedWorkload{{Workload: "w", Entitlement: 1, Share: .5, Dominant: "cpu", Satisfaction: &p, Binding: "cpu"}}},
 			Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "w", Resource: "cpu"}, Expect: trimtab.Unlimited(), Set: trimtab.Units(1.5), Mode: trimtab.Act, Why: why}}},
@@ -50,10 +53,10 @@ func examples() []trimtab.Value {
 		&trimtab.Holding{Host: "h", Time: noon, Epoch: 1, Sequence: 2, LeaseLeft: 3, Paused: true,
 			Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Knob: "cgroup v1 a", Now: trimtab.Units(1), Since: noon, Baseline: trimtab.Unlimited(), Min: .1, Max: 2, Problem: "p"}}},
 		&trimtab.Command{Pool: "cpu", Verb: trimtab.Apply, Time: noon, Plan: "1-2", By: "me"},
-		contributions(), colocation(),
+		contributions(), aColocation(),
 		machine(), placements(), &speculation.Candidates{Pool: "cpu", Message: []byte{1, 2}}, jobRequest(), jobState(),
-		&trimtab.Plan{Pool: "cpu", Piece: 2, Pieces: 3, Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
-		&trimtab.Plan{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
+		&trimtab.Plan{Pool: "cpu", Piece: 2, Pieces: 3, Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: codes.CauseTick}},
+		&trimtab.Plan{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: codes.CauseTick}},
 	}
 }
 
@@ -91,22 +94,22 @@ func jobState() *speculation.JobState {
 		Tasks: []speculation.TaskState{{Name: "t", State: speculation.StateWaiting, Host: "h", Attempts: 1, Last: &last, Granted: "g", Next: noon, Why: "w"}}}
 }
 
-func colocation() *trimtab.Colocation {
+func aColocation() *colocation.Colocation {
 	v, age := 0.5, trimtab.Seconds(1)
-	d := trimtab.HostDecision{Time: noon, Verb: "CutBE", By: "w", Why: "s", Periods: 1, Changes: []trimtab.JobChange{{Job: "b/1", Act: "cut", To: map[string]float64{"cpu": .5}, Result: "written"}}, Omitted: 1}
-	return &trimtab.Colocation{Host: "h", Pool: "cpu/best-effort", Policy: "rhythm", Mode: trimtab.Act, Time: noon, Paused: true, Period: 2, Last: &d,
-		Services: []trimtab.ServiceHere{{Workload: "w", Age: &age, Stale: true, Slack: &v, Tail: &age, SLO: 1, Load: &v, Share: .5, LoadLimit: &v, LoadOrigin: "history", SlackLimit: &v, SlackOrigin: "search"}},
-		Jobs: []trimtab.Job{{ID: "b/1", Registered: true, Mode: trimtab.Act, State: "running", Has: map[string]float64{"cpu": .5}, Place: "g", Done: &v, Predict: "training", Predictable: true, Loss: &v,
+	d := colocation.HostDecision{Time: noon, Verb: "CutBE", By: "w", Why: "s", Periods: 1, Changes: []colocation.JobChange{{Job: "b/1", Act: "cut", To: map[string]float64{"cpu": .5}, Result: "written"}}, Omitted: 1}
+	return &colocation.Colocation{Host: "h", Pool: "cpu/best-effort", Policy: "rhythm", Mode: trimtab.Act, Time: noon, Paused: true, Period: 2, Last: &d,
+		Services: []colocation.ServiceHere{{Workload: "w", Age: &age, Stale: true, Slack: &v, Tail: &age, SLO: 1, Load: &v, Share: .5, LoadLimit: &v, LoadOrigin: "history", SlackLimit: &v, SlackOrigin: "search"}},
+		Jobs: []colocation.Job{{ID: "b/1", Registered: true, Mode: trimtab.Act, State: "running", Has: map[string]float64{"cpu": .5}, Place: "g", Done: &v, Predict: "training", Predictable: true, Loss: &v,
 			Useless: 1, Attained: 2, Lost: 3, Heard: &age, Problem: "p"}}, Omitted: 1, Running: 1, Suspended: 1, Capacity: map[string]float64{"cpu": 3}, Used: map[string]float64{"cpu": .5},
-		Missing: map[string]string{"llc": "m"}, Counts: map[string]uint64{"CutBE": 1}, Kills: 1, Lost: 2, Given: 3, Reclaimed: 4, Problem: "p", Decisions: []trimtab.HostDecision{d}}
+		Missing: map[string]string{"llc": "m"}, Counts: map[string]uint64{"CutBE": 1}, Kills: 1, Lost: 2, Given: 3, Reclaimed: 4, Problem: "p", Decisions: []colocation.HostDecision{d}}
 }
 
 // contributions is what builds before it cannot say.
-func contributions() *trimtab.Contributions {
+func contributions() *colocation.Contributions {
 	p := 0.9
-	return &trimtab.Contributions{Workload: "w", Time: noon, Window: 60, Load: 3, MaxLoad: 9, SLO: .2, Quantile: .99, Tail: &p, Requests: 180, Levels: 4,
-		Servpods: []trimtab.Servpod{{Component: "c", Host: "h", Sojourn: .1, Weight: 1, Correlation: .5, Variation: .1, Contribution: .05, LoadLimit: &p, SlackLimit: &p, Origin: trimtab.FromHistory, SlackOrigin: trimtab.Declared}},
-		Growth:   &trimtab.TailGrowth{Changed: true, Quantile: .99, Before: .1, After: .2, Since: noon, Parts: []trimtab.GrowthPart{{Component: "c", Host: "h", Share: 1, Before: .1, After: .2}}}}
+	return &colocation.Contributions{Workload: "w", Time: noon, Window: 60, Load: 3, MaxLoad: 9, SLO: .2, Quantile: .99, Tail: &p, Requests: 180, Levels: 4,
+		Servpods: []colocation.Servpod{{Component: "c", Host: "h", Sojourn: .1, Weight: 1, Correlation: .5, Variation: .1, Contribution: .05, LoadLimit: &p, SlackLimit: &p, Origin: colocation.FromHistory, SlackOrigin: colocation.Declared}},
+		Growth:   &colocation.TailGrowth{Changed: true, Quantile: .99, Before: .1, After: .2, Since: noon, Parts: []colocation.GrowthPart{{Component: "c", Host: "h", Share: 1, Before: .1, After: .2}}}}
 }
 
 func TestEveryKindSurvivesTheEnvelope(t *testing.T) {
@@ -162,7 +165,7 @@ func TestAnUnknownFieldIsReadAndANewerVersionIsRefused(t *testing.T) {
 	if _, _, err := Decode(trimtab.KindAlert, b); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Errorf("other kind: %v", err)
 	}
-	plan := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}}
+	plan := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: codes.CauseTick}}
 	whole, err := Encode(plan, trimtab.Origin{})
 	if err != nil {
 		t.Fatal(err)

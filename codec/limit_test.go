@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // bombs are messages of a kind at the limit of size whose lists and maps hold
@@ -66,7 +67,7 @@ func TestNoMessageCostsItsReader64MiB(t *testing.T) {
 }
 
 func TestAValueOfTheSizeThatAPoolNeedsIsNoBomb(t *testing.T) {
-	plan := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Held: map[string]trimtab.Held{}}
+	plan := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 10, Cause: trimtab.Cause{Kind: codes.CauseTick}, Held: map[string]trimtab.Held{}}
 	for i := range 3000 {
 		a := trimtab.Action{KnobID: trimtab.KnobID{Pool: "p", Host: "host", Workload: fmt.Sprintf("workload [%d], {of many}", i), Resource: "cpu"}, Expect: trimtab.Units(1.5), Set: trimtab.Units(2.25), Mode: trimtab.Act,
 			Why: trimtab.Reason{Summary: `raise "it", by [0.75]`, Binding: trimtab.Binding{Kind: "step"}, Model: "bintree/1"}}
@@ -75,7 +76,7 @@ func TestAValueOfTheSizeThatAPoolNeedsIsNoBomb(t *testing.T) {
 			a.Why.Alternatives = append(a.Why.Alternatives, trimtab.Alternative{Set: 1, Objective: .5, Why: "stay"})
 		}
 		plan.Actions = append(plan.Actions, a)
-		plan.Held[fmt.Sprint("held", i)] = trimtab.Held{Code: trimtab.HeldOld, Text: "estimate: 30s old"}
+		plan.Held[fmt.Sprint("held", i)] = trimtab.Held{Code: codes.HeldOld, Text: "estimate: 30s old"}
 	}
 	b, err := Encode(plan, trimtab.Origin{})
 	if err != nil {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/quantile"
+	"github.com/trimtab/trimtab/quantity"
 	"github.com/trimtab/trimtab/speculation"
 )
 
@@ -32,22 +34,22 @@ func recorded2() []trimtab.Value {
 	holding.Pool, holding.Targets[0].Pool = "cpu", "cpu"
 	return append(recorded1(), &holding,
 		&trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: 3, Step: 1, Last: true, Time: noon, Objective: "njc", Capacity: 8, Lease: 30,
-			Cause:   trimtab.Cause{Kind: trimtab.CauseAlert, Ref: "Slow", Workload: "w", Text: "group g, fingerprint f"},
-			Unmoved: map[string]trimtab.Held{"w": {Code: trimtab.StayIdle, Text: "it has 1"}},
+			Cause:   trimtab.Cause{Kind: codes.CauseAlert, Ref: "Slow", Workload: "w", Text: "group g, fingerprint f"},
+			Unmoved: map[string]trimtab.Held{"w": {Code: codes.StayIdle, Text: "it has 1"}},
 			Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "w", Resource: "cpu"}, Expect: trimtab.Units(1), Set: trimtab.Units(1.5), Mode: trimtab.Act,
-				Envelope: &trimtab.Envelope{Floor: 1, Target: 1.5, Ceiling: 2}, Why: trimtab.Reason{Summary: "raised", Binding: trimtab.Binding{Kind: trimtab.BindingStep, Detail: "at most 5 units"}}}},
-			Verdicts: []trimtab.Verdict{{Workload: "w", Plan: "1-2", Verdict: trimtab.Unjudged, Why: "it was moved again", From: 1, To: 2, Performance: &p}}},
-		&trimtab.Estimate{Workload: "w", Time: noon, Model: "none", Hold: &trimtab.Held{Code: trimtab.HeldStale, Text: "no load from spans", Input: "load", Source: "spans"}},
+				Envelope: &trimtab.Envelope{Floor: 1, Target: 1.5, Ceiling: 2}, Why: trimtab.Reason{Summary: "raised", Binding: trimtab.Binding{Kind: codes.BindingStep, Detail: "at most 5 units"}}}},
+			Verdicts: []trimtab.Verdict{{Workload: "w", Plan: "1-2", Verdict: codes.Unjudged, Why: "it was moved again", From: 1, To: 2, Performance: &p}}},
+		&trimtab.Estimate{Workload: "w", Time: noon, Model: "none", Hold: &trimtab.Held{Code: codes.HeldStale, Text: "no load from spans", Input: "load", Source: "spans"}},
 		&trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 3, Step: 1, Time: noon, Results: []trimtab.Result{{KnobID: second, Status: trimtab.Pending,
 			Before: trimtab.Units(1), Asked: trimtab.Units(2), Found: trimtab.Units(2), Effective: &one, Known: true}}},
 		&trimtab.Holding{Pool: "cpu", Host: "h", Time: noon, Targets: []trimtab.KnobState{{KnobID: second, Knob: "k", Now: trimtab.Units(2), Effective: &one, Since: noon, Max: 4}}},
-		&trimtab.Sample{Workload: "w", Host: "h", Instance: "2", Quantity: trimtab.Usage, Source: "cgroup", Time: noon, Window: 1, Value: .5},
+		&trimtab.Sample{Workload: "w", Host: "h", Instance: "2", Quantity: quantity.Usage, Source: "cgroup", Time: noon, Window: 1, Value: .5},
 		&trimtab.Estimate{Workload: "w", Time: noon, Model: "none", Shares: []trimtab.LoadShare{{Host: "h", Share: .25}, {Host: "h", Instance: "2", Share: .75}}},
 		contributions(),
 		&trimtab.Sketch{Workload: "w", From: noon, To: noon.Add(time.Second), Requests: 2, Spans: 4, Threshold: .2,
 			Servpods: []trimtab.ServpodSketch{{Component: "c", Host: "h", N: 2, Sum: .5, Square: .25, Latency: 1, LatencySquare: .5, Cross: .25, Wait: .125, Off: 1, OffLatency: .5, Slack: .25, Tail: []trimtab.TailSum{{-2, 2, .25, .125}}}},
 			Calls:    []trimtab.CallSketch{{Caller: "b", Component: "c", N: 2, Own: .25, Wait: .125, Tail: []trimtab.TailSum{{-2, 2, 0, .125}}}}},
-		colocation(), machine(), placements(), &speculation.Candidates{Pool: "cpu", Message: []byte{1, 2}}, jobRequest(), jobState())
+		aColocation(), machine(), placements(), &speculation.Candidates{Pool: "cpu", Message: []byte{1, 2}}, jobRequest(), jobState())
 }
 
 // lines returns those of a file of testdata.
@@ -123,12 +125,12 @@ func TestWhatVersion1SaidInTextsIsStructure(t *testing.T) {
 		return v.(*trimtab.Plan)
 	}
 	for text, want := range map[string]trimtab.Cause{
-		"tick":              {Kind: trimtab.CauseTick},
-		"paused":            {Kind: trimtab.CausePaused},
-		"apply 3-17 by ann": {Kind: trimtab.CauseApply, Ref: "3-17", By: "ann"},
-		"apply 3-17 refused: the state has changed": {Kind: trimtab.CauseRefused, Ref: "3-17", Text: "the state has changed"},
-		"alert Slow of a (group g, fingerprint f)":  {Kind: trimtab.CauseAlert, Text: "alert Slow of a (group g, fingerprint f)"},
-		"need of a":      {Kind: trimtab.CauseNeed, Text: "need of a"},
+		"tick":              {Kind: codes.CauseTick},
+		"paused":            {Kind: codes.CausePaused},
+		"apply 3-17 by ann": {Kind: codes.CauseApply, Ref: "3-17", By: "ann"},
+		"apply 3-17 refused: the state has changed": {Kind: codes.CauseRefused, Ref: "3-17", Text: "the state has changed"},
+		"alert Slow of a (group g, fingerprint f)":  {Kind: codes.CauseAlert, Text: "alert Slow of a (group g, fingerprint f)"},
+		"need of a":      {Kind: codes.CauseNeed, Text: "need of a"},
 		"something else": {Text: "something else"},
 		"":               {},
 	} {
@@ -142,14 +144,14 @@ func TestWhatVersion1SaidInTextsIsStructure(t *testing.T) {
 	}
 	p := plan(`"cause":"tick","verdicts":[{"target":"a","plan":"1-1","verdict":"unknown: it was moved again","from":1,"to":2},{"target":"a","plan":"1-1","verdict":"worse"}],
 		"actions":[{"target":"a","resource":"cpu","mode":"act","why":{"summary":"a: raised","binding":"guard: no room"}}]`)
-	if v := p.Verdicts; len(v) != 2 || v[0].Verdict != trimtab.Unjudged || v[0].Why != "it was moved again" || v[0].To != 2 || v[1].Verdict != trimtab.Worse || v[1].Why != "" {
+	if v := p.Verdicts; len(v) != 2 || v[0].Verdict != codes.Unjudged || v[0].Why != "it was moved again" || v[0].To != 2 || v[1].Verdict != codes.Worse || v[1].Why != "" {
 		t.Errorf("verdicts %+v", v)
 	}
-	if w := p.Actions[0].Why; w.Binding != (trimtab.Binding{Kind: trimtab.BindingGuard, Detail: "no room"}) || w.Summary != "raised" {
+	if w := p.Actions[0].Why; w.Binding != (trimtab.Binding{Kind: codes.BindingGuard, Detail: "no room"}) || w.Summary != "raised" {
 		t.Errorf("reason %+v", w)
 	}
 	v, err := DecodeValue(trimtab.KindEstimate, 1, []byte(`{"workload":"a","time":"2026-01-02T12:00:00Z","model":"m","hold":"no load from spans for 9s, stale after 6s"}`))
-	if h := v.(*trimtab.Estimate).Hold; err != nil || h == nil || h.Code != trimtab.HeldOther || h.Input != "load" || h.Source != "spans" {
+	if h := v.(*trimtab.Estimate).Hold; err != nil || h == nil || h.Code != codes.HeldOther || h.Input != "load" || h.Source != "spans" {
 		t.Errorf("hold %+v, %v", h, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // This file reads what builds of version 1, and those of version 2 before its
@@ -74,14 +75,14 @@ func (p *plan1) upgrade() {
 	for i := range p.Verdicts {
 		x := p.Verdicts[i].Verdict
 		kind, why, _ := strings.Cut(p.Verdicts[i].Judgement, ": ")
-		x.Verdict, x.Why = trimtab.Judgement(kind), why
+		x.Verdict, x.Why = codes.Judgement(kind), why
 		v.Verdicts = append(v.Verdicts, x)
 	}
 	for i := range p.Actions {
 		x := p.Actions[i].Action
 		x.Why = p.Actions[i].Why.Reason
 		kind, detail, _ := strings.Cut(p.Actions[i].Why.Binding, ": ")
-		x.Why.Binding = trimtab.Binding{Kind: trimtab.BindingKind(kind), Detail: detail}
+		x.Why.Binding = trimtab.Binding{Kind: codes.BindingKind(kind), Detail: detail}
 		x.Why.Summary = strings.TrimPrefix(x.Why.Summary, p.Actions[i].Target+": ")
 		v.Actions = append(v.Actions, x)
 	}
@@ -93,16 +94,16 @@ func cause1(text string) trimtab.Cause {
 	c := trimtab.Cause{Text: text}
 	if rest, ok := strings.CutPrefix(text, "apply "); ok {
 		if plan, why, refused := strings.Cut(rest, " refused: "); refused {
-			return trimtab.Cause{Kind: trimtab.CauseRefused, Ref: plan, Text: why}
+			return trimtab.Cause{Kind: codes.CauseRefused, Ref: plan, Text: why}
 		}
 		plan, by, _ := strings.Cut(rest, " by ")
-		return trimtab.Cause{Kind: trimtab.CauseApply, Ref: plan, By: by}
+		return trimtab.Cause{Kind: codes.CauseApply, Ref: plan, By: by}
 	}
 	switch kind, _, more := strings.Cut(text, " "); kind {
 	case "alert", "need", "command":
-		c.Kind = trimtab.CauseKind(kind)
+		c.Kind = codes.CauseKind(kind)
 	case "tick", "pause", "resume", "paused":
-		if c.Kind = trimtab.CauseKind(kind); !more {
+		if c.Kind = codes.CauseKind(kind); !more {
 			c.Text = ""
 		}
 	}
@@ -116,7 +117,7 @@ func held1(texts map[string]string) map[string]trimtab.Held {
 	}
 	out := make(map[string]trimtab.Held, len(texts))
 	for name, text := range texts {
-		out[name] = trimtab.Held{Code: trimtab.HeldOther, Text: text}
+		out[name] = trimtab.Held{Code: codes.HeldOther, Text: text}
 	}
 	return out
 }
@@ -126,7 +127,7 @@ func hold1(text string) *trimtab.Held {
 	if text == "" {
 		return nil
 	}
-	h := &trimtab.Held{Code: trimtab.HeldOther, Text: text}
+	h := &trimtab.Held{Code: codes.HeldOther, Text: text}
 	if w := strings.Fields(text); len(w) > 3 && w[0] == "no" && w[2] == "from" {
 		h.Input, h.Source = w[1], w[3]
 	}

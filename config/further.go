@@ -79,6 +79,8 @@ func (k *Knob) BoundsOf(resource string) (Bounds, bool) {
 			least = 0
 		}
 		return Bounds{Min: float64(least), Max: float64(k.Replicas.Max)}, true
+	case resource == trimtab.Concurrency && k.Concurrency != nil:
+		return Bounds{Min: float64(k.Concurrency.Min), Max: float64(k.Concurrency.Max)}, true
 	}
 	b, ok := k.Resources[resource]
 	return b, ok
@@ -152,6 +154,7 @@ func (v *validator) guaranteedSums(sums map[string]float64) {
 // fillFurther sets what was left out of the bounds on further resources.
 func (k *Knob) fillFurther(p *Pool) {
 	k.Replicas.fill()
+	k.Concurrency.fill()
 	for _, s := range p.Shares() {
 		if s.Name == trimtab.Memory && k.Memory != nil {
 			if k.Memory.Min == 0 {
@@ -198,6 +201,10 @@ func (p *Pool) checkFurther(v *validator) {
 		}
 		if trimtab.ResourceOf(name).Switch {
 			v.fail(at, fmt.Sprintf("%s is a switch, which no pool shares", name), "remove it: best-effort jobs are frozen and killed where they are declared")
+			continue
+		}
+		if trimtab.ResourceOf(name).Apart {
+			v.fail(at, fmt.Sprintf("%s is shared by no pool", name), fmt.Sprintf("write it in a knob: %s: {haproxy: …}, or {gate: …}", name))
 			continue
 		}
 		if !(c > 0 && c <= 1e15) {

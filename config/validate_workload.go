@@ -37,6 +37,7 @@ func (v *validator) workloads() {
 	v.overlaps()
 	v.sameSpans()
 	v.links()
+	limitedTwice(v)
 	v.jobsApart()
 }
 
@@ -271,6 +272,7 @@ func (w *Workload) checkKnob(v *validator, at string) {
 	k.checkNamedBounds(v, where)
 	k.checkFurtherBounds(v, where)
 	k.checkLinked(v, where)
+	k.checkConcurrency(v, where)
 }
 
 // checkCap checks how CPU time is bounded.

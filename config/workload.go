@@ -160,6 +160,8 @@ type Knob struct {
 	Resources map[string]Bounds `yaml:"resources"`
 	// Network interface that only this workload sends through; trimtab limits its rate.
 	Interface *Interface `yaml:"interface"`
+	// How many requests it has in service at once, where something before it limits them: a HAProxy or a trimtab gate. When a lease ends or trimtab stops, the limit goes.
+	Concurrency *Concurrency `yaml:"concurrency"`
 	// A local service whose worker processes are started and stopped.
 	Process *Process `yaml:"process"`
 	// Bounds in processes, with process; of each instance.

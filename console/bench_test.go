@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/console/view"
 )
 
@@ -31,7 +32,7 @@ func crowd(workloads, decisions int, now time.Time) *view.Model {
 	plans := max(1, decisions/moved)
 	for n := range plans {
 		when := now.Add(time.Duration(n-plans) * c.Round)
-		p := &trimtab.Plan{Pool: "cpu", Epoch: 3, Sequence: uint64(n + 1), Step: 1, Last: true, Time: when, Lease: 60, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Capacity: c.Capacity}
+		p := &trimtab.Plan{Pool: "cpu", Epoch: 3, Sequence: uint64(n + 1), Step: 1, Last: true, Time: when, Lease: 60, Cause: trimtab.Cause{Kind: codes.CauseTick}, Capacity: c.Capacity}
 		o := &trimtab.Outcome{Pool: "cpu", Host: "host-a", Epoch: 3, Sequence: p.Sequence, Step: 1, Time: when}
 		for a := range moved {
 			w := &c.Workloads[(n*moved+a)%workloads]

@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/console/view"
 )
 
@@ -184,12 +185,12 @@ func TestHostileLabelsAreTextInTheBrowser(t *testing.T) {
 		e.Model, e.Load.Model = hostile(texts), hostile(texts)
 		e.Inputs = append(e.Inputs, trimtab.Input{Name: hostile(texts), Source: hostile(texts), Missing: hostile(texts)})
 		if i%3 == 0 {
-			e.Hold = &trimtab.Held{Code: trimtab.HeldMissing, Text: hostile(texts)}
+			e.Hold = &trimtab.Held{Code: codes.HeldMissing, Text: hostile(texts)}
 		}
 		s.publish(e)
 	}
 	p, o := s.plan(services, 1, now)
-	p.Cause = trimtab.Cause{Kind: trimtab.CauseAlert, Text: hostile(texts)}
+	p.Cause = trimtab.Cause{Kind: codes.CauseAlert, Text: hostile(texts)}
 	for i := range p.Actions {
 		why := &p.Actions[i].Why
 		why.Summary, why.Binding.Detail, why.Model = hostile(texts), hostile(texts), hostile(texts)

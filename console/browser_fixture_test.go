@@ -15,9 +15,12 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/loopback"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 // scene is a console over a real bus, and what publishes to it.
@@ -66,13 +69,13 @@ func newScene(t *testing.T, c view.Config) *scene {
 // send carries out what is approved, as a planner would.
 func (s *scene) send(ctx context.Context, c *trimtab.Command) error {
 	return s.bus.Publish(ctx, &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: 900, Step: 1, Last: true, Time: time.Now(), Lease: 30, Objective: "njc", Capacity: 20,
-		Cause: trimtab.Cause{Kind: trimtab.CauseApply, Ref: c.Plan, By: c.By}, Applies: c.Plan})
+		Cause: trimtab.Cause{Kind: codes.CauseApply, Ref: c.Plan, By: c.By}, Applies: c.Plan})
 }
 
 // whatIf divides the capacity in proportion to what workloads have, by their curves.
 // The planner's own answer is tested where it is wired.
-func (s *scene) whatIf(change trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
-	a := &trimtab.WhatIf{Time: now, Pool: "shop", Objective: "njc", Resource: "cpu", Change: change, CapacityBefore: 20, CapacityAfter: 20, Assumes: []string{}, Workloads: []trimtab.WhatIfWorkload{}}
+func (s *scene) whatIf(change whatif.Change, now time.Time) (*whatif.Answer, error) {
+	a := &whatif.Answer{Time: now, Pool: "shop", Objective: "njc", Resource: "cpu", Change: change, CapacityBefore: 20, CapacityAfter: 20, Assumes: []string{}, Workloads: []whatif.Workload{}}
 	if c, ok := change.Capacity["cpu"]; ok {
 		a.CapacityAfter = c
 	}
@@ -81,20 +84,20 @@ func (s *scene) whatIf(change trimtab.Change, now time.Time) (*trimtab.WhatIf, e
 	}
 	estimates, _ := s.view.Newest(now)
 	for _, e := range estimates {
-		w := trimtab.WhatIfWorkload{Workload: e.Workload, Share: true, Now: *e.Allocation, Effect: trimtab.Stays}
-		at := func(allocation float64) trimtab.Outlook {
+		w := whatif.Workload{Workload: e.Workload, Share: true, Now: *e.Allocation, Effect: whatif.Stays}
+		at := func(allocation float64) whatif.Outlook {
 			b := e.Curve.Eval(allocation)
-			return trimtab.Outlook{Allocation: allocation, SLO: .95, Weight: 1, Performance: &b, Meets: trimtab.ProspectOf(&b, .95)}
+			return whatif.Outlook{Allocation: allocation, SLO: .95, Weight: 1, Performance: &b, Meets: whatif.ProspectOf(&b, .95)}
 		}
 		w.Before, w.After = at(*e.Allocation), at(*e.Allocation*a.CapacityAfter/20)
 		if e.Hold != nil {
-			w.Effect, w.Held, w.After = trimtab.Holds, e.Hold.Text, w.Before
+			w.Effect, w.Held, w.After = whatif.Holds, e.Hold.Text, w.Before
 			a.Hold++
 		} else if w.Moved() < 0 {
-			w.Effect = trimtab.Pays
+			w.Effect = whatif.Pays
 			a.Pay++
 		} else if w.Moved() > 0 {
-			w.Effect = trimtab.Gains
+			w.Effect = whatif.Gains
 			a.Gain++
 		}
 		a.Workloads = append(a.Workloads, w)
@@ -238,7 +241,7 @@ func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
 	// A share of 99% within 200 ms is a p99 of 200 ms.
 	e.Latency = map[string]trimtab.Seconds{"p50": trimtab.Seconds(.05 * (2 - p)), "p99": trimtab.Seconds(.2 * (1 + 3*(.99-p)))}
 	if s.missing[w.name] {
-		e.Hold = &trimtab.Held{Code: trimtab.HeldMissing, Text: "no load from spans for 3 rounds"}
+		e.Hold = &trimtab.Held{Code: codes.HeldMissing, Text: "no load from spans for 3 rounds"}
 		e.Load = nil
 		e.Inputs[0] = trimtab.Input{Name: "load", Source: "spans", Missing: "no spans arrive", Age: 34}
 	}
@@ -248,11 +251,11 @@ func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
 // plan moves each workload a step towards what it wants.
 func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab.Plan, *trimtab.Outcome) {
 	value := .93
-	p := &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: sequence, Step: 1, Last: true, Time: t, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Objective: "njc", Capacity: 20, Value: &value}
+	p := &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: sequence, Step: 1, Last: true, Time: t, Lease: 30, Cause: trimtab.Cause{Kind: codes.CauseTick}, Objective: "njc", Capacity: 20, Value: &value}
 	p.Audit = &trimtab.Audit{Now: trimtab.Fairness{Slack: .03, Least: .91}, Target: &trimtab.Fairness{Least: .97},
 		Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: 20, Used: 14.9, Demanded: 17.2, Binds: 3}, {Resource: "memory", Capacity: 64 << 30, Used: 22 << 30, Demanded: 25 << 30}}}
 	if sequence%7 == 0 {
-		p.Cause = trimtab.Cause{Kind: trimtab.CauseAlert, Text: "alert CheckoutSlow (checkout)"}
+		p.Cause = trimtab.Cause{Kind: codes.CauseAlert, Text: "alert CheckoutSlow (checkout)"}
 	}
 	o := &trimtab.Outcome{Pool: "shop", Host: "host-a", Epoch: 3, Sequence: sequence, Step: 1, Time: t.Add(40 * time.Millisecond), Took: .031}
 	for i := range services {
@@ -260,7 +263,7 @@ func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab
 		judge(p.Audit, w, s.have[w.name])
 		if w.mode == trimtab.Off || s.missing[w.name] {
 			if w.mode != trimtab.Off {
-				p.Held = map[string]trimtab.Held{w.name: {Code: trimtab.HeldMissing, Text: "no load from spans for 3 rounds"}}
+				p.Held = map[string]trimtab.Held{w.name: {Code: codes.HeldMissing, Text: "no load from spans for 3 rounds"}}
 			}
 			continue
 		}
@@ -270,9 +273,9 @@ func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab
 			continue
 		}
 		next = math.Round(next*100) / 100
-		binding := trimtab.Binding{Kind: trimtab.BindingNone}
+		binding := trimtab.Binding{Kind: codes.BindingNone}
 		if math.Abs(next-now) > .09 {
-			binding.Kind = trimtab.BindingStep
+			binding.Kind = codes.BindingStep
 		}
 		p0 := w.performanceAt(now, w.load*(1+.25*math.Sin(4*float64(sequence)/17+w.load)))
 		demand, target, utility := w.demand(w.load*1.22), w.wanted, .97
@@ -325,15 +328,15 @@ func (s *scene) holding(services []service, t time.Time, epoch, sequence uint64)
 
 // calls is the call graph of the first service, of which the tail grew in one
 // component.
-func (s *scene) calls(services []service, t time.Time) *trimtab.Contributions {
+func (s *scene) calls(services []service, t time.Time) *colocation.Contributions {
 	tail := .31
-	c := &trimtab.Contributions{Workload: services[0].name, Time: t, Window: 10, Load: 300, MaxLoad: 420, SLO: .2, Quantile: .99, Tail: &tail, Requests: 3000, Levels: 5,
-		Growth: &trimtab.TailGrowth{Changed: true, Quantile: .99, Before: .12, After: tail, Since: t.Add(-time.Minute), Parts: []trimtab.GrowthPart{{Component: "inventory", Host: "host-b.rack-7.example", Share: .91, Before: .011, After: .14}}}}
+	c := &colocation.Contributions{Workload: services[0].name, Time: t, Window: 10, Load: 300, MaxLoad: 420, SLO: .2, Quantile: .99, Tail: &tail, Requests: 3000, Levels: 5,
+		Growth: &colocation.TailGrowth{Changed: true, Quantile: .99, Before: .12, After: tail, Since: t.Add(-time.Minute), Parts: []colocation.GrowthPart{{Component: "inventory", Host: "host-b.rack-7.example", Share: .91, Before: .011, After: .14}}}}
 	for i, name := range []string{"cart", "checkout", "currency", "inventory", "payments-of-a-provider-with-a-long-name", "postgres", "redis"} {
-		c.Servpods = append(c.Servpods, trimtab.Servpod{Component: name, Host: "host-b.rack-7.example", Sojourn: .004 * float64(i+1), Weight: .1, Correlation: .5, Variation: .2, Contribution: []float64{.01, .02, .003, .16, .03, .05, .001}[i]})
+		c.Servpods = append(c.Servpods, colocation.Servpod{Component: name, Host: "host-b.rack-7.example", Sojourn: .004 * float64(i+1), Weight: .1, Correlation: .5, Variation: .2, Contribution: []float64{.01, .02, .003, .16, .03, .05, .001}[i]})
 	}
 	for _, x := range [][2]string{{"cart", "redis"}, {"checkout", "cart"}, {"checkout", "currency"}, {"checkout", "inventory"}, {"checkout", "payments-of-a-provider-with-a-long-name"}, {"inventory", "postgres"}, {"postgres", "inventory"}} {
-		c.Calls = append(c.Calls, trimtab.Call{From: x[0], To: x[1], Rate: 300})
+		c.Calls = append(c.Calls, colocation.Call{From: x[0], To: x[1], Rate: 300})
 	}
 	return c
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/console/view"
 )
 
@@ -396,7 +397,7 @@ func connectionIsLost(t *testing.T, b context.Context, s *scene) {
 func decisionsArePaged(t *testing.T, b context.Context, s *scene) {
 	for i := range uint64(30) {
 		set := 1 + float64(i%7)/10
-		s.publish(&trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: 1000 + i, Step: 1, Last: true, Time: time.Now(), Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Objective: "njc", Capacity: 20,
+		s.publish(&trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: 1000 + i, Step: 1, Last: true, Time: time.Now(), Lease: 30, Cause: trimtab.Cause{Kind: codes.CauseTick}, Objective: "njc", Capacity: 20,
 			Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "shop", Host: "host-a", Workload: "cart", Resource: "cpu"}, Expect: trimtab.Units(1), Set: trimtab.Units(set), Mode: trimtab.Act, Why: trimtab.Reason{Summary: "cart: a step", Binding: trimtab.Binding{Kind: "none"}}}}})
 	}
 	s.seen("the last plan", func() bool { return s.view.LastPlan().Sequence == 1029 })

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/speculation"
 )
 
@@ -59,9 +60,9 @@ func (s *scene) besides() {
 		s.view.Observe(&trimtab.Estimate{Workload: "images", Time: now.Add(time.Duration(age-5) * time.Second), Model: "none", Latency: map[string]trimtab.Seconds{"p50": .01, "p95": .03, "p99": .09},
 			Load: &trimtab.LoadForecast{Now: 12, Mean: 12, Upper: 15, Level: .9, Model: "naive"}})
 	}
-	s.view.Observe(&trimtab.Colocation{Host: "host-a", Pool: trimtab.JobsPool("shop"), Policy: "rhythm", Mode: trimtab.Act, Time: now, Running: 1, Capacity: map[string]float64{"cpu": 4}, Used: map[string]float64{"cpu": 1},
-		Services: []trimtab.ServiceHere{{Workload: "checkout", Slack: &slack}}, Jobs: []trimtab.Job{{ID: "batch/train", State: "running", Mode: trimtab.Act, Has: map[string]float64{"cpu": 1}}},
-		Decisions: []trimtab.HostDecision{{Time: now, Verb: "AllowBEGrowth", Why: "slack 0.3", Periods: 3}}})
+	s.view.Observe(&colocation.Colocation{Host: "host-a", Pool: colocation.JobsPool("shop"), Policy: "rhythm", Mode: trimtab.Act, Time: now, Running: 1, Capacity: map[string]float64{"cpu": 4}, Used: map[string]float64{"cpu": 1},
+		Services: []colocation.ServiceHere{{Workload: "checkout", Slack: &slack}}, Jobs: []colocation.Job{{ID: "batch/train", State: "running", Mode: trimtab.Act, Has: map[string]float64{"cpu": 1}}},
+		Decisions: []colocation.HostDecision{{Time: now, Verb: "AllowBEGrowth", Why: "slack 0.3", Periods: 3}}})
 	id := func(task string, n int) speculation.AttemptID {
 		return speculation.AttemptID{Job: "night", Task: task, Attempt: n}
 	}

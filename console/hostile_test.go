@@ -13,6 +13,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/console/view"
 )
 
@@ -80,7 +81,7 @@ func extremes(when time.Time, number float64, age trimtab.Seconds) []trimtab.Val
 		&trimtab.Holding{Host: "a", Time: when, LeaseLeft: trimtab.Seconds(number), Targets: []trimtab.KnobState{knob("a", "cpu"), knob("a", "memory")}},
 		&trimtab.Holding{Host: "b", Time: when, LeaseLeft: trimtab.Seconds(number), Targets: []trimtab.KnobState{knob("b", "cpu")}},
 		&trimtab.Plan{Pool: "cpu", Epoch: math.MaxUint64, Sequence: math.MaxUint64, Step: math.MaxInt, Time: when, Lease: trimtab.Seconds(max(number, 1)),
-			Capacity: number, Cause: trimtab.Cause{Kind: trimtab.CauseApply, Ref: "1-1", By: "x"}, Value: &number, Actions: []trimtab.Action{action("cpu"), action("memory")},
+			Capacity: number, Cause: trimtab.Cause{Kind: codes.CauseApply, Ref: "1-1", By: "x"}, Value: &number, Actions: []trimtab.Action{action("cpu"), action("memory")},
 			Audit: &trimtab.Audit{Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: number, Used: number, Demanded: number}},
 				Workloads: []trimtab.AuditedWorkload{{Workload: "shop", Entitlement: number, Share: number}}}},
 		&trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: math.MaxUint64, Sequence: math.MaxUint64, Step: math.MaxInt, Time: when, Took: trimtab.Seconds(number),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/console/view"
 )
 
@@ -97,10 +98,10 @@ func TestThePageOfJobsShowsThemAndIsOnlyWhereThereAreSome(t *testing.T) {
 }
 
 // aWord is what the agent of a host says of its jobs.
-func aWord(host, verb string) *trimtab.Colocation {
-	return &trimtab.Colocation{Host: host, Pool: trimtab.JobsPool("cpu"), Policy: "rhythm", Mode: trimtab.Act, Time: time.Now(), Running: 1,
-		Last: &trimtab.HostDecision{Time: time.Now(), Verb: verb, Why: "because of " + host}, Jobs: []trimtab.Job{{ID: "batch/" + host, State: "running"}},
-		Services: []trimtab.ServiceHere{{Workload: "web"}}}
+func aWord(host, verb string) *colocation.Colocation {
+	return &colocation.Colocation{Host: host, Pool: colocation.JobsPool("cpu"), Policy: "rhythm", Mode: trimtab.Act, Time: time.Now(), Running: 1,
+		Last: &colocation.HostDecision{Time: time.Now(), Verb: verb, Why: "because of " + host}, Jobs: []colocation.Job{{ID: "batch/" + host, State: "running"}},
+		Services: []colocation.ServiceHere{{Workload: "web"}}}
 }
 
 func TestAConsoleOfAFleetShowsTheJobsOfEveryHost(t *testing.T) {

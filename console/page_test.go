@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/console/view"
 )
 
@@ -157,10 +158,10 @@ func TestADecisionOnSeveralInstancesIsShownAsOneWithWhatCameOfEach(t *testing.T)
 func TestAWorkloadsPageDrawsItsCallGraph(t *testing.T) {
 	v := testView()
 	hostile := `<script>"&'</title></svg>`
-	c := &trimtab.Contributions{Workload: "shop", Time: time.Now(), Levels: 3,
-		Servpods: []trimtab.Servpod{{Component: hostile, Contribution: .03}, {Component: "web", Contribution: .01}},
-		Growth:   &trimtab.TailGrowth{Changed: true, Quantile: .99, Before: .1, After: .2, Parts: []trimtab.GrowthPart{{Component: hostile, Share: .9}}},
-		Calls:    []trimtab.Call{{From: "web", To: hostile, Rate: 12}}}
+	c := &colocation.Contributions{Workload: "shop", Time: time.Now(), Levels: 3,
+		Servpods: []colocation.Servpod{{Component: hostile, Contribution: .03}, {Component: "web", Contribution: .01}},
+		Growth:   &colocation.TailGrowth{Changed: true, Quantile: .99, Before: .1, After: .2, Parts: []colocation.GrowthPart{{Component: hostile, Share: .9}}},
+		Calls:    []colocation.Call{{From: "web", To: hostile, Rate: 12}}}
 	v.Observe(c)
 	_, body, _ := request(t, Handler(v, Options{}), "GET", "/workloads/shop", "")
 	const escaped = "&lt;script&gt;&#34;&amp;&#39;&lt;/title&gt;&lt;/svg&gt;"

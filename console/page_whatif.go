@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 // whatIfPage is what whatif.html shows.
@@ -18,7 +18,7 @@ type whatIfPage struct {
 	Frame frame
 	// Answer is the answer to the change; where Problem says why there is none, the answer
 	// without a change, or nil.
-	Answer  *trimtab.WhatIf
+	Answer  *whatif.Answer
 	Problem string
 	Query   string
 	// Capacity and Knobs are what can be dragged; Hidden counts the workloads beyond
@@ -28,7 +28,7 @@ type whatIfPage struct {
 	Hidden   int
 	// Rows are the workloads, those whose allocation changes most first; More counts
 	// the others.
-	Rows    []trimtab.WhatIfWorkload
+	Rows    []whatif.Workload
 	More    int
 	longest float64
 }
@@ -57,7 +57,7 @@ func (s *site) drawWhatIf(w http.ResponseWriter, r *http.Request) {
 	code := http.StatusOK
 	if err != nil {
 		p.Problem, code = err.Error(), statusOf(err)
-		p.Answer, _ = s.whatIfNow(r.Context(), trimtab.Change{}) // the sliders stay
+		p.Answer, _ = s.whatIfNow(r.Context(), whatif.Change{}) // the sliders stay
 	}
 	if p.Answer != nil {
 		code = http.StatusOK
@@ -91,10 +91,10 @@ func (p *whatIfPage) draw(query url.Values) {
 		}
 		p.Knobs = append(p.Knobs, k)
 	}
-	p.Rows = slices.SortedStableFunc(slices.Values(a.Workloads), func(x, y trimtab.WhatIfWorkload) int {
+	p.Rows = slices.SortedStableFunc(slices.Values(a.Workloads), func(x, y whatif.Workload) int {
 		return cmp.Compare(math.Abs(y.Moved()), math.Abs(x.Moved()))
 	})
-	p.Rows, _ = p.Frame.Sorted("answer", p.Rows).([]trimtab.WhatIfWorkload)
+	p.Rows, _ = p.Frame.Sorted("answer", p.Rows).([]whatif.Workload)
 	p.More = max(0, len(p.Rows)-rowsPerPage)
 	p.Rows = p.Rows[:len(p.Rows)-p.More]
 }
@@ -136,7 +136,7 @@ func (s slider) Shown() string {
 
 // AllocationBar draws the allocation that the workload would have, with a mark at what it is meant to
 // have as things are.
-func (p *whatIfPage) AllocationBar(w trimtab.WhatIfWorkload) bar {
+func (p *whatIfPage) AllocationBar(w whatif.Workload) bar {
 	return bar{Fill: along(w.After.Allocation, p.longest), Class: "fill",
 		Ticks: []barTick{{along(w.Before.Allocation, p.longest), "tick", "without the change " + view.Number(w.Before.Allocation)}}}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/console/view"
 )
 
@@ -29,7 +30,7 @@ func TestThePageOfAPlanOffersToApproveOnlyWhatCanBeApplied(t *testing.T) {
 	}
 	page([]string{"No plan was made yet"})
 	id := trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "shop", Resource: "cpu"}
-	p := &trimtab.Plan{Pool: "cpu", Epoch: 3, Sequence: 17, Step: 1, Last: true, Time: now, Lease: 30, Objective: "njc", Cause: trimtab.Cause{Kind: trimtab.CauseTick},
+	p := &trimtab.Plan{Pool: "cpu", Epoch: 3, Sequence: 17, Step: 1, Last: true, Time: now, Lease: 30, Objective: "njc", Cause: trimtab.Cause{Kind: codes.CauseTick},
 		Actions: []trimtab.Action{{KnobID: id, Mode: trimtab.Recommend, Expect: trimtab.Units(1), Set: trimtab.Units(2), Why: trimtab.Reason{Summary: "would be <raised>"}}}}
 	v.Observe(p)
 	page([]string{"3-17", "trimtab apply 3-17", "would be &lt;raised&gt;"}, "data-apply") // this process cannot send

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 // WhatIf answers a what-if question from the console's read model.
-type WhatIf func(change trimtab.Change, now time.Time) (*trimtab.WhatIf, error)
+type WhatIf func(change whatif.Change, now time.Time) (*whatif.Answer, error)
 
 // maxAsking is how many what-if questions are solved at once, askingWithin how long another
 // waits: each uses a CPU for as long as a round does.
@@ -27,7 +28,7 @@ type asking chan struct{}
 var errBusy = errors.New("answer what-if: others are being solved; ask again later")
 
 // whatIfNow answers one question.
-func (h *handler) whatIfNow(ctx context.Context, change trimtab.Change) (*trimtab.WhatIf, error) {
+func (h *handler) whatIfNow(ctx context.Context, change whatif.Change) (*whatif.Answer, error) {
 	if h.options.WhatIf == nil {
 		return nil, fmt.Errorf("answer what-if: this process was started without a planner's configuration: %w", trimtab.ErrUnsupported)
 	}
@@ -74,7 +75,7 @@ func statusOf(err error) int {
 const maxChanges = 1000
 
 // changeOf reads the parameters of a question: KIND:NAME=VALUE.
-func changeOf(query url.Values) (c trimtab.Change, err error) {
+func changeOf(query url.Values) (c whatif.Change, err error) {
 	if len(query) > maxChanges {
 		return c, trimtab.Invalidf("read what-if: %d parameters, limit %d", len(query), maxChanges)
 	}
@@ -98,7 +99,7 @@ func changeOf(query url.Values) (c trimtab.Change, err error) {
 			err = trimtab.Invalidf("read what-if %.40q: want capacity:RESOURCE, slo:WORKLOAD or weight:WORKLOAD", key)
 		}
 		if err != nil {
-			return trimtab.Change{}, err
+			return whatif.Change{}, err
 		}
 	}
 	return c, nil

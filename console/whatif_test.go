@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 // askedConsole serves a console whose what-if answers are made by answer.
@@ -40,23 +41,23 @@ func read(t *testing.T, url string) (int, string) {
 	return r.StatusCode, string(b)
 }
 
-func answered(c trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
-	o := trimtab.Outlook{Allocation: 3, SLO: .95, Weight: 1, Performance: &trimtab.Band{Lower: .9, Mean: .94, Upper: .97}, Meets: trimtab.MeetsUnlikely}
+func answered(c whatif.Change, now time.Time) (*whatif.Answer, error) {
+	o := whatif.Outlook{Allocation: 3, SLO: .95, Weight: 1, Performance: &trimtab.Band{Lower: .9, Mean: .94, Upper: .97}, Meets: whatif.MeetsUnlikely}
 	after := o
 	after.Allocation = 2
-	return &trimtab.WhatIf{Time: now, Pool: "shop", Objective: "social", Resource: "cpu", Change: c, CapacityBefore: 8, CapacityAfter: 6, Pay: 1, Assumes: []string{},
-		Workloads: []trimtab.WhatIfWorkload{{Workload: "<b>checkout</b>", Share: true, Effect: trimtab.Pays, Now: 3, Before: o, After: after}}}, nil
+	return &whatif.Answer{Time: now, Pool: "shop", Objective: "social", Resource: "cpu", Change: c, CapacityBefore: 8, CapacityAfter: 6, Pay: 1, Assumes: []string{},
+		Workloads: []whatif.Workload{{Workload: "<b>checkout</b>", Share: true, Effect: whatif.Pays, Now: 3, Before: o, After: after}}}, nil
 }
 
 func TestAWhatIfIsAskedWithParametersByKindAndName(t *testing.T) {
-	var asked trimtab.Change
-	s := askedConsole(t, func(c trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
+	var asked whatif.Change
+	s := askedConsole(t, func(c whatif.Change, now time.Time) (*whatif.Answer, error) {
 		asked = c
 		return answered(c, now)
 	})
 	code, body := read(t, s.URL+"/api/v1/what-if?capacity:cpu=6&slo:checkout=200ms&weight:shop/web=2&q=x")
-	want := trimtab.Change{Capacity: map[string]float64{"cpu": 6}, SLO: map[string]string{"checkout": "200ms"}, Weight: map[string]float64{"shop/web": 2}}
-	var got trimtab.WhatIf
+	want := whatif.Change{Capacity: map[string]float64{"cpu": 6}, SLO: map[string]string{"checkout": "200ms"}, Weight: map[string]float64{"shop/web": 2}}
+	var got whatif.Answer
 	if err := json.Unmarshal([]byte(body), &got); err != nil || code != http.StatusOK {
 		t.Fatalf("%d %s: %v", code, body, err)
 	}
@@ -66,7 +67,7 @@ func TestAWhatIfIsAskedWithParametersByKindAndName(t *testing.T) {
 }
 
 func TestAQuestionThatCannotBeAnsweredIsAnError(t *testing.T) {
-	s := askedConsole(t, func(c trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
+	s := askedConsole(t, func(c whatif.Change, now time.Time) (*whatif.Answer, error) {
 		if len(c.Capacity) > 0 {
 			return nil, fmt.Errorf("answer what-if: too small: %w", trimtab.ErrInfeasible)
 		}

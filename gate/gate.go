@@ -147,11 +147,8 @@ const settle = 300 * time.Millisecond
 // their next response, and what still runs when the time is over is cut.
 func (g *Gate) drain(server *http.Server, cut func()) {
 	end := time.Now().Add(g.config.Drain)
-	if err := steer(g.clients); err != nil {
-		g.config.Logger.Warn("steer new connections away", "err", err)
-	}
-	if err := steer(g.admin); err != nil {
-		g.config.Logger.Warn("steer new connections away", "err", err)
+	if err := errors.Join(steer(g.clients), steer(g.admin)); err != nil {
+		g.config.Logger.Debug("new connections are not steered away: one that comes in the instant in which the listener closes is reset", "err", err)
 	}
 	g.draining.Store(true)
 	tick := time.NewTicker(interval)

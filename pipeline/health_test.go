@@ -15,6 +15,8 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // watched is what a stage or a part says of its readiness.
@@ -91,7 +93,7 @@ const within = 3*round + time.Second
 
 // planning is a step that publishes a plan at every tick of its terms.
 func planning() stepFunc {
-	p := &trimtab.Plan{Pool: "p", Step: 1, Last: true, Lease: 30, Objective: "njc", Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Capacity: 1}
+	p := &trimtab.Plan{Pool: "p", Step: 1, Last: true, Lease: 30, Objective: "njc", Cause: trimtab.Cause{Kind: codes.CauseTick}, Capacity: 1}
 	return func(now time.Time, in trimtab.Value) []trimtab.Value {
 		switch v := in.(type) {
 		case *trimtab.Leader:
@@ -381,7 +383,7 @@ func TestACollectorThatStandsStillIsNotReady(t *testing.T) {
 		var w watched
 		noted, stop := follow(t, m, Work{Round: round, Every: trimtab.KindSample}, &w)
 		for range 10 {
-			missing := &trimtab.Sample{Workload: "w", Quantity: trimtab.Load, Time: time.Now(), Source: "cgroup", Missing: "no such group"}
+			missing := &trimtab.Sample{Workload: "w", Quantity: quantity.Load, Time: time.Now(), Source: "cgroup", Missing: "no such group"}
 			if err := noted.Publish(t.Context(), missing); err != nil {
 				t.Fatal(err)
 			}

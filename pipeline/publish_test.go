@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/pause"
 )
 
@@ -89,7 +90,7 @@ func TestValuesOfOneSubjectAndCommandsKeepTheirOrder(t *testing.T) {
 func TestAPlanForSeveralHostsTravelsInPartsAndIsWholeForThoseThatLookOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hosts := make([]string, 320)
-		plan := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Unix(1, 0), Lease: 60, Held: map[string]trimtab.Held{"v": {Code: trimtab.HeldOld, Text: "why"}}}
+		plan := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Unix(1, 0), Lease: 60, Held: map[string]trimtab.Held{"v": {Code: codes.HeldOld, Text: "why"}}}
 		for i := range hosts {
 			hosts[i] = fmt.Sprintf("h%03d", i)
 			plan.Actions = append(plan.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: "p", Host: hosts[i], Workload: "w", Resource: trimtab.CPU}, Mode: trimtab.Act})

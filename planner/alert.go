@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // alert tracks which alerts fire, and starts a round when one begins, or when the last on a
@@ -20,9 +21,9 @@ func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 		p.counts.ignored["alert"]++
 		return nil
 	}
-	cause := trimtab.Cause{Kind: trimtab.CauseAlert, Ref: a.Name, Workload: a.Workload, Text: fmt.Sprintf("group %s, fingerprint %s", a.Group, a.Fingerprint)}
+	cause := trimtab.Cause{Kind: codes.CauseAlert, Ref: a.Name, Workload: a.Workload, Text: fmt.Sprintf("group %s, fingerprint %s", a.Group, a.Fingerprint)}
 	if !a.Firing {
-		cause.Kind = trimtab.CauseAlertOver
+		cause.Kind = codes.CauseAlertOver
 	}
 	return p.ask(now, a.Group, cause)
 }
@@ -31,7 +32,7 @@ func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 func (p *Planner) lapses(now time.Time) (out []trimtab.Value) {
 	for _, w := range p.workloads {
 		if w.Loan.Lapse(now, p.cfg.AlertHold) && p.leading {
-			cause := trimtab.Cause{Kind: trimtab.CauseAlertOver, Ref: w.Loan.Name, Workload: w.Name, Text: "it was not heard of in time"}
+			cause := trimtab.Cause{Kind: codes.CauseAlertOver, Ref: w.Loan.Name, Workload: w.Name, Text: "it was not heard of in time"}
 			out = append(out, p.ask(now, "alerts that were not heard of", cause)...)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 )
 
@@ -22,7 +23,7 @@ func (r *decision) believe() {
 func (r *decision) allocationsOf(w *allocation.Workload) []*allocation.Allocation {
 	if w.Mode == trimtab.Off || w.Released {
 		if w.Released {
-			r.heldBack[w.Name] = trimtab.Held{Code: trimtab.HeldReleased, Text: "released"}
+			r.heldBack[w.Name] = trimtab.Held{Code: codes.HeldReleased, Text: "released"}
 		}
 		return nil
 	}
@@ -38,7 +39,7 @@ func (r *decision) allocationsOf(w *allocation.Workload) []*allocation.Allocatio
 		s := r.allocationOf(w, i)
 		s.Draw(r.planner.traits.Caution, r.planner.serves())
 		if s.Held.Code == "" && doubt.Code == "" && s.Curve == nil {
-			doubt = trimtab.Held{Code: trimtab.HeldNothingLearnt, Text: "estimate: nothing learnt yet" + r.about(i)}
+			doubt = trimtab.Held{Code: codes.HeldNothingLearnt, Text: "estimate: nothing learnt yet" + r.about(i)}
 		}
 		if held.Code == "" {
 			held = s.Held
@@ -89,15 +90,15 @@ func (r *decision) doubt(w *allocation.Workload) trimtab.Held {
 	e := w.Estimate
 	switch {
 	case e == nil:
-		return trimtab.Held{Code: trimtab.HeldNoEstimate, Text: "no estimate"}
+		return trimtab.Held{Code: codes.HeldNoEstimate, Text: "no estimate"}
 	case e.Hold != nil && !allocation.StandsIn(e):
 		return allocation.HeldBy(e, "")
 	case e.Validate() != nil:
-		return trimtab.Held{Code: trimtab.HeldInvalid, Text: "estimate: not a number"}
+		return trimtab.Held{Code: codes.HeldInvalid, Text: "estimate: not a number"}
 	case r.now.Sub(e.Time) > r.planner.cfg.StaleAfter:
-		return trimtab.Held{Code: trimtab.HeldOld, Text: fmt.Sprintf("estimate: %v old", r.now.Sub(e.Time).Round(time.Second))}
+		return trimtab.Held{Code: codes.HeldOld, Text: fmt.Sprintf("estimate: %v old", r.now.Sub(e.Time).Round(time.Second))}
 	case e.Time.Sub(r.now) > r.planner.cfg.StaleAfter:
-		return trimtab.Held{Code: trimtab.HeldOld, Text: "estimate: from the future: check the clocks"}
+		return trimtab.Held{Code: codes.HeldOld, Text: "estimate: from the future: check the clocks"}
 	}
 	return trimtab.Held{}
 }

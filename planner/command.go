@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // lateFor reports whether a request is so old that a plan made at the time would have expired: it
@@ -30,7 +31,7 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 			takeBack(p)
 		}
 		if changed {
-			return p.start(now, trimtab.Cause{Kind: trimtab.CauseKind(c.Verb)})
+			return p.start(now, trimtab.Cause{Kind: codes.CauseKind(c.Verb)})
 		}
 		return nil
 	case trimtab.Round:
@@ -38,7 +39,7 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 			break
 		}
 		p.asked = soonest(c.Time, now)
-		return p.start(now, trimtab.Cause{Kind: trimtab.CauseCommand, By: c.Asker()})
+		return p.start(now, trimtab.Cause{Kind: codes.CauseCommand, By: c.Asker()})
 	case trimtab.Apply:
 		return p.apply(now, c)
 	case trimtab.Release:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
 )
@@ -77,7 +78,7 @@ func TestPauseRenewsAndResumeGoesOn(t *testing.T) {
 		return p.Step(at, &trimtab.Command{Pool: "p", Verb: v, Time: at})
 	}
 	for i, plan := range []*trimtab.Plan{one(t, command(trimtab.Pause, 0)), one(t, p.Step(t0.Add(time.Second), nil))} {
-		if len(plan.Actions) > 0 || plan.Cause.Kind != trimtab.CausePaused || !plan.Last || plan.Held["a"].Text != "paused" {
+		if len(plan.Actions) > 0 || plan.Cause.Kind != codes.CausePaused || !plan.Last || plan.Held["a"].Text != "paused" {
 			t.Errorf("%d: %+v", i, plan)
 		}
 	}
@@ -166,7 +167,7 @@ func TestAnOldPauseHoldsUntilItIsEnded(t *testing.T) {
 	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
 	told(p, t0, skewed)
 	p.Step(t0, &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: t0.Add(-time.Hour)})
-	if got := one(t, p.Step(t0.Add(time.Second), nil)); len(got.Actions) > 0 || got.Cause.Kind != trimtab.CausePaused {
+	if got := one(t, p.Step(t0.Add(time.Second), nil)); len(got.Actions) > 0 || got.Cause.Kind != codes.CausePaused {
 		t.Errorf("%+v", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
@@ -77,11 +78,11 @@ func TestAbsentDataLowersNobody(t *testing.T) {
 		"stale":   func(e *trimtab.Estimate) *trimtab.Estimate { e.Time = e.Time.Add(-time.Minute); return e },
 		"future":  func(e *trimtab.Estimate) *trimtab.Estimate { e.Time = e.Time.Add(time.Hour); return e },
 		"held": func(e *trimtab.Estimate) *trimtab.Estimate {
-			e.Hold = &trimtab.Held{Code: trimtab.HeldMissing, Text: "frozen counter"}
+			e.Hold = &trimtab.Held{Code: codes.HeldMissing, Text: "frozen counter"}
 			return e
 		},
 		"stood for": func(e *trimtab.Estimate) *trimtab.Estimate {
-			e.Hold, e.Fallback = &trimtab.Held{Code: trimtab.HeldAbsent, Text: "no performance"}, "demand"
+			e.Hold, e.Fallback = &trimtab.Held{Code: codes.HeldAbsent, Text: "no performance"}, "demand"
 			return e
 		},
 		"no curve":   func(e *trimtab.Estimate) *trimtab.Estimate { e.Curve = nil; return e },

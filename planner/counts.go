@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // counts are totals since the planner was made.
@@ -15,7 +16,7 @@ type counts struct {
 	// ignored has the values that changed nothing, by kind.
 	ignored  map[string]uint64
 	actions  map[actionKind]uint64
-	verdicts map[trimtab.Judgement]uint64
+	verdicts map[codes.Judgement]uint64
 	// held is of the last plan that decided something, value and gap of the last that was solved.
 	held       int
 	value, gap *float64
@@ -28,7 +29,7 @@ type actionKind struct {
 }
 
 func newCounts() counts {
-	return counts{ignored: map[string]uint64{}, actions: map[actionKind]uint64{}, verdicts: map[trimtab.Judgement]uint64{}}
+	return counts{ignored: map[string]uint64{}, actions: map[actionKind]uint64{}, verdicts: map[codes.Judgement]uint64{}}
 }
 
 // plan counts a published plan.
@@ -62,7 +63,7 @@ func (p *Planner) Counts(yield func(name string, value float64, labels ...string
 			yield("trimtab_planner_actions_total", float64(c.actions[actionKind{mode, direction == "raise"}]), pool, string(mode), direction)
 		}
 	}
-	for _, verdict := range []trimtab.Judgement{trimtab.AsExpected, trimtab.Better, trimtab.Worse, trimtab.Unjudged} {
+	for _, verdict := range []codes.Judgement{codes.AsExpected, codes.Better, codes.Worse, codes.Unjudged} {
 		yield("trimtab_planner_verdicts_total", float64(c.verdicts[verdict]), pool, string(verdict))
 	}
 	yield("trimtab_planner_taken_back_total", float64(c.takenBack), pool)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/instances"
@@ -36,7 +38,7 @@ func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) 
 		if !p.leading {
 			continue
 		}
-		out = append(out, p.ask(now, "fast loop "+t.Workload, trimtab.Cause{Kind: trimtab.CauseLoan, Ref: a.Cause, Workload: t.Workload,
+		out = append(out, p.ask(now, "fast loop "+t.Workload, trimtab.Cause{Kind: codes.CauseLoan, Ref: a.Cause, Workload: t.Workload,
 			Text: fmt.Sprintf("for %.3g s on host %s, wants %.3g cores", float64(a.Lasts), t.Host, a.Want)})...)
 	}
 	return out
@@ -166,8 +168,8 @@ func (r *lending) correct(s *allocation.Allocation) {
 
 // contribute reads what each component adds to a tail: the time that its SLO leaves is divided
 // among the workloads that serve its requests, and one that adds more gets less (see
-// [trimtab.Contributions.Budgets]).
-func (p *Planner) contribute(now time.Time, c *trimtab.Contributions) {
+// [colocation.Contributions.Budgets]).
+func (p *Planner) contribute(now time.Time, c *colocation.Contributions) {
 	if p.cfg.Fast == nil {
 		return
 	}

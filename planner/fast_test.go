@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/fair"
@@ -142,7 +144,7 @@ func TestALoanThatLastsStartsOneRoundHoweverOftenItIsHeardOf(t *testing.T) {
 		h.Targets[0].Fast = &trimtab.Fast{Envelope: trimtab.Envelope{Floor: 0.3, Target: 1, Ceiling: 4}, Set: 3,
 			Ask: &trimtab.FastAsk{Number: 1, Cause: "loan lasts", Lasts: 5, Want: 3}}
 		for _, p := range l.take(h) {
-			if p.Cause.Kind != trimtab.CauseLoan || p.Cause.Workload != "a" || p.Cause.Ref != "loan lasts" {
+			if p.Cause.Kind != codes.CauseLoan || p.Cause.Workload != "a" || p.Cause.Ref != "loan lasts" {
 				t.Errorf("%+v", p.Cause)
 			}
 			if p.Step == 1 {
@@ -188,7 +190,7 @@ func (l *lender) follow(has map[string]*trimtab.Envelope, borrowed float64) {
 
 func TestContributionsDivideWhatTheSLOLeavesAmongTheBudgetsOfStalls(t *testing.T) {
 	l := fastLender(t, &envelope.Rules{})
-	tail := &trimtab.Contributions{Workload: "a", Time: l.now, SLO: 0.2, Quantile: 0.99, Levels: 2, Servpods: []trimtab.Servpod{
+	tail := &colocation.Contributions{Workload: "a", Time: l.now, SLO: 0.2, Quantile: 0.99, Levels: 2, Servpods: []colocation.Servpod{
 		{Component: "a", Sojourn: 0.02, Contribution: 3}, {Component: "b", Sojourn: 0.02, Contribution: 1}, {Component: "elsewhere"}}}
 	l.take(tail)
 	has := map[string]*trimtab.Envelope{}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/fair"
 )
 
@@ -31,7 +32,7 @@ func TestAClockThatWasAheadHoldsOnlyUntilTheNextEstimate(t *testing.T) {
 func TestAPauseByAClockThatWasAheadCanBeEnded(t *testing.T) {
 	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
 	told(p, t0, skewed)
-	if plan := one(t, p.Step(t0, &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: t0.AddDate(10, 0, 0)})); plan.Cause.Kind != trimtab.CausePaused {
+	if plan := one(t, p.Step(t0, &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: t0.AddDate(10, 0, 0)})); plan.Cause.Kind != codes.CausePaused {
 		t.Fatalf("%+v", plan)
 	}
 	at := t0.Add(time.Second)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/ledger"
@@ -22,7 +23,7 @@ import (
 func (r *decision) instances(w *allocation.Workload, resource int) (instances.All, trimtab.Held) {
 	var found instances.All
 	least := math.MaxInt
-	held := trimtab.Held{Code: trimtab.HeldNoKnob, Text: "no actuator has its knob" + r.about(resource)}
+	held := trimtab.Held{Code: codes.HeldNoKnob, Text: "no actuator has its knob" + r.about(resource)}
 	all := r.planner.ledger.Of(w.Name, r.planner.resources[resource].Name)
 	for _, e := range all {
 		unfit := r.unfit(e)
@@ -50,13 +51,13 @@ func (r *decision) instances(w *allocation.Workload, resource int) (instances.Al
 	first := found[0]
 	switch {
 	case first.Held.Problem != "":
-		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "knob" + r.about(resource) + ": " + first.Held.Problem}
+		return found, trimtab.Held{Code: codes.HeldKnob, Text: "knob" + r.about(resource) + ": " + first.Held.Problem}
 	case !first.Held.Serves():
-		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "no instance of it serves yet"}
+		return found, trimtab.Held{Code: codes.HeldKnob, Text: "no instance of it serves yet"}
 	case least > 1:
-		return found, trimtab.Held{Code: trimtab.HeldTwins, Text: fmt.Sprintf("two agents say that they are host %s", first.Host)}
+		return found, trimtab.Held{Code: codes.HeldTwins, Text: fmt.Sprintf("two agents say that they are host %s", first.Host)}
 	case least > 0, !slices.ContainsFunc(found, func(i instances.Instance) bool { return !i.Stuck }):
-		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", first.Host, r.now.Sub(first.Heard()).Round(time.Second))}
+		return found, trimtab.Held{Code: codes.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", first.Host, r.now.Sub(first.Heard()).Round(time.Second))}
 	}
 	return found, trimtab.Held{}
 }
@@ -232,7 +233,7 @@ func (r *decision) amounts(moving []*allocation.Allocation, left []float64) {
 		switch {
 		case set < s.Grant.Set-u:
 			s.Knobs.Level(set, s.State.Min, u)
-			s.Grant.Set, s.Grant.Binding = set, trimtab.Binding{Kind: trimtab.BindingHost, Detail: s.Knobs.Tightest()}
+			s.Grant.Set, s.Grant.Binding = set, trimtab.Binding{Kind: codes.BindingHost, Detail: s.Knobs.Tightest()}
 		case len(s.Knobs) == 1:
 			s.Knobs[0].Set = s.Grant.Set // which is whole units, and perhaps no whole quanta
 		default:

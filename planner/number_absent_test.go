@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/trial"
 	"github.com/trimtab/trimtab/planner"
 )
@@ -48,7 +49,7 @@ func faultOf(random *rand.Rand) (name string, spoil func(now time.Time, e *trimt
 			return e, h
 		}},
 		{"spans gone", func(_ time.Time, e *trimtab.Estimate, h *trimtab.Holding) (*trimtab.Estimate, *trimtab.Holding) {
-			e.Hold = &trimtab.Held{Code: trimtab.HeldMissing, Text: "no spans"}
+			e.Hold = &trimtab.Held{Code: codes.HeldMissing, Text: "no spans"}
 			return e, h
 		}},
 		{"API server away", func(_ time.Time, e *trimtab.Estimate, h *trimtab.Holding) (*trimtab.Estimate, *trimtab.Holding) {

@@ -5,7 +5,10 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner/allocation"
+	"github.com/trimtab/trimtab/planner/concurrency"
 	"github.com/trimtab/trimtab/planner/gaps"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
@@ -26,6 +29,7 @@ type (
 	Resource       = pool.Resource
 	Bounds         = pool.Bounds
 	Count          = pool.Count
+	Admit          = pool.Admit
 )
 
 // Planner is the planning step of one pool. It is not safe for concurrent use.
@@ -35,7 +39,7 @@ type (
 // when an alert on one of its workloads fires or is over, and on command.
 type Planner struct {
 	cfg    Config
-	traits policy.Traits // of cfg.Policy
+	traits policy.Traits // of cfg.Policy; it serves only where no workload's utility rises beyond its SLO
 	// resources are those of the pool, the first one first.
 	resources []Resource
 	workloads []*allocation.Workload // in order of name
@@ -43,9 +47,6 @@ type Planner struct {
 	// byComponent are the workloads by the names under which spans tell of them.
 	byComponent map[string][]*allocation.Workload
 	ledger      *ledger.Ledger
-
-	// ends says that no workload's utility rises beyond its SLO.
-	ends bool
 
 	issue    *issue.Issuer
 	next     time.Time                 // when the next round is due
@@ -64,6 +65,9 @@ type Planner struct {
 	gaps     gaps.Gaps              // between rounds that alerts and fast loops ask for
 	heard    map[trimtab.KnobID]int // the last round that a fast loop asked for, by knob
 	verdicts verdict.List
+	// admitted is what is known, by name, of how many requests those serve in time before whom
+	// something limits them.
+	admitted map[string]*concurrency.State
 	leading  bool
 	counts   counts
 }
@@ -74,11 +78,14 @@ func New(cfg Config) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Planner{cfg: cfg.WithDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*allocation.Workload{}, byComponent: map[string][]*allocation.Workload{}, gaps: gaps.Gaps{Least: cfg.WithDefaults().AlertGap}, overload: map[string]overload.State{}}
+	p := &Planner{cfg: cfg.WithDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*allocation.Workload{}, byComponent: map[string][]*allocation.Workload{}, gaps: gaps.Gaps{Least: cfg.WithDefaults().AlertGap}, overload: map[string]overload.State{}, admitted: map[string]*concurrency.State{}}
 	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Steady: max(0, p.cfg.Guard.Reversals()), Shared: p.cfg.Shared, Most: p.most, Coming: p.coming})
 	p.resources = p.cfg.AllResources()
 	for _, c := range p.cfg.Workloads {
 		w := &allocation.Workload{Config: c, States: allocation.NewStates(&c, p.resources)}
+		if c.Admit != nil {
+			p.admitted[c.Name] = &concurrency.State{}
+		}
 		if c.Count != nil {
 			w.Number = allocation.NewNumber(c.Count)
 		}
@@ -95,7 +102,7 @@ func New(cfg Config) (*Planner, error) {
 		return 1
 	})
 	p.issue = p.issuer()
-	p.ends = !slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return !w.Ends() })
+	p.traits.Serves = p.traits.Serves && !slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return !w.Ends() })
 	p.counts = newCounts()
 	return p, nil
 }
@@ -120,7 +127,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		return p.alert(now, v)
 	case *trimtab.Command:
 		return p.command(now, v)
-	case *trimtab.Contributions:
+	case *colocation.Contributions:
 		p.contribute(now, v)
 	default:
 		p.counts.ignored["other"]++
@@ -180,6 +187,9 @@ func (p *Planner) most(workload, resource string) (most float64, ours bool) {
 	if w := p.byName[workload]; w != nil && w.Number != nil && resource == trimtab.Replicas {
 		return float64(w.Count.Max), true
 	}
+	if w := p.byName[workload]; w != nil && w.Admit != nil && resource == trimtab.Concurrency {
+		return w.Admit.Max, true
+	}
 	d := p.state(workload, resource)
 	if d == nil {
 		return 0, false
@@ -218,6 +228,9 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 		w.Missed = 0
 	}
 	w.Use.Take(now, e)
+	if w.Admit != nil {
+		p.admitted[w.Name].Take(e, w.SLO)
+	}
 	p.report(w, e)
 	w.Turn.Take(allocation.ReportOf(e, w.SLO))
 	return true
@@ -234,14 +247,14 @@ func (p *Planner) tick(now time.Time) []trimtab.Value {
 	}
 	if p.came != "" && now.Sub(p.last) >= afterCame {
 		next := p.next
-		out = append(out, p.round(now, trimtab.Cause{Kind: trimtab.CauseNeed, Workload: p.came})...)
+		out = append(out, p.round(now, trimtab.Cause{Kind: codes.CauseNeed, Workload: p.came})...)
 		p.next = next
 		return out
 	}
 	if now.Before(p.next) {
 		return out
 	}
-	return append(out, p.round(now, trimtab.Cause{Kind: trimtab.CauseTick})...)
+	return append(out, p.round(now, trimtab.Cause{Kind: codes.CauseTick})...)
 }
 
 // start starts a round now, or as soon as the plan under way is finished.

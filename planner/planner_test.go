@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
@@ -118,7 +119,7 @@ func TestHowJobsStandIsNothingToAPlanner(t *testing.T) {
 			t.Fatal(err)
 		}
 		tell := func() {
-			c := &trimtab.Colocation{Pool: "p", Host: "h1", Time: t0.Add(time.Hour), Paused: true, Capacity: map[string]float64{"cpu": 0}, Jobs: []trimtab.Job{{ID: "a"}}}
+			c := &colocation.Colocation{Pool: "p", Host: "h1", Time: t0.Add(time.Hour), Paused: true, Capacity: map[string]float64{"cpu": 0}, Jobs: []colocation.Job{{ID: "a"}}}
 			if i == 1 && p.Step(t0, c) != nil {
 				t.Error("it answered")
 			}

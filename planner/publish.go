@@ -19,6 +19,9 @@ func (p *Planner) issuer() *issue.Issuer {
 		// Before the others: what instances that come begin with is then counted there.
 		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Replicas, Capacity: pool.MostReplicas, Unit: 1, Quantum: 1})
 	}
+	if slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return w.Admit != nil }) {
+		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Concurrency, Capacity: mostRequests, Unit: 1, Quantum: 1})
+	}
 	for i := range p.resources {
 		r := &p.resources[i]
 		c.Resources = append(c.Resources, issue.Resource{Name: r.Name, Capacity: r.Capacity, Unit: r.Unit, Quantum: r.Quantum()})
@@ -30,7 +33,7 @@ func (p *Planner) issuer() *issue.Issuer {
 func (p *Planner) unheard(resource string, told func(workload string) bool) (most float64) {
 	i := p.index(resource)
 	if i < 0 {
-		return 0 // of a number of instances nobody takes from another
+		return 0 // of a number of instances or requests nobody takes from another
 	}
 	for _, w := range p.workloads {
 		if d := w.States[i]; d != nil && !told(w.Name) {
@@ -72,7 +75,9 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			continue
 		}
 		if p.index(a.Resource) < 0 {
-			w.Number.Sent(a)
+			if a.Resource == trimtab.Replicas {
+				w.Number.Sent(a)
+			}
 			continue
 		}
 		if d := direction(a); d != 0 {

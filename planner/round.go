@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/instances"
@@ -24,10 +25,10 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	p.ledger.Watch(now)
 	r := &decision{planner: p, now: now, cause: cause, heldBack: map[string]trimtab.Held{}}
 	if p.issue.Paused() {
-		r.cause = trimtab.Cause{Kind: trimtab.CausePaused}
+		r.cause = trimtab.Cause{Kind: codes.CausePaused}
 		for _, w := range p.workloads {
 			if w.Mode != trimtab.Off {
-				r.heldBack[w.Name] = trimtab.Held{Code: trimtab.HeldPaused, Text: "paused"}
+				r.heldBack[w.Name] = trimtab.Held{Code: codes.HeldPaused, Text: "paused"}
 			}
 		}
 	} else {
@@ -78,6 +79,7 @@ func (r *decision) decide() {
 		r.count,                          // how many instances there are to be
 		r.each(r.recall),                 // what lost hosts have lent
 		r.each(r.starting),               // what instances get that do not serve yet
+		r.inService,                      // how many requests are let in before them
 		r.actions,                        // what is written, what is advised, and why
 		r.lend,                           // within what hosts may move it
 		func() { r.audit = fairness(r) }, // how fair that is

@@ -12,11 +12,13 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // TestRoundsAsFiles plays the files of testdata/rounds: who has what, what is known of each,
@@ -266,10 +268,10 @@ func (p *scripted) estimate(t *testing.T, name string, args []datadriven.CmdArg)
 	*e.Cost = number(t, args, "cost", *e.Cost)
 	e.Starved = trimtab.Seconds(number(t, args, "starved", 0))
 	if v := number(t, args, "uses", -1); v >= 0 {
-		e.Inputs = append(e.Inputs, trimtab.Input{Name: string(trimtab.Usage), Value: v, Age: 1})
+		e.Inputs = append(e.Inputs, trimtab.Input{Name: string(quantity.Usage), Value: v, Age: 1})
 	}
 	if has(args, "stands-in") {
-		e.Hold, e.Performance = &trimtab.Held{Code: trimtab.HeldStale, Text: "no load from spans for 12s", Input: "load"}, nil
+		e.Hold, e.Performance = &trimtab.Held{Code: codes.HeldStale, Text: "no load from spans for 12s", Input: "load"}, nil
 		e.Fallback = valueOf(args, "stands-in")[0]
 	}
 	if has(args, "stopped") {
@@ -348,9 +350,9 @@ func (p *scripted) print(plan *trimtab.Plan) {
 
 // uses is an estimate of a workload that is not planned for, with what it uses; < 0: not known.
 func uses(name string, at time.Time, cores float64) *trimtab.Estimate {
-	e := &trimtab.Estimate{Workload: name, Time: at, Model: "test/1", Hold: &trimtab.Held{Code: trimtab.HeldMissing, Text: "no load from spans"}}
+	e := &trimtab.Estimate{Workload: name, Time: at, Model: "test/1", Hold: &trimtab.Held{Code: codes.HeldMissing, Text: "no load from spans"}}
 	if cores >= 0 {
-		e.Inputs = []trimtab.Input{{Name: string(trimtab.Usage), Value: cores, Age: 1}}
+		e.Inputs = []trimtab.Input{{Name: string(quantity.Usage), Value: cores, Age: 1}}
 	}
 	return e
 }

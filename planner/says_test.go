@@ -13,7 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner/whatif"
+	planned "github.com/trimtab/trimtab/planner/whatif"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 // Whatever is measured of three workloads, and whatever their curves say, no two sentences that a
@@ -193,21 +194,21 @@ func TestWhatAWhatIfSaysNeverContradictsItself(t *testing.T) {
 			met := rapid.SampledFrom([]float64{1, 0.95, 0.89, 0.5, 0}).Draw(t, e.Workload+" met")
 			e.Performance = &met
 		}
-		got, err := whatif.Answer(q)
+		got, err := planned.Answer(q)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, w := range got.Workloads {
 			met := *q.Estimates[i].Performance
-			for _, o := range []trimtab.Outlook{w.Before, w.After} {
-				if o.Meets != trimtab.ProspectOf(o.Performance, o.SLO) {
+			for _, o := range []whatif.Outlook{w.Before, w.After} {
+				if o.Meets != whatif.ProspectOf(o.Performance, o.SLO) {
 					t.Errorf("%s: meets its SLO: %s, by %+v", w.Workload, o.Meets, *o.Performance)
 				}
 				if b := o.Performance; o.Allocation == w.Now && !(b.Lower <= met && met <= b.Upper) {
 					t.Errorf("%s: expected %+v at the %v that it has, measured %v", w.Workload, *b, w.Now, met)
 				}
 			}
-			if same := math.Abs(w.Moved()) <= 0.05; same != (w.Effect == trimtab.Stays) || !same && (w.Moved() > 0) != (w.Effect == trimtab.Gains) {
+			if same := math.Abs(w.Moved()) <= 0.05; same != (w.Effect == whatif.Stays) || !same && (w.Moved() > 0) != (w.Effect == whatif.Gains) {
 				t.Errorf("%s: %s, from %v to %v", w.Workload, w.Effect, w.Before.Allocation, w.After.Allocation)
 			}
 			if w.Before.Allocation == w.After.Allocation && *w.Before.Performance != *w.After.Performance {

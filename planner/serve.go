@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/hosts"
 	"github.com/trimtab/trimtab/planner/ledger"
@@ -43,14 +44,14 @@ func (p *Planner) urgentRound(now time.Time, w *allocation.Workload) []trimtab.V
 	}
 	next := p.next
 	p.backoff = min(max(2*p.backoff, p.cfg.Urgent), p.cfg.Round)
-	out := p.round(now, trimtab.Cause{Kind: trimtab.CauseNeed, Workload: w.Name})
+	out := p.round(now, trimtab.Cause{Kind: codes.CauseNeed, Workload: w.Name})
 	p.next = next
 	return out
 }
 
 // serves reports whether the pool is planned for by need.
 func (p *Planner) serves() bool {
-	return p.traits.Serves && p.ends && !p.cfg.Guard.Disabled && len(p.resources) == 1
+	return p.traits.Serves && !p.cfg.Guard.Disabled && len(p.resources) == 1
 }
 
 // serve sets the aims of the free allocations that are in by their needs, and reports
@@ -81,12 +82,12 @@ func (r aiming) serve(in func(*allocation.Allocation) bool) bool {
 		if s.Solved {
 			continue
 		}
-		s.Solved, s.Served, s.Aim, s.Binding = true, true, answer.Aim[i], trimtab.Binding{Kind: trimtab.BindingNeed}
+		s.Solved, s.Served, s.Aim, s.Binding = true, true, answer.Aim[i], trimtab.Binding{Kind: codes.BindingNeed}
 		if answer.Stays {
-			s.Aim, s.Binding = policy.UpUnits(s.Now, s.Of.Unit), trimtab.Binding{Kind: trimtab.BindingIdle, Detail: allocation.WhyIdle(asked)}
+			s.Aim, s.Binding = policy.UpUnits(s.Now, s.Of.Unit), trimtab.Binding{Kind: codes.BindingIdle, Detail: allocation.WhyIdle(asked)}
 			if lent := s.Lent(0, s.Now); lent > 0 && r.now.Sub(s.Returned) >= r.planner.cfg.Guard.Reversals() {
 				back := max(policy.UpUnits(s.Now-lent, s.Of.Unit), policy.UpUnits(s.Safe, s.Of.Unit))
-				s.Aim, s.Binding = min(s.Aim, back), trimtab.Binding{Kind: trimtab.BindingReturned, Detail: "what was lent is given back"}
+				s.Aim, s.Binding = min(s.Aim, back), trimtab.Binding{Kind: codes.BindingReturned, Detail: "what was lent is given back"}
 			}
 		}
 	}

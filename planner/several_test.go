@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/dominant"
 	"github.com/trimtab/trimtab/planner/fair"
@@ -252,7 +253,7 @@ func TestAWorkloadThatIsUnsolvedForOneResourceIsHeldWithAll(t *testing.T) {
 	p.Step(now, both("b", now, 1, 12*gib))
 	plan := p.Step(now, nil)[0].(*trimtab.Plan)
 	for _, name := range []string{"a", "b"} {
-		if got := plan.Held[name]; got.Code != trimtab.HeldUnsolved {
+		if got := plan.Held[name]; got.Code != codes.HeldUnsolved {
 			t.Errorf("%s: held %+v, want unsolved", name, got)
 		}
 	}

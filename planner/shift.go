@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/entitlement"
 	"github.com/trimtab/trimtab/planner/instances"
@@ -97,9 +98,9 @@ func (r hosting) shares(all []*berth) {
 		s.Turn.End() // of another host's overload
 		s.Solved, s.Served, s.Stays, s.ByHost = true, true, true, true
 		s.Aim, s.Divided = policy.UpUnits(s.Now, s.Of.Unit), what != shift.Fits
-		s.Binding = trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}
+		s.Binding = trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
 		if what == shift.Chosen {
-			s.Binding.Kind = trimtab.BindingHost
+			s.Binding.Kind = codes.BindingHost
 		}
 	}
 }

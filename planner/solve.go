@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/alternative"
 	"github.com/trimtab/trimtab/planner/policy"
@@ -101,7 +102,7 @@ func (r aiming) unsolved(asked []*allocation.Allocation, err error) {
 	}
 	for _, s := range r.allocations {
 		if whole[s.Workload] {
-			s.Free, s.Held = false, trimtab.Held{Code: trimtab.HeldUnsolved, Text: why}
+			s.Free, s.Held = false, trimtab.Held{Code: codes.HeldUnsolved, Text: why}
 			r.heldBack[s.Name] = s.Held
 		}
 	}

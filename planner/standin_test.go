@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/fair"
 )
 
@@ -14,7 +15,7 @@ import (
 func declaredDemand(name string, at time.Time, demand float64) *trimtab.Estimate {
 	e := estimate(name, at, ramp(demand))
 	e.Model, e.Fallback = "demand", "demand"
-	e.Hold = &trimtab.Held{Code: trimtab.HeldAbsent, Text: "no performance from spans; the declared demand stands in, to raise it if need be"}
+	e.Hold = &trimtab.Held{Code: codes.HeldAbsent, Text: "no performance from spans; the declared demand stands in, to raise it if need be"}
 	return e
 }
 

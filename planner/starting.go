@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/ledger"
@@ -21,7 +22,7 @@ import (
 func (r *decision) starting(resource int) {
 	var rest *ledger.Rest
 	for _, s := range r.allocations {
-		if s.Index != resource || !s.Writes() || !s.Free && s.Held.Code == trimtab.HeldKnob || allocation.Reserves(s) && !s.Divided {
+		if s.Index != resource || !s.Writes() || !s.Free && s.Held.Code == codes.HeldKnob || allocation.Reserves(s) && !s.Divided {
 			continue
 		}
 		usual, ok := s.Knobs.Median()

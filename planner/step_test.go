@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestThePlannerMeetsTheContractOfSteps(t *testing.T) {
@@ -147,7 +148,7 @@ func ofOthers(t *rapid.T, now time.Time) trimtab.Value {
 		&trimtab.Outcome{Pool: "q", Host: "h1", Epoch: 1, Sequence: 1, Step: 1, Time: now},
 		&trimtab.Alert{Workload: "x", Name: "slow", Group: "g", Firing: true, Time: now},
 		&trimtab.Command{Pool: "q", Verb: trimtab.Pause, Time: now}, &trimtab.Command{Pool: "p", Verb: trimtab.Release, Workload: "x", Time: now},
-		&trimtab.Sample{Workload: "a", Quantity: trimtab.Load, Source: "test", Time: now, Value: 1},
+		&trimtab.Sample{Workload: "a", Quantity: quantity.Load, Source: "test", Time: now, Value: 1},
 		&trimtab.Sketch{Workload: "a", From: now.Add(-time.Second), To: now},
 		&trimtab.Plan{Pool: "p", Epoch: 9, Sequence: 1, Step: 1, Time: now, Lease: 1},
 		&trimtab.SpanFrame{Data: []byte(fmt.Sprint(now))},

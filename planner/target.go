@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -56,7 +57,7 @@ func TargetOf(cfg Config, now time.Time, estimates []*trimtab.Estimate, holdings
 	r.aim()
 	out := &Target{Capacity: p.capacity(0), Value: r.value, Cut: r.cut, Held: r.heldBack}
 	for _, s := range r.allocations {
-		if s.Held.Code == trimtab.HeldUnsolved {
+		if s.Held.Code == codes.HeldUnsolved {
 			return nil, fmt.Errorf("%s (a unit is %v of %s): %w", s.Held.Text, cfg.Unit, cfg.Resource, trimtab.ErrInfeasible)
 		}
 		w := Wanted{WorkloadConfig: s.Config, Now: s.Now, Aim: s.Now, Unit: s.Of.Unit, Free: s.Free, Held: s.Held, Binding: s.Binding, Curve: s.Curve, Estimate: s.Estimate}

@@ -15,14 +15,15 @@ import (
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
-	"github.com/trimtab/trimtab/planner/whatif"
+	planned "github.com/trimtab/trimtab/planner/whatif"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 // askedPool is a pool of services with curves, what they have and what is known.
-func askedPool(objective policy.Policy, capacity float64, needs map[string]float64) whatif.Question {
+func askedPool(objective policy.Policy, capacity float64, needs map[string]float64) planned.Question {
 	c := planner.Config{Pool: "p", Resource: "cpu", Capacity: capacity, Unit: 0.1, Round: time.Minute, Policy: objective}
 	h := &trimtab.Holding{Pool: "p", Host: "h", Time: t0, LeaseLeft: 60}
-	q := whatif.Question{Now: t0.Add(time.Second)}
+	q := planned.Question{Now: t0.Add(time.Second)}
 	for _, name := range []string{"a", "b", "c"} {
 		need, ok := needs[name]
 		if !ok {
@@ -45,7 +46,7 @@ func TestAWhatIfWantsWhatAPlannerThatStartsNowWants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := askedPool(rapid.SampledFrom(objectives()).Draw(t, "objective"), rapid.Float64Range(3, 9).Draw(t, "capacity"), map[string]float64{
 			"a": rapid.Float64Range(0.5, 5).Draw(t, "a"), "b": rapid.Float64Range(0.5, 5).Draw(t, "b"), "c": rapid.Float64Range(0.5, 5).Draw(t, "c")})
-		got, err := whatif.Answer(q)
+		got, err := planned.Answer(q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +69,7 @@ func TestAWhatIfWantsWhatAPlannerThatStartsNowWants(t *testing.T) {
 			if target, moved := want[w.Workload]; moved && math.Abs(target-w.Before.Allocation) > 1e-9 {
 				t.Errorf("%s: the planner wants %v, the what-if %v", w.Workload, target, w.Before.Allocation)
 			}
-			if w.Before.Allocation != w.After.Allocation || w.Effect != trimtab.Stays {
+			if w.Before.Allocation != w.After.Allocation || w.Effect != whatif.Stays {
 				t.Errorf("%s: without a change %v becomes %v: %s", w.Workload, w.Before.Allocation, w.After.Allocation, w.Effect)
 			}
 		}
@@ -83,11 +84,11 @@ func TestAWhatIfKeepsTheCapacityAndCountsItsEffects(t *testing.T) {
 		q.After.Workloads = append([]planner.WorkloadConfig{}, q.After.Workloads...)
 		q.After.Workloads[1].Weight = rapid.Float64Range(0.1, 10).Draw(t, "weight")
 		q.After.Workloads[2].SLO = rapid.Float64Range(0.5, 0.99).Draw(t, "slo")
-		got, err := whatif.Answer(q)
+		got, err := planned.Answer(q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, after, count := 0.0, 0.0, map[trimtab.WhatIfEffect]int{}
+		before, after, count := 0.0, 0.0, map[whatif.Effect]int{}
 		for _, w := range got.Workloads {
 			before, after = before+w.Before.Allocation, after+w.After.Allocation
 			count[w.Effect]++
@@ -98,7 +99,7 @@ func TestAWhatIfKeepsTheCapacityAndCountsItsEffects(t *testing.T) {
 		if before > q.Before.Capacity+1e-6 || after > q.After.Capacity+1e-6 {
 			t.Errorf("%v of %v and %v of %v are given", before, q.Before.Capacity, after, q.After.Capacity)
 		}
-		if got.Gain != count[trimtab.Gains] || got.Pay != count[trimtab.Pays] || got.Hold != count[trimtab.Holds] {
+		if got.Gain != count[whatif.Gains] || got.Pay != count[whatif.Pays] || got.Hold != count[whatif.Holds] {
 			t.Errorf("counts %d, %d, %d of %v", got.Gain, got.Pay, got.Hold, count)
 		}
 	})
@@ -107,23 +108,23 @@ func TestAWhatIfKeepsTheCapacityAndCountsItsEffects(t *testing.T) {
 func TestWithLessCapacitySomebodyPaysAndABandSaysHowSure(t *testing.T) {
 	q := askedPool(welfare.Social{}, 6, map[string]float64{"a": 3, "b": 3})
 	q.After.Capacity = 3
-	got, err := whatif.Answer(q)
+	got, err := planned.Answer(q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Pay == 0 || got.Gain != 0 || got.CapacityBefore != 6 || got.CapacityAfter != 3 {
 		t.Errorf("%+v", got)
 	}
-	worst := trimtab.MeetsSurely
+	worst := whatif.MeetsSurely
 	for _, w := range got.Workloads {
-		if w.Before.Meets == trimtab.MeetsNot || w.Before.Meets == trimtab.MeetsUnknown {
+		if w.Before.Meets == whatif.MeetsNot || w.Before.Meets == whatif.MeetsUnknown {
 			t.Errorf("%s: before %s with %+v", w.Workload, w.Before.Meets, w.Before.Performance)
 		}
-		if w.After.Meets == trimtab.MeetsNot {
+		if w.After.Meets == whatif.MeetsNot {
 			worst = w.After.Meets
 		}
 	}
-	if worst != trimtab.MeetsNot {
+	if worst != whatif.MeetsNot {
 		t.Error("half of what two need is enough for both")
 	}
 }
@@ -132,20 +133,20 @@ func TestMoreWeightIsPaidForByTheOthers(t *testing.T) {
 	q := askedPool(fair.ResourceFair{}, 4, map[string]float64{"a": 4, "b": 4})
 	q.After.Workloads = append([]planner.WorkloadConfig{}, q.After.Workloads...)
 	q.After.Workloads[0].Weight = 3
-	got, err := whatif.Answer(q)
+	got, err := planned.Answer(q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := got.Workloads[0], got.Workloads[1]; a.Effect != trimtab.Gains || b.Effect != trimtab.Pays || math.Abs(a.After.Allocation-3) > 0.11 {
+	if a, b := got.Workloads[0], got.Workloads[1]; a.Effect != whatif.Gains || b.Effect != whatif.Pays || math.Abs(a.After.Allocation-3) > 0.11 {
 		t.Errorf("a %s to %v, b %s to %v", a.Effect, a.After.Allocation, b.Effect, b.After.Allocation)
 	}
 }
 
 func TestAWhatIfChangesNothingThatItIsGiven(t *testing.T) {
-	build := func() whatif.Question {
+	build := func() planned.Question {
 		q := askedPool(welfare.Social{}, 4, map[string]float64{"a": 4, "b": 2})
 		q.Before.Policy, q.After.Policy = nil, nil
-		q.Latency = map[string]whatif.Threshold{"a": {Before: 200 * time.Millisecond, After: 100 * time.Millisecond}}
+		q.Latency = map[string]planned.Threshold{"a": {Before: 200 * time.Millisecond, After: 100 * time.Millisecond}}
 		q.Estimates[0].Latency = map[string]trimtab.Seconds{"p50": .05, "p99": .3}
 		q.Holdings[0].Capacity = map[string]float64{"cpu": 4}
 		q.After.Capacity = 8
@@ -153,7 +154,7 @@ func TestAWhatIfChangesNothingThatItIsGiven(t *testing.T) {
 	}
 	q := build()
 	q.Before.Policy, q.After.Policy = welfare.Social{}, welfare.Social{}
-	if _, err := whatif.Answer(q); err != nil {
+	if _, err := planned.Answer(q); err != nil {
 		t.Fatal(err)
 	}
 	q.Before.Policy, q.After.Policy = nil, nil
@@ -168,12 +169,12 @@ func TestAWorkloadOfWhichNothingIsKnownHoldsInAWhatIf(t *testing.T) {
 	q.Before.Workloads = append(q.Before.Workloads, planner.WorkloadConfig{Name: "z", Mode: trimtab.Recommend, SLO: 1, Max: 6})
 	q.After = q.Before
 	q.After.Capacity = 5
-	got, err := whatif.Answer(q)
+	got, err := planned.Answer(q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := got.Workloads[1]
-	if got.Hold != 1 || b.Effect != trimtab.Holds || b.Held == "" || b.After.Allocation != b.Now || b.After.Performance != nil || b.After.Meets != trimtab.MeetsUnknown {
+	if got.Hold != 1 || b.Effect != whatif.Holds || b.Held == "" || b.After.Allocation != b.Now || b.After.Performance != nil || b.After.Meets != whatif.MeetsUnknown {
 		t.Errorf("%d hold; b: %+v", got.Hold, b)
 	}
 	if got.Absent["z"] == "" {
@@ -184,7 +185,7 @@ func TestAWorkloadOfWhichNothingIsKnownHoldsInAWhatIf(t *testing.T) {
 func TestACapacityThatDoesNotHoldTheMinimumsIsSaid(t *testing.T) {
 	q := askedPool(fair.NJCPolicy{}, 6, map[string]float64{"a": 9, "b": 9})
 	q.After.Capacity = 0.1
-	if got, err := whatif.Answer(q); !errors.Is(err, trimtab.ErrInfeasible) {
+	if got, err := planned.Answer(q); !errors.Is(err, trimtab.ErrInfeasible) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -193,12 +194,12 @@ func TestAStricterLatencyNeedsMoreAndItsBandIsWider(t *testing.T) {
 	q := askedPool(fair.NJCPolicy{}, 12, map[string]float64{"a": 3, "b": 3})
 	q.Before.Workloads[0].SLO, q.Estimates[0].Performance = 0.9, new(float64)
 	*q.Estimates[0].Performance = 0.99
-	q.Latency = map[string]whatif.Threshold{"a": {Before: 200 * time.Millisecond, After: 100 * time.Millisecond}}
-	if got, err := whatif.Answer(q); !errors.Is(err, trimtab.ErrUnsupported) {
+	q.Latency = map[string]planned.Threshold{"a": {Before: 200 * time.Millisecond, After: 100 * time.Millisecond}}
+	if got, err := planned.Answer(q); !errors.Is(err, trimtab.ErrUnsupported) {
 		t.Errorf("without quantiles: %+v, %v", got, err)
 	}
 	q.Estimates[0].Latency = map[string]trimtab.Seconds{"p50": .05, "p95": .12, "p99": .3}
-	got, err := whatif.Answer(q)
+	got, err := planned.Answer(q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,8 +207,8 @@ func TestAStricterLatencyNeedsMoreAndItsBandIsWider(t *testing.T) {
 	if len(got.Assumes) != 1 || a.After.Performance.Lower >= a.Before.Performance.Lower || a.After.Performance.Upper < a.After.Performance.Mean {
 		t.Errorf("assumes %q, before %+v, after %+v", got.Assumes, a.Before.Performance, a.After.Performance)
 	}
-	q.Latency = map[string]whatif.Threshold{"a": {Before: 200 * time.Millisecond, After: 400 * time.Millisecond}}
-	easier, err := whatif.Answer(q)
+	q.Latency = map[string]planned.Threshold{"a": {Before: 200 * time.Millisecond, After: 400 * time.Millisecond}}
+	easier, err := planned.Answer(q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,8 +230,8 @@ func TestTheOddsOfALatencyAreThoseOfLogLogisticLatencies(t *testing.T) {
 		q.Estimates[0].Requests = 1e12
 		q.Estimates[0].Latency = map[string]trimtab.Seconds{"p50": at(.5), "p95": at(.95), "p99": at(.99)}
 		to := rapid.Float64Range(0.02, 1).Draw(t, "to")
-		q.Latency = map[string]whatif.Threshold{"a": {Before: 200 * time.Millisecond, After: time.Duration(to * float64(time.Second))}}
-		got, err := whatif.Answer(q)
+		q.Latency = map[string]planned.Threshold{"a": {Before: 200 * time.Millisecond, After: time.Duration(to * float64(time.Second))}}
+		got, err := planned.Answer(q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +249,7 @@ func BenchmarkWhatIf(b *testing.B) {
 				prob := large("learnt", n, 100*n, 150)
 				c := planner.Config{Pool: "p", Resource: "cpu", Capacity: float64(100 * n), Unit: 1, Round: time.Minute, Policy: objective}
 				h := &trimtab.Holding{Pool: "p", Host: "h", Time: t0, LeaseLeft: 60}
-				q := whatif.Question{Now: t0.Add(time.Second)}
+				q := planned.Question{Now: t0.Add(time.Second)}
 				for _, w := range prob.Workloads {
 					c.Workloads = append(c.Workloads, planner.WorkloadConfig{Name: w.Name, Mode: trimtab.Act, SLO: 0.9, Min: 1})
 					h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: w.Name, Resource: "cpu"}, Knob: "test",
@@ -258,7 +259,7 @@ func BenchmarkWhatIf(b *testing.B) {
 				q.Before, q.After, q.Holdings = c, c, []*trimtab.Holding{h}
 				q.After.Capacity *= 0.4
 				for b.Loop() {
-					if _, err := whatif.Answer(q); err != nil {
+					if _, err := planned.Answer(q); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
@@ -62,13 +63,13 @@ func (r counting) leaveZero() {
 		if math.IsInf(left, 1) {
 			left = r.unasked()
 		}
-		why := trimtab.Reason{NextCheck: r.planner.next, Binding: trimtab.Binding{Kind: trimtab.BindingNeed}}
+		why := trimtab.Reason{NextCheck: r.planner.next, Binding: trimtab.Binding{Kind: codes.BindingNeed}}
 		each := r.planner.starts(w, k, r.planner.cfg.Resource)
 		if most := int(left/math.Max(each, r.planner.resources[0].Quantum()) + policy.Grain); n > most {
-			n, why.Binding = most, trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: "what one more instance begins with"}
+			n, why.Binding = most, trimtab.Binding{Kind: codes.BindingCapacity, Detail: "what one more instance begins with"}
 		}
 		if n < 1 {
-			r.heldBack[w.Name] = trimtab.Held{Code: trimtab.HeldOther, Text: fmt.Sprintf("it has no instance, and %s: the pool has no room for one, which begins with %v", because, each)}
+			r.heldBack[w.Name] = trimtab.Held{Code: codes.HeldOther, Text: fmt.Sprintf("it has no instance, and %s: the pool has no room for one, which begins with %v", because, each)}
 			continue
 		}
 		why.Summary = fmt.Sprintf("replicas raised from 0 to %d: %s", n, because)

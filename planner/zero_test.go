@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner"
 )
 
@@ -21,7 +22,7 @@ func answered(now time.Time, load float64) *trimtab.Estimate {
 		e.Load = &trimtab.LoadForecast{Now: load, Mean: load, Upper: load, Level: 0.9, Model: "test"}
 	}
 	e.Inputs = []trimtab.Input{in}
-	e.Hold = &trimtab.Held{Code: trimtab.HeldAbsent, Text: "no performance from spans", Input: "performance"}
+	e.Hold = &trimtab.Held{Code: codes.HeldAbsent, Text: "no performance from spans", Input: "performance"}
 	return e
 }
 

@@ -16,7 +16,7 @@ const (
 	StateDone      = "done"
 	StateFailed    = "failed"
 	StateCancelled = "cancelled"
-	// StateForgotten is the last that is said of a job: who looks on forgets it too.
+	// StateForgotten is the last state of a job that is published: its readers forget the job then.
 	StateForgotten = "forgotten"
 )
 

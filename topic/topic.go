@@ -6,6 +6,7 @@ package topic
 
 import (
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/speculation"
 )
 
@@ -59,8 +60,8 @@ func table() [18]Topic {
 		{trimtab.KindOutcome, Durable, "actuator", "planner", "pool and host", func() trimtab.Value { return new(trimtab.Outcome) }},
 		{trimtab.KindHolding, Latest, "actuator", "analyzer learn, planner", "pool and host", func() trimtab.Value { return new(trimtab.Holding) }},
 		{trimtab.KindCommand, Durable, "console", "planner, actuator", "pool", func() trimtab.Value { return new(trimtab.Command) }},
-		{trimtab.KindContributions, Shed, "analyzer learn", "actuator, console, planner", "workload", func() trimtab.Value { return new(trimtab.Contributions) }},
-		{trimtab.KindColocation, Shed, "agent", "analyzer learn, console", "pool and host", func() trimtab.Value { return new(trimtab.Colocation) }},
+		{colocation.KindContributions, Shed, "analyzer learn", "actuator, console, planner", "workload", func() trimtab.Value { return new(colocation.Contributions) }},
+		{colocation.KindColocation, Shed, "agent", "analyzer learn, console", "pool and host", func() trimtab.Value { return new(colocation.Colocation) }},
 		{speculation.KindMachine, Shed, "agent", "planner, console", "pool and host", func() trimtab.Value { return new(speculation.Machine) }},
 		{speculation.KindPlacements, Shed, "planner", "agent", "pool and host", func() trimtab.Value { return new(speculation.Placements) }},
 		{speculation.KindCandidates, Shed, "planner", "planner", "pool", func() trimtab.Value { return new(speculation.Candidates) }},

@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -299,7 +300,7 @@ func TestWhereTheLimitAboveCannotBeSetQuotasStayAndAreNotLiftedAgainAndAgain(t *
 		}
 	}
 	unmet := a.Holding().Unmet
-	if times > 1 || len(unmet) != 1 || unmet[0].What != trimtab.UnmetWeights || !strings.Contains(unmet[0].Do, "cap: always") {
+	if times > 1 || len(unmet) != 1 || unmet[0].What != codes.UnmetWeights || !strings.Contains(unmet[0].Do, "cap: always") {
 		t.Errorf("lifted %d times: %+v", times, unmet)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/trimtab/trimtab/actuator/cpufreq"
 	"github.com/trimtab/trimtab/actuator/cpuset"
 	"github.com/trimtab/trimtab/actuator/freezer"
+	"github.com/trimtab/trimtab/actuator/gate"
+	"github.com/trimtab/trimtab/actuator/haproxy"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
 	"github.com/trimtab/trimtab/actuator/network"
 	"github.com/trimtab/trimtab/actuator/process"
@@ -35,6 +37,8 @@ func In(rdt resctrl.Host, cluster kubernetes.Cluster) []actuator.Kind {
 		actuator.Join(cgroup.Kind(), cpuset.Kind(), freezer.Kind(), resctrl.Kind(rdt), cpufreq.Kind()),
 		network.Kind(),
 		process.Kind(),
+		haproxy.Kind(),
+		gate.Kind(),
 		kubernetes.Pods(cluster),
 		kubernetes.Scales(cluster),
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/trimtab/trimtab/agent"
 	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/jobs"
@@ -238,7 +239,7 @@ func (s *Host) JobsPart(cfg *config.Config) ([]supervise.Part, error) {
 	}
 	all := slices.Concat(own.all, own.registered)
 	c := actuator.Config{
-		Host: s.Process.Host, Pool: trimtab.JobsPool(cfg.Pool.Name), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, NoApply: true,
+		Host: s.Process.Host, Pool: colocation.JobsPool(cfg.Pool.Name), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, NoApply: true,
 		Measure: knobs.Measure(kinds, cfg, all), Roots: knobs.Roots(kinds, all), LockDir: knobs.LockDir(cfg), Watchdog: watchdog,
 		Limits: actuator.Limits{MaxLease: cfg.Colocate.Lease, Skew: cfg.Actuator.ClockSkew},
 	}
@@ -347,8 +348,8 @@ func reservedOf(cfg *config.Config) []string { return cfg.ServiceGroups() }
 // run decides at every period until ctx ends. Its inputs from the bus may stop at any time: it
 // continues with the last ones, which age.
 func (h *jobHost) run(ctx context.Context, b bus.Bus) error {
-	stop := agent.Listen(ctx, b, h.period, h.logger, bus.Subscription{Kind: trimtab.KindContributions, For: "colocate", Handle: func(_ context.Context, d bus.Delivery) error {
-		if c, ok := d.Value.(*trimtab.Contributions); ok {
+	stop := agent.Listen(ctx, b, h.period, h.logger, bus.Subscription{Kind: colocation.KindContributions, For: "colocate", Handle: func(_ context.Context, d bus.Delivery) error {
+		if c, ok := d.Value.(*colocation.Contributions); ok {
 			h.hear(time.Now(), c)
 		}
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/agent"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/jobs"
@@ -71,10 +72,10 @@ type jobHost struct {
 	heard map[string]time.Time
 	// found is when the places of services were last looked for.
 	found time.Time
-	news  []*trimtab.Contributions
+	news  []*colocation.Contributions
 	// surroundings are what was measured since the last tick; nil: nothing.
 	surroundings *colocate.Surroundings
-	stands       map[string]*trimtab.Contributions
+	stands       map[string]*colocation.Contributions
 	shown        *view.Colocation
 }
 
@@ -87,10 +88,10 @@ func newJobHost(cfg *config.Config, host string, a jobActuator, r *jobs.Registry
 	around := aroundOf(cfg, host, knobs)
 	h := &jobHost{
 		around: around,
-		host:   host, pool: trimtab.JobsPool(cfg.Pool.Name), name: c.Policy, mode: c.Mode, period: c.Period, maxAge: c.MaxAge,
+		host:   host, pool: colocation.JobsPool(cfg.Pool.Name), name: c.Policy, mode: c.Mode, period: c.Period, maxAge: c.MaxAge,
 		services: slices.Clone(services), jobs: jobsOf(cfg), knobs: knobs, step: step, actuator: a, registry: r,
 		metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler),
-		heard: map[string]time.Time{}, stands: map[string]*trimtab.Contributions{},
+		heard: map[string]time.Time{}, stands: map[string]*colocation.Contributions{},
 	}
 	h.files = jobs.NewFiles(h.takeFile)
 	h.frame = agent.Loop[*jobsSeen, *done]{Every: h.period, Look: h.look, Decide: h.decide, Act: h.killed, Tell: h.tell, Save: h.keep, SaveEvery: saveThresholds,
@@ -102,7 +103,7 @@ func newJobHost(cfg *config.Config, host string, a jobActuator, r *jobs.Registry
 // stepConfig converts the file's section for the step.
 func stepConfig(cfg *config.Config, host string, knobs jobKnobs, services []serviceConfig) colocate.StepConfig {
 	c := cfg.Colocate
-	out := colocate.StepConfig{Pool: trimtab.JobsPool(cfg.Pool.Name), Host: host, Policy: c.Policy, Config: policyConfig(c), Mode: stepMode(cfg), Lease: c.Lease}
+	out := colocate.StepConfig{Pool: colocation.JobsPool(cfg.Pool.Name), Host: host, Policy: c.Policy, Config: policyConfig(c), Mode: stepMode(cfg), Lease: c.Lease}
 	capacity := c.Capacity.ByResource()
 	for _, resource := range knobs.resources {
 		out.Resources = append(out.Resources, issue.Resource{Name: resource, Capacity: capacity[resource]})
@@ -123,7 +124,7 @@ func stepMode(cfg *config.Config) trimtab.Mode {
 
 // jobsSeen is what one round read.
 type jobsSeen struct {
-	news    []*trimtab.Contributions
+	news    []*colocation.Contributions
 	around  *colocate.Surroundings
 	holding *trimtab.Holding
 	all     map[string]map[string]*trimtab.KnobState

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/jobs"
 )
@@ -113,7 +114,7 @@ func namesHere(services []serviceConfig) (names []string) {
 
 // hear stores a service's report. It ignores services that are not declared, and those that run
 // nothing here. A report counts from its arrival, since it carries another host's clock.
-func (h *jobHost) hear(now time.Time, c *trimtab.Contributions) {
+func (h *jobHost) hear(now time.Time, c *colocation.Contributions) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := slices.IndexFunc(h.services, func(s serviceConfig) bool { return s.name == c.Workload })
@@ -127,7 +128,7 @@ func (h *jobHost) hear(now time.Time, c *trimtab.Contributions) {
 		own.SLO = trimtab.SecondsOf(h.services[i].slo)
 	}
 	if !h.services[i].here {
-		own.Servpods = slices.DeleteFunc(slices.Clone(c.Servpods), func(p trimtab.Servpod) bool { return p.Host == "" })
+		own.Servpods = slices.DeleteFunc(slices.Clone(c.Servpods), func(p colocation.Servpod) bool { return p.Host == "" })
 	}
 	if len(h.news) < 2*len(h.services) {
 		h.news = append(h.news, &own)
@@ -136,7 +137,7 @@ func (h *jobHost) hear(now time.Time, c *trimtab.Contributions) {
 }
 
 // newer reports whether a report of a service is newer than the last one.
-func (h *jobHost) newer(now time.Time, c *trimtab.Contributions) bool {
+func (h *jobHost) newer(now time.Time, c *colocation.Contributions) bool {
 	last := h.heard[c.Workload]
 	if c.Time.After(last) {
 		return true
@@ -146,12 +147,12 @@ func (h *jobHost) newer(now time.Time, c *trimtab.Contributions) bool {
 }
 
 // hasPod reports whether one of the Servpods says that it is on a host.
-func hasPod(c *trimtab.Contributions, host string) bool {
-	return slices.ContainsFunc(c.Servpods, func(p trimtab.Servpod) bool { return p.Host == host })
+func hasPod(c *colocation.Contributions, host string) bool {
+	return slices.ContainsFunc(c.Servpods, func(p colocation.Servpod) bool { return p.Host == host })
 }
 
 // takeNews returns the reports since the last tick.
-func (h *jobHost) takeNews() []*trimtab.Contributions {
+func (h *jobHost) takeNews() []*colocation.Contributions {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	news := h.news

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/jobs"
 )
@@ -73,8 +73,8 @@ func TestNobodyRegistersTheGroupOfAWorkloadOrOfAComponent(t *testing.T) {
 func TestAServiceThatWasHeardOfWithATimeInTheFutureIsHeardAgainOnceThatIsStale(t *testing.T) {
 	w := newJobWorld(t, "act", 1)
 	tell := func(at time.Time, tail float64) {
-		w.jobHost.hear(w.now, &trimtab.Contributions{Workload: "web", Time: at, Window: 1, Load: 400, MaxLoad: 1000, SLO: 0.1, Tail: &tail, Requests: 1000,
-			Servpods: []trimtab.Servpod{{Component: "web", Host: "h", Contribution: 1}}})
+		w.jobHost.hear(w.now, &colocation.Contributions{Workload: "web", Time: at, Window: 1, Load: 400, MaxLoad: 1000, SLO: 0.1, Tail: &tail, Requests: 1000,
+			Servpods: []colocation.Servpod{{Component: "web", Host: "h", Contribution: 1}}})
 	}
 	tell(w.now.AddDate(50, 0, 0), 0.02)
 	tell(w.now, 0.09)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/jobs"
 	"github.com/trimtab/trimtab/planner/colocate"
@@ -35,10 +37,10 @@ func (h *jobHost) show(now time.Time, out *done) {
 	next.Services = h.showServices(now, status)
 	next.Power, next.Link = nil, nil
 	if p := status.Observed.Power; p != nil {
-		next.Power = &trimtab.PowerHere{Draws: p.Draws, TDP: p.TDP}
+		next.Power = &colocation.PowerHere{Draws: p.Draws, TDP: p.TDP}
 	}
 	if l := status.Observed.Link; l != nil {
-		next.Link = &trimtab.LinkHere{Bandwidth: l.Bandwidth, Used: l.Used}
+		next.Link = &colocation.LinkHere{Bandwidth: l.Bandwidth, Used: l.Used}
 	}
 	next.Jobs, next.Used = shown, used
 	next.Running, next.Suspended = statesOf(next.Jobs)
@@ -214,7 +216,7 @@ func (h *jobHost) count(c *view.Colocation, verb string) {
 	if verb != "" {
 		h.metrics.Counter("trimtab_colocate_decisions_total", h.host, verb).Inc()
 	}
-	h.metrics.Gauge("trimtab_host_unmet", h.host, trimtab.UnmetJobs).Set(float64(len(c.Unmet)))
+	h.metrics.Gauge("trimtab_host_unmet", h.host, codes.UnmetJobs).Set(float64(len(c.Unmet)))
 	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Running)).Set(float64(c.Running))
 	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Suspended)).Set(float64(c.Suspended))
 	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Ending)).Set(float64(len(c.Jobs) - c.Running - c.Suspended))

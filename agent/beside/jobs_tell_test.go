@@ -9,11 +9,12 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // ear keeps what is told; deaf: it refuses.
 type ear struct {
-	all  []*trimtab.Colocation
+	all  []*colocation.Colocation
 	deaf bool
 }
 
@@ -24,7 +25,7 @@ func (e *ear) Publish(_ context.Context, v trimtab.Value) error {
 	if err := v.Validate(); err != nil {
 		return err
 	}
-	e.all = append(e.all, v.(*trimtab.Colocation))
+	e.all = append(e.all, v.(*colocation.Colocation))
 	return nil
 }
 
@@ -35,7 +36,7 @@ func TestAFleetHearsOfEachDecisionAtOnceAndAtTimesInBetween(t *testing.T) {
 		w.pass(1, 20, 0.4)
 	}
 	last := heard.all[len(heard.all)-1]
-	if last.Running != 2 || last.Last.Verb != "AllowBEGrowth" || last.Jobs[0].Has["cpu"] < 0.5 || last.Given <= 0 || last.Services[0].LoadOrigin != trimtab.FromHistory || last.Pool != "default/best-effort" || last.Host != "h" {
+	if last.Running != 2 || last.Last.Verb != "AllowBEGrowth" || last.Jobs[0].Has["cpu"] < 0.5 || last.Given <= 0 || last.Services[0].LoadOrigin != colocation.FromHistory || last.Pool != "default/best-effort" || last.Host != "h" {
 		t.Errorf("%+v", last)
 	}
 	decided := map[time.Time]bool{}

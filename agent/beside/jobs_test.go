@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/agent/knobs"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/console/view"
@@ -112,7 +113,7 @@ func (w *jobWorld) open(file string, kinds []actuator.Kind, m machine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := actuator.Config{Host: "h", Pool: trimtab.JobsPool("default"), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, LockDir: w.cfg.Actuator.LockDir}
+	c := actuator.Config{Host: "h", Pool: colocation.JobsPool("default"), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, LockDir: w.cfg.Actuator.LockDir}
 	if c.Targets, c.Finders, err = knobs.OpenAll(kinds, own.all); err != nil {
 		t.Fatal(err)
 	}
@@ -135,9 +136,9 @@ func (w *jobWorld) open(file string, kinds []actuator.Kind, m machine) {
 func (w *jobWorld) hear(tail, load float64) {
 	limit, slack := 0.85, 0.1
 	seconds := tail / 1000
-	w.jobHost.hear(w.now, &trimtab.Contributions{
+	w.jobHost.hear(w.now, &colocation.Contributions{
 		Workload: "web", Time: w.now, Window: 1, Load: load * 1000, MaxLoad: 1000, SLO: 0.1, Quantile: 0.99, Tail: &seconds, Requests: 1000, Levels: 9,
-		Servpods: []trimtab.Servpod{{Component: "web", Host: "h", Contribution: 1, LoadLimit: &limit, Origin: trimtab.FromHistory, SlackLimit: &slack, SlackOrigin: trimtab.FromSearch}},
+		Servpods: []colocation.Servpod{{Component: "web", Host: "h", Contribution: 1, LoadLimit: &limit, Origin: colocation.FromHistory, SlackLimit: &slack, SlackOrigin: colocation.FromSearch}},
 	})
 }
 
@@ -442,13 +443,13 @@ func TestAServiceThatNobodyDeclaredOrThatRunsElsewhereDecidesNothing(t *testing.
 	w.services = append(w.services, serviceConfig{name: "far", slo: time.Second})
 	tail := 9.0
 	for _, name := range []string{"stranger", "far"} {
-		w.jobHost.hear(w.now, &trimtab.Contributions{Workload: name, Time: w.now, SLO: 1, Tail: &tail, Servpods: []trimtab.Servpod{{Component: "x", Host: "other"}}})
+		w.jobHost.hear(w.now, &colocation.Contributions{Workload: name, Time: w.now, SLO: 1, Tail: &tail, Servpods: []colocation.Servpod{{Component: "x", Host: "other"}}})
 	}
 	w.pass(3, 20, 0.4)
 	if c := w.Colocation(); len(c.Services) != 1 || c.Last.Verb != "AllowBEGrowth" {
 		t.Errorf("%+v %+v", c.Services, c.Last)
 	}
-	w.jobHost.hear(w.now, &trimtab.Contributions{Workload: "far", Time: w.now, SLO: 1, Tail: &tail, Servpods: []trimtab.Servpod{{Component: "x", Host: "h"}}})
+	w.jobHost.hear(w.now, &colocation.Contributions{Workload: "far", Time: w.now, SLO: 1, Tail: &tail, Servpods: []colocation.Servpod{{Component: "x", Host: "h"}}})
 	w.pass(1, 20, 0.4)
 	if c := w.Colocation(); len(c.Services) != 2 || c.Last.Verb != "StopBE" || c.Last.By != "far" {
 		t.Errorf("%+v %+v", c.Services, c.Last)

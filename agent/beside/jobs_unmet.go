@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/planner/colocate"
 )
@@ -61,6 +62,6 @@ func unmetJobs(c *view.Colocation) []trimtab.Unmet {
 	if c.Last != nil && (c.Last.Verb == string(colocate.SuspendBE) || c.Last.Verb == string(colocate.StopBE)) {
 		what = c.Last.Verb + " does not freeze all jobs"
 	}
-	return []trimtab.Unmet{{What: trimtab.UnmetJobs, Why: fmt.Sprintf("%s: %d of %d; %s: %s", what, n, len(c.Jobs), first.ID, first.Unmet),
+	return []trimtab.Unmet{{What: codes.UnmetJobs, Why: fmt.Sprintf("%s: %d of %d; %s: %s", what, n, len(c.Jobs), first.ID, first.Unmet),
 		Do: "give the job a group of the same path in the hierarchies of cpu and of freezer, with all its processes in both (cgroup version 2 has one for both), that trimtab may write"}}
 }

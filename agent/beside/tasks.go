@@ -19,6 +19,7 @@ import (
 	"github.com/trimtab/trimtab/agent/signals"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/collector/load"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/supervise"
@@ -274,8 +275,8 @@ func (h *taskHost) listen(ctx context.Context, b bus.Bus) (stop func()) {
 			}
 			return nil
 		}},
-		bus.Subscription{Kind: trimtab.KindContributions, For: "speculate", Handle: func(_ context.Context, d bus.Delivery) error {
-			if c, ok := d.Value.(*trimtab.Contributions); ok {
+		bus.Subscription{Kind: colocation.KindContributions, For: "speculate", Handle: func(_ context.Context, d bus.Delivery) error {
+			if c, ok := d.Value.(*colocation.Contributions); ok {
 				h.signals.Hear(c)
 			}
 			return nil

@@ -11,11 +11,12 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/agent/signals"
+	"github.com/trimtab/trimtab/quantity"
 	"github.com/trimtab/trimtab/speculation"
 )
 
 // says lets the collectors tell one round of the service.
-func (w *taskWorld) says(values map[trimtab.Quantity]float64) {
+func (w *taskWorld) says(values map[quantity.Quantity]float64) {
 	at := time.Unix(0, int64(w.now))
 	for q, v := range values {
 		w.signals.Add(w.now-signals.Settled, &trimtab.Sample{Workload: "shop", Host: "h", Quantity: q, Source: "perf", Time: at, Window: 1, Value: v})
@@ -26,7 +27,7 @@ func (w *taskWorld) says(values map[trimtab.Quantity]float64) {
 func (w *taskWorld) lives(n int, cpi float64, r *rand.Rand) {
 	w.Helper()
 	for range n {
-		w.says(map[trimtab.Quantity]float64{trimtab.CPI: cpi * (1 + 0.01*r.NormFloat64()), trimtab.MPKI: 2, trimtab.RPKI: 20, trimtab.TaskClock: 1, trimtab.RunDelay: 0.5})
+		w.says(map[quantity.Quantity]float64{quantity.CPI: cpi * (1 + 0.01*r.NormFloat64()), quantity.MPKI: 2, quantity.RPKI: 20, quantity.TaskClock: 1, quantity.RunDelay: 0.5})
 		w.seconds(1)
 	}
 }

@@ -32,11 +32,10 @@ func Of(kinds []actuator.Kind, cfg *config.Config, host string) (out []Declared,
 		}
 		name, root, path := cfg.Place(&w.Knob)
 		places := []Declared{{Kind: name, At: actuator.Location{Root: root, Path: path, Force: w.Knob.Force, High: w.Class == trimtab.BestEffort}}}
-		if name, root, path, ok := w.Knob.Link(); ok {
-			places = append(places, Declared{Kind: name, At: actuator.Location{Root: root, Path: path}})
-		}
-		if name, root, path, ok := w.Knob.Scale(); ok {
-			places = append(places, Declared{Kind: name, At: actuator.Location{Root: root, Path: path}})
+		for _, further := range []func() (kind, root, path string, ok bool){w.Knob.Link, w.Knob.Scale, w.Knob.Admission} {
+			if name, root, path, ok := further(); ok {
+				places = append(places, Declared{Kind: name, At: actuator.Location{Root: root, Path: path}})
+			}
 		}
 		if w.Knob.CPU != nil {
 			places[0].Cap = w.Knob.CPU.Cap

@@ -17,8 +17,10 @@ import (
 	"github.com/trimtab/trimtab/collector/perf"
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/psi"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner/throttle"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Service is a service beside which tasks run.
@@ -44,9 +46,9 @@ const (
 
 // waits returns the signals that replace CPI where it is not counted: each is a share of time
 // that was lost.
-func waits() map[trimtab.Quantity]string {
-	return map[trimtab.Quantity]string{trimtab.RunDelay: Delay, trimtab.PressureCPUSome: cpuPressure, trimtab.PressureMemorySome: memoryPressure,
-		trimtab.PressureIOSome: ioPressure, trimtab.Throttled: throttled}
+func waits() map[quantity.Quantity]string {
+	return map[quantity.Quantity]string{quantity.RunDelay: Delay, quantity.PressureCPUSome: cpuPressure, quantity.PressureMemorySome: memoryPressure,
+		quantity.PressureIOSome: ioPressure, quantity.Throttled: throttled}
 }
 
 const (
@@ -73,7 +75,7 @@ type round struct {
 	of     copyID
 	time   time.Time
 	at     time.Duration // when it came, since the host booted
-	values map[trimtab.Quantity]trimtab.Sample
+	values map[quantity.Quantity]trimtab.Sample
 }
 
 // counted is the last counts of an instance.
@@ -175,15 +177,15 @@ func (s *Set) Add(now time.Duration, v *trimtab.Sample) {
 			s.rounds = slices.Delete(s.rounds, 0, maxModels)
 		}
 		at = len(s.rounds)
-		s.rounds = append(s.rounds, &round{of: of, time: v.Time, at: now, values: map[trimtab.Quantity]trimtab.Sample{}})
+		s.rounds = append(s.rounds, &round{of: of, time: v.Time, at: now, values: map[quantity.Quantity]trimtab.Sample{}})
 	}
 	s.rounds[at].values[v.Quantity] = *v
 }
 
 // Hear stores a service's report. It counts from its arrival.
-func (s *Set) Hear(c *trimtab.Contributions) { s.heard(hostfs.BootTime(), c) }
+func (s *Set) Hear(c *colocation.Contributions) { s.heard(hostfs.BootTime(), c) }
 
-func (s *Set) heard(now time.Duration, c *trimtab.Contributions) {
+func (s *Set) heard(now time.Duration, c *colocation.Contributions) {
 	i := slices.IndexFunc(s.services, func(b Service) bool { return b.Workload == c.Workload })
 	if i < 0 || c.Tail == nil {
 		return
@@ -282,19 +284,19 @@ func (s *Set) judge(r *round, busy time.Duration) (out []throttle.Sample) {
 		c = &counted{}
 		s.last[r.of] = c
 	}
-	get := func(q trimtab.Quantity) fingerprint.Reading {
+	get := func(q quantity.Quantity) fingerprint.Reading {
 		v, told := r.values[q]
 		return fingerprint.Reading{Value: v.Value, Counted: told && v.Missing == ""}
 	}
-	if cores := cmp.Or(get(trimtab.TaskClock), get(trimtab.Usage)); cores.Counted {
+	if cores := cmp.Or(get(quantity.TaskClock), get(quantity.Usage)); cores.Counted {
 		c.cores = cores
 	}
-	if cpi := get(trimtab.CPI); cpi.Counted {
-		c.at, c.cpi, c.mpki = r.at, cpi, get(trimtab.MPKI)
-		v := fingerprint.Sample{Length: r.values[trimtab.CPI].Window.Duration(), CPI: cpi, MPKI: c.mpki, References: get(trimtab.RPKI), Cores: c.cores}
+	if cpi := get(quantity.CPI); cpi.Counted {
+		c.at, c.cpi, c.mpki = r.at, cpi, get(quantity.MPKI)
+		v := fingerprint.Sample{Length: r.values[quantity.CPI].Window.Duration(), CPI: cpi, MPKI: c.mpki, References: get(quantity.RPKI), Cores: c.cores}
 		out = s.ask(out, r, CPI, v, busy)
 	}
-	for _, q := range []trimtab.Quantity{trimtab.RunDelay, trimtab.PressureCPUSome, trimtab.PressureMemorySome, trimtab.PressureIOSome, trimtab.Throttled} {
+	for _, q := range []quantity.Quantity{quantity.RunDelay, quantity.PressureCPUSome, quantity.PressureMemorySome, quantity.PressureIOSome, quantity.Throttled} {
 		v, told := r.values[q]
 		name := waits()[q]
 		switch {

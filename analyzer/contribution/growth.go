@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/merge"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/quantile"
 )
 
@@ -47,8 +49,8 @@ func (s *slot) merge(o *slot) {
 	s.requests, s.seconds, s.beside = s.requests+o.requests, s.seconds+o.seconds, s.beside || o.beside
 	s.latency.Merge(&o.latency)
 	s.latency.Settle()
-	s.servpods = boundTo(maxPods, trimtab.MergeServpods(s.servpods, o.servpods), func(p trimtab.ServpodSketch) float64 { return p.N })
-	s.calls = boundTo(trimtab.MaxSketchCalls, trimtab.MergeCalls(s.calls, o.calls), func(c trimtab.CallSketch) float64 { return c.N })
+	s.servpods = boundTo(maxPods, merge.Servpods(s.servpods, o.servpods), func(p trimtab.ServpodSketch) float64 { return p.N })
+	s.calls = boundTo(trimtab.MaxSketchCalls, merge.Calls(s.calls, o.calls), func(c trimtab.CallSketch) float64 { return c.N })
 }
 
 // boundTo leaves the n of most weight, in their order.
@@ -112,7 +114,7 @@ type growth struct {
 	slots, lasted int
 	changed       slot
 	usual         [3]spread // by quantiles()
-	now           *trimtab.TailGrowth
+	now           *colocation.TailGrowth
 }
 
 // take adds a slot, which it keeps.
@@ -154,7 +156,7 @@ func logQuantile(s *slot, q float64) float64 {
 }
 
 // compare returns whether the tail grew; nil: too few requests.
-func (g *growth) compare() *trimtab.TailGrowth {
+func (g *growth) compare() *colocation.TailGrowth {
 	var now slot
 	for _, s := range g.recent {
 		now.merge(s)
@@ -179,9 +181,9 @@ func (g *growth) compare() *trimtab.TailGrowth {
 		}
 	}
 	if !changed {
-		return &trimtab.TailGrowth{Quantile: last.Quantile, Before: last.Before, After: last.After, Since: now.start}
+		return &colocation.TailGrowth{Quantile: last.Quantile, Before: last.Before, After: last.After, Since: now.start}
 	}
-	out := &trimtab.TailGrowth{Changed: true, Quantile: chosen.Quantile, Before: chosen.Before, After: chosen.After, Since: now.start}
+	out := &colocation.TailGrowth{Changed: true, Quantile: chosen.Quantile, Before: chosen.Before, After: chosen.After, Since: now.start}
 	if g.changed.requests > 0 {
 		out.Since = g.changed.start
 	}
@@ -214,7 +216,7 @@ func below(h *quantile.Histogram, v float64) float64 {
 // vote, which goes to the Servpods by their excess: their time on its critical path, less the
 // mean of all requests before. Here the requests of one class of latency vote together. The votes
 // of the slow requests before, which the same traffic brings again, are subtracted.
-func partsOf(before, now *slot, chosen Growth) []trimtab.GrowthPart {
+func partsOf(before, now *slot, chosen Growth) []colocation.GrowthPart {
 	starved := starvedNow(before, now)
 	was, is := chargeTo(before, starved), chargeTo(now, starved)
 	normal := map[pod]float64{}
@@ -225,23 +227,23 @@ func partsOf(before, now *slot, chosen Growth) []trimtab.GrowthPart {
 	}
 	votesBefore, votesNow := votes(before, was, normal, chosen.Before), votes(now, is, normal, chosen.Before)
 	sum := 0.0
-	var out []trimtab.GrowthPart
+	var out []colocation.GrowthPart
 	for _, p := range podsOf(votesNow) {
 		share := votesNow[p] - votesBefore[p]
 		if share <= 0 {
 			continue
 		}
 		sum += share
-		out = append(out, trimtab.GrowthPart{Component: p.component, Host: p.host, Share: share,
+		out = append(out, colocation.GrowthPart{Component: p.component, Host: p.host, Share: share,
 			Before: meanOf(was[p]), After: meanOf(is[p])})
 	}
 	grown := chosen.Slower - (1 - below(&before.latency, chosen.Before))
 	for i := range out {
 		out[i].Share = min(1, out[i].Share/max(sum, grown))
 	}
-	out = slices.DeleteFunc(out, func(p trimtab.GrowthPart) bool { return p.Share < leastShare })
-	slices.SortStableFunc(out, func(a, b trimtab.GrowthPart) int { return cmp.Compare(b.Share, a.Share) })
-	return out[:min(len(out), trimtab.MaxGrowthParts)]
+	out = slices.DeleteFunc(out, func(p colocation.GrowthPart) bool { return p.Share < leastShare })
+	slices.SortStableFunc(out, func(a, b colocation.GrowthPart) int { return cmp.Compare(b.Share, a.Share) })
+	return out[:min(len(out), colocation.MaxGrowthParts)]
 }
 
 // meanOf is the mean time on the critical path of the requests through a Servpod.

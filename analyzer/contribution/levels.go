@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/quantile"
 )
 
@@ -180,7 +181,7 @@ func (l *levels) cut() (out []*cluster) {
 
 // profile returns the Servpods by equations (2) to (6), and how many levels they
 // are from. tail is the quantile of the latency.
-func (l *levels) profile(tail float64) ([]trimtab.Servpod, int) {
+func (l *levels) profile(tail float64) ([]colocation.Servpod, int) {
 	cut := l.cut()
 	p := Profile{Alpha: map[string]float64{}}
 	all := map[pod]*podMoments{}
@@ -196,8 +197,8 @@ func (l *levels) profile(tail float64) ([]trimtab.Servpod, int) {
 		}
 	}
 	pods := podsOf(all)
-	if len(pods) > trimtab.MaxServpods {
-		pods = pods[:trimtab.MaxServpods]
+	if len(pods) > colocation.MaxServpods {
+		pods = pods[:colocation.MaxServpods]
 	}
 	for _, name := range pods {
 		series := Series{Name: name.component + "\x00" + name.host}
@@ -218,15 +219,15 @@ func (l *levels) profile(tail float64) ([]trimtab.Servpod, int) {
 		return nil, len(cut)
 	}
 	most := l.most()
-	out := make([]trimtab.Servpod, len(pods))
+	out := make([]colocation.Servpod, len(pods))
 	for i, c := range r.Components {
 		component, host, _ := strings.Cut(c.Name, "\x00")
-		out[i] = trimtab.Servpod{Component: component, Host: host, Sojourn: c.Mean, Weight: min(1, c.P), Correlation: c.Rho, Variation: c.V, Contribution: c.C}
+		out[i] = colocation.Servpod{Component: component, Host: host, Sojourn: c.Mean, Weight: min(1, c.P), Correlation: c.Rho, Variation: c.V, Contribution: c.C}
 		if out[i].Peer = !all[pods[i]].sends; out[i].Peer {
 			continue // nothing is known to run beside it
 		}
 		if limit, ok := loadLimit(cut, pods[i], most); ok {
-			out[i].LoadLimit, out[i].Origin = &limit, trimtab.FromHistory
+			out[i].LoadLimit, out[i].Origin = &limit, colocation.FromHistory
 		}
 	}
 	return out, len(cut)

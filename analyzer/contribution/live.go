@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/quantile"
 )
 
@@ -51,15 +52,16 @@ type Interval struct {
 // clock: time is that of the intervals.
 type Live struct {
 	objective Objective
-	// last and current are the halves of the window.
+	// last and current are the halves of the window, both is the latency of both, for a report.
 	last, current half
+	both          quantile.Histogram
 	slot          slot
 	// levels are the loads while the workload ran alone, beside those while best-effort jobs ran:
 	// the variation of sojourn times there shows the effect of the jobs, not the limit of the
 	// workload.
 	levels, beside levels
 	growth         growth
-	servpods       []trimtab.Servpod
+	servpods       []colocation.Servpod
 	cut            int
 }
 
@@ -156,34 +158,34 @@ func (l *Live) declare() {
 		p := &l.servpods[i]
 		d := l.objective.Servpods[p.Component]
 		if d.LoadLimit != nil {
-			p.LoadLimit, p.Origin = d.LoadLimit, trimtab.Declared
+			p.LoadLimit, p.Origin = d.LoadLimit, colocation.Declared
 		}
 		if d.SlackLimit != nil {
-			p.SlackLimit, p.SlackOrigin = d.SlackLimit, trimtab.Declared
+			p.SlackLimit, p.SlackOrigin = d.SlackLimit, colocation.Declared
 		}
 	}
 }
 
 // Report returns the state of the workload; nil: no traffic was seen.
-func (l *Live) Report(at time.Time) *trimtab.Contributions {
+func (l *Live) Report(at time.Time) *colocation.Contributions {
 	requests, seconds := l.last.requests+l.current.requests, l.last.seconds+l.current.seconds
 	if requests == 0 || seconds == 0 {
 		return nil
 	}
-	out := &trimtab.Contributions{
+	out := &colocation.Contributions{
 		Workload: l.objective.Workload, Time: at, Window: trimtab.Seconds(seconds), Load: requests / seconds, MaxLoad: max(l.levels.most(), l.beside.most()),
 		SLO: trimtab.Seconds(l.objective.SLO), Quantile: l.objective.Quantile, Requests: requests, Levels: l.cut,
 		Servpods: l.servpods, Growth: l.growth.now, Calls: l.calls(),
 	}
 	out.MaxLoad = max(out.MaxLoad, l.objective.MaxLoad)
-	var all quantile.Histogram
-	all.Merge(&l.last.latency)
-	all.Merge(&l.current.latency)
+	l.both.Reset()
+	l.both.Merge(&l.last.latency)
+	l.both.Merge(&l.current.latency)
 	of := l.objective.Quantile
-	if all.Count()*(1-of) < 1-1e-9 {
+	if l.both.Count()*(1-of) < 1-1e-9 {
 		of = 1 // too few for the quantile: the slowest of them
 	}
-	if v, ok := all.Quantile(of); ok {
+	if v, ok := l.both.Quantile(of); ok {
 		out.Tail = &v
 	}
 	return out
@@ -191,7 +193,7 @@ func (l *Live) Report(at time.Time) *trimtab.Contributions {
 
 // calls returns those of the newest slot: a call that is no longer made is not part of the call
 // graph.
-func (l *Live) calls() (out []trimtab.Call) {
+func (l *Live) calls() (out []colocation.Call) {
 	if len(l.growth.recent) == 0 {
 		return nil
 	}
@@ -199,7 +201,7 @@ func (l *Live) calls() (out []trimtab.Call) {
 	for i := range s.calls {
 		c := &s.calls[i]
 		if rate := c.N / s.seconds; rate > 0 && !math.IsInf(rate, 1) {
-			out = append(out, trimtab.Call{From: c.Caller, To: c.Component, Rate: rate})
+			out = append(out, colocation.Call{From: c.Caller, To: c.Component, Rate: rate})
 		}
 	}
 	return out

@@ -13,7 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/merge"
 	"github.com/trimtab/trimtab/analyzer/path"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/quantile"
 )
 
@@ -37,7 +39,7 @@ func newTraffic(o Objective) *traffic {
 type times func(component string) (own, wait float64)
 
 // seconds sends n requests in an interval of 10 s.
-func (t *traffic) slot(n int, of times) *trimtab.Contributions {
+func (t *traffic) slot(n int, of times) *colocation.Contributions {
 	var h quantile.Histogram
 	var pods []trimtab.ServpodSketch
 	var calls []trimtab.CallSketch
@@ -97,7 +99,7 @@ func (t *traffic) calm(c string) (own, wait float64) {
 	return t.around(5), t.around(1)
 }
 
-func growthOf(c *trimtab.Contributions) string {
+func growthOf(c *colocation.Contributions) string {
 	switch g := c.Growth; {
 	case g == nil:
 		return "unknown"
@@ -139,7 +141,7 @@ func TestLiveNamesTheServpodThatTheTailGrewIn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTraffic(Objective{})
-			var got *trimtab.Contributions
+			var got *colocation.Contributions
 			for range 20 {
 				got = x.slot(200, x.calm)
 			}
@@ -159,7 +161,7 @@ func TestLiveNamesTheServpodThatTheTailGrewIn(t *testing.T) {
 func TestTheCallsAreThoseOfTheNewestSlot(t *testing.T) {
 	x := newTraffic(Objective{})
 	x.slot(100, x.calm)
-	want := []trimtab.Call{{From: "web", To: "cart", Rate: 20}, {From: "web", To: "db", Rate: 20}}
+	want := []colocation.Call{{From: "web", To: "cart", Rate: 20}, {From: "web", To: "db", Rate: 20}}
 	if got := x.slot(200, x.calm); !slices.Equal(got.Calls, want) || got.Validate() != nil {
 		t.Errorf("%+v, want %+v", got.Calls, want)
 	}
@@ -192,7 +194,7 @@ func TestWhatLastsIsWhatIsNormal(t *testing.T) {
 
 // day sends loads from 6 to 60 requests/s. The tail of web is the load's, and the db's
 // times scatter from a load on.
-func (t *traffic) day(knee int) (got *trimtab.Contributions) {
+func (t *traffic) day(knee int) (got *colocation.Contributions) {
 	for load := 1; load <= 10; load++ {
 		got = t.slot(60*load, func(c string) (own, wait float64) {
 			own, wait = t.calm(c)
@@ -210,7 +212,7 @@ func (t *traffic) day(knee int) (got *trimtab.Contributions) {
 
 func TestTheLoadlimitIsWhereTheTimesBeginToScatter(t *testing.T) {
 	x := newTraffic(Objective{})
-	var got *trimtab.Contributions
+	var got *colocation.Contributions
 	for range 6 {
 		got = x.day(7)
 	}
@@ -221,7 +223,7 @@ func TestTheLoadlimitIsWhereTheTimesBeginToScatter(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	db, web := got.Servpods[1], got.Servpods[2]
-	if db.LoadLimit == nil || *db.LoadLimit < 0.7 || *db.LoadLimit > 0.9 || db.Origin != trimtab.FromHistory {
+	if db.LoadLimit == nil || *db.LoadLimit < 0.7 || *db.LoadLimit > 0.9 || db.Origin != colocation.FromHistory {
 		t.Errorf("loadlimit %v of db, want 0.8", db.LoadLimit)
 	}
 	if web.LoadLimit != nil && *web.LoadLimit < 0.7 {
@@ -244,7 +246,7 @@ func TestTrafficBesideBestEffortJobsMovesNoLoadlimit(t *testing.T) {
 		t.Errorf("%+v of %v before it was seen alone", db, first.MaxLoad)
 	}
 	x.beside = false
-	var got *trimtab.Contributions
+	var got *colocation.Contributions
 	for range 6 {
 		got = x.day(7)
 	}
@@ -269,7 +271,7 @@ func TestADeclaredThresholdStandsInForWhatWasFound(t *testing.T) {
 	limit, slack := 0.5, 0.2
 	x := newTraffic(Objective{Servpods: map[string]Thresholds{"db": {LoadLimit: &limit, SlackLimit: &slack}}})
 	got := x.slot(200, x.calm)
-	if db := got.Servpods[1]; db.LoadLimit == nil || *db.LoadLimit != limit || db.Origin != trimtab.Declared || *db.SlackLimit != slack || db.SlackOrigin != trimtab.Declared {
+	if db := got.Servpods[1]; db.LoadLimit == nil || *db.LoadLimit != limit || db.Origin != colocation.Declared || *db.SlackLimit != slack || db.SlackOrigin != colocation.Declared {
 		t.Errorf("%+v", db)
 	}
 	if cart := got.Servpods[0]; cart.LoadLimit != nil || cart.SlackLimit != nil {
@@ -343,7 +345,7 @@ func TestLiveStaysFiniteAndBounded(t *testing.T) {
 			}
 			from := at
 			at = at.Add(time.Duration(rapid.IntRange(1, 30).Draw(rt, "s")) * time.Second)
-			l.Take(Interval{From: from, To: at, Requests: n, Latency: &h, Servpods: trimtab.MergeServpods(nil, pods), Calls: trimtab.MergeCalls(nil, calls)})
+			l.Take(Interval{From: from, To: at, Requests: n, Latency: &h, Servpods: merge.Servpods(nil, pods), Calls: merge.Calls(nil, calls)})
 			if c := l.Report(at); c != nil {
 				if err := c.Validate(); err != nil {
 					rt.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/merge"
 	"github.com/trimtab/trimtab/quantile"
 )
 
@@ -62,7 +63,7 @@ func (s *slot) save() *SavedSlot {
 	if s.seconds == 0 {
 		return nil
 	}
-	return &SavedSlot{s.start, s.requests, s.seconds, *s.latency.Clone(), trimtab.MergeServpods(s.servpods, nil), trimtab.MergeCalls(s.calls, nil), s.beside}
+	return &SavedSlot{s.start, s.requests, s.seconds, *s.latency.Clone(), merge.Servpods(s.servpods, nil), merge.Calls(s.calls, nil), s.beside}
 }
 
 func (h *half) save() *SavedSlot {
@@ -107,7 +108,7 @@ func (s *SavedSlot) load() (out slot, err error) {
 			return out, trimtab.Invalidf("restore contributions: sums of %.40q are too large", p.Component)
 		}
 	}
-	return slot{s.Start, s.Requests, s.Seconds, *s.Latency.Clone(), trimtab.MergeServpods(s.Servpods, nil), trimtab.MergeCalls(s.Calls, nil), s.Beside}, nil
+	return slot{s.Start, s.Requests, s.Seconds, *s.Latency.Clone(), merge.Servpods(s.Servpods, nil), merge.Calls(s.Calls, nil), s.Beside}, nil
 }
 
 // Restore restores a state; after an error, which is trimtab.ErrInvalid, l is as it was.

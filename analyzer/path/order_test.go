@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/merge"
 	"pgregory.net/rapid"
 )
 
@@ -75,8 +76,8 @@ func TestOfDifferentSpansWithOneIDTheSameOneIsKeptInAnyOrder(t *testing.T) {
 	})
 }
 
-// merge adds b to a as a reader of partial sketches does.
-func merge(a, b *trimtab.Sketch) {
+// merged adds b to a as a reader of partial sketches does.
+func merged(a, b *trimtab.Sketch) {
 	a.Requests += b.Requests
 	a.Spans += b.Spans
 	a.Sampled = a.Sampled || b.Sampled
@@ -85,7 +86,7 @@ func merge(a, b *trimtab.Sketch) {
 	a.Adjusted += b.Adjusted
 	a.Unserved += b.Unserved
 	a.Errors += b.Errors
-	a.Exemplars = trimtab.SlowestExemplars(a.Exemplars, b.Exemplars)
+	a.Exemplars = merge.Slowest(a.Exemplars, b.Exemplars)
 	for name, c := range b.Components {
 		if a.Components[name] == nil {
 			a.Components[name] = new(trimtab.Component)
@@ -93,7 +94,7 @@ func merge(a, b *trimtab.Sketch) {
 		a.Components[name].Spans += c.Spans
 		a.Components[name].Sojourn.Merge(&c.Sojourn)
 	}
-	a.Servpods, a.Calls = trimtab.MergeServpods(a.Servpods, b.Servpods), trimtab.MergeCalls(a.Calls, b.Calls)
+	a.Servpods, a.Calls = merge.Servpods(a.Servpods, b.Servpods), merge.Calls(a.Calls, b.Calls)
 	for _, y := range b.Instances {
 		i, found := slices.BinarySearchFunc(a.Instances, y, trimtab.InstanceLoad.Compare)
 		if found {
@@ -135,7 +136,7 @@ func TestPartialSketchesMergeToTheSketchOfAllInAnySplitAndOrder(t *testing.T) {
 				if got[w] == nil {
 					got[w] = s
 				} else {
-					merge(got[w], s)
+					merged(got[w], s)
 				}
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/merge"
 )
 
 const (
@@ -279,7 +280,7 @@ func (s *servpods) sketch(p *places) []trimtab.ServpodSketch {
 		one.Tail = x.tail.sketch()
 		out = append(out, one)
 	}
-	return trimtab.MergeServpods(nil, out)
+	return merge.Servpods(nil, out)
 }
 
 // servpodOf returns the component and host of a place.
@@ -300,5 +301,5 @@ func (s *servpods) sketchCalls(p *places) []trimtab.CallSketch {
 		one.Component, _ = p.servpodOf(key[1])
 		out = append(out, one)
 	}
-	return trimtab.MergeCalls(nil, out)
+	return merge.Calls(nil, out)
 }

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/merge"
 	"github.com/trimtab/trimtab/codec"
 )
 
@@ -25,7 +26,7 @@ func TestASketchPointsToItsSlowestRequestsOverTheThreshold(t *testing.T) {
 			}
 		}
 		got := run(t, newPath(t, c), frame(t, rapid.Permutation(spans).Draw(rt, "order")...))["w"]
-		if diff := cmp.Diff(trimtab.SlowestExemplars(all, nil), got.Exemplars); diff != "" {
+		if diff := cmp.Diff(merge.Slowest(all, nil), got.Exemplars); diff != "" {
 			rt.Errorf("exemplars of %v (-want +got)\n%s", spans, diff)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/pipeline/steptest"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestPathMeetsTheContractOfSteps(t *testing.T) {
@@ -37,7 +38,7 @@ func TestPathMeetsTheContractOfSteps(t *testing.T) {
 			return rapid.SampledFrom([]trimtab.Value{
 				frame(t, sp{trace: 1 << 40, id: 1, service: "z1", start: float64(now.UnixNano()-epoch) / 1e6, end: float64(now.UnixNano()-epoch)/1e6 + 1}),
 				&trimtab.SpanFrame{Data: []byte("no frame")},
-				&trimtab.Sample{Workload: "a", Quantity: trimtab.Load, Source: "test", Time: now, Value: 1},
+				&trimtab.Sample{Workload: "a", Quantity: quantity.Load, Source: "test", Time: now, Value: 1},
 				&trimtab.Holding{Host: "h", Time: now},
 			}).Draw(rt, "foreign")
 		},

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Partly is the note of a sum over the instances that have a sample, when others report at other
@@ -11,13 +12,13 @@ import (
 const Partly = "of some instances alone"
 
 // besideUsage returns the quantities that are joined with the usage of the same times.
-func besideUsage() []trimtab.Quantity {
-	return []trimtab.Quantity{trimtab.Throttled, trimtab.Waited, trimtab.Queued}
+func besideUsage() []quantity.Quantity {
+	return []quantity.Quantity{quantity.Throttled, quantity.Waited, quantity.Queued}
 }
 
 // beside sums a quantity over the instances that reported it at the times of the usage; nil: none
 // did.
-func (j *Join) beside(q trimtab.Quantity, usage []*trimtab.Sample) (out *trimtab.Sample) {
+func (j *Join) beside(q quantity.Quantity, usage []*trimtab.Sample) (out *trimtab.Sample) {
 	v := j.of[q]
 	if v == nil {
 		return nil
@@ -27,11 +28,11 @@ func (j *Join) beside(q trimtab.Quantity, usage []*trimtab.Sample) (out *trimtab
 		t := v.told[idOf(s)]
 		switch {
 		case t != nil && t.lacked.Equal(s.Time): // a quota that counts no period stops nobody
-			part = q != trimtab.Throttled
+			part = q != quantity.Throttled
 		case t == nil || t.sample == nil || !t.sample.Time.Equal(s.Time):
 		case out == nil:
 			out = &trimtab.Sample{Workload: s.Workload, Quantity: q, Source: t.sample.Source, Value: t.sample.Value}
-		case q == trimtab.Throttled:
+		case q == quantity.Throttled:
 			out.Value = max(out.Value, t.sample.Value)
 		default:
 			out.Value = min(out.Value+t.sample.Value, math.MaxFloat64)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Join makes samples of a workload out of those of its instances: one as soon as
@@ -28,7 +29,7 @@ type Join struct {
 	// pending are the samples since the last tick. Tick sorts them by time, so that the order of
 	// arrival changes nothing.
 	pending []*trimtab.Sample
-	of      map[trimtab.Quantity]*joined
+	of      map[quantity.Quantity]*joined
 	// there are the instances that holdings name, true: its knob can be read; nil: no holding has
 	// come. readable counts the true ones.
 	there    map[instanceID]bool
@@ -93,7 +94,7 @@ func idOf(s *trimtab.Sample) instanceID { return instanceID{s.Host, s.Instance} 
 // Tick joins the samples since the last tick and calls give with each sample of the workload. It
 // drops samples older than their limit stale of instances whose knobs cannot be read, and
 // everything of instances that are gone.
-func (j *Join) Tick(now time.Time, h *History, stale func(trimtab.Quantity) time.Duration, give func(*trimtab.Sample)) {
+func (j *Join) Tick(now time.Time, h *History, stale func(quantity.Quantity) time.Duration, give func(*trimtab.Sample)) {
 	if len(j.pending) == 0 {
 		return
 	}
@@ -128,8 +129,8 @@ func (j *Join) Tick(now time.Time, h *History, stale func(trimtab.Quantity) time
 }
 
 // order is the sort key of samples of one time: the usage comes after what is joined with it.
-func order(q trimtab.Quantity) string {
-	if q == trimtab.Usage {
+func order(q quantity.Quantity) string {
+	if q == quantity.Usage {
 		return "~"
 	}
 	return string(q)
@@ -216,7 +217,7 @@ func (j *Join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
 		v.fresh++
 	}
 	*t = told{sample: s, fresh: true}
-	if s.Quantity == trimtab.Load {
+	if s.Quantity == quantity.Load {
 		weigh(j.loads, id, s.Time, s.Value)
 	}
 	if !slices.Contains(besideUsage(), s.Quantity) && v.fresh >= j.readable+v.extra {
@@ -233,7 +234,7 @@ func (j *Join) quantity(s *trimtab.Sample) *joined {
 		return nil
 	}
 	if j.of == nil {
-		j.of = map[trimtab.Quantity]*joined{}
+		j.of = map[quantity.Quantity]*joined{}
 	}
 	if j.loads == nil {
 		j.loads = map[instanceID]*meanLoad{}
@@ -244,8 +245,8 @@ func (j *Join) quantity(s *trimtab.Sample) *joined {
 }
 
 // summed are the quantities that are joined by themselves.
-func summed() []trimtab.Quantity {
-	return []trimtab.Quantity{trimtab.Load, trimtab.Usage, trimtab.Performance, trimtab.Proxy, trimtab.Latency, trimtab.Allocation}
+func summed() []quantity.Quantity {
+	return []quantity.Quantity{quantity.Load, quantity.Usage, quantity.Performance, quantity.Proxy, quantity.Latency, quantity.Allocation}
 }
 
 // weigh enters a load of an instance.
@@ -260,7 +261,7 @@ func weigh(loads map[instanceID]*meanLoad, id instanceID, at time.Time, load flo
 }
 
 // give makes a sample of the workload from those of its instances.
-func (j *Join) give(q trimtab.Quantity, v *joined, give func(*trimtab.Sample)) {
+func (j *Join) give(q quantity.Quantity, v *joined, give func(*trimtab.Sample)) {
 	var parts []*trimtab.Sample
 	for _, t := range v.told {
 		if t.sample != nil {
@@ -275,7 +276,7 @@ func (j *Join) give(q trimtab.Quantity, v *joined, give func(*trimtab.Sample)) {
 		return // the sum is beyond all numbers
 	}
 	give(whole)
-	if q != trimtab.Usage {
+	if q != quantity.Usage {
 		return
 	}
 	for _, q := range besideUsage() {
@@ -310,19 +311,19 @@ func (j *Join) sum(parts []*trimtab.Sample) *trimtab.Sample {
 			weight = s.Requests / out.Requests
 		}
 		switch s.Quantity {
-		case trimtab.Load, trimtab.Usage:
+		case quantity.Load, quantity.Usage:
 			weight = 1
 		}
 		sum += weight * s.Value
 		variance += weight * weight * s.Sigma * s.Sigma
 		least = math.Min(least, s.Value/shares[i])
-		if s.Quantity == trimtab.Latency {
+		if s.Quantity == quantity.Latency {
 			out.Value = math.Max(out.Value, s.Value)
 		}
 	}
 	switch first.Quantity {
-	case trimtab.Latency:
-	case trimtab.Allocation:
+	case quantity.Latency:
+	case quantity.Allocation:
 		out.Value = least
 	default:
 		if out.Value = sum; noisy {
@@ -430,7 +431,7 @@ func (loads Loads) Shares() []trimtab.LoadShare {
 
 // Lacking calls say for each quantity without a new sample for longer than its limit late, with
 // the first instance whose sample is missing, once.
-func (j *Join) Lacking(now time.Time, h *History, late func(trimtab.Quantity) time.Duration, say func(*trimtab.Sample)) {
+func (j *Join) Lacking(now time.Time, h *History, late func(quantity.Quantity) time.Duration, say func(*trimtab.Sample)) {
 	for _, q := range summed() {
 		v := j.of[q]
 		if v == nil || now.Sub(v.last) <= late(q) {

@@ -12,14 +12,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // of is a sample of one instance, of the second that ends at ms.
-func of(id instanceID, q trimtab.Quantity, at int, v float64) *trimtab.Sample {
+func of(id instanceID, q quantity.Quantity, at int, v float64) *trimtab.Sample {
 	return &trimtab.Sample{Workload: "w", Host: id.host, Instance: id.name, Quantity: q, Source: "cgroup", Time: ms(at), Window: 1, Value: v}
 }
 
-func never(trimtab.Quantity) time.Duration { return time.Hour }
+func never(quantity.Quantity) time.Duration { return time.Hour }
 
 // joining ticks a join with samples and returns what it made.
 func joining(j *Join, h *History, at int, samples ...*trimtab.Sample) (out []*trimtab.Sample) {
@@ -40,10 +41,10 @@ func three(t *testing.T) *History {
 
 func TestSamplesOfInstancesMakeOneOfTheWorkloadOnceAllHaveTold(t *testing.T) {
 	for _, c := range []struct {
-		q    trimtab.Quantity
+		q    quantity.Quantity
 		want float64
 	}{
-		{trimtab.Usage, 6}, {trimtab.Load, 6}, {trimtab.Latency, 3}, {trimtab.Performance, 2}, {trimtab.Proxy, 2}, {trimtab.Allocation, 3},
+		{quantity.Usage, 6}, {quantity.Load, 6}, {quantity.Latency, 3}, {quantity.Performance, 2}, {quantity.Proxy, 2}, {quantity.Allocation, 3},
 	} {
 		j, h := &Join{}, three(t)
 		if got := joining(j, h, 1000, of(h1, c.q, 900, 1), of(h2a, c.q, 950, 2)); got != nil {
@@ -66,7 +67,7 @@ func near() cmp.Option {
 
 func TestTheSampleOfTheOnlyInstanceIsThatOfTheWorkload(t *testing.T) {
 	h := historyOf(t, holds("h1", 0, knob{amount: cores(2)}))
-	s := &trimtab.Sample{Workload: "w", Host: "h1", Quantity: trimtab.Performance, Source: "prometheus", Time: ms(900), Window: 0.1, Value: 0.1, Requests: 7, Sigma: 0.3}
+	s := &trimtab.Sample{Workload: "w", Host: "h1", Quantity: quantity.Performance, Source: "prometheus", Time: ms(900), Window: 0.1, Value: 0.1, Requests: 7, Sigma: 0.3}
 	want := *s
 	want.Host = ""
 	if d := cmp.Diff([]*trimtab.Sample{&want}, joining(&Join{}, h, 1000, s)); d != "" {
@@ -78,10 +79,10 @@ func TestTheSampleOfTheOnlyInstanceIsThatOfTheWorkload(t *testing.T) {
 func TestASampleOfAHostIsThatOfItsOnlyInstance(t *testing.T) {
 	h := historyOf(t, holds("h1", 0, knob{instance: "x", amount: cores(2), since: -9000}), holds("h2", 0, knob{instance: "a", amount: cores(2), since: -9000}, knob{instance: "b", amount: cores(2), since: -9000}))
 	j := &Join{}
-	if got := joining(j, h, 1000, of(instanceID{"h1", ""}, trimtab.Load, 900, 1), of(h2a, trimtab.Load, 900, 2), of(h2b, trimtab.Load, 900, 3)); len(got) != 1 || got[0].Value != 6 {
+	if got := joining(j, h, 1000, of(instanceID{"h1", ""}, quantity.Load, 900, 1), of(h2a, quantity.Load, 900, 2), of(h2b, quantity.Load, 900, 3)); len(got) != 1 || got[0].Value != 6 {
 		t.Errorf("%v, want the sum 6", got)
 	}
-	if got := joining(j, h, 2000, of(instanceID{"h2", ""}, trimtab.Load, 1900, 5), of(instanceID{"h1", ""}, trimtab.Load, 1900, 1)); len(got) != 0 {
+	if got := joining(j, h, 2000, of(instanceID{"h2", ""}, quantity.Load, 1900, 5), of(instanceID{"h1", ""}, quantity.Load, 1900, 1)); len(got) != 0 {
 		t.Errorf("%v, though h2 has two instances, of which none is named", got)
 	}
 }
@@ -90,7 +91,7 @@ func TestPerformanceCountsByTheRequestsAndElseByTheLoadThatAnInstanceServes(t *t
 	j, h := &Join{}, three(t)
 	var in []*trimtab.Sample
 	for id, requests := range map[instanceID]float64{h1: 10, h2a: 20, h2b: 70} {
-		s := of(id, trimtab.Performance, 900, requests/100)
+		s := of(id, quantity.Performance, 900, requests/100)
 		s.Requests, s.Sigma = requests, 0.1
 		in = append(in, s)
 	}
@@ -98,8 +99,8 @@ func TestPerformanceCountsByTheRequestsAndElseByTheLoadThatAnInstanceServes(t *t
 	if len(got) != 1 || math.Abs(got[0].Value-0.54) > 1e-12 || got[0].Requests != 100 || math.Abs(got[0].Sigma-0.1*math.Sqrt(0.54)) > 1e-12 {
 		t.Errorf("%+v, want 0.54 of 100 requests", got)
 	}
-	joining(j, h, 2000, of(h1, trimtab.Load, 1900, 10), of(h2a, trimtab.Load, 1900, 20), of(h2b, trimtab.Load, 1900, 70))
-	got = joining(j, h, 2000, of(h1, trimtab.Performance, 1900, 0.1), of(h2a, trimtab.Performance, 1900, 0.2), of(h2b, trimtab.Performance, 1900, 0.7))
+	joining(j, h, 2000, of(h1, quantity.Load, 1900, 10), of(h2a, quantity.Load, 1900, 20), of(h2b, quantity.Load, 1900, 70))
+	got = joining(j, h, 2000, of(h1, quantity.Performance, 1900, 0.1), of(h2a, quantity.Performance, 1900, 0.2), of(h2b, quantity.Performance, 1900, 0.7))
 	if len(got) != 1 || math.Abs(got[0].Value-0.54) > 1e-12 || got[0].Requests != 0 {
 		t.Errorf("%+v, want 0.54", got)
 	}
@@ -107,12 +108,12 @@ func TestPerformanceCountsByTheRequestsAndElseByTheLoadThatAnInstanceServes(t *t
 
 func TestThrottledIsThatOfTheInstanceThatIsStoppedMostInTheSameTime(t *testing.T) {
 	j, h := &Join{}, three(t)
-	got := joining(j, h, 1000, of(h1, trimtab.Throttled, 900, 0.2), of(h2a, trimtab.Throttled, 900, 0.7), // the third has no quota
-		of(h1, trimtab.Usage, 900, 1), of(h2a, trimtab.Usage, 900, 1), of(h2b, trimtab.Usage, 900, 1))
-	if len(got) != 2 || got[1].Quantity != trimtab.Throttled || got[1].Value != 0.7 || !got[1].Time.Equal(got[0].Time) || got[1].Window != got[0].Window {
+	got := joining(j, h, 1000, of(h1, quantity.Throttled, 900, 0.2), of(h2a, quantity.Throttled, 900, 0.7), // the third has no quota
+		of(h1, quantity.Usage, 900, 1), of(h2a, quantity.Usage, 900, 1), of(h2b, quantity.Usage, 900, 1))
+	if len(got) != 2 || got[1].Quantity != quantity.Throttled || got[1].Value != 0.7 || !got[1].Time.Equal(got[0].Time) || got[1].Window != got[0].Window {
 		t.Fatalf("%+v, want 0.7 of the periods", got)
 	}
-	got = joining(j, h, 2000, of(h1, trimtab.Throttled, 1900, 0.1), of(h1, trimtab.Usage, 1900, 1), of(h2a, trimtab.Usage, 1900, 1), of(h2b, trimtab.Usage, 1900, 1))
+	got = joining(j, h, 2000, of(h1, quantity.Throttled, 1900, 0.1), of(h1, quantity.Usage, 1900, 1), of(h2a, quantity.Usage, 1900, 1), of(h2b, quantity.Usage, 1900, 1))
 	if len(got) != 2 || got[1].Value != 0.1 {
 		t.Errorf("%+v, want 0.1: what the second told before is of another time", got)
 	}
@@ -120,40 +121,40 @@ func TestThrottledIsThatOfTheInstanceThatIsStoppedMostInTheSameTime(t *testing.T
 
 func TestWhatWaitsIsTheSumOverTheInstancesThatMayWait(t *testing.T) {
 	j, h := &Join{}, three(t)
-	got := joining(j, h, 1000, of(h1, trimtab.Usage, 900, 1), of(h2a, trimtab.Usage, 900, 1), of(h2b, trimtab.Usage, 900, 1),
-		of(h1, trimtab.Waited, 900, 2), of(h2b, trimtab.Waited, 900, 3), of(h1, trimtab.Queued, 900, 7), of(h2a, trimtab.Queued, 800, 9))
-	if len(got) != 3 || got[1].Quantity != trimtab.Waited || got[1].Value != 5 || got[2].Quantity != trimtab.Queued || got[2].Value != 7 || !got[2].Time.Equal(got[0].Time) {
+	got := joining(j, h, 1000, of(h1, quantity.Usage, 900, 1), of(h2a, quantity.Usage, 900, 1), of(h2b, quantity.Usage, 900, 1),
+		of(h1, quantity.Waited, 900, 2), of(h2b, quantity.Waited, 900, 3), of(h1, quantity.Queued, 900, 7), of(h2a, quantity.Queued, 800, 9))
+	if len(got) != 3 || got[1].Quantity != quantity.Waited || got[1].Value != 5 || got[2].Quantity != quantity.Queued || got[2].Value != 7 || !got[2].Time.Equal(got[0].Time) {
 		t.Errorf("%+v, want 5 s that threads waited, and 7 connections: those of another time are left out", got)
 	}
 	if len(got) == 3 && got[2].Note != "" {
 		t.Errorf("%q: the others do not wait", got[2].Note)
 	}
-	turn := of(h1, trimtab.Queued, 1900, 0)
+	turn := of(h1, quantity.Queued, 1900, 0)
 	turn.Missing = "is read in turn"
-	idle := of(h1, trimtab.Throttled, 1900, 0)
+	idle := of(h1, quantity.Throttled, 1900, 0)
 	idle.Missing = "no period elapsed"
-	got = joining(j, h, 2000, turn, of(h2a, trimtab.Queued, 1900, 9), idle, of(h2a, trimtab.Throttled, 1900, 0.05), of(h1, trimtab.Usage, 1900, 1), of(h2a, trimtab.Usage, 1900, 1), of(h2b, trimtab.Usage, 1900, 1))
-	if len(got) != 3 || got[1].Quantity != trimtab.Throttled || got[1].Note != "" || got[2].Value != 9 || got[2].Note != Partly {
+	got = joining(j, h, 2000, turn, of(h2a, quantity.Queued, 1900, 9), idle, of(h2a, quantity.Throttled, 1900, 0.05), of(h1, quantity.Usage, 1900, 1), of(h2a, quantity.Usage, 1900, 1), of(h2b, quantity.Usage, 1900, 1))
+	if len(got) != 3 || got[1].Quantity != quantity.Throttled || got[1].Note != "" || got[2].Value != 9 || got[2].Note != Partly {
 		t.Errorf("%+v, want 9 connections at least, since one was not read", got)
 	}
 }
 
 func TestAnInstanceThatStopsTellingIsNamedAndNoSumIsTooLow(t *testing.T) {
 	j, h := &Join{}, three(t)
-	joining(j, h, 1000, of(h1, trimtab.Usage, 900, 1), of(h2a, trimtab.Usage, 900, 1), of(h2b, trimtab.Usage, 900, 1))
+	joining(j, h, 1000, of(h1, quantity.Usage, 900, 1), of(h2a, quantity.Usage, 900, 1), of(h2b, quantity.Usage, 900, 1))
 	var said []string
 	for at := 2000; at <= 6000; at += 1000 {
-		absent := of(h2a, trimtab.Usage, at-100, 0)
+		absent := of(h2a, quantity.Usage, at-100, 0)
 		absent.Missing = "absent"
-		if got := joining(j, h, at, of(h1, trimtab.Usage, at-100, 1), absent, of(h2b, trimtab.Usage, at-100, 1)); got != nil {
+		if got := joining(j, h, at, of(h1, quantity.Usage, at-100, 1), absent, of(h2b, quantity.Usage, at-100, 1)); got != nil {
 			t.Errorf("second %d: %v", at/1000, got[0])
 		}
-		j.Lacking(ms(at), h, func(trimtab.Quantity) time.Duration { return 2 * time.Second }, func(s *trimtab.Sample) { said = append(said, s.Missing) })
+		j.Lacking(ms(at), h, func(quantity.Quantity) time.Duration { return 2 * time.Second }, func(s *trimtab.Sample) { said = append(said, s.Missing) })
 	}
 	if want := []string{"no sample of instance a on host h2: absent"}; !slices.Equal(said, want) {
 		t.Errorf("said %q, want %q once", said, want)
 	}
-	if got := joining(j, h, 7000, of(h1, trimtab.Usage, 6900, 1), of(h2a, trimtab.Usage, 6900, 2), of(h2b, trimtab.Usage, 6900, 1)); len(got) != 1 || got[0].Value != 4 {
+	if got := joining(j, h, 7000, of(h1, quantity.Usage, 6900, 1), of(h2a, quantity.Usage, 6900, 2), of(h2b, quantity.Usage, 6900, 1)); len(got) != 1 || got[0].Value != 4 {
 		t.Errorf("it tells again: %+v", got)
 	}
 }
@@ -161,19 +162,19 @@ func TestAnInstanceThatStopsTellingIsNamedAndNoSumIsTooLow(t *testing.T) {
 func TestNothingIsKeptOfAnInstanceThatIsGoneAndTheOthersGoOn(t *testing.T) {
 	j, h, room := &Join{}, three(t), MaxKept
 	all := func(at int) []*trimtab.Sample {
-		return []*trimtab.Sample{of(h1, trimtab.Usage, at, 1), of(h2a, trimtab.Usage, at, 2), of(h2b, trimtab.Usage, at, 3), of(h2b, trimtab.Load, at, 3)}
+		return []*trimtab.Sample{of(h1, quantity.Usage, at, 1), of(h2a, quantity.Usage, at, 2), of(h2b, quantity.Usage, at, 3), of(h2b, quantity.Load, at, 3)}
 	}
 	joining(j, h, 1000, all(900)...)
-	joining(j, h, 1250, of(h2b, trimtab.Usage, 1200, 3)) // its last word
+	joining(j, h, 1250, of(h2b, quantity.Usage, 1200, 3)) // its last word
 	h.Take(holds("h2", 1500, knob{instance: "a", amount: cores(2)}), "w", &room)
-	if got := joining(j, h, 1750, of(h1, trimtab.Usage, 1700, 1)); got != nil {
+	if got := joining(j, h, 1750, of(h1, quantity.Usage, 1700, 1)); got != nil {
 		t.Errorf("%+v though an instance that is there has not told", got[0])
 	}
 	got := joining(j, h, 2000, all(1900)...)
 	if len(got) != 1 || got[0].Value != 3 {
 		t.Errorf("%+v, want 3", got)
 	}
-	if len(j.of[trimtab.Usage].told) != 2 || len(j.loads) != 0 || j.of[trimtab.Load] != nil {
+	if len(j.of[quantity.Usage].told) != 2 || len(j.loads) != 0 || j.of[quantity.Load] != nil {
 		t.Errorf("kept %v, %v", j.of, j.loads)
 	}
 	// A new one is waited for.
@@ -182,7 +183,7 @@ func TestNothingIsKeptOfAnInstanceThatIsGoneAndTheOthersGoOn(t *testing.T) {
 	if got := joining(j, h, 3000, all(2900)...); got != nil {
 		t.Errorf("%v without the new instance", got[0])
 	}
-	if got := joining(j, h, 3250, of(instanceID{"h2", "c"}, trimtab.Usage, 3000, 5)); len(got) != 1 || got[0].Value != 8 {
+	if got := joining(j, h, 3250, of(instanceID{"h2", "c"}, quantity.Usage, 3000, 5)); len(got) != 1 || got[0].Value != 8 {
 		t.Errorf("%+v, want 8", got)
 	}
 }
@@ -193,12 +194,12 @@ func TestAnInstanceWhoseKnobCannotBeReadIsNotWaitedForUnlessItTells(t *testing.T
 	h := three(t)
 	h.Take(standby, "w", &room)
 	three := func(at int) []*trimtab.Sample {
-		return []*trimtab.Sample{of(h1, trimtab.Load, at, 1), of(h2a, trimtab.Load, at, 1), of(h2b, trimtab.Load, at, 1)}
+		return []*trimtab.Sample{of(h1, quantity.Load, at, 1), of(h2a, quantity.Load, at, 1), of(h2b, quantity.Load, at, 1)}
 	}
 	if got := joining(j, h, 1000, three(900)...); len(got) != 1 || got[0].Value != 3 {
 		t.Fatalf("%+v, want 3", got)
 	}
-	j.Take(of(instanceID{"h3", ""}, trimtab.Load, 1800, 1))
+	j.Take(of(instanceID{"h3", ""}, quantity.Load, 1800, 1))
 	if got := joining(j, h, 2000, three(1900)...); len(got) != 1 || got[0].Value != 4 {
 		t.Fatalf("%+v, want 4: it serves all the same", got)
 	}
@@ -210,16 +211,16 @@ func TestAnInstanceWhoseKnobCannotBeReadIsNotWaitedForUnlessItTells(t *testing.T
 func TestAMillionSamplesOfInstancesCostBoundedMemory(t *testing.T) {
 	j, refused := &Join{}, 0
 	for i := range 1_000_000 {
-		if !j.Take(of(instanceID{"h", fmt.Sprint(i)}, trimtab.Usage, 900, 1)) {
+		if !j.Take(of(instanceID{"h", fmt.Sprint(i)}, quantity.Usage, 900, 1)) {
 			refused++
 		}
 	}
 	j.Tick(ms(1000), &History{}, never, func(*trimtab.Sample) {})
-	if kept := len(j.of[trimtab.Usage].told); refused != 1_000_000-maxPending || kept > MaxInstances || len(j.pending) != 0 {
+	if kept := len(j.of[quantity.Usage].told); refused != 1_000_000-maxPending || kept > MaxInstances || len(j.pending) != 0 {
 		t.Errorf("%d refused, %d kept", refused, kept)
 	}
 	for i := range 100 {
-		j.Take(of(instanceID{"h", ""}, trimtab.Quantity(fmt.Sprint("q", i)), 900, 1))
+		j.Take(of(instanceID{"h", ""}, quantity.Quantity(fmt.Sprint("q", i)), 900, 1))
 	}
 	if j.Tick(ms(1000), &History{}, never, func(*trimtab.Sample) {}); len(j.of) != 1 {
 		t.Errorf("%d quantities", len(j.of))
@@ -233,7 +234,7 @@ func TestSharesAreTheMeanLoadsOfTheLastHalfMinuteWhereAllAreKnown(t *testing.T) 
 		if at%2000 == 0 {
 			last = 80 // noise
 		}
-		joining(j, h, at, of(h1, trimtab.Load, at-100, 10), of(h2a, trimtab.Load, at-100, 20), of(h2b, trimtab.Load, at-100, last))
+		joining(j, h, at, of(h1, quantity.Load, at-100, 10), of(h2a, quantity.Load, at-100, 20), of(h2b, quantity.Load, at-100, last))
 	}
 	shares := j.Known(h, ms(290_000), 0).Shares()
 	for i, want := range []float64{.1, .2, .7} {
@@ -246,14 +247,14 @@ func TestSharesAreTheMeanLoadsOfTheLastHalfMinuteWhereAllAreKnown(t *testing.T) 
 	}
 	// One without requests keeps a share above zero, and the load of one is no share.
 	for at := 301_000; at <= 1_000_000; at += 1000 {
-		joining(j, h, at, of(h1, trimtab.Load, at-100, 0), of(h2a, trimtab.Load, at-100, 20), of(h2b, trimtab.Load, at-100, 20))
+		joining(j, h, at, of(h1, quantity.Load, at-100, 0), of(h2a, quantity.Load, at-100, 20), of(h2b, quantity.Load, at-100, 20))
 	}
 	e := &trimtab.Estimate{Workload: "w", Time: begin, Shares: j.Known(h, ms(990_000), 0).Shares()}
 	if err := e.Validate(); err != nil || len(e.Shares) != 3 || e.Shares[0].Share > leastLoad/2 {
 		t.Errorf("%v: %v", err, e.Shares)
 	}
 	alone := historyOf(t, holds("h1", 0, knob{amount: cores(2)}))
-	if joining(j, alone, 1_001_000, of(h1, trimtab.Load, 1_000_900, 10)); j.Known(alone, ms(0), 0) != nil {
+	if joining(j, alone, 1_001_000, of(h1, quantity.Load, 1_000_900, 10)); j.Known(alone, ms(0), 0) != nil {
 		t.Error("one instance has a share")
 	}
 }
@@ -310,7 +311,7 @@ func TestTheSumIsOfTheLatestOfEveryInstanceSinceTheOneBeforeInWhateverOrderTheyC
 				}
 				for at := range 1001 {
 					if times[at] {
-						s := of(id, trimtab.Usage, 1000*tick+at, float64(rapid.IntRange(0, 50).Draw(t, "value")))
+						s := of(id, quantity.Usage, 1000*tick+at, float64(rapid.IntRange(0, 50).Draw(t, "value")))
 						s.Window = trimtab.Seconds(rapid.IntRange(1, 3).Draw(t, "window"))
 						in = append(in, s)
 					}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/merge"
 	"github.com/trimtab/trimtab/quantile"
 )
 
@@ -95,9 +96,9 @@ func (p Sketches) Merge(partitions int, length, latency time.Duration) (s Spans,
 				s.Sojourn += mean * h.Count()
 			}
 		}
-		s.Slowest = trimtab.SlowestExemplars(s.Slowest, x.Exemplars)
-		s.Servpods = trimtab.MergeServpods(s.Servpods, x.Servpods)
-		s.Calls = trimtab.MergeCalls(s.Calls, x.Calls)
+		s.Slowest = merge.Slowest(s.Slowest, x.Exemplars)
+		s.Servpods = merge.Servpods(s.Servpods, x.Servpods)
+		s.Calls = merge.Calls(s.Calls, x.Calls)
 	}
 	s.Read = s.Requests
 	if s.Sampled {

@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Injector is a bus on which the contract can put raw bytes, as a faulty or hostile peer could.
@@ -180,7 +181,7 @@ func estimate(workload, model string) *trimtab.Estimate {
 }
 
 func sample(workload, source string) *trimtab.Sample {
-	return &trimtab.Sample{Workload: workload, Source: source, Quantity: trimtab.Load, Time: now(), Value: 1}
+	return &trimtab.Sample{Workload: workload, Source: source, Quantity: quantity.Load, Time: now(), Value: 1}
 }
 
 func frame(partition int) *trimtab.SpanFrame {

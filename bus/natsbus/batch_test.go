@@ -14,12 +14,13 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/quantity"
 	"pgregory.net/rapid"
 )
 
 // sampleOf is a sample of a workload that can be told from others.
 func sampleOf(workload string, n int) *trimtab.Sample {
-	return &trimtab.Sample{Workload: workload, Quantity: trimtab.Usage, Source: "test", Time: time.Unix(int64(n), 0).UTC(), Value: float64(n)}
+	return &trimtab.Sample{Workload: workload, Quantity: quantity.Usage, Source: "test", Time: time.Unix(int64(n), 0).UTC(), Value: float64(n)}
 }
 
 // collected are the samples that arrived, by workload.

@@ -15,15 +15,16 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/topic"
 )
 
 // longPlan is a plan of as many workloads.
 func longPlan(workloads int) *trimtab.Plan {
 	p := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Unix(1, 0).UTC(), Objective: "njc",
-		Capacity: 4, Resource: "cpu", Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Unmoved: map[string]trimtab.Held{}}
+		Capacity: 4, Resource: "cpu", Lease: 10, Cause: trimtab.Cause{Kind: codes.CauseTick}, Unmoved: map[string]trimtab.Held{}}
 	for i := range workloads {
-		p.Unmoved[fmt.Sprintf("w%d", i)] = trimtab.Held{Code: trimtab.StayIdle, Text: "everybody has what it needs"}
+		p.Unmoved[fmt.Sprintf("w%d", i)] = trimtab.Held{Code: codes.StayIdle, Text: "everybody has what it needs"}
 	}
 	return p
 }

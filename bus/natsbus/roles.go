@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/speculation"
 	"github.com/trimtab/trimtab/topic"
 )
@@ -85,8 +86,8 @@ func whoMay(row StreamInfo) who {
 		trimtab.KindHolding:  {[]Role{Agent}, []Role{Analyzer, Planner, Console}},
 		trimtab.KindCommand:  {[]Role{Console}, []Role{Planner, Agent}},
 
-		trimtab.KindContributions: {[]Role{Analyzer}, []Role{Planner, Agent, Console}},
-		trimtab.KindColocation:    {[]Role{Agent}, []Role{Analyzer, Console}},
+		colocation.KindContributions: {[]Role{Analyzer}, []Role{Planner, Agent, Console}},
+		colocation.KindColocation:    {[]Role{Agent}, []Role{Analyzer, Console}},
 
 		speculation.KindMachine:    {[]Role{Agent}, []Role{Planner, Console}},
 		speculation.KindPlacements: {[]Role{Planner}, []Role{Agent}},
@@ -301,8 +302,8 @@ func subjectsOf(k trimtab.Kind, r Role, s Scope) string {
 			return bus.Subject(k, (&trimtab.Outcome{Pool: s.Pool, Host: s.Host}).Key())
 		case speculation.KindMachine:
 			return bus.Subject(k, (&speculation.Machine{Pool: s.Pool, Host: s.Host}).Key())
-		case trimtab.KindColocation:
-			return bus.Subject(k, (&trimtab.Colocation{Pool: trimtab.JobsPool(s.Pool), Host: s.Host}).Key())
+		case colocation.KindColocation:
+			return bus.Subject(k, (&colocation.Colocation{Pool: colocation.JobsPool(s.Pool), Host: s.Host}).Key())
 		}
 	}
 	return "trimtab." + string(k) + ".*"

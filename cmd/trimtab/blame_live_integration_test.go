@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/contribution"
 	"github.com/trimtab/trimtab/analyzer/path"
 	"github.com/trimtab/trimtab/collector/spanfile"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // liveEvery is the interval in which recordings are told as live traffic would be.
@@ -91,7 +92,7 @@ func TestLiveTrafficNamesTheInjectedComponentOfOnlineBoutique(t *testing.T) {
 }
 
 // liveGrowth is the last growth that is told while an incident goes on, nil: there is none.
-func liveGrowth(t *testing.T, dir string, c *nezha) (growth *trimtab.TailGrowth) {
+func liveGrowth(t *testing.T, dir string, c *nezha) (growth *colocation.TailGrowth) {
 	l := contribution.NewLive(contribution.Objective{Workload: "shop", SLO: 1, Quantile: 0.9})
 	at := time.Unix(1_700_000_000, 0)
 	for n, minute := range append([]string{c.baseline, c.baseline, c.baseline}, c.incident...) {

@@ -20,6 +20,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // accepted counts the plans that an agent carried out, written its writes.
@@ -65,7 +66,7 @@ func (s *script) tellTheirUse(p *program, want ...trimtab.LoadShare) {
 				return fmt.Errorf("%v tell: %w", told, err)
 			}
 			if err := natsbus.Read(trimtab.KindSample, m, func(v trimtab.Value, _ trimtab.Origin) {
-				if m := v.(*trimtab.Sample); m.Workload == "checkout" && m.Quantity == trimtab.Usage && m.Missing == "" {
+				if m := v.(*trimtab.Sample); m.Workload == "checkout" && m.Quantity == quantity.Usage && m.Missing == "" {
 					told[trimtab.LoadShare{Host: m.Host, Instance: m.Instance}] = true
 				}
 			}); err != nil {

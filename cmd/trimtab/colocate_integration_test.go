@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
@@ -122,9 +122,9 @@ func (b *batch) speaks() {
 		for b.Context().Err() == nil {
 			if !b.silent.Load() {
 				limit, slack, tail := 0.8, 0.2, float64(b.tail.Load())/1000
-				_ = nats.Publish(b.Context(), &trimtab.Contributions{ // a loss is made good by the next
+				_ = nats.Publish(b.Context(), &colocation.Contributions{ // a loss is made good by the next
 					Workload: "hungry", Time: time.Now(), Window: 1, Load: float64(b.load.Load()), MaxLoad: 100, SLO: 0.1, Quantile: 0.99, Tail: &tail, Requests: 1000, Levels: 5,
-					Servpods: []trimtab.Servpod{{Component: "hungry", Contribution: 1, LoadLimit: &limit, Origin: trimtab.FromHistory, SlackLimit: &slack, SlackOrigin: trimtab.Declared}},
+					Servpods: []colocation.Servpod{{Component: "hungry", Contribution: 1, LoadLimit: &limit, Origin: colocation.FromHistory, SlackLimit: &slack, SlackOrigin: colocation.Declared}},
 				})
 			}
 			time.Sleep(100 * time.Millisecond)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/internal/doctor"
@@ -96,7 +97,7 @@ func (c *doctorCmd) status(ctx context.Context) (out []doctor.Finding) {
 	for i := range s.Unmet {
 		u := &s.Unmet[i]
 		level := doctor.FoundBad
-		if u.What == trimtab.UnmetClaims {
+		if u.What == codes.UnmetClaims {
 			level = doctor.FoundNote // it may be meant so
 		}
 		out = append(out, doctor.Finding{Area: "running", Subject: u.What + " on " + u.Host, Level: level, Text: u.Text(), Hint: u.Do})

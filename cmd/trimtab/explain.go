@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/cli"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 type explainCmd struct {
@@ -153,7 +155,7 @@ func (x *explanation) inputs() {
 			continue
 		}
 		age := view.Age(in.Age) + " old"
-		if in.Name == string(trimtab.Load) && x.LoadStale {
+		if in.Name == string(quantity.Load) && x.LoadStale {
 			age = "stale: " + age
 		}
 		x.add("input "+in.Name, "%s, %s, from %s", view.Quantity(in, x.Resource, x.Share), age, orDash(in.Source))
@@ -199,7 +201,7 @@ func (x *explanation) history() {
 }
 
 // tailLines say how long the tail is now, and which components add to it.
-func tailLines(c *trimtab.Contributions) [][2]string {
+func tailLines(c *colocation.Contributions) [][2]string {
 	if c == nil {
 		return nil
 	}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/console/view"
@@ -97,21 +98,21 @@ func named(t *testing.T, names map[string]bool) *display {
 	t.Helper()
 	v := view.New(view.Config{Pool: "cpu", Resource: "cpu", Capacity: 8, Objective: "njc", Round: time.Hour})
 	now := time.Now()
-	p := &trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: now, Lease: 10, Capacity: 8, Cause: trimtab.Cause{Kind: trimtab.CauseAlert}, Held: map[string]trimtab.Held{}}
+	p := &trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: now, Lease: 10, Capacity: 8, Cause: trimtab.Cause{Kind: codes.CauseAlert}, Held: map[string]trimtab.Held{}}
 	h := &trimtab.Holding{Host: "h", Time: now}
 	add := func(name, text string) {
 		performance := .5
-		v.Observe(&trimtab.Estimate{Workload: name, Time: now, Performance: &performance, Model: text, Hold: &trimtab.Held{Code: trimtab.HeldOther, Text: text},
+		v.Observe(&trimtab.Estimate{Workload: name, Time: now, Performance: &performance, Model: text, Hold: &trimtab.Held{Code: codes.HeldOther, Text: text},
 			Inputs: []trimtab.Input{{Name: text, Source: text, Missing: text}}, Curve: &trimtab.Curve{Level: .9, Knots: []trimtab.Knot{{Allocation: 1}}}})
 		p.Actions = append(p.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: p.Pool, Host: text, Workload: name, Resource: "cpu"}, Expect: trimtab.Units(1), Set: trimtab.Units(2), Mode: trimtab.Act,
-			Why: trimtab.Reason{Summary: text, Binding: trimtab.Binding{Kind: trimtab.BindingGuard, Detail: text}, Model: text, Inputs: []trimtab.Input{{Name: text, Source: text}}, Alternatives: []trimtab.Alternative{{Why: text}}}})
+			Why: trimtab.Reason{Summary: text, Binding: trimtab.Binding{Kind: codes.BindingGuard, Detail: text}, Model: text, Inputs: []trimtab.Input{{Name: text, Source: text}}, Alternatives: []trimtab.Alternative{{Why: text}}}})
 		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: name, Resource: "cpu"}, Knob: text, Now: trimtab.Units(1), Since: now})
 	}
 	for name := range names {
 		add(name, name)
 	}
 	add(harmless, harmless)
-	p.Cause = trimtab.Cause{Kind: trimtab.CauseAlert, Text: harmless}
+	p.Cause = trimtab.Cause{Kind: codes.CauseAlert, Text: harmless}
 	v.Observe(p)
 	v.Observe(h)
 	s := &display{T: t, server: httptest.NewServer(console.Handler(v, console.Options{})), many: len(names) + 1}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/console/view"
 )
 
@@ -70,7 +71,7 @@ func TestU3ExplainPrintsInputsWithAgeRuleBoundsAlternativesAndNextCheck(t *testi
 	printExplanation(&out, &view.Explanation{
 		Workload: "shop", State: "ok", Plan: "1-2", Resource: "cpu", Decision: "raised from 1 to 2",
 		Inputs: []trimtab.Input{{Name: "load", Value: 12, Age: 1.5, Source: "spans"}}, Bounds: []float64{0.8, 0.95},
-		Binding:      trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: "the pool has no more"},
+		Binding:      trimtab.Binding{Kind: codes.BindingCapacity, Detail: "the pool has no more"},
 		Alternatives: []trimtab.Alternative{{Set: 3, Objective: 0.7, Why: "worse for search"}},
 		NextCheck:    time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local),
 	})

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
@@ -95,7 +96,7 @@ func (x *explained) estimate(t *rapid.T, name string) *trimtab.Estimate {
 	}
 	switch rapid.IntRange(0, 8).Draw(t, name+" is held") {
 	case 0:
-		e.Hold = &trimtab.Held{Code: trimtab.HeldStale, Text: "no load from spans for 12s", Input: "load"}
+		e.Hold = &trimtab.Held{Code: codes.HeldStale, Text: "no load from spans for 12s", Input: "load"}
 	case 1:
 		e.Curve = nil
 	}

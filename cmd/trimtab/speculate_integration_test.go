@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/cpuset"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/speculation"
 )
 
@@ -111,7 +111,7 @@ func (g *guests) plans() {
 			g.mu.Lock()
 			tail := g.tail
 			g.mu.Unlock()
-			_ = b.Publish(ctx, &trimtab.Contributions{Workload: "hungry", Time: time.Now(), Window: 0.2, Load: 10, SLO: 0.1, Quantile: 0.99, Tail: &tail, Requests: 1000})
+			_ = b.Publish(ctx, &colocation.Contributions{Workload: "hungry", Time: time.Now(), Window: 0.2, Load: 10, SLO: 0.1, Quantile: 0.99, Tail: &tail, Requests: 1000})
 			time.Sleep(200 * time.Millisecond)
 		}
 	}()

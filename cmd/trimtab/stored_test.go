@@ -15,6 +15,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/site"
@@ -34,7 +35,7 @@ func decided(tb testing.TB, plans, each, workloads int) *site.Site {
 	}
 	began := time.Now().Add(-time.Duration(plans) * 10 * time.Second)
 	for n := range plans {
-		p := &trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: uint64(n + 1), Step: 1, Last: true, Time: began.Add(time.Duration(n) * 10 * time.Second), Lease: 60, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Capacity: 4000}
+		p := &trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: uint64(n + 1), Step: 1, Last: true, Time: began.Add(time.Duration(n) * 10 * time.Second), Lease: 60, Cause: trimtab.Cause{Kind: codes.CauseTick}, Capacity: 4000}
 		o := &trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: 1, Sequence: p.Sequence, Step: 1, Time: p.Time}
 		for a := range each {
 			name := fmt.Sprintf("service-%04d", (n*each+a)%workloads)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/console/view"
 )
 
@@ -15,8 +16,8 @@ func TestStatusSaysWhatIsNotInForceAndWhatToDo(t *testing.T) {
 	now := time.Now()
 	v := severalHosts(now)
 	v.Observe(&trimtab.Holding{Pool: "cpu", Host: "a", Time: now, Capacity: map[string]float64{"cpu": 4}, Unmet: []trimtab.Unmet{
-		{What: trimtab.UnmetFast, Why: "no quota moves between rounds: the group above cannot be set: read-only", Do: "take fast.parent out"},
-		{What: trimtab.UnmetClaims, Why: "the pool has 0.59 cores here, not 0.7 cores: pool other (process 7) claims up to 1.41 cores", Do: "stop it"},
+		{What: codes.UnmetFast, Why: "no quota moves between rounds: the group above cannot be set: read-only", Do: "take fast.parent out"},
+		{What: codes.UnmetClaims, Why: "the pool has 0.59 cores here, not 0.7 cores: pool other (process 7) claims up to 1.41 cores", Do: "stop it"},
 	}})
 	s := v.Status(now)
 	s.Tightest = v.Hosts(now, view.Filter{Limit: 10}).Hosts

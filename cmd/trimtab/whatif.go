@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/cli"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 type whatIfCmd struct {
@@ -27,7 +27,7 @@ func (whatIfCmd) Example() string {
 
 // Run asks and prints.
 func (c *whatIfCmd) Run(ctx context.Context, t terminal) error {
-	a, err := c.client().WhatIf(ctx, trimtab.Change{Capacity: c.Capacity, SLO: c.SLO, Weight: c.Weight})
+	a, err := c.client().WhatIf(ctx, whatif.Change{Capacity: c.Capacity, SLO: c.SLO, Weight: c.Weight})
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (c *whatIfCmd) Run(ctx context.Context, t terminal) error {
 }
 
 // printWhatIf prints how many workloads gain and pay in the first line.
-func printWhatIf(w io.Writer, a *trimtab.WhatIf, wide bool) {
+func printWhatIf(w io.Writer, a *whatif.Answer, wide bool) {
 	fmt.Fprintf(w, "%s: %d would gain, %d would pay, %d would stay the same, %d not planned for; pool %s: %s %s\n",
 		changeText(&a.Change), a.Gain, a.Pay, len(a.Workloads)-a.Gain-a.Pay-a.Hold, a.Hold, a.Pool, fromTo(view.Number(a.CapacityBefore), view.Number(a.CapacityAfter)), view.Unit(a.Resource))
 	if a.ValueBefore != nil || a.ValueAfter != nil {
@@ -71,7 +71,7 @@ func printWhatIf(w io.Writer, a *trimtab.WhatIf, wide bool) {
 }
 
 // changeText describes the change: "capacity cpu=6, weight shop=2".
-func changeText(c *trimtab.Change) string {
+func changeText(c *whatif.Change) string {
 	var parts []string
 	for _, kind := range []struct {
 		name string

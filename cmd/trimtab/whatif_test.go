@@ -7,16 +7,17 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 func TestAWhatIfIsPrintedWithWhoGainsInTheFirstLine(t *testing.T) {
 	band := func(p float64) *trimtab.Band { return &trimtab.Band{Lower: p - .02, Mean: p, Upper: p + .02} }
-	a := trimtab.WhatIf{Pool: "shop", Objective: "social", Resource: "cpu", CapacityBefore: 8, CapacityAfter: 6, Gain: 1, Hold: 1,
-		Change:  trimtab.Change{Capacity: map[string]float64{"cpu": 6}, SLO: map[string]string{"checkout": "200ms"}, Weight: map[string]float64{"shop": 2}},
+	a := whatif.Answer{Pool: "shop", Objective: "social", Resource: "cpu", CapacityBefore: 8, CapacityAfter: 6, Gain: 1, Hold: 1,
+		Change:  whatif.Change{Capacity: map[string]float64{"cpu": 6}, SLO: map[string]string{"checkout": "200ms"}, Weight: map[string]float64{"shop": 2}},
 		Assumes: []string{"the latencies of checkout keep their shape"}, Absent: map[string]string{"lost": "no actuator has its knob"},
-		Workloads: []trimtab.WhatIfWorkload{
-			{Workload: "checkout", Share: true, Effect: trimtab.Gains, Now: 2, Before: trimtab.Outlook{Allocation: 2, SLO: .95, Weight: 1, Performance: band(.93), Meets: trimtab.MeetsUnlikely}, After: trimtab.Outlook{Allocation: 3.5, SLO: .95, Weight: 2, Performance: band(.96), Meets: trimtab.MeetsLikely}},
-			{Workload: "mail", Effect: trimtab.Holds, Held: "estimate: 5m old", Now: 1, Before: trimtab.Outlook{Allocation: 1, Meets: trimtab.MeetsUnknown}, After: trimtab.Outlook{Allocation: 1, Meets: trimtab.MeetsUnknown}}}}
+		Workloads: []whatif.Workload{
+			{Workload: "checkout", Share: true, Effect: whatif.Gains, Now: 2, Before: whatif.Outlook{Allocation: 2, SLO: .95, Weight: 1, Performance: band(.93), Meets: whatif.MeetsUnlikely}, After: whatif.Outlook{Allocation: 3.5, SLO: .95, Weight: 2, Performance: band(.96), Meets: whatif.MeetsLikely}},
+			{Workload: "mail", Effect: whatif.Holds, Held: "estimate: 5m old", Now: 1, Before: whatif.Outlook{Allocation: 1, Meets: whatif.MeetsUnknown}, After: whatif.Outlook{Allocation: 1, Meets: whatif.MeetsUnknown}}}}
 	for _, wide := range []bool{false, true} {
 		var b strings.Builder
 		printWhatIf(&b, &a, wide)

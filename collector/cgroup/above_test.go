@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Found with resources of a whole pod, and the quota of a slice: what a container had by its
@@ -26,7 +27,7 @@ func TestTheLeastQuotaOfAllGroupsAboveIsTheAllocation(t *testing.T) {
 	allocation := func(want float64) {
 		t.Helper()
 		o.until(t, func(s *trimtab.Sample) bool {
-			return s.Quantity == trimtab.Allocation && s.Missing == "" && s.Value == want
+			return s.Quantity == quantity.Allocation && s.Missing == "" && s.Value == want
 		})
 	}
 	allocation(1.2)
@@ -35,7 +36,7 @@ func TestTheLeastQuotaOfAllGroupsAboveIsTheAllocation(t *testing.T) {
 	stat(".", "50000") // the declared root is a container's group here
 	allocation(0.5)
 	stat("slice/pod/c", "max") // what it has of that depends on the others there
-	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Allocation && s.Missing == "unlimited" })
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Allocation && s.Missing == "unlimited" })
 }
 
 // Stops that no period that can be seen from here explains, such as by the quota of a
@@ -51,8 +52,8 @@ func TestStopsByAQuotaThatCannotBeSeenAreTold(t *testing.T) {
 		want    any
 	}{{6 * time.Second, 0.75}, {0, "no period elapsed"}} {
 		got := values(cgroup.Samples("w", noon(), reading(1, time.Second, time.Second), reading(5, 3*time.Second, time.Second+c.stopped), nil))
-		if got[trimtab.Throttled] != c.want {
-			t.Errorf("stopped for %v: %v, want %v", c.stopped, got[trimtab.Throttled], c.want)
+		if got[quantity.Throttled] != c.want {
+			t.Errorf("stopped for %v: %v, want %v", c.stopped, got[quantity.Throttled], c.want)
 		}
 	}
 	if d := cgroup.ParseLocal("throttled_usec 6000000\n"); d == nil || *d != 6*time.Second {

@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/waits"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // A census checks each group, once a minute, for what makes its weight and quota act differently
@@ -86,7 +87,7 @@ func (c *Collector) takeCensus(ctx context.Context, all []place) {
 			continue
 		}
 		g.remarked = len(remarks) > 0
-		c.publish(ctx, &trimtab.Sample{Workload: t.Workload, Host: t.Host, Instance: g.Name, Quantity: trimtab.Remarks, Source: Source,
+		c.publish(ctx, &trimtab.Sample{Workload: t.Workload, Host: t.Host, Instance: g.Name, Quantity: quantity.Remarks, Source: Source,
 			Time: time.Now().Round(0).UTC(), Value: float64(len(remarks)), Note: strings.Join(remarks, "; ")})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/waits"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // censusOf is a look at a tree of groups, of which those of shop/ are workloads', beside a tree of
@@ -193,7 +194,7 @@ func TestProcessesThatAreInNoGroupAreNamedWhileTheHostIsFull(t *testing.T) {
 type outlet chan *trimtab.Sample
 
 func (o outlet) Publish(_ context.Context, v trimtab.Value) error {
-	if s := v.(*trimtab.Sample); s.Quantity == trimtab.Remarks {
+	if s := v.(*trimtab.Sample); s.Quantity == quantity.Remarks {
 		o <- s
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/leak"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -27,8 +28,8 @@ func TestMain(m *testing.M) { leak.Main(m) }
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 // values maps quantity to value, or to the reason why there is none.
-func values(samples []*trimtab.Sample) map[trimtab.Quantity]any {
-	m := map[trimtab.Quantity]any{}
+func values(samples []*trimtab.Sample) map[quantity.Quantity]any {
+	m := map[quantity.Quantity]any{}
 	for _, s := range samples {
 		m[s.Quantity] = s.Value
 		if s.Missing != "" {
@@ -42,7 +43,7 @@ func TestUsageThrottlingAndAllocationAreDifferencesOverTheWindow(t *testing.T) {
 	quota := hostfs.Quota{Micros: 150000, Period: 100000}
 	before := &cgroup.Reading{At: 10 * time.Second, Used: 100 * time.Second, Periods: 50, Throttled: 5, Quota: quota}
 	after := &cgroup.Reading{At: 14 * time.Second, Used: 106 * time.Second, Periods: 90, Throttled: 15, Quota: quota}
-	want := map[trimtab.Quantity]any{trimtab.Usage: 1.5, trimtab.Throttled: 0.25, trimtab.Allocation: 1.5}
+	want := map[quantity.Quantity]any{quantity.Usage: 1.5, quantity.Throttled: 0.25, quantity.Allocation: 1.5}
 	got := cgroup.Samples("w", noon(), before, after, nil)
 	if diff := cmp.Diff(want, values(got)); diff != "" {
 		t.Error(diff)
@@ -71,7 +72,7 @@ func TestWhatIsNotThereIsMissingAndNeverZero(t *testing.T) {
 		"gone":         {at(1, 5, 3), at(2, 0, 0), fs.ErrNotExist, "absent", "absent", "absent"},
 		"unreadable":   {at(1, 5, 3), at(2, 0, 0), errors.New("EIO"), "unreadable", "unreadable", "unreadable"},
 	} {
-		want := map[trimtab.Quantity]any{trimtab.Usage: c.usage, trimtab.Throttled: c.throttled, trimtab.Allocation: c.allocationMissing}
+		want := map[quantity.Quantity]any{quantity.Usage: c.usage, quantity.Throttled: c.throttled, quantity.Allocation: c.allocationMissing}
 		if diff := cmp.Diff(want, values(cgroup.Samples("w", noon(), c.before, c.after, c.err))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -165,22 +166,22 @@ func put(t *testing.T, content string, path ...string) {
 func TestAVersion2GroupComesGoesAndComesAgain(t *testing.T) {
 	root := t.TempDir()
 	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "w", Path: "a/b"}}})
-	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "absent" })
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Usage && s.Missing == "absent" })
 	put(t, "200000 100000\n", root, "a/b/cpu.max")
 	put(t, "usage_usec 1000\nuser_usec 1\nnr_periods 0\nnr_throttled 0\n", root, "a/b/cpu.stat")
-	s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Allocation && s.Missing == "" })
+	s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Allocation && s.Missing == "" })
 	if s.Value != 2 {
 		t.Errorf("allocation %v, want 2", s.Value)
 	}
-	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "" && s.Value == 0 })
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Usage && s.Missing == "" && s.Value == 0 })
 	put(t, "usage_usec 900\nnr_periods 0\nnr_throttled 0\n", root, "a/b/cpu.stat")
-	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "counter reset" })
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Usage && s.Missing == "counter reset" })
 	put(t, "nonsense", root, "a/b/cpu.stat")
-	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "unreadable" })
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Usage && s.Missing == "unreadable" })
 	if err := os.RemoveAll(filepath.Join(root, "a")); err != nil {
 		t.Fatal(err)
 	}
-	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "absent" })
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Usage && s.Missing == "absent" })
 }
 
 func TestSamplesOfAPatternNameHostAndInstanceAndFollowWhatComesAndGoes(t *testing.T) {
@@ -194,11 +195,11 @@ func TestSamplesOfAPatternNameHostAndInstanceAndFollowWhatComesAndGoes(t *testin
 	of := func(instance string, fits func(s *trimtab.Sample) bool) {
 		t.Helper()
 		o.until(t, func(s *trimtab.Sample) bool {
-			waits := s.Quantity == trimtab.Waited || s.Quantity == trimtab.Queued // while this host is full
+			waits := s.Quantity == quantity.Waited || s.Quantity == quantity.Queued // while this host is full
 			if s.Workload != "w" || s.Host != "h1" || s.Source != cgroup.Source && !waits {
 				t.Fatalf("%+v", s)
 			}
-			return s.Instance == instance && s.Quantity == trimtab.Usage && fits(s)
+			return s.Instance == instance && s.Quantity == quantity.Usage && fits(s)
 		})
 	}
 	read := func(s *trimtab.Sample) bool { return s.Missing == "" && s.Value == 0 }
@@ -250,9 +251,9 @@ func TestAVersion1GroupIsReadFromBothHierarchies(t *testing.T) {
 	put(t, "nr_periods 10\nnr_throttled 2\nthrottled_time 3\n", root, "a/cpu.stat")
 	put(t, "123456789\n", base, "cpuacct/a/cpuacct.usage")
 	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "w", Path: "a"}}})
-	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "" })
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Usage && s.Missing == "" })
 	put(t, "nr_periods 20\nnr_throttled 7\nthrottled_time 3\n", root, "a/cpu.stat")
-	s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Throttled && s.Missing == "" })
+	s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Throttled && s.Missing == "" })
 	if s.Value != 0.5 {
 		t.Errorf("throttled %v, want 0.5", s.Value)
 	}
@@ -268,7 +269,7 @@ func TestRealCPUTimeIsRead(t *testing.T) {
 		skip(t, "the root group cannot be read: %v", err)
 	}
 	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "host", Path: "."}}})
-	s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "" && s.Value > 0 })
+	s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Usage && s.Missing == "" && s.Value > 0 })
 	t.Logf("this host uses %.2f cores", s.Value)
 }
 
@@ -332,7 +333,7 @@ func TestARealGroupComesIsThrottledGoesAndComesAgain(t *testing.T) {
 	}
 	name := fmt.Sprintf("trimtab-collect-%d", os.Getpid())
 	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "w", Path: name}}})
-	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "absent" })
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Usage && s.Missing == "absent" })
 	busy := exec.Command("sh", "-c", "while :; do :; done")
 	if err := busy.Start(); err != nil {
 		t.Fatal(err)
@@ -340,18 +341,18 @@ func TestARealGroupComesIsThrottledGoesAndComesAgain(t *testing.T) {
 	end := sync.OnceFunc(func() { busy.Process.Kill(); busy.Wait() })
 	defer end()
 	makeGroup(t, root, name, busy.Process)
-	if s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Allocation && s.Missing == "" }); s.Value != 0.1 {
+	if s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Allocation && s.Missing == "" }); s.Value != 0.1 {
 		t.Errorf("allocation %v, want 0.1", s.Value)
 	}
-	for _, q := range []trimtab.Quantity{trimtab.Usage, trimtab.Throttled} {
+	for _, q := range []quantity.Quantity{quantity.Usage, quantity.Throttled} {
 		o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == q && s.Missing == "" && s.Value > 0 })
 	}
 	end()
 	removeGroup(t, root, name)
-	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Throttled && s.Missing == "absent" })
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Throttled && s.Missing == "absent" })
 	// The counters of the new group begin at 0: that is no usage below 0.
 	makeGroup(t, root, name, nil)
-	if s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "" }); s.Value != 0 {
+	if s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Usage && s.Missing == "" }); s.Value != 0 {
 		t.Errorf("an empty group uses %v", s.Value)
 	}
 }
@@ -383,7 +384,7 @@ func TestOfGroupsThatCameAndWentNothingIsOpen(t *testing.T) {
 	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "w", Host: "h", Path: prefix + "*"}}})
 	round := func() { // one begins with the group that stays after this
 		for range 2 {
-			o.until(t, func(s *trimtab.Sample) bool { return s.Instance == "stays" && s.Quantity == trimtab.Usage })
+			o.until(t, func(s *trimtab.Sample) bool { return s.Instance == "stays" && s.Quantity == quantity.Usage })
 		}
 	}
 	open := func() int {
@@ -423,7 +424,7 @@ func TestAGroupTellsHowOftenItsOwnLimitOrThatAboveWasUsedUp(t *testing.T) {
 	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "a", Path: "top/pool/a"}}})
 	throttled := func(fits func(s *trimtab.Sample) bool) {
 		t.Helper()
-		o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Throttled && fits(s) })
+		o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Throttled && fits(s) })
 	}
 	throttled(func(s *trimtab.Sample) bool { return s.Missing == "no period elapsed" })
 	stat("top/pool", "66000", 19, 140, 30)
@@ -434,5 +435,5 @@ func TestAGroupTellsHowOftenItsOwnLimitOrThatAboveWasUsedUp(t *testing.T) {
 	throttled(func(s *trimtab.Sample) bool { return s.Value == 0.5 })
 	stat("top/pool", "max", 29, 150, 35)
 	throttled(func(s *trimtab.Sample) bool { return s.Missing == "first reading" })
-	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "" })
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Usage && s.Missing == "" })
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/poll"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // The reasons why a value is missing, beside those of package poll.
@@ -21,10 +22,10 @@ const Source = "cgroup"
 // Samples makes the three samples of one workload at wall time now: from two readings in order,
 // or from one and the error that prevented the other.
 func Samples(workload string, now time.Time, before, after *Reading, err error) []*trimtab.Sample {
-	blank := func(q trimtab.Quantity) *trimtab.Sample {
+	blank := func(q quantity.Quantity) *trimtab.Sample {
 		return &trimtab.Sample{Workload: workload, Quantity: q, Source: Source, Time: now}
 	}
-	usage, throttled, allocation := blank(trimtab.Usage), blank(trimtab.Throttled), blank(trimtab.Allocation)
+	usage, throttled, allocation := blank(quantity.Usage), blank(quantity.Throttled), blank(quantity.Allocation)
 	all := []*trimtab.Sample{usage, throttled, allocation}
 	if err != nil {
 		why := poll.Unreadable

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/waits"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestWhatWaitsIsReadOfGroupsThatMayWaitAlone(t *testing.T) {
@@ -39,7 +40,7 @@ func TestWhatWaitsIsReadOfGroupsThatMayWaitAlone(t *testing.T) {
 
 // told keeps what is told of each workload, of one quantity, in each round.
 type told struct {
-	of    trimtab.Quantity
+	of    quantity.Quantity
 	round map[string]*trimtab.Sample
 }
 
@@ -52,7 +53,7 @@ func (o *told) Publish(_ context.Context, v trimtab.Value) error {
 
 // waiting plays rounds of groups that may wait, each with threads of those numbers, and tells how
 // often something of what waits was known of each, and why it was not known last.
-func waiting(t *testing.T, of trimtab.Quantity, rounds int, groups map[string][]int) (known map[string]int, why map[string]string) {
+func waiting(t *testing.T, of quantity.Quantity, rounds int, groups map[string][]int) (known map[string]int, why map[string]string) {
 	t.Helper()
 	dir, proc := t.TempDir(), t.TempDir()
 	put := func(name, text string) {
@@ -105,7 +106,7 @@ func numbered(from, n int) (all []int) {
 }
 
 func TestAGroupWithMoreThreadsThanAreReadTakesNothingFromTheOthers(t *testing.T) {
-	known, why := waiting(t, trimtab.Waited, 6, map[string][]int{"a": numbered(1, 1200), "b": numbered(2001, 400), "c": numbered(3001, 400)})
+	known, why := waiting(t, quantity.Waited, 6, map[string][]int{"a": numbered(1, 1200), "b": numbered(2001, 400), "c": numbered(3001, 400)})
 	if why["a"] != many || known["b"] < 4 || known["c"] < 4 {
 		t.Errorf("the large one: %q; the others were known in %v of 6 rounds, the first two of which tell nothing", why["a"], known)
 	}
@@ -126,7 +127,7 @@ func TestAGroupOfWhichThereIsTooMuchIsLookedAtAgainAfterRounds(t *testing.T) {
 }
 
 func TestGroupsThatAreTooManyTogetherHaveTheirTurns(t *testing.T) {
-	known, why := waiting(t, trimtab.Waited, 20, map[string][]int{"a": numbered(1, 900), "b": numbered(1001, 900), "c": numbered(2001, 50), "d": numbered(3001, 900)})
+	known, why := waiting(t, quantity.Waited, 20, map[string][]int{"a": numbered(1, 900), "b": numbered(1001, 900), "c": numbered(2001, 50), "d": numbered(3001, 900)})
 	for name := range why {
 		if known[name] < 4 || why[name] != "" && why[name] != later {
 			t.Errorf("%s was known in %d of 20 rounds, and last %q", name, known[name], why[name])
@@ -136,7 +137,7 @@ func TestGroupsThatAreTooManyTogetherHaveTheirTurns(t *testing.T) {
 
 func TestAGroupWhoseProcessesCannotBeSeenDoesNotWaitForZero(t *testing.T) {
 	for name, threads := range map[string][]int{"none is listed": nil, "they are in another namespace": {0, 0}} {
-		for _, of := range []trimtab.Quantity{trimtab.Waited, trimtab.Queued} {
+		for _, of := range []quantity.Quantity{quantity.Waited, quantity.Queued} {
 			known, why := waiting(t, of, 4, map[string][]int{"a": threads})
 			if known["a"] > 0 || why["a"] != "its processes cannot be seen from here" {
 				t.Errorf("%s: %s known %v, %q", name, of, known, why)

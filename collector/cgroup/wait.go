@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/waits"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Waiting is measured only for groups that may wait, since it takes several reads for each thread
@@ -125,8 +126,8 @@ func (c *Collector) wait(g *group, samples []*trimtab.Sample) []*trimtab.Sample 
 		return nil
 	}
 	waited, queued := *samples[0], *samples[0]
-	waited.Quantity, waited.Source, waited.Value = trimtab.Waited, sourceThreads, 0
-	queued.Quantity, queued.Source, queued.Value = trimtab.Queued, sourceSockets, 0
+	waited.Quantity, waited.Source, waited.Value = quantity.Waited, sourceThreads, 0
+	queued.Quantity, queued.Source, queued.Value = quantity.Queued, sourceSockets, 0
 	after := &threads{at: hostfs.BootTime()}
 	err := c.look(g, &g.manyThreads, func() (err error) {
 		after.of, err = c.waiter.threads.Read(c.members, g.Path, samples[0].Value > 0)

@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // listens names the environment variable that makes this program a service which is asked more
@@ -80,10 +81,10 @@ func TestARealServiceThatAcceptsNothingHasAQueueAndThreadsThatWait(t *testing.T)
 		defer c.Close()
 	}
 	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "w", Path: name}}})
-	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Queued && s.Missing == "" && s.Value == 17 })
-	s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Waited && s.Value > 0.5 })
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Queued && s.Missing == "" && s.Value == 17 })
+	s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == quantity.Waited && s.Value > 0.5 })
 	t.Logf("two threads that share 0.1 cores waited %.2f s in each second", s.Value)
-	u := o.until(t, func(u *trimtab.Sample) bool { return u.Quantity == trimtab.Usage && !u.Time.Before(s.Time) })
+	u := o.until(t, func(u *trimtab.Sample) bool { return u.Quantity == quantity.Usage && !u.Time.Before(s.Time) })
 	if !u.Time.Equal(s.Time) {
 		t.Errorf("what waits is of %v, the use after it of %v", s.Time, u.Time)
 	}

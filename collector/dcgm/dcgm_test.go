@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/poll/polltest"
 	"github.com/trimtab/trimtab/internal/leak"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -158,6 +159,9 @@ func TestAnExporterThatIsAwayIsSaidAndAskedAgain(t *testing.T) {
 	if got := p.Next(); len(got) != 15 || got["model/h/model-6d5f-x gpu_power"] != 550.75 {
 		t.Errorf("%v", got)
 	}
+	if lacks := p.Lacks(); len(lacks) > 0 {
+		t.Errorf("it is back, and lacks %v", lacks)
+	}
 	for what, do := range map[string]func(){
 		"status":    func() { e.status = http.StatusFound },
 		"no GPU":    func() { e.status, e.text = http.StatusOK, "# nothing\n" },
@@ -244,7 +248,7 @@ func FuzzAnyExpositionGivesValidSamples(f *testing.F) {
 			if err := s.Validate(); err != nil {
 				t.Fatalf("%q: %v", text, err)
 			}
-			if s.Quantity == trimtab.GPUUse && s.Workload == trimtab.HostItself && s.Value > 1 {
+			if s.Quantity == quantity.GPUUse && s.Workload == trimtab.HostItself && s.Value > 1 {
 				t.Fatalf("%q: %+v", text, s)
 			}
 		}

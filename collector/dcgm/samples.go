@@ -10,6 +10,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/poll"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // The reasons why a value is missing, beside those of package poll.
@@ -22,7 +23,7 @@ const (
 
 // kind is a quantity, and the metrics that tell it, the best first, with their units.
 type kind struct {
-	quantity trimtab.Quantity
+	quantity quantity.Quantity
 	metrics  []string
 	units    []float64
 	// hostOnly: pods have none of it.
@@ -31,10 +32,10 @@ type kind struct {
 
 func kinds() []kind {
 	return []kind{
-		{trimtab.GPUUse, []string{active, util}, []float64{1, 0.01}, false},
-		{trimtab.GPUMemory, []string{used}, []float64{1 << 20}, false},
-		{trimtab.GPUMemoryFree, []string{free}, []float64{1 << 20}, true},
-		{trimtab.GPUPower, []string{power}, []float64{1}, false},
+		{quantity.GPUUse, []string{active, util}, []float64{1, 0.01}, false},
+		{quantity.GPUMemory, []string{used}, []float64{1 << 20}, false},
+		{quantity.GPUMemoryFree, []string{free}, []float64{1 << 20}, true},
+		{quantity.GPUPower, []string{power}, []float64{1}, false},
 	}
 }
 
@@ -102,7 +103,7 @@ func byName(a, b device) int { return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Co
 
 // ofHost makes the samples of devices. Power is that of whole GPUs.
 func ofHost(all map[device]*gpu) (samples []*trimtab.Sample) {
-	add := func(q trimtab.Quantity, d device, v value, note string) {
+	add := func(q quantity.Quantity, d device, v value, note string) {
 		s := poll.OfHost(q, d.name())
 		s.Value, s.Missing, s.Note = v.v, v.missing, note
 		samples = append(samples, s)
@@ -113,7 +114,7 @@ func ofHost(all map[device]*gpu) (samples []*trimtab.Sample) {
 		g := all[d]
 		for _, k := range kinds() {
 			v := k.best(d, g.whole)
-			if k.quantity != trimtab.GPUPower {
+			if k.quantity != quantity.GPUPower {
 				add(k.quantity, d, v, g.about)
 				continue
 			}
@@ -128,7 +129,7 @@ func ofHost(all map[device]*gpu) (samples []*trimtab.Sample) {
 		}
 	}
 	for _, d := range slices.SortedFunc(maps.Keys(drawn), byName) {
-		add(trimtab.GPUPower, d, drawn[d], notes[d])
+		add(quantity.GPUPower, d, drawn[d], notes[d])
 	}
 	return samples
 }
@@ -164,7 +165,7 @@ func ofPods(all map[device]*gpu, host string, workload func(namespace, pod strin
 			s := &trimtab.Sample{Workload: of, Host: host, Instance: p.name, Quantity: k.quantity, Note: about(all, devices)}
 			for _, d := range slices.SortedFunc(maps.Keys(devices), byName) {
 				v := k.best(d, func(metric string) value { return all[d].of(metric, devices[d]) })
-				if d.mig != "" && k.quantity == trimtab.GPUPower && v.missing == "" {
+				if d.mig != "" && k.quantity == quantity.GPUPower && v.missing == "" {
 					v = value{missing: wholeGPU}
 				}
 				s.Value, s.Missing = s.Value+v.v, cmp.Or(s.Missing, v.missing)

@@ -43,11 +43,12 @@ func check(setting string) (hint string, err error) {
 
 // reader asks one exporter.
 type reader struct {
-	client *http.Client
-	url    string
-	host   string
-	pod    func(namespace, pod string) string
-	lacks  []string
+	client   *http.Client
+	url      string
+	host     string
+	pod      func(namespace, pod string) string
+	lacks    []string
+	interval time.Duration
 }
 
 // open probes the exporter. One that does not answer yet is no error: it is asked again.
@@ -62,29 +63,33 @@ func open(c poll.Config) (poll.Reader, error) {
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/metrics"
 	}
-	r := &reader{url: u.String(), host: c.Host, pod: c.Pod, client: &http.Client{Timeout: timeout, Transport: &http.Transport{},
+	r := &reader{url: u.String(), host: c.Host, pod: c.Pod, interval: c.Interval, client: &http.Client{Timeout: timeout, Transport: &http.Transport{},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	all, err := r.ask(context.Background())
-	if err != nil {
-		r.lacks = []string{fmt.Sprintf("no DCGM exporter at %s: %v (start dcgm-exporter on this host, or correct measure.sources.dcgm; it is asked again every %v)", r.url, err, c.Interval)}
-		return r, nil
-	}
-	for _, k := range kinds() {
-		if !slices.ContainsFunc(k.metrics, func(metric string) bool {
-			for _, g := range all {
-				if len(g.values[metric]) > 0 {
-					return true
-				}
-			}
-			return false
-		}) {
-			r.lacks = append(r.lacks, fmt.Sprintf("%s: the exporter does not tell %s (its file of counters)", k.quantity, strings.Join(k.metrics, " or ")))
-		}
-	}
+	r.missing(r.ask(context.Background()))
 	return r, nil
 }
 
-// Lacks lists what was missing when it was opened.
+// missing notes what the exporter lacks, by its last answer.
+func (r *reader) missing(all map[device]*gpu, err error) {
+	r.lacks = nil
+	if err != nil {
+		r.lacks = []string{fmt.Sprintf("no DCGM exporter at %s: %v (start dcgm-exporter on this host, or correct measure.sources.dcgm; it is asked again every %v)", r.url, err, r.interval)}
+		return
+	}
+	told := map[string]bool{}
+	for _, g := range all {
+		for metric := range g.values {
+			told[metric] = true
+		}
+	}
+	for _, k := range kinds() {
+		if !slices.ContainsFunc(k.metrics, func(metric string) bool { return told[metric] }) {
+			r.lacks = append(r.lacks, fmt.Sprintf("%s: the exporter does not tell %s (its file of counters)", k.quantity, strings.Join(k.metrics, " or ")))
+		}
+	}
+}
+
+// Lacks lists what was missing in the last answer.
 func (r *reader) Lacks() []string { return r.lacks }
 
 // Close ends the connection.
@@ -118,6 +123,9 @@ func (r *reader) ask(ctx context.Context) (map[device]*gpu, error) {
 // Read asks the exporter for everything.
 func (r *reader) Read(ctx context.Context, _ []poll.Group) ([]*trimtab.Sample, error) {
 	all, err := r.ask(ctx)
+	if ctx.Err() == nil {
+		r.missing(all, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Interfaces is the kernel's directory of network interfaces.
@@ -95,7 +96,7 @@ func Sent(before, after Reading) (float64, error) {
 // does not exist yet is no error.
 func Source(dir string) poll.Source {
 	return poll.Source{Name: "link", About: "what network interfaces send, and could", Key: "links", Interval: 2 * time.Second,
-		Quantities: []trimtab.Quantity{trimtab.Sent, trimtab.Bandwidth},
+		Quantities: []quantity.Quantity{quantity.Sent, quantity.Bandwidth},
 		Open: func(c poll.Config) (poll.Reader, error) {
 			return &reader{dir: dir, names: c.Settings, before: map[string]Reading{}}, nil
 		}}
@@ -112,7 +113,7 @@ type reader struct {
 // Read returns two samples of each interface; its name is their instance.
 func (r *reader) Read(context.Context, []poll.Group) (all []*trimtab.Sample, _ error) {
 	for _, name := range r.names {
-		sent, bandwidth := poll.OfHost(trimtab.Sent, name), poll.OfHost(trimtab.Bandwidth, name)
+		sent, bandwidth := poll.OfHost(quantity.Sent, name), poll.OfHost(quantity.Bandwidth, name)
 		all = append(all, sent, bandwidth)
 		now, err := Read(r.dir, name)
 		if err != nil {

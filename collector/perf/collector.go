@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/waits"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Source is what the CPUs and the kernel count for this host and its control groups.
@@ -21,7 +22,7 @@ func Source() poll.Source { return from("") }
 // from counts the groups of a hierarchy; "": found, see [Hierarchy].
 func from(counted string) poll.Source {
 	return poll.Source{Name: "perf", About: "performance counters, and how long threads waited for a CPU", Key: "perf", Grouped: true, Interval: 5 * time.Second,
-		Quantities: []trimtab.Quantity{trimtab.CPI, trimtab.MPKI, trimtab.RPKI, trimtab.TaskClock, trimtab.ContextSwitches, trimtab.PageFaults, trimtab.Migrations, trimtab.RunDelay},
+		Quantities: []quantity.Quantity{quantity.CPI, quantity.MPKI, quantity.RPKI, quantity.TaskClock, quantity.ContextSwitches, quantity.PageFaults, quantity.Migrations, quantity.RunDelay},
 		Open:       func(c poll.Config) (poll.Reader, error) { return open(counted, c) }}
 }
 

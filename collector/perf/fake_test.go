@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // fakeCPUs are groups of counters that are not the kernel's: pipes that give what is said
@@ -43,9 +43,9 @@ func (f *fakeCPUs) say(set, cpu int, numbers ...uint64) {
 	}
 }
 
-func (f *fakeCPUs) values() map[trimtab.Quantity]any {
+func (f *fakeCPUs) values() map[quantity.Quantity]any {
 	i := f.read([2][]event{software(), hardware()})
-	out := map[trimtab.Quantity]any{}
+	out := map[quantity.Quantity]any{}
 	for _, m := range values(i, false) {
 		out[m.q] = m.v
 		if m.missing != "" {
@@ -61,7 +61,7 @@ func TestMultiplexedCountersOfTwoCPUsGiveRatiosOfTheWholeInterval(t *testing.T) 
 		f.say(0, cpu, 50, 50, 50, 0, 0, 0)
 		f.say(1, cpu, 50, 25, 1000, 1000, 10, 20)
 	}
-	if got := f.values(); got[trimtab.CPI] != poll.First || got[trimtab.PageFaults] != poll.First {
+	if got := f.values(); got[quantity.CPI] != poll.First || got[quantity.PageFaults] != poll.First {
 		t.Errorf("at first: %v", got)
 	}
 	f.at = hostfs.BootTime() - 2*time.Second
@@ -72,10 +72,10 @@ func TestMultiplexedCountersOfTwoCPUsGiveRatiosOfTheWholeInterval(t *testing.T) 
 	f.say(1, 0, 150, 75, 4000, 2000, 30, 60)
 	f.say(1, 1, 150, 125, 3000, 3000, 20, 40)
 	got := f.values()
-	if got[trimtab.CPI] != 2.0 || got[trimtab.MPKI] != 12.5 || got[trimtab.RPKI] != 25.0 {
+	if got[quantity.CPI] != 2.0 || got[quantity.MPKI] != 12.5 || got[quantity.RPKI] != 25.0 {
 		t.Errorf("%v", got)
 	}
-	if faults, ok := got[trimtab.PageFaults].(float64); !ok || faults > 2 || faults <= 0 {
+	if faults, ok := got[quantity.PageFaults].(float64); !ok || faults > 2 || faults <= 0 {
 		t.Errorf("4 faults in 2 s or more: %v", got)
 	}
 	// A CPU went: nothing can be read of it.
@@ -86,7 +86,7 @@ func TestMultiplexedCountersOfTwoCPUsGiveRatiosOfTheWholeInterval(t *testing.T) 
 		f.say(0, cpu, 250, 250, 250, 4, 4, 4)
 	}
 	f.say(1, 0, 250, 175, 9000, 9000, 90, 90)
-	if got := f.values(); got[trimtab.CPI] != poll.Unreadable || got[trimtab.ContextSwitches] == poll.Unreadable {
+	if got := f.values(); got[quantity.CPI] != poll.Unreadable || got[quantity.ContextSwitches] == poll.Unreadable {
 		t.Errorf("without a CPU: %v", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/waits"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // The hardware part runs on readings that are made up in the form of perf_event_open(2):
@@ -109,25 +110,25 @@ func TestCPIAndMPKIAreOfTheSameInstructions(t *testing.T) {
 		"nothing ran":                {interval{time.Second, set{Counts: []float64{0, 0, 0, 0}}, set{Counts: []float64{0, 0, 0}}}, Idle, Idle},
 		"too many groups to be read": {failed(tooMany), tooMany, tooMany},
 	} {
-		got := map[trimtab.Quantity]any{}
+		got := map[quantity.Quantity]any{}
 		for _, m := range values(c.i, false) {
 			got[m.q] = m.v
 			if m.missing != "" {
 				got[m.q] = m.missing
 			}
 		}
-		if got[trimtab.CPI] != c.cpi || got[trimtab.MPKI] != c.mpki {
+		if got[quantity.CPI] != c.cpi || got[quantity.MPKI] != c.mpki {
 			t.Errorf("%s: %v", name, got)
 		}
-		if rpki, counted := got[trimtab.RPKI].(float64); counted != (name == "counted") || counted && rpki != 4 {
-			t.Errorf("%s: %v references", name, got[trimtab.RPKI])
+		if rpki, counted := got[quantity.RPKI].(float64); counted != (name == "counted") || counted && rpki != 4 {
+			t.Errorf("%s: %v references", name, got[quantity.RPKI])
 		}
-		if c.i.Software.Missing == "" && len(c.i.Software.Counts) == 4 && c.i.Software.Counts[0] > 0 && (got[trimtab.TaskClock] != 0.5 || got[trimtab.ContextSwitches] != 30.0 || got[trimtab.PageFaults] != 20.0 || got[trimtab.Migrations] != 10.0) {
+		if c.i.Software.Missing == "" && len(c.i.Software.Counts) == 4 && c.i.Software.Counts[0] > 0 && (got[quantity.TaskClock] != 0.5 || got[quantity.ContextSwitches] != 30.0 || got[quantity.PageFaults] != 20.0 || got[quantity.Migrations] != 10.0) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 	for _, m := range values(failed(poll.Absent), true) {
-		if m.q == trimtab.TaskClock {
+		if m.q == quantity.TaskClock {
 			t.Error("a host has a task clock")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/waits"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // sourceDelay is the source of the samples of run queues.
@@ -36,7 +37,7 @@ type value struct {
 
 // measured are the values of one group in one interval, by quantity.
 type measured struct {
-	q trimtab.Quantity
+	q quantity.Quantity
 	value
 }
 
@@ -44,7 +45,7 @@ type measured struct {
 func samples(g poll.Group, i interval, waits value, window time.Duration) (all []*trimtab.Sample) {
 	sample := g.Sample
 	if g == host() {
-		sample = func(q trimtab.Quantity) *trimtab.Sample { return poll.OfHost(q, "") }
+		sample = func(q quantity.Quantity) *trimtab.Sample { return poll.OfHost(q, "") }
 	}
 	add := func(m measured, window time.Duration) *trimtab.Sample {
 		s := sample(m.q)
@@ -56,7 +57,7 @@ func samples(g poll.Group, i interval, waits value, window time.Duration) (all [
 		add(m, i.Window)
 	}
 	if g != host() {
-		add(measured{trimtab.RunDelay, waits}, window).Source = sourceDelay
+		add(measured{quantity.RunDelay, waits}, window).Source = sourceDelay
 	}
 	return all
 }
@@ -76,17 +77,17 @@ func values(i interval, host bool) []measured {
 		return value{v: i.Software.Counts[at] / window}
 	}
 	out := []measured{
-		{trimtab.CPI, ratio(i, cycles, 1)},
-		{trimtab.MPKI, ratio(i, misses, 1000)},
-		{trimtab.RPKI, ratio(i, references, 1000)},
-		{trimtab.ContextSwitches, soft(contextSwitches)},
-		{trimtab.PageFaults, soft(pageFaults)},
-		{trimtab.Migrations, soft(migrations)},
+		{quantity.CPI, ratio(i, cycles, 1)},
+		{quantity.MPKI, ratio(i, misses, 1000)},
+		{quantity.RPKI, ratio(i, references, 1000)},
+		{quantity.ContextSwitches, soft(contextSwitches)},
+		{quantity.PageFaults, soft(pageFaults)},
+		{quantity.Migrations, soft(migrations)},
 	}
 	if !host { // of a whole host it is the time itself
 		clock := soft(taskClock)
 		clock.v /= float64(time.Second) // it counts in ns
-		out = append(out, measured{trimtab.TaskClock, clock})
+		out = append(out, measured{quantity.TaskClock, clock})
 	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/poll/polltest"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // meter is a source: a file in which a meter at the plug writes the watts that the host draws.
@@ -27,7 +28,7 @@ type meter struct {
 func Source() poll.Source {
 	return poll.Source{
 		Name: "meter", About: "what the host draws at the plug", Interval: 10 * time.Second,
-		Quantities: []trimtab.Quantity{trimtab.Power},
+		Quantities: []quantity.Quantity{quantity.Power},
 		Key:        poll.Sources, Check: checkMeter, Open: openMeter,
 	}
 }
@@ -51,7 +52,7 @@ func openMeter(c poll.Config) (poll.Reader, error) {
 
 // Read judges nothing: what cannot be read is missing, with the reason, and never 0.
 func (m *meter) Read(context.Context, []poll.Group) ([]*trimtab.Sample, error) {
-	s := poll.OfHost(trimtab.Power, "plug")
+	s := poll.OfHost(quantity.Power, "plug")
 	b, err := os.ReadFile(m.path)
 	if err == nil {
 		s.Value, err = strconv.ParseFloat(strings.TrimSpace(string(b)), 64)

@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/poll/polltest"
 	"github.com/trimtab/trimtab/internal/leak"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -28,11 +29,11 @@ type files struct {
 }
 
 func (f *files) source() poll.Source {
-	return poll.Source{Name: "files", Interval: time.Second, Quantities: []trimtab.Quantity{trimtab.Power, trimtab.Usage}, Open: func(poll.Config) (poll.Reader, error) { return f, nil }}
+	return poll.Source{Name: "files", Interval: time.Second, Quantities: []quantity.Quantity{quantity.Power, quantity.Usage}, Open: func(poll.Config) (poll.Reader, error) { return f, nil }}
 }
 
 func (f *files) Read(_ context.Context, groups []poll.Group) (all []*trimtab.Sample, _ error) {
-	host := poll.OfHost(trimtab.Power, "")
+	host := poll.OfHost(quantity.Power, "")
 	host.Value, host.Window = 7, 2
 	all = append(all, host)
 	if f.err != nil {
@@ -40,7 +41,7 @@ func (f *files) Read(_ context.Context, groups []poll.Group) (all []*trimtab.Sam
 		return all, f.err
 	}
 	for _, g := range groups {
-		s := g.Sample(trimtab.Usage)
+		s := g.Sample(quantity.Usage)
 		if _, err := fmt.Sscan(text(filepath.Join(f.root, g.Path, "value")), &s.Value); err != nil {
 			s.Missing = poll.Unreadable
 		}

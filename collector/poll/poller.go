@@ -5,17 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // told is what a sample is of.
 type told struct {
 	workload, host, instance, source string
-	quantity                         trimtab.Quantity
+	quantity                         quantity.Quantity
 }
 
 func toldOf(s *trimtab.Sample) told {
@@ -29,7 +31,8 @@ type Poller struct {
 	reader  Reader
 	targets []hostfs.Follower
 	// told are the values of the last round, with why they were missing.
-	told map[told]string
+	told  map[told]string
+	lacks []string
 	// problems are why a target cannot be found, or the source (-1) not be read.
 	problems map[int]string
 }
@@ -54,6 +57,7 @@ func Open(s Source, c Config) (*Poller, error) {
 	if p.reader, err = s.Open(c); err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Name, errors.Join(err, p.closeGroups()))
 	}
+	p.lacks = p.reader.Lacks()
 	c.Metrics.Counter(counter, s.Name, "ok")
 	return p, nil
 }
@@ -79,8 +83,8 @@ func Probe(s Source, c Config) (lacks []string, err error) {
 // counter counts samples by source, and by why their value is missing.
 const counter = "trimtab_collector_samples_total"
 
-// Lacks lists what this host does not have of the source.
-func (p *Poller) Lacks() []string { return p.reader.Lacks() }
+// Lacks lists what this host does not have of the source, as of the last round.
+func (p *Poller) Lacks() []string { return p.lacks }
 
 // Close releases what is open.
 func (p *Poller) Close() error { return errors.Join(p.reader.Close(), p.closeGroups()) }
@@ -117,6 +121,11 @@ func (p *Poller) Round(ctx context.Context) {
 		return
 	}
 	p.note(-1, err)
+	if lacks := p.reader.Lacks(); !slices.Equal(lacks, p.lacks) {
+		if p.lacks = lacks; p.config.Lacking != nil {
+			p.config.Lacking(lacks)
+		}
+	}
 	now := map[told]string{}
 	for _, s := range all {
 		if s.Source == "" {

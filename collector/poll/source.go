@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Source is a source of samples as a value: all that the rest of a program needs to know
@@ -18,7 +19,7 @@ type Source struct {
 	// About says in a few words what it reads.
 	About string
 	// Quantities are what it can tell. A host may have some of them only.
-	Quantities []trimtab.Quantity
+	Quantities []quantity.Quantity
 	// Key is the key below measure in the configuration that asks for it; "": it is always
 	// read. [Sources] for all that need no key of their own.
 	Key string
@@ -50,7 +51,7 @@ type Reader interface {
 	// Read returns samples of the host ([OfHost]) and of the groups that are there
 	// ([Group.Sample]). With an error, what it leaves out and told before is unreadable, and not gone.
 	Read(ctx context.Context, groups []Group) ([]*trimtab.Sample, error)
-	// Lacks lists what this host does not have of it, with the reasons.
+	// Lacks lists what this host does not have of it, with the reasons. A Read may change it.
 	Lacks() []string
 	// Close releases what is open.
 	Close() error
@@ -88,13 +89,13 @@ type Group struct {
 }
 
 // Sample returns a sample of the group, without a value.
-func (g Group) Sample(q trimtab.Quantity) *trimtab.Sample {
+func (g Group) Sample(q quantity.Quantity) *trimtab.Sample {
 	return &trimtab.Sample{Workload: g.Workload, Host: g.Host, Instance: g.Name, Quantity: q}
 }
 
 // OfHost returns a sample of the host as a whole, or of the part of it that instance names,
 // without a value.
-func OfHost(q trimtab.Quantity, instance string) *trimtab.Sample {
+func OfHost(q quantity.Quantity, instance string) *trimtab.Sample {
 	return &trimtab.Sample{Workload: trimtab.HostItself, Instance: instance, Quantity: q}
 }
 
@@ -111,6 +112,8 @@ type Config struct {
 	Helper []string
 	// Pod returns the workload of a pod of the cluster, "" if none is known. It may be nil.
 	Pod func(namespace, pod string) (workload string)
+	// Lacking is told when a round changed what the host lacks. It may be nil.
+	Lacking func(lacks []string)
 	// Interval is the window of what is a rate; 0: that of the source.
 	Interval time.Duration
 	// Bus gets the samples.

@@ -17,13 +17,14 @@ import (
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/promql"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Query is one expression of one workload.
 type Query struct {
 	Workload string
 	// Quantity is what the value measures; load, performance, allocation, …
-	Quantity trimtab.Quantity
+	Quantity quantity.Quantity
 	// Expr is PromQL for one number, with its labels filled in, or for one for each
 	// instance, with the labels host and instance.
 	Expr string
@@ -227,8 +228,8 @@ func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.
 
 // additive returns the part of an answer that adds up over targets: load, use and allocation
 // themselves, and for other values the number of requests.
-func additive(q trimtab.Quantity, value, requests float64) (sum float64, ok bool) {
-	if q == trimtab.Load || q == trimtab.Allocation || q == trimtab.Usage {
+func additive(q quantity.Quantity, value, requests float64) (sum float64, ok bool) {
+	if q == quantity.Load || q == quantity.Allocation || q == quantity.Usage {
 		return value, true
 	}
 	return requests, requests > 0

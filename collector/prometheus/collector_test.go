@@ -23,6 +23,7 @@ import (
 	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/internal/leak"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -50,7 +51,7 @@ func settings(url string) (prometheus.Config, outlet) {
 	return prometheus.Config{
 		URL: url, HTTP: promconfig.DefaultHTTPClientConfig,
 		Interval: time.Hour, Timeout: time.Minute,
-		Queries: []prometheus.Query{{Workload: "shop", Quantity: trimtab.Load, Expr: "sum(rate(x[1m]))"}},
+		Queries: []prometheus.Query{{Workload: "shop", Quantity: quantity.Load, Expr: "sum(rate(x[1m]))"}},
 		Bus:     o, Metrics: metric.NewSet(), Logger: slog.New(slog.DiscardHandler),
 	}, o
 }
@@ -133,7 +134,7 @@ func TestAValueComesWithTheAgeOfItsSeries(t *testing.T) {
 	if age < 7*time.Second || got.Time.Before(before.Add(-7*time.Second)) {
 		t.Errorf("time %v, want 7s before the query", got.Time)
 	}
-	want := &trimtab.Sample{Workload: "shop", Quantity: trimtab.Load, Source: "prometheus", Time: got.Time, Window: 60, Value: 42.5, Requests: 42.5}
+	want := &trimtab.Sample{Workload: "shop", Quantity: quantity.Load, Source: "prometheus", Time: got.Time, Window: 60, Value: 42.5, Requests: 42.5}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -162,7 +163,7 @@ func TestSeveralSeriesWithAHostAreOneSampleOfEachInstance(t *testing.T) {
 	c.Queries[0].Requests = "sum by (host, instance) (increase(x[1m]))"
 	got := collect(t, c, o, 3)
 	for i, want := range []trimtab.Sample{{Host: "h1", Instance: "a", Value: 1, Requests: 1}, {Host: "h1", Instance: "b", Missing: "the value is NaN"}, {Host: "h2", Value: 3, Requests: 3}} {
-		want.Workload, want.Quantity, want.Source, want.Time, want.Window = "shop", trimtab.Load, "prometheus", got[i].Time, 60
+		want.Workload, want.Quantity, want.Source, want.Time, want.Window = "shop", quantity.Load, "prometheus", got[i].Time, 60
 		if diff := cmp.Diff(&want, got[i]); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
@@ -380,7 +381,7 @@ func TestOneSlowQueryDoesNotStopTheOthers(t *testing.T) {
 		if i == 0 {
 			expr = "slow"
 		}
-		c.Queries = append(c.Queries, prometheus.Query{Workload: fmt.Sprint("w", i), Quantity: trimtab.Load, Expr: expr})
+		c.Queries = append(c.Queries, prometheus.Query{Workload: fmt.Sprint("w", i), Quantity: quantity.Load, Expr: expr})
 	}
 	defer close(release)
 	for _, s := range collect(t, c, o, 19) {

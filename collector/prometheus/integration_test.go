@@ -20,6 +20,7 @@ import (
 	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/internal/loopback"
 	"github.com/trimtab/trimtab/internal/promql"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // startPrometheus runs Debian's prometheus on a free loopback port, scraping
@@ -102,7 +103,7 @@ func watch(t *testing.T, url string, exprs ...string) func(expr string, ok func(
 	c.Interval = 100 * time.Millisecond
 	c.Queries = nil
 	for _, e := range exprs {
-		c.Queries = append(c.Queries, prometheus.Query{Workload: e, Quantity: trimtab.Load, Expr: e})
+		c.Queries = append(c.Queries, prometheus.Query{Workload: e, Quantity: quantity.Load, Expr: e})
 	}
 	collector, err := prometheus.Open(c)
 	if err != nil {

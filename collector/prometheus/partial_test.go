@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/prometheus"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // The answers below are those of Thanos 0.42 (pkg/api), of vmselect of a VictoriaMetrics
@@ -203,7 +203,7 @@ func TestNoStoreThatIsAwayMakesALoadFall(t *testing.T) {
 		if got.Missing == "" && got.Value != 40 {
 			t.Errorf("%+v", got)
 		}
-		if got.Quantity == trimtab.Load && got.Missing == "" {
+		if got.Quantity == quantity.Load && got.Missing == "" {
 			whole++
 		}
 	}

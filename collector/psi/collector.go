@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // untold is why full CPU pressure of a host is missing: the kernel has a line of zeros for it,
@@ -34,14 +35,14 @@ func from(pressure string) poll.Source {
 // resource is a resource that tasks wait for.
 type resource struct {
 	name       string
-	some, full trimtab.Quantity
+	some, full quantity.Quantity
 }
 
 func resources() []resource {
 	return []resource{
-		{"cpu", trimtab.PressureCPUSome, trimtab.PressureCPUFull},
-		{"memory", trimtab.PressureMemorySome, trimtab.PressureMemoryFull},
-		{"io", trimtab.PressureIOSome, trimtab.PressureIOFull},
+		{"cpu", quantity.PressureCPUSome, quantity.PressureCPUFull},
+		{"memory", quantity.PressureMemorySome, quantity.PressureMemoryFull},
+		{"io", quantity.PressureIOSome, quantity.PressureIOFull},
 	}
 }
 
@@ -97,7 +98,7 @@ func (r *reader) Read(_ context.Context, groups []poll.Group) (all []*trimtab.Sa
 		file := func(name string) string { return path.Join(g.Path, name+".pressure") }
 		if g == (poll.Group{}) {
 			root, file = r.host, func(name string) string { return name }
-			sample = func(q trimtab.Quantity) *trimtab.Sample { return poll.OfHost(q, "") }
+			sample = func(q quantity.Quantity) *trimtab.Sample { return poll.OfHost(q, "") }
 		}
 		now[g] = map[string]*reading{}
 		for _, of := range resources() {
@@ -118,15 +119,15 @@ func (r *reader) Read(_ context.Context, groups []poll.Group) (all []*trimtab.Sa
 
 // samples makes the samples of one file: from two readings in order, or from the error that
 // prevented one. full is left out if the kernel does not report it.
-func samples(sample func(trimtab.Quantity) *trimtab.Sample, r resource, before, after *reading, err error) (all []*trimtab.Sample) {
+func samples(sample func(quantity.Quantity) *trimtab.Sample, r resource, before, after *reading, err error) (all []*trimtab.Sample) {
 	for _, of := range []struct {
-		q    trimtab.Quantity
+		q    quantity.Quantity
 		full bool
 	}{{r.some, false}, {r.full, true}} {
 		s := sample(of.q)
 		// On a whole host a task always runs while another waits for a CPU: the value there is 0
 		// for ever since Linux 5.13 (kernel/sched/psi.c, psi_show).
-		whole := of.q == trimtab.PressureCPUFull && s.Workload == trimtab.HostItself
+		whole := of.q == quantity.PressureCPUFull && s.Workload == trimtab.HostItself
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			s.Missing = poll.Absent

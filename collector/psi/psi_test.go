@@ -15,12 +15,13 @@ import (
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/poll/polltest"
 	"github.com/trimtab/trimtab/internal/leak"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
 // blank is a sample without a value.
-func blank(q trimtab.Quantity) *trimtab.Sample {
+func blank(q quantity.Quantity) *trimtab.Sample {
 	return &trimtab.Sample{Workload: "w", Quantity: q, Time: time.Unix(1, 0)}
 }
 
@@ -45,19 +46,19 @@ func TestPressureIsTheShareOfTheIntervalThatTasksWaited(t *testing.T) {
 		name          string
 		before, after *reading
 		err           error
-		want          map[trimtab.Quantity]any
+		want          map[quantity.Quantity]any
 	}{
-		{"shares", at(0, time.Second, 0), at(4, 3*time.Second, time.Second), nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: 0.5, trimtab.PressureCPUFull: 0.25}},
-		{"nobody waited", at(0, time.Second, 0), at(4, time.Second, 0), nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: 0.0, trimtab.PressureCPUFull: 0.0}},
-		{"more than the interval", at(0, 0, 0), at(1, 2*time.Second, 0), nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: 1.0, trimtab.PressureCPUFull: 0.0}},
-		{"the first", nil, at(4, 0, 0), nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: poll.First, trimtab.PressureCPUFull: poll.First}},
-		{"a counter that fell", at(0, time.Second, 0), at(4, 0, 0), nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: poll.Reset, trimtab.PressureCPUFull: 0.0}},
-		{"at the same time", at(4, 0, 0), at(4, 1, 1), nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: poll.Reset, trimtab.PressureCPUFull: poll.Reset}},
-		{"gone", at(0, 0, 0), nil, os.ErrNotExist, map[trimtab.Quantity]any{trimtab.PressureCPUSome: poll.Absent, trimtab.PressureCPUFull: poll.Absent}},
-		{"unreadable", at(0, 0, 0), nil, errors.New("EIO"), map[trimtab.Quantity]any{trimtab.PressureCPUSome: poll.Unreadable, trimtab.PressureCPUFull: poll.Unreadable}},
-		{"a kernel without full", at(0, 0, 0), short, nil, map[trimtab.Quantity]any{trimtab.PressureCPUSome: 0.25}},
+		{"shares", at(0, time.Second, 0), at(4, 3*time.Second, time.Second), nil, map[quantity.Quantity]any{quantity.PressureCPUSome: 0.5, quantity.PressureCPUFull: 0.25}},
+		{"nobody waited", at(0, time.Second, 0), at(4, time.Second, 0), nil, map[quantity.Quantity]any{quantity.PressureCPUSome: 0.0, quantity.PressureCPUFull: 0.0}},
+		{"more than the interval", at(0, 0, 0), at(1, 2*time.Second, 0), nil, map[quantity.Quantity]any{quantity.PressureCPUSome: 1.0, quantity.PressureCPUFull: 0.0}},
+		{"the first", nil, at(4, 0, 0), nil, map[quantity.Quantity]any{quantity.PressureCPUSome: poll.First, quantity.PressureCPUFull: poll.First}},
+		{"a counter that fell", at(0, time.Second, 0), at(4, 0, 0), nil, map[quantity.Quantity]any{quantity.PressureCPUSome: poll.Reset, quantity.PressureCPUFull: 0.0}},
+		{"at the same time", at(4, 0, 0), at(4, 1, 1), nil, map[quantity.Quantity]any{quantity.PressureCPUSome: poll.Reset, quantity.PressureCPUFull: poll.Reset}},
+		{"gone", at(0, 0, 0), nil, os.ErrNotExist, map[quantity.Quantity]any{quantity.PressureCPUSome: poll.Absent, quantity.PressureCPUFull: poll.Absent}},
+		{"unreadable", at(0, 0, 0), nil, errors.New("EIO"), map[quantity.Quantity]any{quantity.PressureCPUSome: poll.Unreadable, quantity.PressureCPUFull: poll.Unreadable}},
+		{"a kernel without full", at(0, 0, 0), short, nil, map[quantity.Quantity]any{quantity.PressureCPUSome: 0.25}},
 	} {
-		got := map[trimtab.Quantity]any{}
+		got := map[quantity.Quantity]any{}
 		for _, s := range samples(blank, resources()[0], c.before, c.after, c.err) {
 			got[s.Quantity] = s.Value
 			if s.Missing != "" {

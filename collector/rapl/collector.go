@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/poll"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // The reasons why a value is missing, beside those of package poll.
@@ -21,7 +22,7 @@ const (
 // is no error: its samples say so.
 func Source(r Reader) poll.Source {
 	return poll.Source{Name: "rapl", About: "power of processor packages, and the clock of CPUs", Key: "power", Interval: 2 * time.Second,
-		Quantities: []trimtab.Quantity{trimtab.Power, trimtab.PowerLimit, trimtab.Clock},
+		Quantities: []quantity.Quantity{quantity.Power, quantity.PowerLimit, quantity.Clock},
 		Open:       func(poll.Config) (poll.Reader, error) { return &polled{reader: r}, nil }}
 }
 
@@ -43,37 +44,37 @@ func (p *polled) Read(context.Context, []poll.Group) ([]*trimtab.Sample, error) 
 // package what it draws and may draw, of each policy its clock. Their instance is
 // the name of package or policy.
 func Samples(before, after *Reading) (all []*trimtab.Sample) {
-	add := func(q trimtab.Quantity, of string, v float64, missing string) *trimtab.Sample {
+	add := func(q quantity.Quantity, of string, v float64, missing string) *trimtab.Sample {
 		s := poll.OfHost(q, of)
 		s.Value, s.Missing = v, missing
 		all = append(all, s)
 		return s
 	}
 	if after.Err != nil {
-		add(trimtab.Power, "", 0, reason(after.Err))
-		add(trimtab.PowerLimit, "", 0, reason(after.Err))
+		add(quantity.Power, "", 0, reason(after.Err))
+		add(quantity.PowerLimit, "", 0, reason(after.Err))
 	}
 	for i, z := range after.Zones {
 		if before == nil || len(before.Zones) != len(after.Zones) {
-			add(trimtab.Power, z.Name, 0, reason(z.Err))
+			add(quantity.Power, z.Name, 0, reason(z.Err))
 			if z.Err == nil {
 				all[len(all)-1].Missing = poll.First
 			}
 		} else {
 			w, err := Draws(before.Zones[i], z, after.At-before.At)
-			add(trimtab.Power, z.Name, w, reason(err)).Window = trimtab.SecondsOf(max(0, after.At-before.At))
+			add(quantity.Power, z.Name, w, reason(err)).Window = trimtab.SecondsOf(max(0, after.At-before.At))
 		}
 		missing := ""
 		if z.Limit <= 0 {
 			missing = untold
 		}
-		add(trimtab.PowerLimit, z.Name, z.Limit, missing)
+		add(quantity.PowerLimit, z.Name, z.Limit, missing)
 	}
 	if after.NoPolicies != nil {
-		add(trimtab.Clock, "", 0, reason(after.NoPolicies))
+		add(quantity.Clock, "", 0, reason(after.NoPolicies))
 	}
 	for _, p := range after.Policies {
-		add(trimtab.Clock, p.Name, p.MHz, reason(p.Err))
+		add(quantity.Clock, p.Name, p.MHz, reason(p.Err))
 	}
 	return all
 }

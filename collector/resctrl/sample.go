@@ -5,21 +5,22 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/poll"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // event is a quantity that the hardware monitors.
 type event struct {
 	file     string
-	quantity trimtab.Quantity
+	quantity quantity.Quantity
 	// rate: the file counts up, and what matters is how fast.
 	rate bool
 }
 
 func events() []event {
 	return []event{
-		{"llc_occupancy", trimtab.LLCOccupancy, false},
-		{"mbm_total_bytes", trimtab.MemBWTotal, true},
-		{"mbm_local_bytes", trimtab.MemBWLocal, true},
+		{"llc_occupancy", quantity.LLCOccupancy, false},
+		{"mbm_total_bytes", quantity.MemBWTotal, true},
+		{"mbm_local_bytes", quantity.MemBWLocal, true},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // recommending is a plan of the nth second that recommends an amount.
@@ -63,7 +64,7 @@ func TestRoundsThatAnAlertStartedAreKeptForCharts(t *testing.T) {
 	for n := range 2 * maxAlarms {
 		p := at(n, "shop")
 		if n%2 == 0 {
-			p.Cause = trimtab.Cause{Kind: trimtab.CauseAlert, Ref: "Slow", Workload: "shop", Text: "group a"}
+			p.Cause = trimtab.Cause{Kind: codes.CauseAlert, Ref: "Slow", Workload: "shop", Text: "group a"}
 		}
 		v.Observe(p)
 		v.Observe(p)

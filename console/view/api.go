@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // This file is the language of /api/v1: what the page, the command line and
@@ -213,7 +214,7 @@ type Explanation struct {
 	Observations []Observation `json:"observations,omitempty"`
 	// Contributions say what its components add to the tail of its latency; none
 	// without an SLO of latency or without spans.
-	Contributions *trimtab.Contributions `json:"contributions,omitempty"`
+	Contributions *colocation.Contributions `json:"contributions,omitempty"`
 	// History are earlier decisions, newest first: ?history= of them.
 	History []*Decision `json:"history,omitempty"`
 

@@ -62,7 +62,7 @@ type MissingInput struct {
 	Since    time.Time `json:"since"`
 }
 
-// [trimtab.WhatIf] is the answer of
+// [whatif.Answer] is the answer of
 // GET /api/v1/what-if?capacity:cpu=6&slo:checkout=200ms&weight:shop=2, of any number
 // of such parameters: what the objective wants for each workload as things are, and
 // with the change.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // This file bounds what a peer that breaks its own rules can cost: memory, and
@@ -40,8 +41,8 @@ func (s *state) shown(e *trimtab.Estimate) *trimtab.Estimate {
 		return &out
 	}
 	out.Model, out.Fallback, out.Hold = brief(e.Model), brief(e.Fallback), nil // nobody plans for it
-	if h := e.Hold; h != nil && h.Input == string(trimtab.Load) {
-		out.Hold = &trimtab.Held{Code: h.Code, Input: string(trimtab.Load)} // its load is stale
+	if h := e.Hold; h != nil && h.Input == string(quantity.Load) {
+		out.Hold = &trimtab.Held{Code: h.Code, Input: string(quantity.Load)} // its load is stale
 	}
 	out.Shares, out.Counters = nil, nil
 	out.Inputs = slices.Clone(e.Inputs[:min(len(e.Inputs), invented)])

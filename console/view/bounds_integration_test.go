@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // What is kept of peers that invent without end, and of long lives, in full size.
@@ -23,13 +25,13 @@ func TestAPeerThatInventsWithoutEndCostsTheViewBoundedMemory(t *testing.T) {
 	text := strings.Repeat("y", 4<<10)
 	for i := range maxWorkloads + 1000 {
 		name := fmt.Sprint("invented ", i)
-		v.Observe(&trimtab.Estimate{Workload: name, Time: noon, Hold: &trimtab.Held{Code: trimtab.HeldOther, Text: strings.Clone(text)}, Inputs: []trimtab.Input{{Name: name, Missing: strings.Clone(text)}}})
+		v.Observe(&trimtab.Estimate{Workload: name, Time: noon, Hold: &trimtab.Held{Code: codes.HeldOther, Text: strings.Clone(text)}, Inputs: []trimtab.Input{{Name: name, Missing: strings.Clone(text)}}})
 		v.Observe(&trimtab.Holding{Host: name, Time: noon, Targets: []trimtab.KnobState{
 			{KnobID: trimtab.KnobID{Host: name, Workload: "shop", Resource: name}, Knob: strings.Clone(text)}, {KnobID: trimtab.KnobID{Host: name, Workload: name, Resource: "cpu"}, Knob: strings.Clone(text)}}})
 		v.Observe(&trimtab.Outcome{Pool: "cpu", Host: name, Epoch: math.MaxUint64, Sequence: uint64(i), Time: noon,
 			Results: []trimtab.Result{{KnobID: trimtab.KnobID{Pool: "cpu", Host: name, Workload: name, Resource: name}, Reason: strings.Clone(text)}}})
 		p := plan(uint64(i+1), 2)
-		p.Actions[0].Why.Summary, p.Held = strings.Repeat("z", 24<<10)+name, map[string]trimtab.Held{name: {Code: trimtab.HeldOther, Text: strings.Clone(text)}}
+		p.Actions[0].Why.Summary, p.Held = strings.Repeat("z", 24<<10)+name, map[string]trimtab.Held{name: {Code: codes.HeldOther, Text: strings.Clone(text)}}
 		p.Actions[0].Why.Alternatives[0].Why = name + text[:2048]
 		v.Observe(p)
 	}
@@ -75,7 +77,7 @@ func TestAFleetThatSaysMuchTakesBoundedMemory(t *testing.T) {
 	for i := range maxJobHosts + 200 {
 		c := word(fmt.Sprint("h", i), 20)
 		for j := range 300 {
-			c.Jobs = append(c.Jobs, trimtab.Job{ID: fmt.Sprint(j), Problem: long, Place: long})
+			c.Jobs = append(c.Jobs, colocation.Job{ID: fmt.Sprint(j), Problem: long, Place: long})
 		}
 		v.Observe(c)
 		if v.jobs.bytes > maxJobBytes || len(v.jobs.hosts) > maxJobHosts {

@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // MaxHostDecisions bounds the decisions that one [Colocation] lists.
-const MaxHostDecisions = trimtab.MaxHostDecisions
+const MaxHostDecisions = colocation.MaxHostDecisions
 
 // How best-effort jobs stand beside the services of a host, as its agent tells it.
 type (
-	Colocation   = trimtab.Colocation
-	HostDecision = trimtab.HostDecision
-	JobChange    = trimtab.JobChange
-	ServiceHere  = trimtab.ServiceHere
-	Job          = trimtab.Job
+	Colocation   = colocation.Colocation
+	HostDecision = colocation.HostDecision
+	JobChange    = colocation.JobChange
+	ServiceHere  = colocation.ServiceHere
+	Job          = colocation.Job
 )
 
 // The bounds of what is kept of the jobs of a fleet: hosts, and bytes of all.

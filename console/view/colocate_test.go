@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // word is what the agent of a host says after so many decisions.
-func word(host string, decisions int) *trimtab.Colocation {
+func word(host string, decisions int) *colocation.Colocation {
 	now := time.Now()
-	c := &trimtab.Colocation{Host: host, Pool: trimtab.JobsPool("p"), Policy: "rhythm", Mode: trimtab.Act, Time: now, Running: 1, Kills: 1, Given: 10,
-		Services: []trimtab.ServiceHere{{Workload: "web"}}, Jobs: []trimtab.Job{{ID: "batch/" + host, State: "running"}}}
+	c := &colocation.Colocation{Host: host, Pool: colocation.JobsPool("p"), Policy: "rhythm", Mode: trimtab.Act, Time: now, Running: 1, Kills: 1, Given: 10,
+		Services: []colocation.ServiceHere{{Workload: "web"}}, Jobs: []colocation.Job{{ID: "batch/" + host, State: "running"}}}
 	for i := range decisions {
-		c.Decisions = append(c.Decisions, trimtab.HostDecision{Time: now.Add(-time.Duration(i) * time.Second), Verb: "CutBE", Why: fmt.Sprint(decisions - i), Periods: 1})
+		c.Decisions = append(c.Decisions, colocation.HostDecision{Time: now.Add(-time.Duration(i) * time.Second), Verb: "CutBE", Why: fmt.Sprint(decisions - i), Periods: 1})
 	}
 	if decisions > 0 {
 		c.Last = &c.Decisions[0]
@@ -34,7 +35,7 @@ func TestTheJobsOfAllHostsAreShownAndWhoIsSilentIsNamed(t *testing.T) {
 		time.Sleep(jobsSilent + time.Second)
 		v.Observe(word("a", 2))
 		stranger := word("c", 1)
-		stranger.Pool = trimtab.JobsPool("other")
+		stranger.Pool = colocation.JobsPool("other")
 		v.Observe(stranger)
 		got := v.Colocations(time.Now(), JobFilter{})
 		if len(got.Hosts) != 2 || got.Hosts[0].Host != "a" || got.Hosts[0].Silent || !got.Hosts[1].Silent || got.Running != 2 || got.Kills != 2 || got.Given != 20 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // contributionsLast is how long contributions are shown after the last report.
@@ -31,7 +31,7 @@ type Part struct {
 }
 
 // TailNow says how the tail stands against the SLO.
-func TailNow(c *trimtab.Contributions) string {
+func TailNow(c *colocation.Contributions) string {
 	if c.Tail == nil {
 		return "not known"
 	}
@@ -45,7 +45,7 @@ func TailNow(c *trimtab.Contributions) string {
 }
 
 // TailGrew says whether the tail grew, and in what.
-func TailGrew(c *trimtab.Contributions) string {
+func TailGrew(c *colocation.Contributions) string {
 	switch g := c.Growth; {
 	case g == nil:
 		return "not known: too little traffic to compare with"
@@ -78,7 +78,7 @@ func Time(seconds float64) string {
 }
 
 // PartsOf are the Servpods that add most, first those that the tail grew in.
-func PartsOf(c *trimtab.Contributions) []Part {
+func PartsOf(c *colocation.Contributions) []Part {
 	sum := 0.0
 	for i := range c.Servpods {
 		sum += max(0, c.Servpods[i].Contribution)
@@ -90,7 +90,7 @@ func PartsOf(c *trimtab.Contributions) []Part {
 		}
 	}
 	all := slices.Clone(c.Servpods)
-	slices.SortStableFunc(all, func(a, b trimtab.Servpod) int {
+	slices.SortStableFunc(all, func(a, b colocation.Servpod) int {
 		return cmp.Or(cmp.Compare(grew[[2]string{b.Component, b.Host}], grew[[2]string{a.Component, a.Host}]),
 			cmp.Compare(b.Contribution, a.Contribution), cmp.Compare(b.Sojourn, a.Sojourn))
 	})
@@ -110,7 +110,7 @@ func PartsOf(c *trimtab.Contributions) []Part {
 	return out
 }
 
-func threshold(v *float64, origin trimtab.ThresholdOrigin) string {
+func threshold(v *float64, origin colocation.ThresholdOrigin) string {
 	if v == nil {
 		return "not known"
 	}

@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 func TestExplainNamesTheComponentThatTheTailGrewIn(t *testing.T) {
 	at := time.Now().UTC()
 	v, limit := 0.3, 0.8
-	c := &trimtab.Contributions{Workload: "shop", Time: at, Window: 4, Load: 50, MaxLoad: 100, SLO: 0.2, Quantile: 0.99, Tail: &v, Requests: 200, Levels: 5,
-		Servpods: []trimtab.Servpod{{Component: "cart", Host: "a", Sojourn: 0.02, Contribution: 0.03}, {Component: "db", Host: "b", Sojourn: 0.01, Contribution: 0.01, LoadLimit: &limit, Origin: trimtab.FromHistory}},
-		Growth:   &trimtab.TailGrowth{Changed: true, Quantile: 0.99, Before: 0.1, After: 0.3, Since: at, Parts: []trimtab.GrowthPart{{Component: "db", Host: "b", Share: 0.9, Before: 0.01, After: 0.2}}}}
+	c := &colocation.Contributions{Workload: "shop", Time: at, Window: 4, Load: 50, MaxLoad: 100, SLO: 0.2, Quantile: 0.99, Tail: &v, Requests: 200, Levels: 5,
+		Servpods: []colocation.Servpod{{Component: "cart", Host: "a", Sojourn: 0.02, Contribution: 0.03}, {Component: "db", Host: "b", Sojourn: 0.01, Contribution: 0.01, LoadLimit: &limit, Origin: colocation.FromHistory}},
+		Growth:   &colocation.TailGrowth{Changed: true, Quantile: 0.99, Before: 0.1, After: 0.3, Since: at, Parts: []colocation.GrowthPart{{Component: "db", Host: "b", Share: 0.9, Before: 0.01, After: 0.2}}}}
 	m := New(Config{})
 	m.Observe(c)
 	e, ok := m.Explain("shop", 0, at)
@@ -34,7 +34,7 @@ func TestExplainNamesTheComponentThatTheTailGrewIn(t *testing.T) {
 		t.Error("what was said an hour ago is told as if it were so now")
 	}
 	calm := *c
-	calm.Growth = &trimtab.TailGrowth{Quantile: 0.99, Before: 0.1, After: 0.1}
+	calm.Growth = &colocation.TailGrowth{Quantile: 0.99, Before: 0.1, After: 0.1}
 	if grew := TailGrew(&calm); grew != "no change: p99 100 ms, 100 ms before" {
 		t.Error(grew)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/newest"
 )
 
@@ -99,7 +100,7 @@ func (w *words) slim(a trimtab.Action) trimtab.Action {
 	a.Mode = trimtab.Mode(w.one(string(a.Mode)))
 	why := &a.Why
 	why.Summary, why.Model = w.one(why.Summary), w.one(why.Model)
-	why.Binding = trimtab.Binding{Kind: trimtab.BindingKind(w.one(string(why.Binding.Kind))), Detail: w.one(why.Binding.Detail)}
+	why.Binding = trimtab.Binding{Kind: codes.BindingKind(w.one(string(why.Binding.Kind))), Detail: w.one(why.Binding.Detail)}
 	why.Inputs, why.Alternatives = slices.Clone(why.Inputs), slices.Clone(why.Alternatives)
 	for i := range why.Inputs {
 		in := &why.Inputs[i]
@@ -114,7 +115,7 @@ func (w *words) slim(a trimtab.Action) trimtab.Action {
 // causeOf returns the cause of a plan, which its decisions share.
 func (b *book) causeOf(c trimtab.Cause) *trimtab.Cause {
 	if b.cause == nil || *b.cause != c {
-		b.cause = &trimtab.Cause{Kind: trimtab.CauseKind(b.words.one(string(c.Kind))), Ref: b.words.one(c.Ref), By: b.words.one(c.By),
+		b.cause = &trimtab.Cause{Kind: codes.CauseKind(b.words.one(string(c.Kind))), Ref: b.words.one(c.Ref), By: b.words.one(c.By),
 			Workload: b.words.one(c.Workload), Text: b.words.one(c.Text)}
 	}
 	return b.cause

@@ -9,11 +9,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // at is a plan of the nth second, with one action per workload.
 func at(n int, workloads ...string) *trimtab.Plan {
-	p := &trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: uint64(n + 1), Step: 1, Last: true, Time: noon.Add(time.Duration(n) * time.Second), Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}}
+	p := &trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: uint64(n + 1), Step: 1, Last: true, Time: noon.Add(time.Duration(n) * time.Second), Lease: 10, Cause: trimtab.Cause{Kind: codes.CauseTick}}
 	for _, w := range workloads {
 		p.Actions = append(p.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: p.Pool, Host: "h", Workload: w, Resource: "cpu"}, Expect: trimtab.Units(1), Set: trimtab.Units(2), Mode: trimtab.Act,
 			Why: trimtab.Reason{Summary: "raise " + w, Binding: trimtab.Binding{Kind: "step"}, Inputs: []trimtab.Input{{Name: "performance", Value: .5, Age: 1, Source: "spans"}}}})

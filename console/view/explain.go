@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // Explain tells the last decision on a workload, with up to history earlier
@@ -23,7 +24,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	}
 	m := v.at(now)
 	row := m.row(s)
-	e = Explanation{Workload: workload, Mode: s.Mode, Class: s.Class, Code: row.Code, State: row.State, Kind: row.Kind, Since: row.Since, Notes: row.Notes, Binding: trimtab.Binding{Kind: trimtab.BindingNone},
+	e = Explanation{Workload: workload, Mode: s.Mode, Class: s.Class, Code: row.Code, State: row.State, Kind: row.Kind, Since: row.Since, Notes: row.Notes, Binding: trimtab.Binding{Kind: codes.BindingNone},
 		Inputs: []trimtab.Input{}, Bounds: []float64{}, Alternatives: []trimtab.Alternative{},
 		Resource: m.resource, SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share,
 		Allocation: row.Allocation, Pending: row.Pending, Knob: row.Knob, Host: row.Host, Reports: row.Reports,

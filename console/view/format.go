@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Missing is printed in place of a number that was not measured.
@@ -195,30 +196,30 @@ func Quantity(in trimtab.Input, resource string, share bool) string {
 		return Performance(&in.Value, share)
 	case "throttled":
 		return Percent(in.Value) + " of periods"
-	case string(trimtab.Queued):
+	case string(quantity.Queued):
 		return Number(in.Value) + " connections to be accepted"
-	case string(trimtab.Waited):
+	case string(quantity.Waited):
 		return Number(in.Value) + " of its threads, on average"
-	case string(trimtab.RunDelay):
+	case string(quantity.RunDelay):
 		return Percent(in.Value) + " of the time that threads could run"
 	case "allocation", "usage":
 		return Sized(in.Value, resource)
 	}
-	return Number(in.Value) + counterUnit(trimtab.Quantity(in.Name))
+	return Number(in.Value) + counterUnit(quantity.Quantity(in.Name))
 }
 
 // counterUnit is what a performance counter counts in, behind the number.
-func counterUnit(q trimtab.Quantity) string {
+func counterUnit(q quantity.Quantity) string {
 	switch q {
-	case trimtab.CPI:
+	case quantity.CPI:
 		return " cycles per instruction"
-	case trimtab.MPKI:
+	case quantity.MPKI:
 		return " misses per 1,000 instructions"
-	case trimtab.RPKI:
+	case quantity.RPKI:
 		return " references per 1,000 instructions"
-	case trimtab.TaskClock:
+	case quantity.TaskClock:
 		return " cores"
-	case trimtab.ContextSwitches, trimtab.PageFaults, trimtab.Migrations:
+	case quantity.ContextSwitches, quantity.PageFaults, quantity.Migrations:
 		return "/s"
 	}
 	return ""

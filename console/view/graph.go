@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // shownNodes bounds the components that a call graph draws.
@@ -82,7 +83,7 @@ type Edge struct {
 
 // CallGraph draws the call graph of c, and which of its components are workloads that are
 // short at now; nil: no calls between components were told.
-func (v *Model) CallGraph(c *trimtab.Contributions, now time.Time) *CallGraph {
+func (v *Model) CallGraph(c *colocation.Contributions, now time.Time) *CallGraph {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return graphOf(c, func(component string) string {
@@ -111,8 +112,8 @@ func (r *Row) shortage(resource string) string {
 const shortBy = 0.02
 
 // graphOf draws the call graph; short says what a component is short of, "": nothing.
-func graphOf(c *trimtab.Contributions, short func(component string) string) *CallGraph {
-	calls := slices.DeleteFunc(slices.Clone(c.Calls), func(x trimtab.Call) bool { return x.From == x.To })
+func graphOf(c *colocation.Contributions, short func(component string) string) *CallGraph {
+	calls := slices.DeleteFunc(slices.Clone(c.Calls), func(x colocation.Call) bool { return x.From == x.To })
 	if len(calls) == 0 {
 		return nil
 	}
@@ -150,7 +151,7 @@ func graphOf(c *trimtab.Contributions, short func(component string) string) *Cal
 // layersOf gives each component the length of the longest way to it, and tells
 // which calls close a cycle: those do not count. Calls are in order, none of a
 // component by itself.
-func layersOf(calls []trimtab.Call) (layers map[string]int, back []bool) {
+func layersOf(calls []colocation.Call) (layers map[string]int, back []bool) {
 	out, called := map[string][]int{}, map[string]bool{}
 	for i, c := range calls {
 		out[c.From] = append(out[c.From], i)
@@ -195,7 +196,7 @@ func layersOf(calls []trimtab.Call) (layers map[string]int, back []bool) {
 }
 
 // nodesOf are all components that have a Servpod, or a call.
-func nodesOf(c *trimtab.Contributions, calls []trimtab.Call) (all []*Node) {
+func nodesOf(c *colocation.Contributions, calls []colocation.Call) (all []*Node) {
 	nodes := map[string]*Node{}
 	of := func(component string) *Node {
 		n := nodes[component]
@@ -283,7 +284,7 @@ func (g *CallGraph) say(nodes []*Node) {
 
 // place sets X and Y: a column for each layer that has nodes, in it each node
 // near those that call it.
-func (g *CallGraph) place(nodes []*Node, byName map[string]*Node, calls []trimtab.Call) {
+func (g *CallGraph) place(nodes []*Node, byName map[string]*Node, calls []colocation.Call) {
 	columns := map[int][]*Node{}
 	for _, n := range nodes {
 		columns[n.Layer] = append(columns[n.Layer], n)
@@ -305,7 +306,7 @@ func (g *CallGraph) place(nodes []*Node, byName map[string]*Node, calls []trimta
 }
 
 // nearOf is how far down the callers of n in the columns before it are, on average.
-func nearOf(n *Node, byName map[string]*Node, calls []trimtab.Call) float64 {
+func nearOf(n *Node, byName map[string]*Node, calls []colocation.Call) float64 {
 	sum, callers := 0.0, 0.0
 	for _, x := range calls {
 		if from := byName[x.From]; x.To == n.Component && from != nil && from.Layer < n.Layer {

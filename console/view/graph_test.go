@@ -14,14 +14,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 )
 
-func called(pairs ...string) (out []trimtab.Call) {
+func called(pairs ...string) (out []colocation.Call) {
 	for _, p := range pairs {
 		from, to, _ := strings.Cut(p, ">")
-		out = append(out, trimtab.Call{From: from, To: to, Rate: 1})
+		out = append(out, colocation.Call{From: from, To: to, Rate: 1})
 	}
-	slices.SortFunc(out, func(a, b trimtab.Call) int { return a.Compare(&b) })
+	slices.SortFunc(out, func(a, b colocation.Call) int { return a.Compare(&b) })
 	return out
 }
 
@@ -35,7 +36,7 @@ func layersIn(g *CallGraph) map[string]int {
 
 func TestTheLayerOfAComponentIsTheLongestWayToIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		calls []trimtab.Call
+		calls []colocation.Call
 		want  map[string]int
 		back  string
 	}{
@@ -45,7 +46,7 @@ func TestTheLayerOfAComponentIsTheLongestWayToIt(t *testing.T) {
 		"a call of itself":         {called("a>a", "a>b"), map[string]int{"a": 0, "b": 1}, ""},
 		"two entries":              {called("b>c", "a>b", "z>c"), map[string]int{"a": 0, "z": 0, "b": 1, "c": 2}, ""},
 	} {
-		g := drawn(&trimtab.Contributions{Calls: c.calls})
+		g := drawn(&colocation.Contributions{Calls: c.calls})
 		if diff := cmp.Diff(c.want, layersIn(g)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -58,15 +59,15 @@ func TestTheLayerOfAComponentIsTheLongestWayToIt(t *testing.T) {
 }
 
 func TestWithoutCallsThereIsNoGraph(t *testing.T) {
-	if g := drawn(&trimtab.Contributions{Servpods: []trimtab.Servpod{{Component: "web"}}, Calls: called("web>web")}); g != nil {
+	if g := drawn(&colocation.Contributions{Servpods: []colocation.Servpod{{Component: "web"}}, Calls: called("web>web")}); g != nil {
 		t.Errorf("%+v", g)
 	}
 }
 
 func TestANodeTellsWhatItsComponentAddsOnAllHosts(t *testing.T) {
-	g := drawn(&trimtab.Contributions{Calls: called("web>db"),
-		Servpods: []trimtab.Servpod{{Component: "db", Host: "a", Sojourn: .01, Contribution: .02}, {Component: "db", Host: "b", Sojourn: .02, Contribution: .04}, {Component: "web", Sojourn: .1, Contribution: .02}},
-		Growth:   &trimtab.TailGrowth{Changed: true, Parts: []trimtab.GrowthPart{{Component: "db", Host: "a", Share: .4}, {Component: "db", Host: "b", Share: .5}}}})
+	g := drawn(&colocation.Contributions{Calls: called("web>db"),
+		Servpods: []colocation.Servpod{{Component: "db", Host: "a", Sojourn: .01, Contribution: .02}, {Component: "db", Host: "b", Sojourn: .02, Contribution: .04}, {Component: "web", Sojourn: .1, Contribution: .02}},
+		Growth:   &colocation.TailGrowth{Changed: true, Parts: []colocation.GrowthPart{{Component: "db", Host: "a", Share: .4}, {Component: "db", Host: "b", Share: .5}}}})
 	db, web := g.Nodes[0], g.Nodes[1]
 	if db.Component != "db" || db.Share != "75%" || db.Heat != 8 || db.Grew != "90%" || web.Share != "25%" || web.Grew != "" {
 		t.Errorf("%+v\n%+v", db, web)
@@ -80,13 +81,13 @@ func TestANodeTellsWhatItsComponentAddsOnAllHosts(t *testing.T) {
 }
 
 func TestOfManyComponentsThoseThatMatterAreDrawn(t *testing.T) {
-	c := &trimtab.Contributions{}
+	c := &colocation.Contributions{}
 	for i := range 90 {
 		name := fmt.Sprintf("c%02d", i)
-		c.Calls = append(c.Calls, trimtab.Call{From: "all", To: name, Rate: 1})
-		c.Servpods = append(c.Servpods, trimtab.Servpod{Component: name, Contribution: float64(i)})
+		c.Calls = append(c.Calls, colocation.Call{From: "all", To: name, Rate: 1})
+		c.Servpods = append(c.Servpods, colocation.Servpod{Component: name, Contribution: float64(i)})
 	}
-	c.Growth = &trimtab.TailGrowth{Changed: true, Parts: []trimtab.GrowthPart{{Component: "c00", Share: .5}}}
+	c.Growth = &colocation.TailGrowth{Changed: true, Parts: []colocation.GrowthPart{{Component: "c00", Share: .5}}}
 	g := drawn(c)
 	if len(g.Nodes) != shownNodes || g.More != 91-shownNodes || g.Nodes[0].Component != "c00" || g.Nodes[1].Component != "c89" {
 		t.Errorf("%d nodes, %d more, first %+v", len(g.Nodes), g.More, g.Nodes[:2])
@@ -94,25 +95,25 @@ func TestOfManyComponentsThoseThatMatterAreDrawn(t *testing.T) {
 }
 
 // drawnContributions are any that are valid.
-func drawnContributions(rt *rapid.T) *trimtab.Contributions {
+func drawnContributions(rt *rapid.T) *colocation.Contributions {
 	name := rapid.OneOf(rapid.StringMatching("[a-h]"), rapid.StringMatching("[a-z]{2}"), rapid.StringN(1, 60, 253))
-	c := &trimtab.Contributions{Workload: "shop", Time: time.Unix(1, 0)}
+	c := &colocation.Contributions{Workload: "shop", Time: time.Unix(1, 0)}
 	pods, calls := map[string]bool{}, map[[2]string]bool{}
 	for range rapid.IntRange(0, 60).Draw(rt, "pods") {
 		pods[name.Draw(rt, "component")] = true
 	}
 	for _, p := range slices.Sorted(maps.Keys(pods)) {
-		c.Servpods = append(c.Servpods, trimtab.Servpod{Component: p, Sojourn: rapid.Float64Range(0, math.MaxFloat64).Draw(rt, "sojourn"), Contribution: rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64).Draw(rt, "contribution")})
+		c.Servpods = append(c.Servpods, colocation.Servpod{Component: p, Sojourn: rapid.Float64Range(0, math.MaxFloat64).Draw(rt, "sojourn"), Contribution: rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64).Draw(rt, "contribution")})
 	}
-	for range rapid.IntRange(0, trimtab.MaxCalls).Draw(rt, "calls") {
+	for range rapid.IntRange(0, colocation.MaxCalls).Draw(rt, "calls") {
 		calls[[2]string{name.Draw(rt, "from"), name.Draw(rt, "to")}] = true
 	}
 	for x := range calls {
-		c.Calls = append(c.Calls, trimtab.Call{From: x[0], To: x[1], Rate: 1})
+		c.Calls = append(c.Calls, colocation.Call{From: x[0], To: x[1], Rate: 1})
 	}
-	slices.SortFunc(c.Calls, func(a, b trimtab.Call) int { return a.Compare(&b) })
+	slices.SortFunc(c.Calls, func(a, b colocation.Call) int { return a.Compare(&b) })
 	if rapid.Bool().Draw(rt, "grew") {
-		c.Growth = &trimtab.TailGrowth{Changed: true, Parts: []trimtab.GrowthPart{{Component: name.Draw(rt, "grew in"), Share: 1}}}
+		c.Growth = &colocation.TailGrowth{Changed: true, Parts: []colocation.GrowthPart{{Component: name.Draw(rt, "grew in"), Share: 1}}}
 	}
 	return c
 }
@@ -132,7 +133,7 @@ func TestAnyCallGraphIsLaidOutInBounds(t *testing.T) {
 		if g == nil {
 			return
 		}
-		if len(g.Nodes) == 0 || len(g.Nodes) > shownNodes || len(g.Edges) > trimtab.MaxCalls {
+		if len(g.Nodes) == 0 || len(g.Nodes) > shownNodes || len(g.Edges) > colocation.MaxCalls {
 			rt.Fatalf("%d nodes, %d edges", len(g.Nodes), len(g.Edges))
 		}
 		at := map[[2]int]bool{}
@@ -154,7 +155,7 @@ func TestAnyCallGraphIsLaidOutInBounds(t *testing.T) {
 // The slow way: go along the calls until no layer changes.
 func TestLayersAreThoseOfTheSlowWay(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		calls := slices.DeleteFunc(drawnContributions(rt).Calls, func(x trimtab.Call) bool { return x.From == x.To })
+		calls := slices.DeleteFunc(drawnContributions(rt).Calls, func(x colocation.Call) bool { return x.From == x.To })
 		got, back := layersOf(calls)
 		want := map[string]int{}
 		for i, changed := 0, true; changed; i++ {
@@ -175,7 +176,7 @@ func TestLayersAreThoseOfTheSlowWay(t *testing.T) {
 }
 
 // drawn is a graph of components of which none is a workload of its own.
-func drawn(c *trimtab.Contributions) *CallGraph {
+func drawn(c *colocation.Contributions) *CallGraph {
 	return graphOf(c, func(string) string { return "" })
 }
 
@@ -186,7 +187,7 @@ func TestComponentsThatAreWorkloadsAreMarkedWhereTheyAreShort(t *testing.T) {
 	p.Actions[0].Workload, p.Actions[0].Why.Demand = "fine", &need
 	v.Observe(p)
 	v.Observe(&trimtab.Holding{Host: "h2", Time: noon, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h2", Workload: "fine", Resource: "cpu"}, Knob: "cgroup v2 fine", Now: trimtab.Units(2), Max: 4}}})
-	g := v.CallGraph(&trimtab.Contributions{Calls: called("db>other", "fine>misses", "web>db", "web>fine", "web>learning")}, noon)
+	g := v.CallGraph(&colocation.Contributions{Calls: called("db>other", "fine>misses", "web>db", "web>fine", "web>learning")}, noon)
 	got := map[string]string{}
 	for _, n := range g.Nodes {
 		got[n.Component] = n.Short

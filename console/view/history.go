@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // The past of a workload is kept at a resolution that falls with its age: a
@@ -195,14 +197,14 @@ func (s *state) report(e *trimtab.Estimate) point {
 		}
 	}
 	set(colAllocation, e.Allocation)
-	if e.Hold == nil || e.Hold.Code != trimtab.HeldStale { // else it is of an earlier time
+	if e.Hold == nil || e.Hold.Code != codes.HeldStale { // else it is of an earlier time
 		set(colPerformance, e.Performance)
 	}
 	if e.Load != nil && (e.Hold == nil || e.Hold.Input != "load") { // else it is that of an earlier time
 		set(colLoad, &e.Load.Now)
 		set(colUpper, &e.Load.Upper)
 	}
-	if in := input(e.Inputs, string(trimtab.Usage)); in != nil {
+	if in := input(e.Inputs, string(quantity.Usage)); in != nil {
 		set(colUsed, &in.Value)
 	}
 	for name, column := range map[string]int{"p50": colP50, "p95": colP95, "p99": colP99} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 const (
@@ -42,7 +43,7 @@ type host struct {
 	// problems counts the knobs that cannot be used, since when.
 	problems int
 	since    time.Time
-	lives    *trimtab.Lives // nil where no agent told its life
+	lives    *newest.Lives // nil where no agent told its life
 	trend    trend
 }
 
@@ -86,7 +87,7 @@ func (f *fleet) hear(said *trimtab.Holding, pool, resource string, all *workload
 	h.time, h.heard, h.leaseLeft, h.paused, h.capacity, h.divided = said.Time, now, said.LeaseLeft, said.Paused, said.Capacity, said.Divided
 	h.unmet = takenUnmet(said.Unmet)
 	if h.lives == nil && said.Life != 0 {
-		h.lives = &trimtab.Lives{}
+		h.lives = &newest.Lives{}
 	}
 	if h.lives != nil {
 		h.lives.Heard(said.Life, now, silentAfter)

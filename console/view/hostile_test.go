@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 func TestRepeatedStepsOfAnAnswerAddNothing(t *testing.T) {
 	v := testView()
 	for _, step := range []int{1, 2, 2, 2, 7, 2, 1, 2} {
 		p := plan(1, 2)
-		p.Step, p.Cause = step, trimtab.Cause{Kind: trimtab.CauseApply, Ref: "2-1", By: "x"}
+		p.Step, p.Cause = step, trimtab.Cause{Kind: codes.CauseApply, Ref: "2-1", By: "x"}
 		v.Observe(p)
 	}
 	if a := v.Applied("2-1"); a == nil || len(a.Actions) != 2 {

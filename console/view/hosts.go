@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // What the state of a host is, as [Host].Code has it.
@@ -139,7 +140,7 @@ func (h *host) row(all *workloads, resource string, now time.Time) Host {
 	case h.paused:
 		r.Kind, r.Code, r.State = "note", codePaused, codePaused
 	}
-	if i := slices.IndexFunc(h.unmet, func(u trimtab.Unmet) bool { return u.What != trimtab.UnmetClaims }); i >= 0 && r.Kind == "ok" {
+	if i := slices.IndexFunc(h.unmet, func(u trimtab.Unmet) bool { return u.What != codes.UnmetClaims }); i >= 0 && r.Kind == "ok" {
 		r.Kind, r.Code, r.State = "note", codeUnmet, "not in force: "+h.unmet[i].Why
 	}
 	return r
@@ -152,7 +153,7 @@ func (s *state) bound(resource, host string) bool {
 		return false
 	}
 	d := s.newestOn[resource]
-	return d != nil && d.Action.Why.Binding == trimtab.Binding{Kind: trimtab.BindingHost, Detail: host}
+	return d != nil && d.Action.Why.Binding == trimtab.Binding{Kind: codes.BindingHost, Detail: host}
 }
 
 // boundOn counts the workloads that a host keeps from more.

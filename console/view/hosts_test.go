@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // on is one knob of a host.
@@ -392,7 +393,7 @@ func answerOf(p *trimtab.Plan, host string, status trimtab.Status, reason string
 func TestWhatAPlanDoesWithTheInstancesOfAWorkloadIsOneDecision(t *testing.T) {
 	v := testView()
 	p := planOn(1, .5, .7, "h1", "h2", "h3")
-	p.Actions[0].Why.Binding = trimtab.Binding{Kind: trimtab.BindingNone}
+	p.Actions[0].Why.Binding = trimtab.Binding{Kind: codes.BindingNone}
 	p.Actions[1].Why.Binding = trimtab.Binding{Kind: "host", Detail: "h2"}
 	v.Observe(answerOf(p, "h3", trimtab.Written, "")) // before its plan
 	v.Observe(p)
@@ -428,7 +429,7 @@ func TestWhatAPlanDoesWithTheInstancesOfAWorkloadIsOneDecision(t *testing.T) {
 func TestAHostNamesWhomItKeepsFromMore(t *testing.T) {
 	v := hostsView(says("a", 8, on("a", "batch", "", 1), on("a", "shop", "1", .5), on("a", "shop", "2", .5)), says("b", 8, on("b", "shop", "", .5)))
 	p := planOn(1, .5, .7, "a", "b")
-	p.Actions[0].Instance, p.Actions[0].Why.Binding = "1", trimtab.Binding{Kind: trimtab.BindingHost, Detail: "a"}
+	p.Actions[0].Instance, p.Actions[0].Why.Binding = "1", trimtab.Binding{Kind: codes.BindingHost, Detail: "a"}
 	v.Observe(p)
 	for host, want := range map[string]int{"a": 1, "b": 0} {
 		d, _ := v.Host(host, "", 9, 0, noon)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // inputs makes an estimate of the nth second, in which the named ones are
@@ -18,7 +19,7 @@ func inputs(n int, missing ...string) *trimtab.Estimate {
 		for _, m := range missing {
 			if m == name {
 				in = trimtab.Input{Name: name, Source: "prometheus", Missing: "server returned HTTP status 503"}
-				e.Hold = &trimtab.Held{Code: trimtab.HeldMissing, Text: "no " + name + " from prometheus"}
+				e.Hold = &trimtab.Held{Code: codes.HeldMissing, Text: "no " + name + " from prometheus"}
 			}
 		}
 		e.Inputs = append(e.Inputs, in)
@@ -73,7 +74,7 @@ func TestAHoldIsToldSinceTheFirstOfAnUnbrokenRowOfPlans(t *testing.T) {
 		v.Observe(e)
 		p := at(n)
 		if why != "" {
-			p.Held = map[string]trimtab.Held{"shop": {Code: trimtab.HeldMissing, Text: why}}
+			p.Held = map[string]trimtab.Held{"shop": {Code: codes.HeldMissing, Text: why}}
 		}
 		v.Observe(p)
 		return v.Status(noon.Add(time.Duration(n) * time.Second)).Workloads[0].Since

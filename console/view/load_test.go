@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // A service was found in spans, had 32.7 requests a second, and went; its estimate is
@@ -24,7 +25,7 @@ func TestALoadThatIsOldIsSaidToBeStaleWithItsAge(t *testing.T) {
 	if fresh.LoadStale || fresh.LoadAge == nil || *fresh.LoadAge != 0 || Load(&fresh) != "32.7" {
 		t.Errorf("fresh: %q, %v, %v", Load(&fresh), fresh.LoadStale, fresh.LoadAge)
 	}
-	gone := tell(time.Hour, &trimtab.Held{Code: trimtab.HeldStale, Input: "load", Source: "spans", Text: "no load from spans for 1h0m0s"}, "")
+	gone := tell(time.Hour, &trimtab.Held{Code: codes.HeldStale, Input: "load", Source: "spans", Text: "no load from spans for 1h0m0s"}, "")
 	if !gone.LoadStale || *gone.LoadAge != 3600 || Load(&gone) != "32.7 (stale, 60 min old)" {
 		t.Errorf("gone: %q, %v, %v", Load(&gone), gone.LoadStale, *gone.LoadAge)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/speculation"
 )
 
@@ -112,7 +113,7 @@ func (v *Model) tell() {
 // still has among it. stop ends it.
 func (v *Model) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, true, v.Observe,
-		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome,
+		trimtab.KindEstimate, colocation.KindContributions, colocation.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome,
 		speculation.KindMachine, speculation.KindJobState)
 }
 
@@ -126,12 +127,12 @@ func (v *Model) Observe(value trimtab.Value) {
 		if s := v.workloads.state(x.Workload); s != nil {
 			s.observe(x, v.config.Round, len(v.workloads.all))
 		}
-	case *trimtab.Contributions:
+	case *colocation.Contributions:
 		if s := v.workloads.state(x.Workload); s != nil && (s.contributions == nil || !x.Time.Before(s.contributions.Time) || ahead(s.contributions.Time)) {
 			s.contributions = x
 		}
-	case *trimtab.Colocation:
-		if v.config.Pool != "" && x.Pool != trimtab.JobsPool(v.config.Pool) {
+	case *colocation.Colocation:
+		if v.config.Pool != "" && x.Pool != colocation.JobsPool(v.config.Pool) {
 			return
 		}
 		v.jobs.hear(x, time.Now())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -25,7 +26,7 @@ func testView() *Model {
 
 func plan(sequence uint64, set float64) *trimtab.Plan {
 	target := 3.0
-	return &trimtab.Plan{Pool: "cpu", Epoch: 2, Sequence: sequence, Step: 1, Time: noon.Add(time.Duration(sequence) * time.Second), Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Capacity: 8,
+	return &trimtab.Plan{Pool: "cpu", Epoch: 2, Sequence: sequence, Step: 1, Time: noon.Add(time.Duration(sequence) * time.Second), Lease: 10, Cause: trimtab.Cause{Kind: codes.CauseTick}, Capacity: 8,
 		Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "shop", Resource: "cpu"}, Expect: trimtab.Units(1), Set: trimtab.Units(set), Mode: trimtab.Act,
 			Why: trimtab.Reason{Summary: "raise shop to meet its SLO", Target: &target, Binding: trimtab.Binding{Kind: "step"}, Bounds: &trimtab.Band{Lower: .5, Mean: .7, Upper: .9},
 				Inputs: []trimtab.Input{{Name: "load", Value: 5, Age: 1}}, Alternatives: []trimtab.Alternative{{Set: 1, Objective: .4, Why: "stay"}}}}}}
@@ -77,7 +78,7 @@ func TestAWorkloadWithoutADecisionIsExplainedToo(t *testing.T) {
 		t.Error("explained a workload that nobody named")
 	}
 	p := plan(1, 2)
-	p.Actions, p.Held = nil, map[string]trimtab.Held{"shop": {Code: trimtab.HeldMissing, Text: "no spans for 3 rounds"}}
+	p.Actions, p.Held = nil, map[string]trimtab.Held{"shop": {Code: codes.HeldMissing, Text: "no spans for 3 rounds"}}
 	v.Observe(p)
 	if e, _ := v.Explain("shop", 0, noon); !strings.Contains(e.Decision, "no spans for 3 rounds") {
 		t.Errorf("held: %q", e.Decision)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // together gathers the actions of a plan on the same resource of the same
@@ -39,7 +40,7 @@ func mergeActions(its []*trimtab.Action) (a trimtab.Action, moves []Move) {
 	}
 	its = slices.SortedFunc(slices.Values(its), func(a, b *trimtab.Action) int { return a.Compare(b.KnobID) })
 	a = *its[0]
-	if n := slices.IndexFunc(its, func(a *trimtab.Action) bool { return a.Why.Binding.Kind != trimtab.BindingNone }); n > 0 {
+	if n := slices.IndexFunc(its, func(a *trimtab.Action) bool { return a.Why.Binding.Kind != codes.BindingNone }); n > 0 {
 		a = *its[n]
 	}
 	a.Host, a.Instance, a.Envelope = "", "", nil
@@ -60,7 +61,7 @@ func (w *words) slimMoves(moves []Move) []Move {
 	for i := range moves {
 		m := &moves[i]
 		m.Host, m.Instance = w.one(m.Host), w.one(m.Instance)
-		m.Binding = trimtab.Binding{Kind: trimtab.BindingKind(w.one(string(m.Binding.Kind))), Detail: w.one(m.Binding.Detail)}
+		m.Binding = trimtab.Binding{Kind: codes.BindingKind(w.one(string(m.Binding.Kind))), Detail: w.one(m.Binding.Detail)}
 	}
 	return moves
 }

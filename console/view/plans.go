@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/newest"
 )
 
@@ -29,7 +30,7 @@ type plans struct {
 type kept struct {
 	// heldWhy is why the plan heldIn held it, and heldSince when the first of
 	// an unbroken row of plans did.
-	heldCode          trimtab.HeldCode
+	heldCode          codes.HeldCode
 	heldWhy, heldIn   string
 	heldAt, heldSince time.Time
 	// stayWhy is why the plan stayIn, of stayAt, left it where it is.
@@ -115,7 +116,7 @@ func (s *kept) by(before, plan string, why trimtab.Held, at time.Time) {
 	if s.heldIn != plan && s.heldIn != before || s.heldSince.IsZero() {
 		s.heldSince = at
 	}
-	s.heldIn, s.heldCode, s.heldWhy, s.heldAt = plan, trimtab.HeldCode(brief(string(why.Code))), brief(why.Text), at
+	s.heldIn, s.heldCode, s.heldWhy, s.heldAt = plan, codes.HeldCode(brief(string(why.Code))), brief(why.Text), at
 }
 
 // heldNow is why the newest plan holds the workload; ok is false when it does

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // worked is a view of one service with a curve that meets its SLO from 2 cores on for
@@ -126,7 +127,7 @@ func TestMovesAreCountedByWhatCameOfThem(t *testing.T) {
 		p := at(n, "a", "b")
 		p.Time = now.Add(time.Duration(n-6) * time.Second)
 		if n == 5 {
-			p.Verdicts = []trimtab.Verdict{{Workload: "a", Plan: "1-1", Verdict: trimtab.Better}, {Workload: "b", Plan: "1-1", Verdict: trimtab.Worse}, {Workload: "b", Plan: "1-2", Verdict: trimtab.Worse}}
+			p.Verdicts = []trimtab.Verdict{{Workload: "a", Plan: "1-1", Verdict: codes.Better}, {Workload: "b", Plan: "1-1", Verdict: codes.Worse}, {Workload: "b", Plan: "1-2", Verdict: codes.Worse}}
 		}
 		v.Observe(p)
 		if n < 4 {

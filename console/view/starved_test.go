@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // At the client 0% is in time; the spans of what was answered say 99.3%, or stop.
@@ -17,8 +18,8 @@ func TestAWorkloadThatStarvesIsNeverCalledOk(t *testing.T) {
 	within := .993
 	for at, e := range []*trimtab.Estimate{
 		{Performance: &within, Curve: curve, Starved: 8},
-		{Performance: &within, Curve: curve, Starved: 8, Hold: &trimtab.Held{Code: trimtab.HeldStale, Text: "no load from spans for 8s; it uses all of its 0.16 cores and waits", Input: "load"}},
-		{Curve: curve, Starved: 8, Hold: &trimtab.Held{Code: trimtab.HeldStale, Text: "no load from spans for 8s; it uses all of its 0.16 cores and waits", Input: "load"}},
+		{Performance: &within, Curve: curve, Starved: 8, Hold: &trimtab.Held{Code: codes.HeldStale, Text: "no load from spans for 8s; it uses all of its 0.16 cores and waits", Input: "load"}},
+		{Curve: curve, Starved: 8, Hold: &trimtab.Held{Code: codes.HeldStale, Text: "no load from spans for 8s; it uses all of its 0.16 cores and waits", Input: "load"}},
 	} {
 		now := noon.Add(time.Duration(at+1) * time.Second)
 		e.Workload, e.Time = "shop", now
@@ -64,7 +65,7 @@ func TestMinutesInWhichAStarvedWorkloadWasNotMeasuredCountAsMissed(t *testing.T)
 		e := &trimtab.Estimate{Workload: "shop", Time: now, Load: load, Performance: &all}
 		if k >= 60 {
 			e.Performance, e.Starved = nil, trimtab.Seconds(10*(k-59))
-			e.Hold = &trimtab.Held{Code: trimtab.HeldStale, Text: "no load from spans", Input: "load"}
+			e.Hold = &trimtab.Held{Code: codes.HeldStale, Text: "no load from spans", Input: "load"}
 		}
 		v.Observe(e)
 	}
@@ -93,7 +94,7 @@ func TestAPerformanceOfLongAgoIsNotCountedAgain(t *testing.T) {
 		now = now.Add(10 * time.Second)
 		e := &trimtab.Estimate{Workload: "shop", Time: now, Performance: &all}
 		if k >= 60 {
-			e.Hold = &trimtab.Held{Code: trimtab.HeldStale, Text: "no load from spans", Input: "load"}
+			e.Hold = &trimtab.Held{Code: codes.HeldStale, Text: "no load from spans", Input: "load"}
 		}
 		v.Observe(e)
 	}

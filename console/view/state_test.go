@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // stateView has one workload per state.
@@ -20,7 +21,7 @@ func stateView() *Model {
 	observe := func(name string, performance float64, at time.Time, curve *trimtab.Curve, hold string) {
 		e := &trimtab.Estimate{Workload: name, Time: at, Performance: &performance, Curve: curve}
 		if hold != "" {
-			e.Hold = &trimtab.Held{Code: trimtab.HeldLate, Text: hold}
+			e.Hold = &trimtab.Held{Code: codes.HeldLate, Text: hold}
 		}
 		v.Observe(e)
 	}
@@ -65,7 +66,7 @@ func TestAHeldWorkloadIsExplainedByWhatIsKnownNow(t *testing.T) {
 	v := testView()
 	v.Observe(plan(1, 2))
 	p := plan(2, 2)
-	p.Actions, p.Held = nil, map[string]trimtab.Held{"shop": {Code: trimtab.HeldMissing, Text: "no spans"}}
+	p.Actions, p.Held = nil, map[string]trimtab.Held{"shop": {Code: codes.HeldMissing, Text: "no spans"}}
 	v.Observe(p)
 	e, _ := v.Explain("shop", 0, noon.Add(5*time.Second))
 	if !strings.HasPrefix(e.Decision, "hold: no spans (before that: ") || e.Inputs[0].Value != 4 || e.Inputs[0].Age != 7 {
@@ -76,11 +77,11 @@ func TestAHeldWorkloadIsExplainedByWhatIsKnownNow(t *testing.T) {
 func TestARefusedApplyHoldsNobodyAndFreesNobody(t *testing.T) {
 	v := testView()
 	p := plan(1, 2)
-	p.Actions, p.Held = nil, map[string]trimtab.Held{"shop": {Code: trimtab.HeldMissing, Text: "no spans"}}
+	p.Actions, p.Held = nil, map[string]trimtab.Held{"shop": {Code: codes.HeldMissing, Text: "no spans"}}
 	v.Observe(p)
 	refused := plan(2, 2)
-	refused.Cause = trimtab.Cause{Kind: trimtab.CauseRefused, Ref: "2-1", Text: "the state has changed"}
-	refused.Actions, refused.Held = nil, map[string]trimtab.Held{"batch": {Code: trimtab.HeldChanged, Text: "found 3, the plan expected 2"}}
+	refused.Cause = trimtab.Cause{Kind: codes.CauseRefused, Ref: "2-1", Text: "the state has changed"}
+	refused.Actions, refused.Held = nil, map[string]trimtab.Held{"batch": {Code: codes.HeldChanged, Text: "found 3, the plan expected 2"}}
 	v.Observe(refused)
 	if e, _ := v.Explain("shop", 0, noon); e.Decision != "hold: no spans" {
 		t.Errorf("shop: %s", e.Decision)

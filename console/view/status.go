@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // Filter selects what [Model.Page] returns.
@@ -353,7 +354,7 @@ func (m *moment) stateAt(s *state) situation {
 		return situation{codeKnob, knob, s.since.knob}
 	case !s.declared && e != nil:
 		return situation{code: Discovered}
-	case e == nil && planned && isHeld && held.Code != trimtab.HeldNoEstimate:
+	case e == nil && planned && isHeld && held.Code != codes.HeldNoEstimate:
 		return situation{codeHeld, held.Text, s.kept.heldSince}
 	case e == nil:
 		return situation{codeWaiting, "", s.kept.heldSince}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // tally counts what came of the decisions of each hour, so that a report need not
@@ -18,7 +19,7 @@ type tally struct {
 // tallyHour is one hour: moves by status, verdicts by what they come to.
 type tallyHour struct {
 	moves    map[trimtab.Status]int
-	verdicts map[trimtab.Judgement]int
+	verdicts map[codes.Judgement]int
 }
 
 const tallied = int64(maxAge/time.Hour) + 1
@@ -30,7 +31,7 @@ func (t *tally) at(when time.Time) *tallyHour {
 	}
 	out := t.hours[h]
 	if out == nil {
-		out = &tallyHour{map[trimtab.Status]int{}, map[trimtab.Judgement]int{}}
+		out = &tallyHour{map[trimtab.Status]int{}, map[codes.Judgement]int{}}
 		t.hours[h] = out
 		newest := slices.Max(slices.Collect(maps.Keys(t.hours)))
 		maps.DeleteFunc(t.hours, func(old int64, _ *tallyHour) bool { return old < newest-tallied })
@@ -99,7 +100,7 @@ const maxAlarms = 100
 
 // alarm notes a round that an alert on a workload started.
 func (s *state) alarm(p *trimtab.Plan) {
-	if p.Cause.Kind != trimtab.CauseAlert || p.Step != 1 {
+	if p.Cause.Kind != codes.CauseAlert || p.Step != 1 {
 		return
 	}
 	all := s.alarms

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // UnmetOn lists the settings that are not in force on one host.
@@ -17,7 +18,7 @@ type UnmetOn struct {
 
 // Text says it to a person. That others claim capacity may be meant so.
 func (u UnmetOn) Text() string {
-	if u.What == trimtab.UnmetClaims {
+	if u.What == codes.UnmetClaims {
 		return "on " + u.Host + " " + u.Why
 	}
 	return "not in force on " + u.Host + ": " + u.Why

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // workloads are those that were told of, or are configured.
@@ -20,7 +21,7 @@ type state struct {
 	version  uint64 // of the view, at the last change
 	estimate *trimtab.Estimate
 	// contributions are the newest; nil: none.
-	contributions *trimtab.Contributions
+	contributions *colocation.Contributions
 	// hosts are those that have knobs of it, in order of name.
 	hosts []*host
 	// problems counts its knobs that cannot be used, wherever they are.

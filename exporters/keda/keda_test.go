@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/trimtab/trimtab"
+	reasons "github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/trial"
 )
@@ -71,7 +72,7 @@ func TestWithoutFreshAdviceTheAnswerIsAnErrorAndNeverANumber(t *testing.T) {
 	s.holds(4, "the API server is away")
 	s.refused(t, checkout, codes.Unavailable, "API server is away")
 	s.holds(4, "")
-	s.plan(3, 0, map[string]trimtab.Held{"checkout": {Code: trimtab.HeldMissing, Text: "no spans for 40 s"}})
+	s.plan(3, 0, map[string]trimtab.Held{"checkout": {Code: reasons.HeldMissing, Text: "no spans for 40 s"}})
 	s.refused(t, checkout, codes.Unavailable, "no spans for 40 s")
 	s.plan(4, -0.2, nil)
 	s.refused(t, checkout, codes.Unavailable, "no number of pods")
@@ -107,7 +108,7 @@ func TestANewLeaderIsFollowedOnceTheAdviceOfTheOldOneIsStale(t *testing.T) {
 func TestPlansOfOtherPoolsAndAnswersToACommandAreNoAdvice(t *testing.T) {
 	s := openSite(t)
 	s.Observe(&trimtab.Plan{Pool: "other", Epoch: 1, Sequence: 1, Step: 1, Time: s.at, Lease: 60})
-	s.Observe(&trimtab.Plan{Pool: "default", Epoch: 1, Sequence: 2, Step: 1, Time: s.at, Lease: 60, Cause: trimtab.Cause{Kind: trimtab.CauseRefused}})
+	s.Observe(&trimtab.Plan{Pool: "default", Epoch: 1, Sequence: 2, Step: 1, Time: s.at, Lease: 60, Cause: trimtab.Cause{Kind: reasons.CauseRefused}})
 	s.holds(4, "")
 	s.refused(t, checkout, codes.Unavailable, "no plan was made yet")
 }

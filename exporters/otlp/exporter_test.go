@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/leak"
 	"github.com/trimtab/trimtab/internal/metric"
 )
@@ -173,7 +174,7 @@ func TestWhatIsMissingIsNotPushed(t *testing.T) {
 	site := openEndpoint(t)
 	e := open(t, Config{Endpoint: site.grpc, Utility: func(_ string, p float64) (float64, bool) { return p * p, true }})
 	values := append(decide(),
-		&trimtab.Estimate{Workload: "calm", Time: after(9), Hold: &trimtab.Held{Code: trimtab.HeldMissing, Text: "no spans"}},
+		&trimtab.Estimate{Workload: "calm", Time: after(9), Hold: &trimtab.Held{Code: codes.HeldMissing, Text: "no spans"}},
 		&trimtab.Holding{Host: "h", Time: after(9), Targets: []trimtab.KnobState{
 			{KnobID: trimtab.KnobID{Host: "h", Workload: "hungry", Resource: "cpu"}, Now: trimtab.Units(3)}, {KnobID: trimtab.KnobID{Host: "h", Workload: "calm", Resource: "cpu"}, Now: trimtab.Unlimited()}}})
 	send(t, e, values...)

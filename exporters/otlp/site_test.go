@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // endpoint is a site's own OTLP endpoint, over gRPC and HTTP.
@@ -150,7 +151,7 @@ func decide() []trimtab.Value {
 	}
 	plan := func(step int, at float64, actions ...trimtab.Action) *trimtab.Plan {
 		return &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: 17, Step: step, Last: step == 2, Time: after(at), Objective: "njc",
-			Capacity: 8, Lease: 90, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Actions: actions}
+			Capacity: 8, Lease: 90, Cause: trimtab.Cause{Kind: codes.CauseTick}, Actions: actions}
 	}
 	outcome := func(step int, at float64, r trimtab.Result) *trimtab.Outcome {
 		return &trimtab.Outcome{Pool: "shop", Host: "h", Epoch: 3, Sequence: 17, Step: step, Time: after(at), Took: .01, Results: []trimtab.Result{r}}

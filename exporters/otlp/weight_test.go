@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -20,7 +21,7 @@ const mebibyte = 1 << 20
 
 // wordy is a plan of about a mebibyte.
 func wordy(sequence uint64) *trimtab.Plan {
-	p := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: sequence, Step: 1, Time: noon, Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}}
+	p := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: sequence, Step: 1, Time: noon, Lease: 10, Cause: trimtab.Cause{Kind: codes.CauseTick}}
 	for i := range 64 {
 		p.Actions = append(p.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: p.Pool, Host: "h", Workload: fmt.Sprint("w", i), Resource: "cpu"}, Mode: trimtab.Act,
 			Why: trimtab.Reason{Summary: strings.Repeat("x", mebibyte/64)}})
@@ -70,7 +71,7 @@ func TestOpenDecisionsAndTheirEstimatesAreBoundedInBytes(t *testing.T) {
 		a.observe(noon, wordy(i))
 		o := &trimtab.Outcome{Pool: "p", Host: "other", Epoch: 1, Sequence: i, Step: 1, Time: noon, Results: make([]trimtab.Result, 1000)}
 		a.observe(noon, o)
-		a.observe(noon, &trimtab.Estimate{Workload: fmt.Sprint(i % 50), Time: noon, Hold: &trimtab.Held{Code: trimtab.HeldOther, Text: strings.Repeat("z", mebibyte)}})
+		a.observe(noon, &trimtab.Estimate{Workload: fmt.Sprint(i % 50), Time: noon, Hold: &trimtab.Held{Code: codes.HeldOther, Text: strings.Repeat("z", mebibyte)}})
 		sum := int64(0)
 		for _, d := range a.open {
 			sum += d.weight

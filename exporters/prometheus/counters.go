@@ -1,22 +1,25 @@
 package prometheus
 
-import "github.com/trimtab/trimtab"
+import (
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
+)
 
 // maxCounted limits the workloads whose performance counters are exported, maxCountedBytes about
 // how many bytes their series have.
 const maxCounted, maxCountedBytes = 1000, 600_000
 
 // counterMetrics are the metrics of performance counters, by quantity.
-func counterMetrics() map[trimtab.Quantity]string {
-	return map[trimtab.Quantity]string{
-		trimtab.CPI:             "trimtab_perf_cycles_per_instruction",
-		trimtab.MPKI:            "trimtab_perf_misses_per_kiloinstruction",
-		trimtab.RPKI:            "trimtab_perf_references_per_kiloinstruction",
-		trimtab.TaskClock:       "trimtab_perf_task_clock_cores",
-		trimtab.ContextSwitches: "trimtab_perf_context_switches_per_second",
-		trimtab.PageFaults:      "trimtab_perf_page_faults_per_second",
-		trimtab.Migrations:      "trimtab_perf_cpu_migrations_per_second",
-		trimtab.RunDelay:        "trimtab_perf_run_delay_ratio",
+func counterMetrics() map[quantity.Quantity]string {
+	return map[quantity.Quantity]string{
+		quantity.CPI:             "trimtab_perf_cycles_per_instruction",
+		quantity.MPKI:            "trimtab_perf_misses_per_kiloinstruction",
+		quantity.RPKI:            "trimtab_perf_references_per_kiloinstruction",
+		quantity.TaskClock:       "trimtab_perf_task_clock_cores",
+		quantity.ContextSwitches: "trimtab_perf_context_switches_per_second",
+		quantity.PageFaults:      "trimtab_perf_page_faults_per_second",
+		quantity.Migrations:      "trimtab_perf_cpu_migrations_per_second",
+		quantity.RunDelay:        "trimtab_perf_run_delay_ratio",
 	}
 }
 

@@ -31,8 +31,10 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/newest"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // maxWorkloads bounds the series: what is discovered beyond it is not exported.
@@ -52,7 +54,7 @@ type Exporter struct {
 	// tails are the Servpods of each workload that have series, tailNews the values since the
 	// last scrape.
 	tails           map[string]*tail
-	tailNews        map[string]*trimtab.Contributions
+	tailNews        map[string]*colocation.Contributions
 	pods, tailBytes int
 	// counted are the workloads that have series of performance counters.
 	counted      map[string]bool
@@ -98,7 +100,7 @@ type workload struct {
 
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, audits: map[string]*trimtab.Plan{}, tails: map[string]*tail{}, tailNews: map[string]*trimtab.Contributions{}, counted: map[string]bool{},
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, audits: map[string]*trimtab.Plan{}, tails: map[string]*tail{}, tailNews: map[string]*colocation.Contributions{}, counted: map[string]bool{},
 		hosts: map[hostKey]*host{}, held: newest.Allocations{MaxHosts: maxHosts, MaxKnobs: maxKnobs}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
 	s.Before(e.catchUp)
 	return e
@@ -185,7 +187,7 @@ func (e *Exporter) took(o *trimtab.Outcome) {
 // Follow subscribes to what is exported; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, false, e.Observe,
-		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
+		trimtab.KindEstimate, colocation.KindContributions, colocation.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
 }
 
 // Observe reads one value.
@@ -197,11 +199,11 @@ func (e *Exporter) Observe(value trimtab.Value) {
 		if e.known(v.Workload) != nil {
 			e.news[v.Workload] = v
 		}
-	case *trimtab.Contributions:
+	case *colocation.Contributions:
 		if e.known(v.Workload) != nil && (e.tails[v.Workload] != nil || e.tailNews[v.Workload] != nil || len(e.tails)+len(e.tailNews) < maxTails) {
 			e.tailNews[v.Workload] = v
 		}
-	case *trimtab.Colocation:
+	case *colocation.Colocation:
 		e.hearJobs(v)
 	case *trimtab.Holding:
 		e.hear(v)
@@ -266,7 +268,7 @@ func (e *Exporter) measured(v *trimtab.Estimate, utility *float64) {
 	e.set("trimtab_workload_load_upper", upper, v.Workload)
 	e.set("trimtab_workload_performance", v.Performance, v.Workload)
 	e.set("trimtab_workload_utility", utility, v.Workload)
-	for name, q := range map[string]trimtab.Quantity{"trimtab_workload_accept_queue": trimtab.Queued, "trimtab_workload_cpu_wait_ratio": trimtab.Waited} {
+	for name, q := range map[string]quantity.Quantity{"trimtab_workload_accept_queue": quantity.Queued, "trimtab_workload_cpu_wait_ratio": quantity.Waited} {
 		i := slices.IndexFunc(v.Inputs, func(in trimtab.Input) bool { return in.Name == string(q) && in.Missing == "" })
 		var waits *float64
 		if i >= 0 {

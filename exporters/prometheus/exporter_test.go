@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -29,7 +30,7 @@ trimtab_workload_performance{workload="w"} 0.9
 `), "trimtab_workload_performance"); err != nil {
 		t.Error(err)
 	}
-	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Hold: &trimtab.Held{Code: trimtab.HeldMissing, Text: "no spans"}})
+	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Hold: &trimtab.Held{Code: codes.HeldMissing, Text: "no spans"}})
 	for name, want := range map[string]int{"trimtab_workload_performance": 0, "trimtab_workload_load": 0, "trimtab_workload_held": 1} {
 		if n, err := testutil.GatherAndCount(set, name); err != nil || n != want {
 			t.Errorf("%s: %d series, want %d (%v)", name, n, want, err)
@@ -51,7 +52,7 @@ func TestALoadThatNobodyMeasuresAnyMoreHasNoSeries(t *testing.T) {
 	load := &trimtab.LoadForecast{Now: 32.7, Upper: 40}
 	for name, gone := range map[string]*trimtab.Estimate{
 		"the input is missing": {Workload: "w", Time: noon, Load: load, Inputs: []trimtab.Input{{Name: "load", Source: "spans", Missing: "no spans for 1h"}}},
-		"it holds for it":      {Workload: "w", Time: noon, Load: load, Hold: &trimtab.Held{Code: trimtab.HeldMissing, Input: "load", Text: "no spans"}},
+		"it holds for it":      {Workload: "w", Time: noon, Load: load, Hold: &trimtab.Held{Code: codes.HeldMissing, Input: "load", Text: "no spans"}},
 	} {
 		set := metric.NewSet()
 		e := New(set)
@@ -170,12 +171,12 @@ func TestTheExpectedBandIsThatOfTheCurveAtAllocationAndTarget(t *testing.T) {
 	if v := testutil.ToFloat64(set.Counter("trimtab_workload_decisions_total", "w", "act", "raise")); v != 1 {
 		t.Errorf("%v raises counted, want 1", v)
 	}
-	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Cause: trimtab.Cause{Kind: trimtab.CauseRefused, Ref: "1-1"}, Held: map[string]trimtab.Held{"w": {Code: trimtab.HeldChanged, Text: "found 3"}}})
+	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Cause: trimtab.Cause{Kind: codes.CauseRefused, Ref: "1-1"}, Held: map[string]trimtab.Held{"w": {Code: codes.HeldChanged, Text: "found 3"}}})
 	if n, _ := testutil.GatherAndCount(set, "trimtab_workload_target"); n != 1 {
 		t.Errorf("%d targets after a refused apply, which holds nobody", n)
 	}
-	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Held: map[string]trimtab.Held{"w": {Code: trimtab.HeldNoEstimate, Text: "no estimate"}}})
-	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Hold: &trimtab.Held{Code: trimtab.HeldMissing, Text: "no spans"}})
+	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Held: map[string]trimtab.Held{"w": {Code: codes.HeldNoEstimate, Text: "no estimate"}}})
+	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Hold: &trimtab.Held{Code: codes.HeldMissing, Text: "no spans"}})
 	for _, name := range []string{"trimtab_workload_expected_performance", "trimtab_workload_curve_performance", "trimtab_workload_target"} {
 		if n, _ := testutil.GatherAndCount(set, name); n != 0 {
 			t.Errorf("%s: %d series of a workload that is held and has no curve", name, n)

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -133,7 +134,7 @@ func TestNamesWithoutEndHaveNoSeriesWithoutEnd(t *testing.T) {
 	for n := range 10_000 {
 		name := fmt.Sprintf("%0253d", n)
 		e.Observe(says(name, on(name, name, "", 1)))
-		e.Observe(&trimtab.Estimate{Workload: name, Time: noon, Hold: &trimtab.Held{Code: trimtab.HeldMissing}})
+		e.Observe(&trimtab.Estimate{Workload: name, Time: noon, Hold: &trimtab.Held{Code: codes.HeldMissing}})
 	}
 	if got := len(exposition(t, set)); got > 5_000_000 || got < 2_000_000 {
 		t.Errorf("%d bytes, %d counted", got, e.room.bytes)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // jobsHost is what is exported of the best-effort jobs of one host.
@@ -25,12 +25,12 @@ const maxJobResources = 8
 
 // jobsNews is the newest report of a host, exported at the next scrape.
 type jobsNews struct {
-	said  *trimtab.Colocation
+	said  *colocation.Colocation
 	heard time.Time
 }
 
 // hearJobs keeps the newest report of a host.
-func (e *Exporter) hearJobs(c *trimtab.Colocation) {
+func (e *Exporter) hearJobs(c *colocation.Colocation) {
 	if _, known := e.jobNews[c.Host]; known || len(e.jobNews) < maxHosts {
 		e.jobNews[c.Host] = jobsNews{c, time.Now()}
 	}
@@ -47,7 +47,7 @@ func (e *Exporter) makeRoom(bytes int) bool {
 }
 
 // jobs exports what a host said of its best-effort jobs.
-func (e *Exporter) jobs(c *trimtab.Colocation, heard time.Time) {
+func (e *Exporter) jobs(c *colocation.Colocation, heard time.Time) {
 	h := e.jobHosts[c.Host]
 	if h == nil {
 		if len(e.jobHosts) >= maxHosts || !e.makeRoom(jobsBytes(c.Host, 2)) {
@@ -88,7 +88,7 @@ func (e *Exporter) jobs(c *trimtab.Colocation, heard time.Time) {
 }
 
 // leastSlack is that of the service closest to its SLO; nil: unknown.
-func leastSlack(c *trimtab.Colocation) (least *float64) {
+func leastSlack(c *colocation.Colocation) (least *float64) {
 	for i := range c.Services {
 		if s := c.Services[i].Slack; s != nil && (least == nil || *s < *least) {
 			least = s
@@ -98,7 +98,7 @@ func leastSlack(c *trimtab.Colocation) (least *float64) {
 }
 
 // decided exports the decision in force.
-func (e *Exporter) decided(h *jobsHost, c *trimtab.Colocation) {
+func (e *Exporter) decided(h *jobsHost, c *colocation.Colocation) {
 	verb := ""
 	switch {
 	case c.Paused:

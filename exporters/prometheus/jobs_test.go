@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -14,9 +14,9 @@ func TestTheJobsOfEachHostAreExportedAndGoWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, slack := metric.NewSet(), .25
 		e := New(set)
-		c := &trimtab.Colocation{Host: "a", Pool: trimtab.JobsPool("p"), Time: time.Now(), Running: 2, Suspended: 1, Kills: 3, Lost: 4, Given: 5,
-			Last: &trimtab.HostDecision{Verb: "AllowBEGrowth"}, Used: map[string]float64{"cpu": 1.5}, Capacity: map[string]float64{"cpu": 3},
-			Services: []trimtab.ServiceHere{{Workload: "a"}, {Workload: "b", Slack: &slack}}}
+		c := &colocation.Colocation{Host: "a", Pool: colocation.JobsPool("p"), Time: time.Now(), Running: 2, Suspended: 1, Kills: 3, Lost: 4, Given: 5,
+			Last: &colocation.HostDecision{Verb: "AllowBEGrowth"}, Used: map[string]float64{"cpu": 1.5}, Capacity: map[string]float64{"cpu": 3},
+			Services: []colocation.ServiceHere{{Workload: "a"}, {Workload: "b", Slack: &slack}}}
 		e.Observe(c)
 		wants(t, set, `trimtab_host_jobs{host="a",state="running"} 2`, `trimtab_host_jobs{host="a",state="suspended"} 1`, `trimtab_host_jobs_killed{host="a"} 3`,
 			`trimtab_host_jobs_decision{host="a",verb="AllowBEGrowth"} 1`, `trimtab_host_jobs_used{host="a",resource="cpu"} 1.5`, `trimtab_host_jobs_capacity{host="a",resource="cpu"} 3`,
@@ -35,10 +35,10 @@ func TestTheJobsOfEachHostAreExportedAndGoWithIt(t *testing.T) {
 }
 
 // busy is a host with two resources that jobs have.
-func busy(host string) *trimtab.Colocation {
+func busy(host string) *colocation.Colocation {
 	slack := .25
-	return &trimtab.Colocation{Host: host, Pool: trimtab.JobsPool("p"), Time: noon, Running: 2, Last: &trimtab.HostDecision{Verb: "AllowBEGrowth"}, Given: 123.456,
-		Used: map[string]float64{"cpu": 1.5, "memory": 1 << 30}, Capacity: map[string]float64{"cpu": 3, "memory": 1 << 31}, Services: []trimtab.ServiceHere{{Workload: "b", Slack: &slack}}}
+	return &colocation.Colocation{Host: host, Pool: colocation.JobsPool("p"), Time: noon, Running: 2, Last: &colocation.HostDecision{Verb: "AllowBEGrowth"}, Given: 123.456,
+		Used: map[string]float64{"cpu": 1.5, "memory": 1 << 30}, Capacity: map[string]float64{"cpu": 3, "memory": 1 << 31}, Services: []colocation.ServiceHere{{Workload: "b", Slack: &slack}}}
 }
 
 func TestJobsOfAFleetStayWithinWhatMetricsMayTake(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 )
 
 // maxTails limits the workloads whose tail is exported, maxPods their Servpods in sum,
@@ -38,7 +38,7 @@ func (e *Exporter) takeTail(n int) bool {
 }
 
 // tail exports the tail latency of a workload, and what its Servpods contribute to it.
-func (e *Exporter) tail(c *trimtab.Contributions) {
+func (e *Exporter) tail(c *colocation.Contributions) {
 	t := e.tails[c.Workload]
 	if t == nil {
 		if len(e.tails) >= maxTails || !e.takeTail(4*(60+len(c.Workload))) {

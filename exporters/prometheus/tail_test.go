@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -14,9 +14,9 @@ func TestTheTailAndWhatAddsToItAreMetrics(t *testing.T) {
 	set := metric.NewSet()
 	e := New(set)
 	v, limit := 0.15, 0.8
-	c := &trimtab.Contributions{Workload: "shop", Time: noon, Load: 50, MaxLoad: 100, SLO: 0.2, Quantile: 0.99, Tail: &v, Servpods: []trimtab.Servpod{
-		{Component: "db", Host: "b", Sojourn: 0.01, Contribution: 0.05, LoadLimit: &limit, Origin: trimtab.FromHistory}, {Component: "web", Host: "a", Sojourn: 0.02}},
-		Growth: &trimtab.TailGrowth{Changed: true, Parts: []trimtab.GrowthPart{{Component: "db", Host: "b", Share: 0.75}}}}
+	c := &colocation.Contributions{Workload: "shop", Time: noon, Load: 50, MaxLoad: 100, SLO: 0.2, Quantile: 0.99, Tail: &v, Servpods: []colocation.Servpod{
+		{Component: "db", Host: "b", Sojourn: 0.01, Contribution: 0.05, LoadLimit: &limit, Origin: colocation.FromHistory}, {Component: "web", Host: "a", Sojourn: 0.02}},
+		Growth: &colocation.TailGrowth{Changed: true, Parts: []colocation.GrowthPart{{Component: "db", Host: "b", Share: 0.75}}}}
 	e.Observe(c)
 	text := exposition(t, set)
 	for _, want := range []string{
@@ -42,8 +42,8 @@ func TestTheTailAndWhatAddsToItAreMetrics(t *testing.T) {
 func TestContributionsSetNoMetricsBeforeSomebodyLooks(t *testing.T) {
 	e := New(metric.NewSet())
 	for n := range 3000 {
-		e.Observe(&trimtab.Contributions{Workload: fmt.Sprint(n), Time: noon})
-		e.Observe(&trimtab.Contributions{Workload: "shop", Time: noon.Add(time.Duration(n) * time.Second)})
+		e.Observe(&colocation.Contributions{Workload: fmt.Sprint(n), Time: noon})
+		e.Observe(&colocation.Contributions{Workload: "shop", Time: noon.Add(time.Duration(n) * time.Second)})
 	}
 	if len(e.tails) != 0 || len(e.tailNews) > maxTails {
 		t.Errorf("series of %d workloads, and the news of %d wait", len(e.tails), len(e.tailNews))
@@ -58,9 +58,9 @@ func TestServpodsWithoutEndHaveNoSeriesWithoutEnd(t *testing.T) {
 	set := metric.NewSet()
 	e := New(set)
 	for n := range 3000 {
-		c := &trimtab.Contributions{Workload: fmt.Sprintf("%0253d", n), Time: noon}
+		c := &colocation.Contributions{Workload: fmt.Sprintf("%0253d", n), Time: noon}
 		for k := range 100 {
-			c.Servpods = append(c.Servpods, trimtab.Servpod{Component: fmt.Sprintf("%0253d", k), Host: fmt.Sprintf("%0253d", n)})
+			c.Servpods = append(c.Servpods, colocation.Servpod{Component: fmt.Sprintf("%0253d", k), Host: fmt.Sprintf("%0253d", n)})
 		}
 		e.Observe(c)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/leak"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -44,7 +45,7 @@ func (e *echo) Restore(_ string, state []byte) error {
 }
 
 func sample(i int) *trimtab.Sample {
-	return &trimtab.Sample{Workload: fmt.Sprintf("w%d", i), Quantity: trimtab.Load, Source: "test", Time: at(i), Value: float64(i)}
+	return &trimtab.Sample{Workload: fmt.Sprintf("w%d", i), Quantity: quantity.Load, Source: "test", Time: at(i), Value: float64(i)}
 }
 
 func start(t *testing.T, c Config) *Recorder {

@@ -29,6 +29,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/scrub"
 	"github.com/trimtab/trimtab/speculation"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 const (
@@ -102,7 +103,7 @@ func (c Client) Report(ctx context.Context, since string) (*view.Report, error) 
 }
 
 // WhatIf asks what the objective would want with a change.
-func (c Client) WhatIf(ctx context.Context, change trimtab.Change) (*trimtab.WhatIf, error) {
+func (c Client) WhatIf(ctx context.Context, change whatif.Change) (*whatif.Answer, error) {
 	q := url.Values{}
 	for name, v := range change.Capacity {
 		q.Set("capacity:"+name, fmt.Sprint(v))
@@ -113,7 +114,7 @@ func (c Client) WhatIf(ctx context.Context, change trimtab.Change) (*trimtab.Wha
 	for name, v := range change.Weight {
 		q.Set("weight:"+name, fmt.Sprint(v))
 	}
-	return get[trimtab.WhatIf](ctx, c, "/api/v1/what-if?"+q.Encode())
+	return get[whatif.Answer](ctx, c, "/api/v1/what-if?"+q.Encode())
 }
 
 // Jobs returns the state of the host's best-effort jobs; nil: it has none, or does not answer.

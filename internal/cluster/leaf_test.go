@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // rawLeaf speaks the protocol of leaf nodes with the certificate of a user. A
@@ -278,7 +279,7 @@ func TestACutLeafNodeJoinsAgainAndReplaysNothing(t *testing.T) {
 	subscribe(agent, bus.Subscription{Kind: trimtab.KindPlan, Key: "p", Consumer: natsbus.GroupOf("h1"), MaxAge: time.Hour}, func(v trimtab.Value) { plans = append(plans, v.(*trimtab.Plan).Sequence) })
 	measure := func(v float64) {
 		t.Helper()
-		if err := agent.Publish(t.Context(), &trimtab.Sample{Workload: "w", Source: "s", Quantity: trimtab.Load, Time: time.Now(), Value: v}); err != nil {
+		if err := agent.Publish(t.Context(), &trimtab.Sample{Workload: "w", Source: "s", Quantity: quantity.Load, Time: time.Now(), Value: v}); err != nil {
 			t.Fatal(err)
 		}
 	}

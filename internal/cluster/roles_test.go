@@ -21,7 +21,10 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/internal/cluster/clustertest"
+	"github.com/trimtab/trimtab/quantity"
 	"github.com/trimtab/trimtab/speculation"
 	"github.com/trimtab/trimtab/topic"
 )
@@ -254,7 +257,7 @@ func TestARoleIsDeniedEverythingThatTheTableDoesNotGiveIt(t *testing.T) {
 					subjects = []string{"trimtab.holding.p=2Fh1", "trimtab.holding.p=2Fh2"}
 				case trimtab.KindOutcome:
 					subjects = []string{"trimtab.outcome.p=2Fh1", "trimtab.outcome.p=2Fh2"}
-				case trimtab.KindColocation:
+				case colocation.KindColocation:
 					subjects = []string{"trimtab.colocation.p=2Fbest-effort=2Fh1", "trimtab.colocation.p=2Fbest-effort=2Fh2"}
 				case speculation.KindMachine:
 					subjects = []string{"trimtab.machine.p=2Fh1", "trimtab.machine.p=2Fh2"}
@@ -320,19 +323,19 @@ func values() map[trimtab.Kind]trimtab.Value {
 	return map[trimtab.Kind]trimtab.Value{
 		trimtab.KindSpans:    w.Frame(0),
 		trimtab.KindSketch:   &trimtab.Sketch{Workload: "w", From: now.Add(-time.Second), To: now},
-		trimtab.KindSample:   &trimtab.Sample{Workload: "w", Source: "s", Quantity: trimtab.Load, Time: now, Value: 1},
+		trimtab.KindSample:   &trimtab.Sample{Workload: "w", Source: "s", Quantity: quantity.Load, Time: now, Value: 1},
 		trimtab.KindAlert:    &trimtab.Alert{Workload: "w", Name: "n", Time: now},
 		trimtab.KindEstimate: &trimtab.Estimate{Workload: "w", Model: "m", Time: now},
 		trimtab.KindPlan: &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: now, Objective: "njc",
-			Capacity: 4, Resource: "cpu", Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
+			Capacity: 4, Resource: "cpu", Lease: 10, Cause: trimtab.Cause{Kind: codes.CauseTick}},
 		trimtab.KindPart: &trimtab.Plan{Pool: "p", Host: "h1", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: now, Lease: 10,
-			Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
+			Cause: trimtab.Cause{Kind: codes.CauseTick}},
 		trimtab.KindOutcome: &trimtab.Outcome{Pool: "p", Host: "h1", Epoch: 1, Sequence: 1, Step: 1, Time: now},
 		trimtab.KindHolding: &trimtab.Holding{Pool: "p", Host: "h1", Time: now},
 		trimtab.KindCommand: &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: now},
 
-		trimtab.KindContributions: &trimtab.Contributions{Workload: "w", Time: now},
-		trimtab.KindColocation:    &trimtab.Colocation{Pool: trimtab.JobsPool("p"), Host: "h1", Time: now},
+		colocation.KindContributions: &colocation.Contributions{Workload: "w", Time: now},
+		colocation.KindColocation:    &colocation.Colocation{Pool: colocation.JobsPool("p"), Host: "h1", Time: now},
 
 		speculation.KindMachine:    &speculation.Machine{Pool: "p", Host: "h1", Time: now, Life: 1, Report: 1},
 		speculation.KindPlacements: &speculation.Placements{Pool: "p", Host: "h1", Time: now, Epoch: 1, Sequence: 1, Life: 1, Report: 1, Lease: 30},

@@ -33,6 +33,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/supervise"
 	"github.com/trimtab/trimtab/internal/wire"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Finding is the result of one check.
@@ -200,13 +201,13 @@ func (v *visit) query(a prometheus.Asked) {
 	level, advice := FoundOK, ""
 	target := v.targetOf(a.Query.Workload)
 	switch {
-	case a.Query.Quantity == trimtab.Performance && target > 0 && target <= 1 && one.Value > 1.5:
+	case a.Query.Quantity == quantity.Performance && target > 0 && target <= 1 && one.Value > 1.5:
 		level, advice = FoundBad, fmt.Sprintf("the SLO is a share, %v, and this is more than 1: divide percent by 100", target)
-	case a.Query.Quantity == trimtab.Allocation && v.cfg.Pool.Capacity() > 0 && one.Value > v.cfg.Pool.Capacity():
+	case a.Query.Quantity == quantity.Allocation && v.cfg.Pool.Capacity() > 0 && one.Value > v.cfg.Pool.Capacity():
 		level, advice = FoundBad, fmt.Sprintf("the pool has %v: divide millicores by 1000", v.cfg.Pool.Capacity())
-	case a.Query.Quantity == trimtab.Load && one.Value == 0:
+	case a.Query.Quantity == quantity.Load && one.Value == 0:
 		level, advice = FoundNote, "no requests now: is that so?"
-	case a.Query.Quantity == trimtab.Performance && a.Query.Requests != "" && one.Requests == 0:
+	case a.Query.Quantity == quantity.Performance && a.Query.Requests != "" && one.Requests == 0:
 		level, advice = FoundNote, "the number of requests is not known: "+a.Query.Requests+" has no value"
 	}
 	v.add("query", subject, level, text, advice)
@@ -302,7 +303,7 @@ func (v *visit) knobs() {
 		instances, err := kind.Find(v.ctx, d.At)
 		switch {
 		case err != nil:
-			v.failed("knob", d.Place, err, "look at the directory")
+			v.failed("knob", d.Place, err, adviceOf(d.Kind, "look at the directory"))
 		case len(instances) == 0:
 			v.add("knob", d.Place, FoundNote, "nothing matches now: the workload waits", "is the service running? systemd-cgls shows the groups")
 		default:
@@ -330,10 +331,10 @@ func (v *visit) location(kind actuator.Kind, at actuator.Location, place string,
 		subject := fmt.Sprintf("%s of %s, %s", t.Resource, t.Workload, place)
 		opened, err := kind.Targets(at, []actuator.Target{t})
 		if err != nil {
-			v.failed("knob", subject, err, missingKnob(err))
+			v.failed("knob", subject, err, adviceOf(kind.Name, missingKnob(err)))
 			continue
 		}
-		v.knob(subject, opened[0])
+		v.knob(subject, kind.Name, opened[0])
 		_ = actuator.CloseTargets(opened) // nothing was written
 	}
 }
@@ -352,14 +353,14 @@ func (v *visit) accounted(at actuator.Location, place string) {
 	}
 }
 
-func (v *visit) knob(subject string, t actuator.Target) {
+func (v *visit) knob(subject, kind string, t actuator.Target) {
 	err := t.Knob.Probe(v.ctx)
 	held := trimtab.Amount{}
 	if err == nil {
 		held, err = t.Knob.Read(v.ctx)
 	}
 	if err != nil {
-		v.failed("knob", subject, err, missingKnob(err))
+		v.failed("knob", subject, err, adviceOf(kind, missingKnob(err)))
 		return
 	}
 	text := "holds " + view.Amount(held) + "; trimtab may set it"
@@ -372,11 +373,22 @@ func (v *visit) knob(subject string, t actuator.Target) {
 		if errors.Is(err, trimtab.ErrRefused) {
 			advice = "Delegate=yes in the unit, or force: true in the knob"
 		}
-		v.add("knob", subject, level, fmt.Sprintf("holds %s; trimtab may not set it: %v", view.Amount(held), err), advice)
+		v.add("knob", subject, level, fmt.Sprintf("holds %s; trimtab may not set it: %v", view.Amount(held), err), adviceOf(kind, advice))
 		return
 	}
 	v.add("knob", subject, FoundOK, text, "")
 	v.moves(subject, t)
+}
+
+// adviceOf returns advice on a knob of that kind, other where it is in no server.
+func adviceOf(kind, other string) string {
+	switch kind {
+	case "haproxy":
+		return "HAProxy needs `stats socket PATH level admin`, which trimtab's user may write, and a backend and server of that name"
+	case "gate":
+		return "run `trimtab gate` with that admin address, where this host reaches it"
+	}
+	return other
 }
 
 // missingKnob returns advice for a knob that cannot be opened or read.

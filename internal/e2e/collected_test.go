@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/site"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // collected is path and analyzer with their defaults beside a service of 20 requests a
@@ -115,7 +116,7 @@ func (c *collected) flush(now time.Time, process int) {
 // measure tells the use of CPU of the last second, and what the service has.
 func (c *collected) measure(now time.Time) {
 	use := 0.5 * (1 + 0.02*(2*c.random.Float64()-1))
-	c.analyzer.Step(now, &trimtab.Sample{Workload: "web", Quantity: trimtab.Usage, Source: "cgroup", Time: now, Window: 1, Value: use})
+	c.analyzer.Step(now, &trimtab.Sample{Workload: "web", Quantity: quantity.Usage, Source: "cgroup", Time: now, Window: 1, Value: use})
 	c.analyzer.Step(now, &trimtab.Holding{Pool: "default", Host: "h", Time: now, Targets: []trimtab.KnobState{{
 		KnobID: trimtab.KnobID{Pool: "default", Host: "h", Workload: "web", Resource: "cpu"}, Knob: "k", Now: trimtab.Units(1), Baseline: trimtab.Units(1), Min: 0.2, Max: 4}}})
 }

@@ -1,10 +1,12 @@
-// Package newest keeps the newest of what the stages tell each other, for the console and
-// for the exporters.
+// Package newest keeps the newest of what the stages tell each other, for the console, the
+// exporters and the planner.
 //
 // [Position] orders the plans of a pool, and their steps. [Allocations] sums, by the last
 // word of each host, what its knobs have in force:
 //
 //	given(workload, host, resource) = Σ min(set or in effect, limit above)  over its instances there
+//
+// [Lives] tells whether two agents speak for one host.
 //
 // The package is pure: messages are its only input, and the time at which they came is an
 // argument. It judges nothing: an amount without a limit, or of a knob that cannot be read,

@@ -63,27 +63,35 @@ func (s *stages) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 // startMonitors opens the sources that the host has, and polls them.
 func (s *stages) startMonitors(ctx context.Context, h *pipeline.Health, all []poll.Source, of func(poll.Source) poll.Config) (func() error, error) {
 	var open []*poll.Poller
-	var lacks []string
-	for _, from := range all {
-		p, err := poll.Open(from, of(from))
+	var mu sync.Mutex
+	lacks := make([][]string, len(all))
+	note := func() { s.process.Ready.Note("monitors", strings.Join(slices.Concat(lacks...), "; ")) }
+	for i, from := range all {
+		c := of(from)
+		c.Lacking = func(now []string) {
+			mu.Lock()
+			defer mu.Unlock()
+			lacks[i] = now
+			note()
+		}
+		p, err := poll.Open(from, c)
 		switch {
 		case errors.Is(err, trimtab.ErrUnsupported):
-			lacks = append(lacks, err.Error())
+			lacks[i] = []string{err.Error()}
 		case err != nil:
 			for _, p := range open {
 				err = errors.Join(err, p.Close())
 			}
 			return nil, fmt.Errorf("set up monitors: %w", err)
 		default:
-			open = append(open, p)
-			lacks = append(lacks, p.Lacks()...)
+			open, lacks[i] = append(open, p), p.Lacks()
 		}
 	}
-	if len(lacks) > 0 {
-		s.process.Logger.Info("monitors that this host does not have", "lacks", lacks)
+	if all := slices.Concat(lacks...); len(all) > 0 {
+		s.process.Logger.Info("monitors that this host does not have", "lacks", all)
 	}
 	s.process.Ready.Set("monitors", "")
-	s.process.Ready.Note("monitors", strings.Join(lacks, "; "))
+	note()
 	stop := s.process.Background(ctx, "monitors", s.process.Working("monitors", h, func(ctx context.Context) error {
 		errs := make([]error, len(open))
 		var running sync.WaitGroup

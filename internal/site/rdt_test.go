@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -136,41 +137,59 @@ func TestAHostWithoutResctrlStillHasItsOtherKnobsAndSaysWhatIsMissing(t *testing
 	}
 }
 
-// lacking is a source of which a host lacks something.
-type lacking struct{ closed bool }
+// lacking is a source of which a host lacks something, until it is read.
+type lacking struct {
+	closed bool
+	lacks  []string
+	read   chan struct{}
+}
 
-func (*lacking) Read(context.Context, []poll.Group) ([]*trimtab.Sample, error) { return nil, nil }
-func (l *lacking) Close() error                                                { l.closed = true; return nil }
-func (*lacking) Lacks() []string                                               { return []string{"pressure of cgroups"} }
+func (l *lacking) Read(ctx context.Context, _ []poll.Group) ([]*trimtab.Sample, error) {
+	select {
+	case <-l.read:
+		l.lacks = nil
+	case <-ctx.Done():
+	}
+	return nil, nil
+}
+func (l *lacking) Close() error    { l.closed = true; return nil }
+func (l *lacking) Lacks() []string { return l.lacks }
 
 func TestMonitorsThatAHostLacksAreToldOnceAndTheRestIsRead(t *testing.T) {
-	var log strings.Builder
-	s := newSite(Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	m := &lacking{}
-	source := func(r poll.Reader, err error) poll.Source {
-		return poll.Source{Name: "x", Interval: time.Second, Open: func(poll.Config) (poll.Reader, error) { return r, err }}
-	}
-	of := func(poll.Source) poll.Config { return poll.Config{Host: "h", Bus: s.bus} }
-	stop, err := s.startMonitors(t.Context(), pipeline.NewHealth(pipeline.Work{Round: time.Second}),
-		[]poll.Source{source(m, nil), source(nil, fmt.Errorf("no resctrl here: %w", trimtab.ErrUnsupported))}, of)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := s.process.Ready.Stages(); len(got) != 1 || !got[0].Ready || !strings.HasPrefix(got[0].Lacks, "pressure of cgroups; read x: no resctrl here") {
-		t.Errorf("%+v", got)
-	}
-	if err := stop(); err != nil || !m.closed {
-		t.Errorf("%v, closed %v", err, m.closed)
-	}
-	if n := strings.Count(log.String(), "does not have"); n != 1 {
-		t.Errorf("%d lines: %s", n, log.String())
-	}
-	if got := s.process.Ready.Stages(); len(got) != 0 {
-		t.Errorf("%+v", got)
-	}
-	if _, err := s.startMonitors(t.Context(), nil, []poll.Source{source(nil, errors.New("EIO"))}, of); err == nil {
-		t.Error("what fails is no host without it")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		s := newSite(Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		m := &lacking{lacks: []string{"pressure of cgroups"}, read: make(chan struct{})}
+		source := func(r poll.Reader, err error) poll.Source {
+			return poll.Source{Name: "x", Interval: time.Second, Open: func(poll.Config) (poll.Reader, error) { return r, err }}
+		}
+		of := func(poll.Source) poll.Config { return poll.Config{Host: "h", Bus: s.bus} }
+		stop, err := s.startMonitors(t.Context(), pipeline.NewHealth(pipeline.Work{Round: time.Second}),
+			[]poll.Source{source(m, nil), source(nil, fmt.Errorf("no resctrl here: %w", trimtab.ErrUnsupported))}, of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.process.Ready.Stages(); len(got) != 1 || !got[0].Ready || !strings.HasPrefix(got[0].Lacks, "pressure of cgroups; read x: no resctrl here") {
+			t.Errorf("%+v", got)
+		}
+		close(m.read)
+		synctest.Wait()
+		if got := s.process.Ready.Stages(); len(got) != 1 || !strings.HasPrefix(got[0].Lacks, "read x: no resctrl here") {
+			t.Errorf("once there is pressure: %+v", got)
+		}
+		if err := stop(); err != nil || !m.closed {
+			t.Errorf("%v, closed %v", err, m.closed)
+		}
+		if n := strings.Count(log.String(), "does not have"); n != 1 {
+			t.Errorf("%d lines: %s", n, log.String())
+		}
+		if got := s.process.Ready.Stages(); len(got) != 0 {
+			t.Errorf("%+v", got)
+		}
+		if _, err := s.startMonitors(t.Context(), nil, []poll.Source{source(nil, errors.New("EIO"))}, of); err == nil {
+			t.Error("what fails is no host without it")
+		}
+	})
 }
 
 func TestEveryObjectiveSharesAPoolOfWays(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector/alertmanager"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/console/view"
@@ -31,6 +32,7 @@ import (
 	"github.com/trimtab/trimtab/internal/wire"
 	"github.com/trimtab/trimtab/pipeline"
 	"github.com/trimtab/trimtab/speculation"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 // Options are the settings that do not come from the configuration file.
@@ -148,7 +150,7 @@ func (s *Site) follow(ctx context.Context) error {
 		observe func(trimtab.Value)
 		All     []trimtab.Kind
 	}{
-		{console, false, both, []trimtab.Kind{trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding}},
+		{console, false, both, []trimtab.Kind{trimtab.KindEstimate, colocation.KindContributions, colocation.KindColocation, trimtab.KindHolding}},
 		{console, false, s.view.Observe, []trimtab.Kind{speculation.KindMachine, speculation.KindJobState}},
 		{console, true, s.view.Observe, decisions},
 		{metrics, false, s.exporter.Observe, decisions},
@@ -263,7 +265,7 @@ func (s *Site) openWeb(cfg *config.Config) error {
 		Send:    func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
 		Request: func(ctx context.Context, r *speculation.JobRequest) error { return s.bus.Publish(ctx, r) },
 		Bus:     s.bus, Stages: s.process.Ready.Stages, Done: ending.Done(), Jobs: s.beside.Jobs,
-		WhatIf: func(change trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
+		WhatIf: func(change whatif.Change, now time.Time) (*whatif.Answer, error) {
 			return WhatIf(s.Config(), s.view, change, now)
 		},
 		Leader: func(ctx context.Context, pool string) (string, uint64, error) {

@@ -23,6 +23,7 @@ import (
 	"github.com/trimtab/trimtab/collector/kernel"
 	"github.com/trimtab/trimtab/collector/otlp"
 	"github.com/trimtab/trimtab/collector/prometheus"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/config"
 	exporter "github.com/trimtab/trimtab/exporters/prometheus"
 	"github.com/trimtab/trimtab/exporters/record"
@@ -121,7 +122,7 @@ func (s *stages) learnPart(cfg *config.Config) ([]supervise.Part, error) {
 		Name: "learn", Tick: tickOf(cfg.Analyzer.ReportInterval),
 		Work: pipeline.Work{Round: cfg.Analyzer.ReportInterval},
 		Consumes: []bus.Subscription{
-			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding}, {Kind: trimtab.KindColocation},
+			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding}, {Kind: colocation.KindColocation},
 		},
 		Snapshots: &pipeline.Snapshots{Bucket: natsbus.BucketSnapshots, Every: time.Minute},
 	}, step, c, demandUtilityTexts(cfg))}, nil
@@ -186,7 +187,7 @@ func (s *stages) plannerPart(cfg *config.Config) ([]supervise.Part, error) {
 			// Nameless: every planner receives them, whichever leads, and none carries out what
 			// was asked before it started.
 			{Kind: trimtab.KindAlert}, {Kind: trimtab.KindCommand, Key: cfg.Pool.Name},
-			{Kind: trimtab.KindContributions},
+			{Kind: colocation.KindContributions},
 		},
 		Leader:    &pipeline.Leader{Pool: cfg.Pool.Name, Holder: holder, Sole: cfg.NATS.URL == ""},
 		Snapshots: &pipeline.Snapshots{Bucket: natsbus.BucketPlanner, Every: time.Minute},

@@ -12,7 +12,8 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
-	"github.com/trimtab/trimtab/planner/whatif"
+	planned "github.com/trimtab/trimtab/planner/whatif"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 // solveWithin bounds each of the two solutions of a what-if; the best one found by then is the
@@ -21,7 +22,7 @@ const solveWithin = 2 * time.Second
 
 // WhatIf answers a what-if question on a configuration with the planner's solver, from the data
 // of a console.
-func WhatIf(cfg *config.Config, v *view.Model, change trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
+func WhatIf(cfg *config.Config, v *view.Model, change whatif.Change, now time.Time) (*whatif.Answer, error) {
 	cfg = cfg.Pooled()
 	if cfg.Pool.Capacity() == 0 {
 		return nil, hint.Add(trimtab.Invalidf("answer what-if: no pool is configured"), "name a pool and workloads in the configuration")
@@ -30,7 +31,7 @@ func WhatIf(cfg *config.Config, v *view.Model, change trimtab.Change, now time.T
 	if err != nil {
 		return nil, err
 	}
-	q := whatif.Question{Now: now, Latency: latency}
+	q := planned.Question{Now: now, Latency: latency}
 	if q.Before, err = PlannerConfig(cfg); err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func WhatIf(cfg *config.Config, v *view.Model, change trimtab.Change, now time.T
 	q.Estimates, q.Holdings = v.Newest(now)
 	// The policy gives up by the clock, which is not the planner's to read.
 	q.Before.Stop, q.After.Stop = late(time.Now().Add(solveWithin)), late(time.Now().Add(2*solveWithin))
-	out, err := whatif.Answer(q)
+	out, err := planned.Answer(q)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func late(deadline time.Time) func() bool { return func() bool { return time.Now
 
 // withChange returns the configuration with a change, and the workloads whose latency differs.
 // The error is trimtab.ErrInvalid and names the mistake.
-func withChange(cfg *config.Config, change trimtab.Change) (*config.Config, map[string]whatif.Threshold, error) {
+func withChange(cfg *config.Config, change whatif.Change) (*config.Config, map[string]planned.Threshold, error) {
 	out := *cfg
 	out.Workloads, out.Groups, out.Pool.Resources = slices.Clone(cfg.Workloads), slices.Clone(cfg.Groups), maps.Clone(cfg.Pool.Resources)
 	for resource, v := range change.Capacity {
@@ -82,7 +83,7 @@ func withChange(cfg *config.Config, change trimtab.Change) (*config.Config, map[
 			return nil, nil, hint.Add(trimtab.Invalidf("change weight of %.253q: no workload and no group has that name", name), "trimtab status lists the workloads")
 		}
 	}
-	latency := map[string]whatif.Threshold{}
+	latency := map[string]planned.Threshold{}
 	for name, text := range change.SLO {
 		w := workloadOf(&out, name)
 		if w == nil {
@@ -93,7 +94,7 @@ func withChange(cfg *config.Config, change trimtab.Change) (*config.Config, map[
 			return nil, nil, err
 		}
 		if w.SLO.Latency != before {
-			latency[name] = whatif.Threshold{Before: before, After: w.SLO.Latency}
+			latency[name] = planned.Threshold{Before: before, After: w.SLO.Latency}
 		}
 	}
 	return &out, latency, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 // known is a console that was told of a shop's services, each with so many cores.
@@ -37,12 +38,12 @@ func TestAWhatIfIsAnsweredFromWhatTheConsoleKnows(t *testing.T) {
 	now := time.Now()
 	v := known(t, cfg, now, 2)
 	for _, c := range []struct {
-		change    trimtab.Change
+		change    whatif.Change
 		gain, pay string
 	}{
-		{trimtab.Change{}, "", ""},
-		{trimtab.Change{Capacity: map[string]float64{"cpu": 2.2}}, "", "api web"},
-		{trimtab.Change{Capacity: map[string]float64{"cpu": 3}, Weight: map[string]float64{"shop": 0.5}}, "", "api web"},
+		{whatif.Change{}, "", ""},
+		{whatif.Change{Capacity: map[string]float64{"cpu": 2.2}}, "", "api web"},
+		{whatif.Change{Capacity: map[string]float64{"cpu": 3}, Weight: map[string]float64{"shop": 0.5}}, "", "api web"},
 	} {
 		got, err := WhatIf(cfg, v, c.change, now)
 		if err != nil {
@@ -65,7 +66,7 @@ func TestAnSLOIsChangedAsPeopleWriteIt(t *testing.T) {
 	now := time.Now()
 	v := known(t, cfg, now, 2)
 	for text, want := range map[string]float64{"95%": .95, "0.5": .5, "50ms": .9} {
-		got, err := WhatIf(cfg, v, trimtab.Change{SLO: map[string]string{"web": text}}, now)
+		got, err := WhatIf(cfg, v, whatif.Change{SLO: map[string]string{"web": text}}, now)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -78,7 +79,7 @@ func TestAnSLOIsChangedAsPeopleWriteIt(t *testing.T) {
 			t.Errorf("%s: assumes %q", text, got.Assumes)
 		}
 	}
-	for _, c := range []trimtab.Change{
+	for _, c := range []whatif.Change{
 		{SLO: map[string]string{"web": "soon"}}, {SLO: map[string]string{"web": "120%"}}, {SLO: map[string]string{"web": "-5ms"}}, {SLO: map[string]string{"nobody": "95%"}},
 		{Weight: map[string]float64{"web": -1}}, {Weight: map[string]float64{"nobody": 1}}, {Weight: map[string]float64{"": 1}},
 		{Capacity: map[string]float64{"gpu": 1}}, {Capacity: map[string]float64{"cpu": 0}},
@@ -105,7 +106,7 @@ func BenchmarkWhatIf(b *testing.B) {
 				}
 				now := time.Now()
 				v := known(b, cfg, now, 2)
-				change := trimtab.Change{Capacity: map[string]float64{"cpu": float64(n)}, SLO: map[string]string{"w0001": "95%"}, Weight: map[string]float64{"w0002": 2}}
+				change := whatif.Change{Capacity: map[string]float64{"cpu": float64(n)}, SLO: map[string]string{"w0001": "95%"}, Weight: map[string]float64{"w0002": 2}}
 				for b.Loop() {
 					if _, err := WhatIf(cfg, v, change, now); err != nil {
 						b.Fatal(err)

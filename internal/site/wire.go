@@ -223,6 +223,9 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 			out.Min, out.Max, out.Default = b.Min, b.Max, b.Default
 		}
 		out.Count = countOf(w.Knob.Replicas)
+		if a := w.Knob.Concurrency; a != nil {
+			out.Admit = &planner.Admit{Max: float64(a.Max), Value: float64(a.Value)}
+		}
 		for _, s := range c.Others {
 			if b, ok := w.Knob.BoundsOf(s.Name); ok {
 				if out.Others == nil {

@@ -45,6 +45,15 @@ func Short(what string, words ...string) error {
 	return nil
 }
 
+// Component refuses a component of a workload, on a host, without a name or with names of more
+// than MaxName bytes. The host may be empty.
+func Component(workload, component, host string) error {
+	if component == "" || len(component) > MaxName || len(host) > MaxName {
+		return Errorf("component %.40q of %s on host %.40q: want 1 to %d bytes, of a host at most %d", component, workload, host, MaxName, MaxName)
+	}
+	return nil
+}
+
 // Texts refuses texts that are longer than MaxText together.
 func Texts(what string, texts ...string) error {
 	n := 0

@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Bus converts the file's settings for the bus of a process with a role.
@@ -45,16 +46,16 @@ func Queries(cfg *config.Config) []prometheus.Query {
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		for _, q := range []struct {
-			quantity trimtab.Quantity
+			quantity quantity.Quantity
 			text     string
-		}{{trimtab.Load, w.Load}, {trimtab.Performance, w.Performance}, {trimtab.Allocation, w.Allocation}, {trimtab.Usage, w.Usage}, {trimtab.Proxy, w.Fallback.Proxy}} {
+		}{{quantity.Load, w.Load}, {quantity.Performance, w.Performance}, {quantity.Allocation, w.Allocation}, {quantity.Usage, w.Usage}, {quantity.Proxy, w.Fallback.Proxy}} {
 			if q.text == "" {
 				continue
 			}
 			// Validated when the file was read.
 			expr, _ := w.Match.Expand(q.text)
 			query := prometheus.Query{Workload: w.Name, Quantity: q.quantity, Expr: expr}
-			if requests := w.Ratio().Requests; q.quantity == trimtab.Performance && requests != "" {
+			if requests := w.Ratio().Requests; q.quantity == quantity.Performance && requests != "" {
 				query.Requests, _ = w.Match.Expand(requests)
 			}
 			out = append(out, query)

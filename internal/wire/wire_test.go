@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 func TestAPerformanceIsAskedForWithItsNumberOfRequests(t *testing.T) {
@@ -14,7 +14,7 @@ func TestAPerformanceIsAskedForWithItsNumberOfRequests(t *testing.T) {
 		Performance: `sum(rate(d_bucket{$match,le="0.2"}[20s])) / sum(rate(d_count{$match}[20s]))`}}}
 	for _, q := range Queries(cfg) {
 		want := ""
-		if q.Quantity == trimtab.Performance {
+		if q.Quantity == quantity.Performance {
 			want = `(sum(rate(d_count{job="shop"}[20s]))) * 20`
 		}
 		if q.Requests != want {

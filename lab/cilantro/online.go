@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/quantity"
 	"github.com/trimtab/trimtab/sim/cluster"
 )
 
@@ -125,8 +126,8 @@ func (s *steps) Tell(k int, reports []Report) {
 			continue
 		}
 		for _, v := range []*trimtab.Sample{
-			{Workload: name, Quantity: trimtab.Load, Source: "sim", Time: now, Value: r.Load},
-			{Workload: name, Quantity: trimtab.Performance, Source: "sim", Time: now, Value: r.Performance, Requests: r.Requests},
+			{Workload: name, Quantity: quantity.Load, Source: "sim", Time: now, Value: r.Load},
+			{Workload: name, Quantity: quantity.Performance, Source: "sim", Time: now, Value: r.Performance, Requests: r.Requests},
 		} {
 			v.Window = WindowSeconds
 			s.loop.Sample(now, v)

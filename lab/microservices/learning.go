@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/endtoend"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/quantity"
 	"github.com/trimtab/trimtab/sim/cluster"
 )
 
@@ -80,8 +81,8 @@ func (l *learning) tell(r *Report) error {
 	from, to := l.at(l.window), l.at(l.window+1)
 	l.window++
 	for _, v := range []*trimtab.Sample{
-		{Workload: entry, Quantity: trimtab.Load, Source: "sim", Time: to, Window: WindowSeconds, Value: l.rate},
-		{Workload: entry, Quantity: trimtab.Performance, Source: "sim", Time: to, Window: WindowSeconds, Value: sloMS / r.P99},
+		{Workload: entry, Quantity: quantity.Load, Source: "sim", Time: to, Window: WindowSeconds, Value: l.rate},
+		{Workload: entry, Quantity: quantity.Performance, Source: "sim", Time: to, Window: WindowSeconds, Value: sloMS / r.P99},
 	} {
 		if err := v.Validate(); err != nil {
 			return err

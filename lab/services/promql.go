@@ -2,6 +2,7 @@ package services
 
 import (
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 	"github.com/trimtab/trimtab/sim/cluster"
 )
 
@@ -98,9 +99,9 @@ func (p *scraped) query(loop *cluster.Loop, c *closed, t float64) {
 		return
 	}
 	_, last, _, _ := p.last(t)
-	load := &trimtab.Sample{Workload: p.name, Quantity: trimtab.Load, Source: "prometheus", Time: c.at(last.at), Window: rangeOf, Value: all}
+	load := &trimtab.Sample{Workload: p.name, Quantity: quantity.Load, Source: "prometheus", Time: c.at(last.at), Window: rangeOf, Value: all}
 	loop.Take(c.at(t), load)
-	s := &trimtab.Sample{Workload: p.name, Quantity: trimtab.Performance, Source: "prometheus", Time: c.at(last.at), Window: rangeOf, Value: in / all, Requests: all * rangeOf}
+	s := &trimtab.Sample{Workload: p.name, Quantity: quantity.Performance, Source: "prometheus", Time: c.at(last.at), Window: rangeOf, Value: in / all, Requests: all * rangeOf}
 	if all == 0 {
 		s.Value, s.Requests, s.Missing = 0, 0, "not a number"
 	}

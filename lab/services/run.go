@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 	"github.com/trimtab/trimtab/sim/cluster"
 )
 
@@ -95,7 +96,7 @@ func play(s *Scenario, coming [][]Request, c controller) *Result {
 		}
 	}
 	for _, q := range at.queues {
-		r.Requests[q.Place.Service] += float64(len(q.waiting)) // never answered
+		r.Requests[q.Place.Service] += float64(q.unanswered())
 	}
 	r.Windows = at.windows(s)
 	return r
@@ -329,8 +330,8 @@ func (c *closed) usage(t float64, i int, q *queue, silent bool) {
 		return
 	}
 	for _, v := range []*trimtab.Sample{
-		{Quantity: trimtab.Usage, Value: q.used - c.used[i]},
-		{Quantity: trimtab.Throttled, Value: float64(q.throttled-c.throttled[i]) / float64(q.periods-c.periods[i])},
+		{Quantity: quantity.Usage, Value: q.used - c.used[i]},
+		{Quantity: quantity.Throttled, Value: float64(q.throttled-c.throttled[i]) / float64(q.periods-c.periods[i])},
 	} {
 		v.Workload, v.Source, v.Time, v.Window = q.Name, "cgroup", c.at(t), 1
 		if c.scenario.Places != nil {

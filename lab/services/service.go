@@ -34,8 +34,12 @@ type Service struct {
 // Request is one request: when it comes, in seconds, and what it asks for, in core-seconds.
 type Request struct{ At, Work float64 }
 
-// request is one that waits, and the work that is left.
-type request struct{ at, left float64 }
+// request is one that waits, and the work that is left. Dead: its client has given up, which a
+// server finds out when it answers.
+type request struct {
+	at, left float64
+	dead     bool
+}
 
 // queue is the state of one service.
 type queue struct {
@@ -84,8 +88,18 @@ func (s *Service) gap(rng *rand.Rand, t, until float64) float64 {
 	}
 }
 
-// open is how many requests it has that are not answered.
-func (q *queue) open() int { return len(q.waiting) + len(q.coming) }
+// open is how many requests it has that are not answered, with those that come in this step.
+func (q *queue) open() int { return q.unanswered() + len(q.coming) }
+
+// unanswered is how many requests wait for their answer.
+func (q *queue) unanswered() (n int) {
+	for _, r := range q.waiting {
+		if !r.dead {
+			n++
+		}
+	}
+	return n
+}
 
 // advance runs the service from t to t+step, the n-th step of a period, behind its quota.
 func (q *queue) advance(t float64, n int) {
@@ -102,7 +116,7 @@ func (q *queue) advance(t float64, n int) {
 // arrive takes in what comes from t to t+step.
 func (q *queue) arrive(t float64) {
 	for len(q.coming) > 0 && q.coming[0].At < t+step {
-		q.waiting = append(q.waiting, request{q.coming[0].At, q.coming[0].Work})
+		q.waiting = append(q.waiting, request{at: q.coming[0].At, left: q.coming[0].Work})
 		q.coming = q.coming[1:]
 	}
 }
@@ -131,24 +145,22 @@ func (q *queue) serve(t, budget float64) {
 			q.used += w
 		}
 		q.waiting = slices.DeleteFunc(q.waiting, func(r request) bool {
-			if r.left <= 1e-12 {
+			if r.left <= 1e-12 && !r.dead {
 				q.done = append(q.done, answer{r.at, max(t+step, r.at)})
-				return true
 			}
-			return false
+			return r.left <= 1e-12
 		})
 	}
 }
 
-// leave gives up what waited too long.
+// leave has the clients of what waited too long give up. The work is done nevertheless.
 func (q *queue) leave(t float64) {
-	q.waiting = slices.DeleteFunc(q.waiting, func(r request) bool {
-		if t-r.at > timeout {
+	for i := range q.waiting {
+		if r := &q.waiting[i]; !r.dead && t-r.at > timeout {
+			r.dead = true
 			q.done = append(q.done, answer{r.at, t + step})
-			return true
 		}
-		return false
-	})
+	}
 }
 
 // timeout is after how many seconds a client gives up.

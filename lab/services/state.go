@@ -95,7 +95,9 @@ func (s *state) windows(of *Scenario) (out [][]float64) {
 			}
 		}
 		for _, w := range q.waiting {
-			all[i][int(w.at)/window]++
+			if !w.dead {
+				all[i][int(w.at)/window]++
+			}
 		}
 	}
 	for i := range out {

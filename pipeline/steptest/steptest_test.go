@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // tally is a step that adds up the loads of workload w and says on each tick what
@@ -42,7 +43,7 @@ func (s *tally) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 			s.frame = v.Data
 		}
 	case *trimtab.Sample:
-		if v.Quantity == trimtab.Load && (v.Workload == "w" || s.is("listens to others")) && (!s.seen[v.Time] || s.is("counts twice") || s.is("adds up without end")) {
+		if v.Quantity == quantity.Load && (v.Workload == "w" || s.is("listens to others")) && (!s.seen[v.Time] || s.is("counts twice") || s.is("adds up without end")) {
 			s.add(v)
 		}
 	}
@@ -136,7 +137,7 @@ func suite(flaw string) Suite {
 			now := time.Unix(1_000_000_000, 0).UTC()
 			for range rapid.IntRange(1, 10).Draw(t, "values") {
 				now = now.Add(time.Duration(rapid.IntRange(1, 1000).Draw(t, "ms")) * time.Millisecond)
-				l.Give(now, &trimtab.Sample{Workload: "w", Quantity: trimtab.Load, Source: "test", Time: now, Value: float64(rapid.IntRange(1, 9).Draw(t, "load"))})
+				l.Give(now, &trimtab.Sample{Workload: "w", Quantity: quantity.Load, Source: "test", Time: now, Value: float64(rapid.IntRange(1, 9).Draw(t, "load"))})
 				l.Give(now, &trimtab.SpanFrame{Data: []byte(rapid.StringN(2, 9, 9).Draw(t, "frame"))})
 				l.Give(now, nil)
 				l.Rest()
@@ -144,7 +145,7 @@ func suite(flaw string) Suite {
 		},
 		Repeats: []trimtab.Kind{trimtab.KindSample},
 		Foreign: func(_ *rapid.T, now time.Time) trimtab.Value {
-			return &trimtab.Sample{Workload: "x", Quantity: trimtab.Load, Source: "test", Time: now, Value: 1}
+			return &trimtab.Sample{Workload: "x", Quantity: quantity.Load, Source: "test", Time: now, Value: 1}
 		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // wild makes valid values that nobody would send: those of a life, and one of each kind, with
@@ -54,7 +55,7 @@ func examples(at time.Time) []trimtab.Value {
 	return []trimtab.Value{
 		frame.Frame(0),
 		&trimtab.Sketch{Workload: "w", From: at.Add(-time.Second), To: at, Requests: 2, Spans: 2, Under: 1},
-		&trimtab.Sample{Workload: "w", Quantity: trimtab.Usage, Source: "cgroup", Time: at, Window: 1, Value: 1},
+		&trimtab.Sample{Workload: "w", Quantity: quantity.Usage, Source: "cgroup", Time: at, Window: 1, Value: 1},
 		&trimtab.Alert{Workload: "w", Name: "a", Group: "g", Fingerprint: "f", Firing: true, Time: at},
 		&trimtab.Estimate{Workload: "w", Time: at, Curve: curve, Performance: &one, Allocation: &one, Reports: 1, Model: "m",
 			Load: &trimtab.LoadForecast{Now: 1, Mean: 1, Upper: 1, Level: 0.9, Model: "m"}},

@@ -95,6 +95,17 @@ func TestNewestFirstAnswersNoMoreThanOldestFirstWithADeadline(t *testing.T) {
 	}
 }
 
+func TestBurstsOfALoadThatFitsAreNotShedWhateverTheirClass(t *testing.T) {
+	s := services()["2 processors, constant 10 ms"]
+	s.phases = []phase{{calmUntil, 0.8}, {15 * time.Second, 2}, {2 * time.Minute, 0.8}}
+	w := s.play(newOurs(Settings{}), 1)
+	for class := range 2 {
+		if after := w.score(20*time.Second, 2*time.Minute, s.capacity(), class); after.shed > 0.001 {
+			t.Errorf("class %d: %.4f are shed at 0.8x after an overload", class, after.shed)
+		}
+	}
+}
+
 func TestRequestsThatBecomeDearerAreAnsweredAtTheNewCapacity(t *testing.T) {
 	for _, dearer := range []float64{0.3, 2, 3} {
 		s := services()["8 processors, exponential 10 ms"].step(2)

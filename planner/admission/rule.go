@@ -107,8 +107,12 @@ func (r *rule) learnService(t interval) {
 func (r *rule) move(t interval, took time.Duration) {
 	now, rate := r.service(), r.completed/r.time
 	waited := t.full > took/2
-	if waited && t.completed > 0 {
-		r.capacity = rate
+	// A tick that was busy only for a part shows less than the service can do.
+	if busy := float64(t.completed) / took.Seconds(); busy > 0 && t.full >= took*9/10 {
+		if r.capacity == 0 {
+			r.capacity = busy
+		}
+		r.capacity += (busy - r.capacity) / 4
 	}
 	if now == 0 {
 		now = math.Inf(1)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/alternative"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/instances"
@@ -174,7 +175,7 @@ func (s *Allocation) Look(scale *ledger.Knob, guarded bool, about string) {
 		s.keep()
 	}
 	if s.Held.Code == "" && s.Lo > s.Hi {
-		s.Held = trimtab.Held{Code: trimtab.HeldRange, Text: fmt.Sprintf("no whole unit of %v%s between %v and %v%s", u, about, least, most, aboveOf(s))}
+		s.Held = trimtab.Held{Code: codes.HeldRange, Text: fmt.Sprintf("no whole unit of %v%s between %v and %v%s", u, about, least, most, aboveOf(s))}
 	}
 	s.Grant = guard.Grant{Set: s.Now}
 }
@@ -184,7 +185,7 @@ func (s *Allocation) Look(scale *ledger.Knob, guarded bool, about string) {
 func HeldBy(e *trimtab.Estimate, more string) trimtab.Held {
 	h := *e.Hold
 	if h.Code == "" {
-		h.Code = trimtab.HeldOther // whatever it is: an empty code is that of nobody held
+		h.Code = codes.HeldOther // whatever it is: an empty code is that of nobody held
 	}
 	h.Text = "estimate: " + h.Text + more
 	return h

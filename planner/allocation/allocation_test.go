@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/pool"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // curve is full at so many cores, under the upper bound of a load of 10 requests per second.
@@ -89,7 +91,7 @@ func TestAnAlertKeepsItFromBeingLowered(t *testing.T) {
 
 func TestAFallbackThatStandsInLowersNothing(t *testing.T) {
 	s := having(3)
-	s.Estimate.Hold, s.Estimate.Fallback = &trimtab.Held{Code: trimtab.HeldOther, Text: "no spans"}, "declared"
+	s.Estimate.Hold, s.Estimate.Fallback = &trimtab.Held{Code: codes.HeldOther, Text: "no spans"}, "declared"
 	if look(s); s.Lo != 30 || s.Held.Code != "" {
 		t.Errorf("at least %d units, want 30; held %+v", s.Lo, s.Held)
 	}
@@ -170,7 +172,7 @@ func TestAMemberIsStoppedByALimitOrByOthersOnItsHost(t *testing.T) {
 	} {
 		s := having(2)
 		s.Estimate.Time, s.Estimate.Cost = now, new(float64)
-		for q, v := range map[trimtab.Quantity]float64{trimtab.Usage: 1, trimtab.Throttled: x.throttled, trimtab.Waited: x.waited} {
+		for q, v := range map[quantity.Quantity]float64{quantity.Usage: 1, quantity.Throttled: x.throttled, quantity.Waited: x.waited} {
 			in := trimtab.Input{Name: string(q), Value: v, Age: trimtab.SecondsOf(x.age)}
 			if v < 0 {
 				in.Value, in.Missing = 0, "absent"

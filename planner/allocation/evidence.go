@@ -6,6 +6,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/verdict"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // UtilityAt returns the utility that is expected at an allocation.
@@ -68,7 +69,7 @@ func (s *Allocation) Changed() bool {
 }
 
 // inputOf returns an input of an estimate; nil: it is missing.
-func inputOf(e *trimtab.Estimate, q trimtab.Quantity) *trimtab.Input {
+func inputOf(e *trimtab.Estimate, q quantity.Quantity) *trimtab.Input {
 	for i := range e.Inputs {
 		if in := &e.Inputs[i]; in.Name == string(q) && in.Missing == "" {
 			return in

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/policy"
@@ -49,11 +50,11 @@ func (s *Allocation) SetNumber(now time.Time, w *replicas.Workload, d *replicas.
 		if most := c.From + int(free/math.Max(each, s.Of.Quantum())+policy.Grain); c.To > most {
 			c.To, held = max(most, c.From), append(held, fmt.Sprintf("the pool has %s left, and one more begins with %s",
 				trimtab.AmountOf(s.Of.Name, trimtab.Units(free)), trimtab.AmountOf(s.Of.Name, trimtab.Units(each))))
-			c.Why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: "what one more instance begins with"}
+			c.Why.Binding = trimtab.Binding{Kind: codes.BindingCapacity, Detail: "what one more instance begins with"}
 		}
 	}
 	if st := s.Scale.Held.Standing; c.To > c.From && st != nil && st.Most > 0 && float64(c.To) >= st.Most && c.To < s.Count.Max {
-		c.Why.Binding = trimtab.Binding{Kind: trimtab.BindingMax, Detail: st.By}
+		c.Why.Binding = trimtab.Binding{Kind: codes.BindingMax, Detail: st.By}
 	}
 	if c.Note == "" && !c.Moves() {
 		c.Note = strings.Join(held, "; ")

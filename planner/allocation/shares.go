@@ -7,17 +7,19 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/instances"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/overload"
 	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // AsSet has the instances of an allocation that reserves room be as the site set them.
 func (s *Allocation) AsSet(detail string) {
 	s.Solved, s.Served, s.Stays, s.ByHost = true, true, true, true
-	s.Aim, s.Binding = policy.UpUnits(s.Now, s.Of.Unit), trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}
+	s.Aim, s.Binding = policy.UpUnits(s.Now, s.Of.Unit), trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
 	for i := range s.Knobs {
 		k := &s.Knobs[i]
 		if k.Hosted = (instances.Hosted{Aim: k.Has}); k.Held.Reserves {
@@ -55,7 +57,7 @@ func (s *Allocation) Returns() (more float64) {
 // Member is it as package overload sees it, by what it is entitled to. What the kernel counted
 // longer ago than stale is not known.
 func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64) overload.Member {
-	latest := func(q trimtab.Quantity) float64 {
+	latest := func(q quantity.Quantity) float64 {
 		if in := inputOf(s.Estimate, q); in != nil && now.Sub(s.Estimate.Time)+in.Age.Duration() <= stale {
 			return in.Value
 		}
@@ -63,13 +65,13 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 	}
 	m := overload.Member{Workload: s.Claim(), Turn: s.Turn, Entitled: entitled, Guaranteed: s.State.Guarantee,
 		Cost: math.Inf(1), Missed: s.Missed, Unknown: s.Estimate.Cost == nil && s.Unserved(), Waiting: s.Waiting(),
-		Window: s.Estimate.Window.Duration(), Used: latest(trimtab.Usage)}
+		Window: s.Estimate.Window.Duration(), Used: latest(quantity.Usage)}
 	// Where no limit stops it, others on the host may use what the pool was promised: its threads
 	// wait for a CPU longer than they run.
-	if stopped := latest(trimtab.Throttled); stopped < 0 {
+	if stopped := latest(quantity.Throttled); stopped < 0 {
 		m.Used = -1
 	} else {
-		m.Stopped = stopped > 0.5 || stopped < 0.02 && latest(trimtab.Waited) > m.Used
+		m.Stopped = stopped > 0.5 || stopped < 0.02 && latest(quantity.Waited) > m.Used
 	}
 	m.Min = max(s.least, policy.UpUnits(s.Floor(), s.Of.Unit)) // without what an alert keeps
 	if s.Estimate.Cost != nil {
@@ -86,7 +88,7 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 func ReportOf(e *trimtab.Estimate, slo float64) overload.Report {
 	out := overload.Report{Time: e.Time, Performance: e.Performance, SLO: slo, Costs: -1}
 	load := -1.0
-	if in := inputOf(e, trimtab.Load); in != nil && in.Value >= 0 {
+	if in := inputOf(e, quantity.Load); in != nil && in.Value >= 0 {
 		load = in.Value
 	} else if e.Load != nil {
 		load = e.Load.Now
@@ -106,11 +108,11 @@ func ReportOf(e *trimtab.Estimate, slo float64) overload.Report {
 // Rest has an allocation keep its entitlement e, or go back to it.
 func (s *Allocation) Rest(e float64, detail string) {
 	s.Solved, s.Served = true, true
-	s.Binding = trimtab.Binding{Kind: trimtab.BindingIdle, Detail: detail}
+	s.Binding = trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
 	s.Aim = policy.UpUnits(s.Now, s.Of.Unit)
 	if worth(s, s.Now, e) {
 		s.Aim = min(max(int(math.Round(e/s.Of.Unit)), s.Lo), s.Hi)
-		s.Binding = trimtab.Binding{Kind: trimtab.BindingNeed, Detail: detail}
+		s.Binding = trimtab.Binding{Kind: codes.BindingNeed, Detail: detail}
 		return
 	}
 	s.Stays = true
@@ -123,7 +125,7 @@ func (s *Allocation) ServeInTurn(scale float64) {
 	if s.Turn.Rank > 0 {
 		detail = fmt.Sprintf("needs do not fit; it is served, number %d in turn", s.Turn.Rank)
 	}
-	s.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: detail}
+	s.Binding = trimtab.Binding{Kind: codes.BindingCapacity, Detail: detail}
 	if s.Stays = !worth(s, s.Now, float64(s.Aim)*s.Of.Unit); s.Stays {
 		s.Aim = policy.UpUnits(s.Now, s.Of.Unit)
 	}

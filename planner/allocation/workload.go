@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab/planner/stall"
 	"github.com/trimtab/trimtab/planner/usage"
 	"github.com/trimtab/trimtab/planner/verdict"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // Config declares a workload.
@@ -103,7 +104,7 @@ func (w *Workload) Used(now time.Time, stale time.Duration) (cores float64, know
 	if e == nil || e.Validate() != nil {
 		return 0, false
 	}
-	in := inputOf(e, trimtab.Usage)
+	in := inputOf(e, quantity.Usage)
 	if in == nil || in.Value < 0 {
 		return 0, false
 	}
@@ -135,7 +136,7 @@ func (w *Workload) Outside(now time.Time, stale time.Duration) (load float64, kn
 	if e == nil || e.Validate() != nil || now.Sub(e.Time) > stale || e.Time.Sub(now) > stale {
 		return 0, false
 	}
-	in := inputOf(e, trimtab.Load)
+	in := inputOf(e, quantity.Load)
 	if in == nil || in.Source != fromPrometheus || in.Age.Duration() > stale || in.Value < 0 {
 		return 0, false
 	}

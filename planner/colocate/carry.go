@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 )
@@ -165,7 +166,7 @@ func (s *Step) advise(now time.Time, d *issue.Decision, t *tenant) {
 	}
 	if a, ok := s.action(now, k, &s.resources[i], 0, Suspend); ok {
 		a.Mode = trimtab.Recommend
-		a.Why.Binding = trimtab.Binding{Kind: trimtab.BindingGuard, Detail: fmt.Sprintf("%.200s", t.contested)}
+		a.Why.Binding = trimtab.Binding{Kind: codes.BindingGuard, Detail: fmt.Sprintf("%.200s", t.contested)}
 		d.Advice = append(d.Advice, a)
 	}
 }

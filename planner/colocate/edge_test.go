@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner/reclaim"
 )
 
@@ -283,7 +283,7 @@ func TestASlacklimitThatAllowsNothingCountsAsNotKnown(t *testing.T) {
 		if d := s.ticks(3); d.Verb != AllowBEGrowth {
 			t.Errorf("%s: %+v", name, d)
 		}
-		if l := s.inForce(&s.o.Services[0]); l.SlackLimit != leastSlack || l.SlackOrigin != trimtab.FromSearch {
+		if l := s.inForce(&s.o.Services[0]); l.SlackLimit != leastSlack || l.SlackOrigin != colocation.FromSearch {
 			t.Errorf("%s: %+v", name, l)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 )
@@ -272,7 +274,7 @@ func (s *Step) standings(now time.Time) (all []Service) {
 
 // servpods returns the components of a workload that run on a host, and those whose host is
 // unknown. Peers are left out: nothing here can harm them.
-func servpods(c *trimtab.Contributions, host string) (here []*trimtab.Servpod) {
+func servpods(c *colocation.Contributions, host string) (here []*colocation.Servpod) {
 	for i := range c.Servpods {
 		if p := &c.Servpods[i]; !p.Peer && (p.Host == host || p.Host == "") {
 			here = append(here, p)
@@ -283,7 +285,7 @@ func servpods(c *trimtab.Contributions, host string) (here []*trimtab.Servpod) {
 
 // serviceOf is a service with its Servpod on a host: the sum of the contributions of
 // the components there, and the strictest of their limits.
-func serviceOf(c *trimtab.Contributions, host string) Service {
+func serviceOf(c *colocation.Contributions, host string) Service {
 	s := Service{Workload: c.Workload, Share: 1}
 	if slack, ok := c.Slack(); ok {
 		s.Slack = &slack
@@ -327,7 +329,7 @@ func (s *Step) held() map[string]trimtab.Held {
 			if out == nil {
 				out = map[string]trimtab.Held{}
 			}
-			out[t.workload] = trimtab.Held{Code: trimtab.HeldKnob, Text: fmt.Sprintf("%.200s", t.contested)}
+			out[t.workload] = trimtab.Held{Code: codes.HeldKnob, Text: fmt.Sprintf("%.200s", t.contested)}
 		}
 	}
 	return out

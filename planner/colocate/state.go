@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/internal/num"
 )
 
@@ -30,7 +31,7 @@ type Status struct {
 // Limits are the limits of a service on this host, with where they are from.
 type Limits struct {
 	LoadLimit, SlackLimit   float64
-	LoadOrigin, SlackOrigin trimtab.ThresholdOrigin
+	LoadOrigin, SlackOrigin colocation.ThresholdOrigin
 }
 
 // Status returns the state of the step.
@@ -53,10 +54,10 @@ func (s *Step) Status() Status {
 		svc := &s.observed.Services[i]
 		l := s.policy.inForce(svc)
 		for _, p := range s.servpodsOf(svc.Workload) {
-			if l.LoadOrigin == trimtab.FromHistory && p.LoadLimit != nil && *p.LoadLimit == l.LoadLimit {
+			if l.LoadOrigin == colocation.FromHistory && p.LoadLimit != nil && *p.LoadLimit == l.LoadLimit {
 				l.LoadOrigin = p.Origin
 			}
-			if l.SlackOrigin == trimtab.FromHistory && p.SlackLimit != nil && *p.SlackLimit == l.SlackLimit {
+			if l.SlackOrigin == colocation.FromHistory && p.SlackLimit != nil && *p.SlackLimit == l.SlackLimit {
 				l.SlackOrigin = p.SlackOrigin
 			}
 		}
@@ -65,7 +66,7 @@ func (s *Step) Status() Status {
 	return out
 }
 
-func (s *Step) servpodsOf(workload string) []*trimtab.Servpod {
+func (s *Step) servpodsOf(workload string) []*colocation.Servpod {
 	if c := s.services[workload]; c != nil {
 		return servpods(c, s.config.Host)
 	}
@@ -75,11 +76,11 @@ func (s *Step) servpodsOf(workload string) []*trimtab.Servpod {
 // inForce returns the limits of a service, without a change.
 func (p *policy) inForce(s *Service) Limits {
 	if p.rules.limits != nil {
-		return Limits{p.rules.limits.load, p.rules.limits.slack, trimtab.Declared, trimtab.Declared}
+		return Limits{p.rules.limits.load, p.rules.limits.slack, colocation.Declared, colocation.Declared}
 	}
-	l := Limits{known(s.LoadLimit), known(s.SlackLimit), trimtab.FromHistory, trimtab.FromHistory}
+	l := Limits{known(s.LoadLimit), known(s.SlackLimit), colocation.FromHistory, colocation.FromHistory}
 	if l.SlackLimit >= 1 {
-		l.SlackLimit, l.SlackOrigin = leastSlack, trimtab.FromSearch
+		l.SlackLimit, l.SlackOrigin = leastSlack, colocation.FromSearch
 	}
 	search, st := NewSearch(1), p.Services[s.Workload]
 	switch {
@@ -90,10 +91,10 @@ func (p *policy) inForce(s *Service) Limits {
 		search.LoadLimit, search.SlackLimit = found.load, found.slack
 	}
 	if !(l.LoadLimit >= 0) {
-		l.LoadLimit, l.LoadOrigin = search.LoadLimit, trimtab.FromSearch
+		l.LoadLimit, l.LoadOrigin = search.LoadLimit, colocation.FromSearch
 	}
 	if !(l.SlackLimit >= 0) {
-		l.SlackLimit, l.SlackOrigin = search.SlackLimit, trimtab.FromSearch
+		l.SlackLimit, l.SlackOrigin = search.SlackLimit, colocation.FromSearch
 	}
 	return l
 }

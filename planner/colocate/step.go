@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 )
@@ -71,7 +73,7 @@ type Step struct {
 	// holding is the host's last; services has the last report of each service, here the newest
 	// surroundings.
 	holding  *trimtab.Holding
-	services map[string]*trimtab.Contributions
+	services map[string]*colocation.Contributions
 	here     *Surroundings
 	courses  map[string]*measuredWork
 	jobs     []*tenant
@@ -115,7 +117,7 @@ func NewStep(c StepConfig) (*Step, error) {
 	case len(c.Resources) == 0 || len(c.Resources) > trimtab.MaxResources:
 		return nil, trimtab.Invalidf("co-location on %s: %d resources, want 1 to %d", c.Host, len(c.Resources), trimtab.MaxResources)
 	}
-	s := &Step{config: c, policy: made, services: map[string]*trimtab.Contributions{}, courses: map[string]*measuredWork{}, released: map[string]bool{}}
+	s := &Step{config: c, policy: made, services: map[string]*colocation.Contributions{}, courses: map[string]*measuredWork{}, released: map[string]bool{}}
 	s.counts = Counts{Decisions: map[Verb]uint64{}, Changes: map[Act]uint64{}}
 	for _, r := range c.Resources {
 		if r.Name == "" || r.Capacity < 0 || !finite(r.Capacity) || index(s.names(), r.Name) >= 0 {
@@ -173,7 +175,7 @@ func (s *Step) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		return s.hold(now, v)
 	case *trimtab.Outcome:
 		return s.answer(now, v)
-	case *trimtab.Contributions:
+	case *colocation.Contributions:
 		s.hear(now, v)
 	case *trimtab.Command:
 		return s.command(now, v)
@@ -250,7 +252,7 @@ const maxCommands = 64
 const maxServices = 256
 
 // hear reads the contributions of a service, if they are the newest.
-func (s *Step) hear(now time.Time, c *trimtab.Contributions) {
+func (s *Step) hear(now time.Time, c *colocation.Contributions) {
 	old := s.services[c.Workload]
 	switch {
 	case c.Time.Sub(now) > s.config.MaxAge, old != nil && !c.Time.After(old.Time):
@@ -268,8 +270,8 @@ func (s *Step) hear(now time.Time, c *trimtab.Contributions) {
 // forgotten, except of those that named this host.
 func (s *Step) Expect(services []string) {
 	s.config.Services = slices.Clone(services)
-	maps.DeleteFunc(s.services, func(name string, c *trimtab.Contributions) bool {
-		return !s.expected(name) && !slices.ContainsFunc(c.Servpods, func(p trimtab.Servpod) bool { return p.Host == s.config.Host })
+	maps.DeleteFunc(s.services, func(name string, c *colocation.Contributions) bool {
+		return !s.expected(name) && !slices.ContainsFunc(c.Servpods, func(p colocation.Servpod) bool { return p.Host == s.config.Host })
 	})
 }
 
@@ -377,9 +379,9 @@ func (s *Step) send(now time.Time, d issue.Decision) []trimtab.Value {
 // cause returns what a plan states as its cause.
 func (s *Step) cause() trimtab.Cause {
 	if s.issue.Paused() {
-		return trimtab.Cause{Kind: trimtab.CausePaused}
+		return trimtab.Cause{Kind: codes.CausePaused}
 	}
-	c := trimtab.Cause{Kind: trimtab.CauseTick, Text: string(s.decided.Verb)}
+	c := trimtab.Cause{Kind: codes.CauseTick, Text: string(s.decided.Verb)}
 	if s.decided.Why != "" {
 		c.Text += ": " + s.decided.Why
 	}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/internal/hosttest"
 	"github.com/trimtab/trimtab/pipeline/steptest"
 	"github.com/trimtab/trimtab/planner/colocate"
@@ -87,11 +88,11 @@ func (s *site) periods(n int, slack, load float64) {
 	}
 }
 
-func shop(now time.Time, slack, load float64) *trimtab.Contributions {
+func shop(now time.Time, slack, load float64) *colocation.Contributions {
 	tail, half, limit := (1-slack)*0.2, 0.3, 0.76
-	return &trimtab.Contributions{Workload: "shop", Time: now, Window: 2, Load: load * 1000, MaxLoad: 1000, SLO: 0.2, Quantile: 0.99, Tail: &tail, Requests: 100, Levels: 3,
-		Servpods: []trimtab.Servpod{
-			{Component: "db", Host: "h", Contribution: 0.4, LoadLimit: &limit, SlackLimit: &half, Origin: trimtab.FromHistory, SlackOrigin: trimtab.FromSearch},
+	return &colocation.Contributions{Workload: "shop", Time: now, Window: 2, Load: load * 1000, MaxLoad: 1000, SLO: 0.2, Quantile: 0.99, Tail: &tail, Requests: 100, Levels: 3,
+		Servpods: []colocation.Servpod{
+			{Component: "db", Host: "h", Contribution: 0.4, LoadLimit: &limit, SlackLimit: &half, Origin: colocation.FromHistory, SlackOrigin: colocation.FromSearch},
 			{Component: "web", Host: "elsewhere", Contribution: 0.4},
 		}}
 }
@@ -267,7 +268,7 @@ func TestAJobThatReportsLessOrNothingIsUnpredictable(t *testing.T) {
 func TestLimitsSayWhereTheyAreFrom(t *testing.T) {
 	s := newSite(t, config(), knobs("a", 2)...)
 	s.period(0.9, 0.2)
-	if got := s.step.Status().Limits["shop"]; got != (colocate.Limits{LoadLimit: 0.76, SlackLimit: 0.3, LoadOrigin: trimtab.FromHistory, SlackOrigin: trimtab.FromSearch}) {
+	if got := s.step.Status().Limits["shop"]; got != (colocate.Limits{LoadLimit: 0.76, SlackLimit: 0.3, LoadOrigin: colocation.FromHistory, SlackOrigin: colocation.FromSearch}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -302,7 +303,7 @@ func TestTheStepMeetsTheContractOfSteps(t *testing.T) {
 			return s
 		},
 		Live:    func(t *rapid.T, l *steptest.Life) { life(t, l.Give) },
-		Repeats: []trimtab.Kind{trimtab.KindHolding, trimtab.KindOutcome, trimtab.KindContributions, trimtab.KindCommand},
+		Repeats: []trimtab.Kind{trimtab.KindHolding, trimtab.KindOutcome, colocation.KindContributions, trimtab.KindCommand},
 		Foreign: func(t *rapid.T, now time.Time) trimtab.Value {
 			h := hosttest.New("h", "q", map[string]float64{"cores": 4}, knobs("a", 1)...).Holding(now)
 			elsewhere := hosttest.New("g", "jobs", map[string]float64{"cores": 4}, knobs("a", 1)...).Holding(now)
@@ -358,7 +359,7 @@ func TestARestartKeepsTheLimitsThatWereFound(t *testing.T) {
 	}
 	s.step, s.give, s.host = next.step, next.step.Step, next.host
 	unknown(0.6)
-	if got := s.step.Status().Limits["shop"]; got != found || found.SlackLimit >= 1 || found.SlackOrigin != trimtab.FromSearch {
+	if got := s.step.Status().Limits["shop"]; got != found || found.SlackLimit >= 1 || found.SlackOrigin != colocation.FromSearch {
 		t.Errorf("%+v, found %+v", got, found)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/dominant"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
@@ -160,7 +161,7 @@ func TestOverHostsAnAnswerKeepsBoundsAndCapacities(t *testing.T) {
 		checkRows(t, q, s.Units)
 		for i := range s.Binding {
 			for _, b := range s.Binding[i] {
-				if b.Kind == "" || b.Kind == trimtab.BindingHost && !slices.ContainsFunc(q.Resources[0].Hosts, func(h policy.Host) bool { return h.Name == b.Detail }) {
+				if b.Kind == "" || b.Kind == codes.BindingHost && !slices.ContainsFunc(q.Resources[0].Hosts, func(h policy.Host) bool { return h.Name == b.Detail }) {
 					t.Fatalf("%q binds", b)
 				}
 			}

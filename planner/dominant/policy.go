@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/hosts"
 	"github.com/trimtab/trimtab/planner/policy"
 )
@@ -36,7 +37,7 @@ func (p Policy) Solve(problem *policy.Problem) (policy.Solution, error) {
 	s := policy.Solution{Value: shares.Value, Bound: shares.Value, Cut: shares.Cut}
 	for i := range shares.Units {
 		binding := shares.Binding[i][0]
-		if binding.Kind == trimtab.BindingCapacity {
+		if binding.Kind == codes.BindingCapacity {
 			binding.Detail = "" // there is one resource
 		}
 		s.Units, s.Binding = append(s.Units, shares.Units[i][0]), append(s.Binding, binding)
@@ -70,7 +71,7 @@ func (p *pool) answer() policy.Shares {
 	for i := range p.tenants {
 		t, w := &p.tenants[i], &p.q.Workloads[i]
 		for r := range p.q.Resources {
-			s.Binding[i][r].Kind = trimtab.BindingMax
+			s.Binding[i][r].Kind = codes.BindingMax
 			if t.bound >= 0 {
 				s.Binding[i][r] = p.binding(t.bound)
 			}
@@ -86,7 +87,7 @@ func (p *pool) answer() policy.Shares {
 func (p *pool) binding(row int) trimtab.Binding {
 	of := &p.rows[row]
 	if row >= len(p.q.Resources) {
-		return trimtab.Binding{Kind: trimtab.BindingHost, Detail: of.host}
+		return trimtab.Binding{Kind: codes.BindingHost, Detail: of.host}
 	}
-	return trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: p.q.Resources[of.resource].Name}
+	return trimtab.Binding{Kind: codes.BindingCapacity, Detail: p.q.Resources[of.resource].Name}
 }

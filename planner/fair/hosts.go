@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/hosts"
 	"github.com/trimtab/trimtab/planner/policy"
 )
@@ -91,9 +92,9 @@ func whole(p *policy.Problem, room *hosts.Room, shares []claim) policy.Solution 
 		case float64(k) < shares[i].hi:
 			s.Binding[i] = room.Binding(i, 1)
 		case k == p.Workloads[i].Max:
-			s.Binding[i] = trimtab.Binding{Kind: trimtab.BindingMax}
+			s.Binding[i] = trimtab.Binding{Kind: codes.BindingMax}
 		default:
-			s.Binding[i] = trimtab.Binding{Kind: trimtab.BindingDemand}
+			s.Binding[i] = trimtab.Binding{Kind: codes.BindingDemand}
 		}
 	}
 	return s

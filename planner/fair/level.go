@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/hosts"
 	"github.com/trimtab/trimtab/planner/policy"
 )
@@ -112,11 +113,11 @@ func solve(p *policy.Problem, want func(*policy.Workload) int) (policy.Solution,
 	for i, w := range p.Workloads {
 		switch {
 		case s.Units[i] < most[i]:
-			s.Binding[i] = trimtab.Binding{Kind: trimtab.BindingCapacity}
+			s.Binding[i] = trimtab.Binding{Kind: codes.BindingCapacity}
 		case s.Units[i] == w.Max:
-			s.Binding[i] = trimtab.Binding{Kind: trimtab.BindingMax}
+			s.Binding[i] = trimtab.Binding{Kind: codes.BindingMax}
 		default:
-			s.Binding[i] = trimtab.Binding{Kind: trimtab.BindingDemand}
+			s.Binding[i] = trimtab.Binding{Kind: codes.BindingDemand}
 		}
 	}
 	return s, nil
@@ -153,7 +154,7 @@ func (NJCPolicy) Solve(p *policy.Problem) (policy.Solution, error) {
 	}
 	for i, w := range p.Workloads {
 		if w.Curve == nil {
-			s.Binding[i] = trimtab.Binding{Kind: trimtab.BindingUnknown}
+			s.Binding[i] = trimtab.Binding{Kind: codes.BindingUnknown}
 		}
 	}
 	s.Value = scorer(p)(s.Units)

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/gaps"
 )
 
 func TestAGroupHasOneRoundInAGapAndTheNextAtItsEnd(t *testing.T) {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	g := gaps.Gaps{Least: 10 * time.Second}
-	cause := trimtab.Cause{Kind: trimtab.CauseAlert, Ref: "a"}
+	cause := trimtab.Cause{Kind: codes.CauseAlert, Ref: "a"}
 	if !g.Ask(t0, "x", cause) || g.Ask(t0.Add(4*time.Second), "x", cause) || !g.Ask(t0.Add(4*time.Second), "y", cause) {
 		t.Fatal("one per gap and group")
 	}

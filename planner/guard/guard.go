@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // Config holds the bounds. The zero value has the safe defaults.
@@ -283,7 +284,7 @@ func (c Config) band(w *Workload) float64 {
 
 // bound is a bound of the guard.
 func bound(format string, args ...any) trimtab.Binding {
-	return trimtab.Binding{Kind: trimtab.BindingGuard, Detail: fmt.Sprintf(format, args...)}
+	return trimtab.Binding{Kind: codes.BindingGuard, Detail: fmt.Sprintf(format, args...)}
 }
 
 func (c Config) inBand(w *Workload) trimtab.Binding {

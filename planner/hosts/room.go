@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -145,13 +146,13 @@ func (r *Room) Over(j int) bool {
 // Binding returns what stops workload j from getting n more units: the capacity of a host, or of
 // the pool.
 func (r *Room) Binding(j, n int) trimtab.Binding {
-	binding, least := trimtab.Binding{Kind: trimtab.BindingCapacity}, math.Inf(1)
+	binding, least := trimtab.Binding{Kind: codes.BindingCapacity}, math.Inf(1)
 	if n > r.Units {
 		return binding
 	}
 	for _, p := range r.Parts(j) {
 		if spare := r.Left[p.Row]/p.Share - float64(n); spare < least {
-			binding, least = trimtab.Binding{Kind: trimtab.BindingHost, Detail: r.name[p.Row]}, spare
+			binding, least = trimtab.Binding{Kind: codes.BindingHost, Detail: r.name[p.Row]}, spare
 		}
 	}
 	return binding

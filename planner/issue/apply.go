@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // maxRecommended bounds how many plans can still be applied by name.
@@ -29,9 +30,9 @@ func advises(plan *trimtab.Plan) bool {
 // shrinks first, grows as they are confirmed. If the plan is unknown, or anything has changed
 // since, the decision is empty, its Cause says so and Held says what differs.
 func (i *Issuer) Apply(now time.Time, c *trimtab.Command) Decision {
-	d := Decision{Plan: trimtab.Plan{Cause: trimtab.Cause{Kind: trimtab.CauseApply, Ref: c.Plan, By: c.Asker()}, Held: map[string]trimtab.Held{}}}
+	d := Decision{Plan: trimtab.Plan{Cause: trimtab.Cause{Kind: codes.CauseApply, Ref: c.Plan, By: c.Asker()}, Held: map[string]trimtab.Held{}}}
 	refuse := func(why string) Decision {
-		d.Cause.Kind, d.Cause.Text = trimtab.CauseRefused, why
+		d.Cause.Kind, d.Cause.Text = codes.CauseRefused, why
 		d.Shrinks, d.Grows = nil, nil
 		return d
 	}
@@ -56,14 +57,14 @@ func (i *Issuer) Apply(now time.Time, c *trimtab.Command) Decision {
 		r := slices.IndexFunc(i.Resources, func(r Resource) bool { return r.Name == a.Resource })
 		switch {
 		case e == nil || e.Gone() || r < 0 || !i.Turns(a.Workload):
-			d.Held[a.Workload] = trimtab.Held{Code: trimtab.HeldNoKnob, Text: "its knob is gone"}
+			d.Held[a.Workload] = trimtab.Held{Code: codes.HeldNoKnob, Text: "its knob is gone"}
 		case e.Held.Problem != "":
-			d.Held[a.Workload] = trimtab.Held{Code: trimtab.HeldKnob, Text: "knob: " + e.Held.Problem}
+			d.Held[a.Workload] = trimtab.Held{Code: codes.HeldKnob, Text: "knob: " + e.Held.Problem}
 		case e.Held.Barred != "":
-			d.Held[a.Workload] = trimtab.Held{Code: trimtab.HeldKnob, Text: "knob: " + e.Held.Barred}
+			d.Held[a.Workload] = trimtab.Held{Code: codes.HeldKnob, Text: "knob: " + e.Held.Barred}
 			why = "a knob may not be written"
 		case !e.Held.Now.Equal(a.Expect, grain*i.Resources[r].Unit):
-			d.Held[a.Workload] = trimtab.Held{Code: trimtab.HeldChanged, Text: fmt.Sprintf("found %s, the plan expected %s", e.Held.Now, a.Expect)}
+			d.Held[a.Workload] = trimtab.Held{Code: codes.HeldChanged, Text: fmt.Sprintf("found %s, the plan expected %s", e.Held.Now, a.Expect)}
 		case a.Set.Less(a.Expect):
 			d.Shrinks = append(d.Shrinks, a)
 		default:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/ledger"
 )
@@ -74,7 +75,7 @@ func (i *Issuer) fitOne(now time.Time, of *Resource, grows []trimtab.Action, pla
 				a.Of = &of
 			}
 			a.Set = trimtab.Units(set)
-			a.Why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: fmt.Sprintf("%v of %v was confirmed to be free", trimtab.Units(got), trimtab.Units(asks[n]))}
+			a.Why.Binding = trimtab.Binding{Kind: codes.BindingCapacity, Detail: fmt.Sprintf("%v of %v was confirmed to be free", trimtab.Units(got), trimtab.Units(asks[n]))}
 			i.Scaled++
 		}
 		if back := e.Held.Reserves && a.Set == e.Held.Baseline; a.Set.Value-a.Expect.Value < unit/2 && !back {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // turns leaves out the actions that a host could not make in time: a host whose knobs belong to a
@@ -37,7 +38,7 @@ func (i *Issuer) turns(d Decision) Decision {
 	maps.Copy(unmoved, d.Unmoved)
 	for id := range later {
 		if !r.moved[id.Workload] {
-			unmoved[id.Workload] = trimtab.Held{Code: trimtab.StayTurn, Text: fmt.Sprintf("its turn has not come: the API server takes %.0f changes a second, the most urgent go first", paces[id.Host])}
+			unmoved[id.Workload] = trimtab.Held{Code: codes.StayTurn, Text: fmt.Sprintf("its turn has not come: the API server takes %.0f changes a second, the most urgent go first", paces[id.Host])}
 		}
 	}
 	d.Unmoved = unmoved

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 )
@@ -53,7 +54,7 @@ func TestAPlanHasNoMoreChangesThanItsHostMakesInASixthOfALeaseTheMostUrgentFirst
 	for w := range 20 {
 		grows = append(grows, rise(w, 2.2+float64(w)/10)...) // the last lacks most
 	}
-	plan := i.Issue(began, issue.Decision{Grows: grows, Plan: trimtab.Plan{Unmoved: map[string]trimtab.Held{"other": {Code: trimtab.StayIdle}}}})
+	plan := i.Issue(began, issue.Decision{Grows: grows, Plan: trimtab.Plan{Unmoved: map[string]trimtab.Held{"other": {Code: codes.StayIdle}}}})
 	if most := int(lease / 6 / time.Second); len(plan.Actions) != most {
 		t.Fatalf("%d actions, want %d", len(plan.Actions), most)
 	}
@@ -62,7 +63,7 @@ func TestAPlanHasNoMoreChangesThanItsHostMakesInASixthOfALeaseTheMostUrgentFirst
 			t.Errorf("%s is raised before one that lacks more", w)
 		}
 	}
-	if why := plan.Unmoved["w00"]; why.Code != trimtab.StayTurn || plan.Unmoved["other"].Code != trimtab.StayIdle || len(plan.Unmoved) != 16 {
+	if why := plan.Unmoved["w00"]; why.Code != codes.StayTurn || plan.Unmoved["other"].Code != codes.StayIdle || len(plan.Unmoved) != 16 {
 		t.Errorf("unmoved: %+v of %d, want 15 whose turn has not come, and the one of before", why, len(plan.Unmoved))
 	}
 	if i.Later != 30 {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 // host is the state of a host.
@@ -18,7 +18,7 @@ type host struct {
 	// accepted is the last plan that it is known to have accepted; it has no time.
 	accepted order
 	paused   bool
-	lives    trimtab.Lives
+	lives    newest.Lives
 	// wasLost: it was lost at the last Watch; lostAt: when it last was; again: it was lost twice
 	// within the time in which it should be steady.
 	wasLost, again bool

@@ -11,7 +11,8 @@ import (
 const Tick = 100 * time.Millisecond
 
 const (
-	period = trimtab.EnvelopePeriod
+	// period is that of a quota in seconds, to which [trimtab.Envelope] refers.
+	period = 0.1
 	// silentTicks without a fresh reading end a loan.
 	silentTicks = 3
 	// latePeriods after which a tick says nothing about now.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/num"
+	"github.com/trimtab/trimtab/planner/concurrency"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/loan"
 	"github.com/trimtab/trimtab/planner/overload"
@@ -37,6 +38,8 @@ type Workload struct {
 	Number *replicas.State `json:"number,omitempty"`
 	// Turn is what was decided of it in an overload.
 	Turn overload.Turn `json:"turn,omitzero"`
+	// Admitted is what is known of how many requests it serves in time.
+	Admitted *concurrency.State `json:"admitted,omitempty"`
 	// Idle is what is known of the time that it had no load, where it may have no instance.
 	Idle *replicas.Idle `json:"idle,omitempty"`
 }
@@ -61,6 +64,8 @@ func Unseal(state []byte) (map[string]Workload, error) {
 			return nil, trimtab.Invalidf("restore planner: workload %.40q has demand or direction out of range", n)
 		case !m.Turn.Valid():
 			return nil, trimtab.Invalidf("restore planner: workload %.40q has a turn out of range", n)
+		case m.Admitted != nil && !m.Admitted.Valid():
+			return nil, trimtab.Invalidf("restore planner: workload %.40q has times or needs out of range", n)
 		case !m.Loan.Valid():
 			return nil, trimtab.Invalidf("restore planner: workload %.40q has a loan without an end, or too many alerts", n)
 		}

@@ -43,7 +43,7 @@ func (d *decision) far() bool {
 
 // late reports whether one that is served missed its SLO in more than so many reports in a row.
 func (d *decision) late(reports int) bool {
-	return slices.ContainsFunc(d.Members, func(m Member) bool { return m.Turn.Rank > 0 && m.Missed > reports })
+	return slices.ContainsFunc(d.Members, func(m Member) bool { return m.Turn.Rank > 0 && m.Missed > reports && !d.free(&m) })
 }
 
 // proven reports whether one that is served came to be in time since the objective was asked,
@@ -63,8 +63,14 @@ func (d *decision) proven() bool {
 // disturbed reports whether one that is served missed its SLO since it was chosen.
 func (d *decision) disturbed() bool {
 	return slices.ContainsFunc(d.Members, func(m Member) bool {
-		return m.Turn.Rank > 0 && m.missed() > 1 && d.Now.Sub(d.state.ChoseAt) >= max(fails, m.Window)
+		return m.Turn.Rank > 0 && m.missed() > 1 && !d.free(&m) && d.Now.Sub(d.state.ChoseAt) >= max(fails, m.Window)
 	})
+}
+
+// free reports whether a member had no queue a short time ago: a report that misses its SLO, as
+// those before that time did, still tells of an older queue.
+func (d *decision) free(m *Member) bool {
+	return d.Now.Sub(m.Turn.FreeAt) <= m.Window && !m.Turn.LateSince.After(m.Turn.FreeAt)
 }
 
 // missed is how many reports in a row, of those since the choice, missed its SLO.

@@ -16,8 +16,9 @@
 // somebody wants costs the last one alone.
 //
 // Reports tell of the time before. Where the kernel counts who is stopped at a limit, it says at
-// once that needs fit again, since nobody was stopped for 3 s and some of the pool is idle; and
-// nobody is given up before the pool was used up for 5 s.
+// once that needs fit again, since nobody was stopped for 3 s and some of the pool is idle; that a
+// workload has no queue any more, since nothing stops it; and what such a workload wants, which is
+// what it uses. Nobody is given up before the pool was used up for 5 s.
 //
 // Each change of the choice costs a whole backlog: a workload that is served stays served
 // while the pool can serve it. Of a workload that starves few requests are seen; it is taken

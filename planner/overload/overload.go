@@ -18,7 +18,7 @@ const (
 	full, fuller = 0.93, 1.1
 	// first is the part of what is left that the next in turn has, and turns how many turns
 	// there are at most: a share has no more than so many steps of that size.
-	first, turns = 0.75, 4
+	first, turns = 0.9, 4
 	// Sets is for how long needs must not fit before somebody is given up; where the kernel counts
 	// nothing, it is a quarter of the time that reports cover, if that is longer.
 	Sets = 2 * time.Second
@@ -51,6 +51,8 @@ const (
 	spares = 1.5
 	// settles is for how long one that is served must be in time until what it wants is known.
 	settles = 15 * time.Second
+	// frees is for how long nothing must stop a member that counts as in time.
+	frees = 2 * time.Second
 	// ends is for how long needs must fit before an overload is over.
 	ends = 8 * time.Second
 )
@@ -145,8 +147,9 @@ func Decide(s State, r Round) (State, Verdict, []Turn) {
 type decision struct {
 	Round
 	state State
-	// counted: the kernel's counts are known of all members.
-	counted bool
+	// counted: the kernel's counts are known of all members. usedUp: by these they use all that
+	// the pool has.
+	counted, usedUp bool
 }
 
 func (d *decision) verdict() Verdict {
@@ -166,24 +169,29 @@ func (d *decision) verdict() Verdict {
 	return Chosen
 }
 
-// overloaded reports whether the members want more than the pool has and one misses its SLO,
-// while the limit of all is used up. An overload ends when nobody was stopped at a limit for
-// some time, or when they want less than those may who are served. All of it must last.
+// overloaded reports whether the members want more than the pool has and one misses its SLO, or
+// use all that it has and several miss theirs, while the limit of all is used up. An overload ends
+// when nobody was stopped at a limit for some time, or when they want less than those may who are
+// served and it is known what these want. All of it must last.
 func (d *decision) overloaded() bool {
-	wants, now, misses, lasts, overlap := 0.0, 0.0, false, Sets, time.Duration(0)
+	wants, now, misses, lasts, overlap := 0.0, 0.0, 0, Sets, time.Duration(0)
 	for i := range d.Members {
 		m := &d.Members[i]
 		if m.Unknown {
 			return false
 		}
-		if wants, misses = wants+m.wants(d.Unit), misses || m.Missed > 1; d.counted {
-			overlap = max(overlap, m.Window) // reports of an older time must not end it
-		} else {
+		if wants += m.wants(d.Unit); m.Missed > 1 && !d.free(m) {
+			misses++
+		}
+		switch {
+		case !d.counted:
 			lasts = max(lasts, m.Window/4)
+		case !d.free(m):
+			overlap = max(overlap, m.Window) // reports of an older time must not end it
 		}
 		now += (m.Turn.now + m.Turn.hidden + m.Turn.late) / d.Unit
 	}
-	over := misses && now > float64(d.Units)
+	over := misses > 0 && now > float64(d.Units) || misses > 1 && d.usedUp
 	if d.state.Lasts {
 		over, lasts = wants > full*float64(d.Units), max(ends, overlap)
 	}
@@ -191,6 +199,9 @@ func (d *decision) overloaded() bool {
 	case d.counted && s.FullSince.IsZero(): // everybody has all that it has work for
 		s.Since = time.Time{}
 		return false
+	case d.counted && s.Lasts && !d.known(): // what they want is guessed
+		s.Since = time.Time{}
+		return true
 	case over == s.Lasts:
 		s.Since = time.Time{}
 		return over
@@ -208,6 +219,17 @@ func (d *decision) overloaded() bool {
 	return over
 }
 
+// known reports whether it is known what those want who are served without a limit: nothing stops
+// them, or they are in time by their reports.
+func (d *decision) known() bool {
+	for i := range d.Members {
+		if m := &d.Members[i]; m.Turn.Rank > 0 && !m.Turn.Capped && !d.free(m) && m.Turn.InTime.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
 // fill notes since when the limit of all is used up, or one is stopped at its own.
 func (d *decision) fill() {
 	capped, stopped, sum := false, false, 0.0
@@ -218,6 +240,11 @@ func (d *decision) fill() {
 		capped, stopped, sum = capped || m.Stopped && m.Turn.Capped, stopped || m.Stopped, sum+m.Used
 	}
 	pool := float64(d.Units) * d.Unit
+	d.usedUp = d.counted && sum > used*pool
+	for i := range d.Members {
+		m := &d.Members[i]
+		m.Turn.count(d.Now, m.Used, m.Stopped || d.usedUp)
+	}
 	full := capped && sum > idle*pool || stopped && sum > half*pool || sum > used*pool
 	switch s := &d.state; {
 	case full && d.counted:

@@ -94,8 +94,8 @@ func TestWhileNeedsFitNothingIsDecided(t *testing.T) {
 }
 
 // Three that want 0.4 of 1 core each: two fit, with 0.80/0.93 = 0.86. The crumb of each is 1% of
-// 1/3, which is less than a unit: 1. Of the 97 that are left the first has 3/4, 72, the second
-// the rest, 25.
+// 1/3, which is less than a unit: 1. Of the 97 that are left the first has 9/10, 87, the second
+// the rest, 10.
 func TestOfThreeThatDoNotFitTwoAreServedInTurnAndTheThirdHasACrumb(t *testing.T) {
 	w := newWorld(welfare.Social{}, 3)
 	want := []overload.Verdict{overload.Fits, overload.Fits, overload.Chosen}
@@ -104,7 +104,7 @@ func TestOfThreeThatDoNotFitTwoAreServedInTurnAndTheThirdHasACrumb(t *testing.T)
 			t.Fatalf("second %d: %v, want %v", s, got, v)
 		}
 	}
-	if got := w.slices(); !slices.Equal(got, []int{73, 26, 1}) {
+	if got := w.slices(); !slices.Equal(got, []int{88, 11, 1}) {
 		t.Errorf("slices %v", got)
 	}
 	if got := w.ranks(); !slices.Equal(got, []int{1, 2, 0}) {
@@ -205,11 +205,11 @@ func TestWhereSharesDoNotServeInTimeTheOthersGetALimit(t *testing.T) {
 			t.Fatalf("second %d: capped before its time", s)
 		}
 	}
-	if got := w.slices(); !slices.Equal(got, []int{73, 1, 1}) || !slices.Equal(w.capped(), []bool{false, true, true}) {
+	if got := w.slices(); !slices.Equal(got, []int{88, 1, 1}) || !slices.Equal(w.capped(), []bool{false, true, true}) {
 		t.Errorf("%v, capped %v", got, w.capped())
 	}
 	w.second(13, wants, []float64{1, 0, 0})
-	if got := w.slices(); !slices.Equal(got, []int{73, 26, 1}) || !slices.Equal(w.capped(), []bool{false, false, true}) {
+	if got := w.slices(); !slices.Equal(got, []int{88, 11, 1}) || !slices.Equal(w.capped(), []bool{false, false, true}) {
 		t.Errorf("once the first is in time: %v, capped %v", got, w.capped())
 	}
 	w.second(14, wants, []float64{1, 1, 0})
@@ -250,7 +250,7 @@ func TestFarBeyondThePoolTheOthersHaveALimitAtOnce(t *testing.T) {
 	for s := range 3 {
 		w.second(s, []float64{0.45, 0.45, 0.45}, none)
 	}
-	if got := w.slices(); !slices.Equal(got, []int{73, 1, 1}) || !slices.Equal(w.capped(), []bool{false, true, true}) {
+	if got := w.slices(); !slices.Equal(got, []int{88, 1, 1}) || !slices.Equal(w.capped(), []bool{false, true, true}) {
 		t.Errorf("%v, capped %v", got, w.capped())
 	}
 }

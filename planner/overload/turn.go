@@ -36,6 +36,13 @@ type Turn struct {
 	Barred time.Time `json:"barred,omitzero"`
 	// InTime is since when its reports meet its SLO; zero: they do not.
 	InTime time.Time `json:"in_time,omitzero"`
+	// LateSince is since when its reports miss its SLO; zero: they do not.
+	LateSince time.Time `json:"late_since,omitzero"`
+	// FreeSince is since when nothing stops it by the kernel's counts; zero: something does, or
+	// nothing is counted. FreeAt is when nothing had stopped it for some time last: it had no queue
+	// then.
+	FreeSince time.Time `json:"free_since,omitzero"`
+	FreeAt    time.Time `json:"free_at,omitzero"`
 	// Reports is how many came since the last choice.
 	Reports int `json:"reports,omitempty"`
 	// now is what the requests of the latest report cost, hidden what those cost that are guessed
@@ -70,23 +77,21 @@ func (t *Turn) Take(r Report) {
 	in := r.Performance != nil && *r.Performance >= r.SLO
 	switch {
 	case !in:
-		t.InTime = time.Time{}
+		if t.InTime = (time.Time{}); t.LateSince.IsZero() {
+			t.LateSince = r.Time
+		}
 	case t.InTime.IsZero():
 		t.InTime = r.Time
 		fallthrough
 	default:
-		t.Held = 0
+		t.Held, t.LateSince = 0, time.Time{}
 	}
-	if !(r.Costs >= 0) {
+	if !(r.Costs >= 0) || t.Slice > 0 && !t.FreeSince.IsZero() {
 		return
 	}
-	keep := 0.0
-	if since := r.Time.Sub(t.At).Seconds(); !t.At.IsZero() && since < 4*averaged {
-		over := averaged
-		if in {
-			over = inTime
-		}
-		keep = math.Exp(-math.Max(since, 0) / over)
+	over := averaged
+	if in {
+		over = inTime
 	}
 	t.now = r.Costs
 	if t.Slice > 0 && t.Wants > 0 {
@@ -95,8 +100,34 @@ func (t *Turn) Take(r Report) {
 			t.now = math.Min(t.now, t.Wants) // its answers are those to a queue, too
 		}
 	}
-	t.Wants, t.At = keep*t.Wants+(1-keep)*t.now, r.Time
+	t.learn(r.Time, t.now, over)
 	t.hidden, t.late = t.now*r.Hidden, r.Late
+}
+
+// count enters what the kernel counts: what was used in the last seconds, in cores, < 0: unknown,
+// and whether something stopped the workload meanwhile. One that nothing stops uses what it wants,
+// which is known earlier than by its reports.
+func (t *Turn) count(now time.Time, used float64, stopped bool) {
+	switch {
+	case stopped || used < 0:
+		t.FreeSince = time.Time{}
+	case t.FreeSince.IsZero():
+		t.FreeSince = now
+	case now.Sub(t.FreeSince) >= frees:
+		if t.FreeAt, t.Served = now, now; t.Slice > 0 {
+			t.learn(now, used, inTime)
+			t.hidden, t.late = 0, 0
+		}
+	}
+}
+
+// learn takes what was wanted at a time, in cores, into the average over so many seconds.
+func (t *Turn) learn(at time.Time, now, over float64) {
+	keep := 0.0
+	if since := at.Sub(t.At).Seconds(); !t.At.IsZero() && since < 4*averaged {
+		keep = math.Exp(-math.Max(since, 0) / over)
+	}
+	t.now, t.Wants, t.At = now, keep*t.Wants+(1-keep)*now, at
 }
 
 // Valid reports whether the turn is one that Take and Decide can make.

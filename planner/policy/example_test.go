@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/plantest"
 	"github.com/trimtab/trimtab/planner/policy"
 )
@@ -36,16 +37,16 @@ func (Priority) Solve(p *policy.Problem) (policy.Solution, error) {
 	served := 0
 	for _, i := range order {
 		w := &p.Workloads[i]
-		want, why := w.Demand, trimtab.BindingDemand
+		want, why := w.Demand, codes.BindingDemand
 		if w.Curve == nil { // unknown: it keeps what it has
-			want, why = w.Current, trimtab.BindingUnknown
+			want, why = w.Current, codes.BindingUnknown
 		}
 		if want >= w.Max {
-			want, why = w.Max, trimtab.BindingMax
+			want, why = w.Max, codes.BindingMax
 		}
 		more := max(0, want-w.Min)
 		if more > left {
-			more, why = left, trimtab.BindingCapacity
+			more, why = left, codes.BindingCapacity
 		}
 		left -= more
 		s.Units[i] += more

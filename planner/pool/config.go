@@ -91,6 +91,13 @@ type Bounds struct {
 	Min, Max, Default, Guarantee float64
 }
 
+// Admit limits how many requests of a workload are in service at once.
+type Admit struct {
+	// Max is the most that one limit may be, and what none counts as. Value, if not 0, is the
+	// declared sum of all its limits; else they are derived.
+	Max, Value float64
+}
+
 // Group declares one group of workloads; see [policy.Group].
 type Group struct {
 	// Path names it from the root down, parts joined by "/": "shop/web".
@@ -132,6 +139,8 @@ type Workload struct {
 	// Count, if not nil, says that the number of its instances is planned together with their
 	// size, which is the allocation of the pool's first resource.
 	Count *Count
+	// Admit, if not nil, says that something before it limits how many requests it has in service.
+	Admit *Admit
 	// SLO is the performance asked for, > 0.
 	SLO float64
 	// Utility maps a performance >= 0 to [0, 1], not decreasing; nil: Linear.
@@ -294,6 +303,9 @@ func (c Config) validateWorkloads() error {
 		}
 		if err := w.validateCount(); err != nil {
 			return err
+		}
+		if a := w.Admit; a != nil && !(a.Max >= 1 && a.Max <= math.MaxInt32 && a.Value >= 0 && a.Value <= math.MaxInt32) {
+			return trimtab.Invalidf("planner: workload %s: at most %v requests in service, declared %v: want 1 or more, and 0 or more", w.Name, a.Max, a.Value)
 		}
 		if w.Max != 0 && w.Min > w.Max || w.Min > c.Capacity {
 			return trimtab.Invalidf("planner: workload %s: min %v over max %v or the capacity %v", w.Name, w.Min, w.Max, c.Capacity)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 )
 
@@ -48,7 +49,7 @@ func clusterReason(s *allocation.Allocation, why trimtab.Reason) trimtab.Reason 
 	if s.Mode == trimtab.Act && s.Barred != "" {
 		why.Summary += "; only recommended: " + s.Barred
 	}
-	if by := boundBy(s); why.Binding.Kind == trimtab.BindingMax && why.Binding.Detail == "" {
+	if by := boundBy(s); why.Binding.Kind == codes.BindingMax && why.Binding.Detail == "" {
 		why.Binding.Detail = by
 	}
 	return why

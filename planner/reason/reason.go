@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/measured"
@@ -39,7 +40,7 @@ func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
 	case s.Limit > 0:
 		return r.limit(s, why)
 	case s.Recalled != "":
-		why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: s.Recalled}
+		why.Binding = trimtab.Binding{Kind: codes.BindingCapacity, Detail: s.Recalled}
 		why.Summary = fmt.Sprintf("%s%s from %s to %s: %s", what, verbOf(s, "lowered"), show(s.Has()), show(trimtab.Units(set)), s.Recalled)
 		return why
 	case s.Kept != "" && s.Free && !s.ByHost:
@@ -52,11 +53,11 @@ func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
 		why.Summary = OfLevels(s, what)
 		return why
 	case !s.Free && s.Has() == trimtab.Units(set):
-		why.Binding = trimtab.Binding{Kind: trimtab.BindingNone}
+		why.Binding = trimtab.Binding{Kind: codes.BindingNone}
 		why.Summary = fmt.Sprintf("%skeeps its share of %s; the limit that an overload put on it is lifted, because nothing is known of it now: %s", what, show(s.Has()), s.Held.Text)
 		return why
 	case !s.Free:
-		why.Binding = trimtab.Binding{Kind: trimtab.BindingDefault}
+		why.Binding = trimtab.Binding{Kind: codes.BindingDefault}
 		why.Summary = fmt.Sprintf("%s%s from %s to %s, towards its declared default, because nothing is known of it: %s%s",
 			what, verbOf(s, "raised"), show(s.Has()), show(trimtab.Units(set)), s.Held.Text, s.Loan.Because(false))
 		return why
@@ -82,7 +83,7 @@ func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
 	case set != target:
 		why.Binding = stoppedBy(s)
 	case why.Binding.Kind == "":
-		why.Binding.Kind = trimtab.BindingNone
+		why.Binding.Kind = codes.BindingNone
 	}
 	why.Summary = what + r.moveOf(s, set, target, b)
 	return clusterReason(s, why)
@@ -146,7 +147,7 @@ func verbOf(s *allocation.Allocation, done string) string {
 // Stays returns the reason why a planned workload keeps what it has.
 func (r Round) Stays(s *allocation.Allocation) trimtab.Held {
 	target := float64(s.Aim) * s.Of.Unit
-	code, why := trimtab.StayBound, "it has "+s.Amount(s.Now)
+	code, why := codes.StayBound, "it has "+s.Amount(s.Now)
 	if s.Knobs.Unlimited() {
 		why = "it has no limit, which counts as " + s.Amount(s.Now)
 	}
@@ -157,16 +158,16 @@ func (r Round) Stays(s *allocation.Allocation) trimtab.Held {
 		why += ", uses all of it and waits: there is no more for it"
 	case s.Firing():
 		why += ", and keeps that while alert " + s.Loan.Name + " fires"
-	case s.Served && (s.Binding.Kind == trimtab.BindingIdle || s.ByHost):
-		if code = trimtab.StayThere; s.Binding.Kind == trimtab.BindingIdle {
-			code = trimtab.StayIdle
+	case s.Served && (s.Binding.Kind == codes.BindingIdle || s.ByHost):
+		if code = codes.StayThere; s.Binding.Kind == codes.BindingIdle {
+			code = codes.StayIdle
 		}
 		why += ": " + s.Binding.Detail
 		if late := measured.Late(s.Estimate, s.SLO); late != "" {
 			why = "it has " + s.Amount(s.Now) + " and misses its SLO" + late
 		}
 	case math.Abs(target-s.Now) < s.Of.Unit/2:
-		code = trimtab.StayThere
+		code = codes.StayThere
 		why += ", which is what " + r.Objective + " gives it"
 	default:
 		why += fmt.Sprintf(", %s wants %s", r.Objective, s.Amount(target))
@@ -175,7 +176,7 @@ func (r Round) Stays(s *allocation.Allocation) trimtab.Held {
 	if s.Firing() {
 		because = "" // said
 	}
-	for _, more := range []string{needOf(s, code == trimtab.StayIdle), because, s.Grant.Binding.String(), boundBy(s), r.promised(s), s.Replicas.Note, s.Without, s.Kept} {
+	for _, more := range []string{needOf(s, code == codes.StayIdle), because, s.Grant.Binding.String(), boundBy(s), r.promised(s), s.Replicas.Note, s.Without, s.Kept} {
 		if more != "" && (more != s.Kept || !s.ByHost) { // else it is said
 			why += "; " + more
 		}
@@ -199,13 +200,13 @@ func stoppedBy(s *allocation.Allocation) trimtab.Binding {
 	if s.Grant.Binding.Kind != "" {
 		return s.Grant.Binding
 	}
-	return trimtab.Binding{Kind: trimtab.BindingStep, Detail: fmt.Sprintf("at most %d units of %s a round", s.Of.Step, trimtab.AmountOf(s.Of.Name, trimtab.Units(s.Of.Unit)))}
+	return trimtab.Binding{Kind: codes.BindingStep, Detail: fmt.Sprintf("at most %d units of %s a round", s.Of.Step, trimtab.AmountOf(s.Of.Name, trimtab.Units(s.Of.Unit)))}
 }
 
 // limit says why a workload without a limit is recommended one.
 func (r Round) limit(s *allocation.Allocation, why trimtab.Reason) trimtab.Reason {
 	seen := s.Use.Day(r.Now)
-	why.Target, why.Binding.Kind = &s.Limit, trimtab.BindingUse
+	why.Target, why.Binding.Kind = &s.Limit, codes.BindingUse
 	why.Summary = seen.Why(s.Limit, s.Coming(), s.SLO)
 	return why
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/instances"
@@ -35,7 +36,7 @@ func TestAReasonSaysWhatIsDoneWhatTheObjectiveWantsAndWhatKeptItFromThat(t *test
 	if want := "raised from 2 to 3: njc wants 3.6, and at 3 performance is expected to be 0.75"; !strings.HasPrefix(why.Summary, want) {
 		t.Errorf("%q, want %q", why.Summary, want)
 	}
-	if why.Binding.Kind != trimtab.BindingStep || *why.Target != 3.6 || *why.Demand != 3.6 || *why.Utility != 0.75 {
+	if why.Binding.Kind != codes.BindingStep || *why.Target != 3.6 || *why.Demand != 3.6 || *why.Utility != 0.75 {
 		t.Errorf("%+v", why)
 	}
 	s.Barred = "the cluster resizes no pods"
@@ -46,12 +47,12 @@ func TestAReasonSaysWhatIsDoneWhatTheObjectiveWantsAndWhatKeptItFromThat(t *test
 
 func TestWhoStaysIsToldWhatItHasAndWhatItIsWanted(t *testing.T) {
 	r := reason.Round{Objective: "njc"}
-	if got := r.Stays(planned(20)); got.Code != trimtab.StayThere || !strings.HasPrefix(got.Text, "it has 2 cores, which is what njc gives it") {
+	if got := r.Stays(planned(20)); got.Code != codes.StayThere || !strings.HasPrefix(got.Text, "it has 2 cores, which is what njc gives it") {
 		t.Errorf("%+v", got)
 	}
 	s := planned(36)
-	s.Grant.Binding = trimtab.Binding{Kind: trimtab.BindingGuard, Detail: "no room"}
-	if got := r.Stays(s); got.Code != trimtab.StayBound || !strings.HasPrefix(got.Text, "it has 2 cores, njc wants 3.6 cores") || !strings.Contains(got.Text, "no room") {
+	s.Grant.Binding = trimtab.Binding{Kind: codes.BindingGuard, Detail: "no room"}
+	if got := r.Stays(s); got.Code != codes.StayBound || !strings.HasPrefix(got.Text, "it has 2 cores, njc wants 3.6 cores") || !strings.Contains(got.Text, "no room") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/behavior"
 )
 
@@ -67,18 +68,18 @@ func (d *Decision) Binding(quota string) trimtab.Binding {
 		}
 		switch h.Code {
 		case Behaves, Disrupts, RolledOut, Stuck:
-			return trimtab.Binding{Kind: trimtab.BindingGuard, Detail: string(h.Code)}
+			return trimtab.Binding{Kind: codes.BindingGuard, Detail: string(h.Code)}
 		case Quota:
 			if quota != "" {
-				return trimtab.Binding{Kind: trimtab.BindingMax, Detail: quota}
+				return trimtab.Binding{Kind: codes.BindingMax, Detail: quota}
 			}
 		case NoRoom:
-			return trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: h.Text}
+			return trimtab.Binding{Kind: codes.BindingCapacity, Detail: h.Text}
 		case Bounds:
-			return trimtab.Binding{Kind: trimtab.BindingMax}
+			return trimtab.Binding{Kind: codes.BindingMax}
 		}
 	}
-	return trimtab.Binding{Kind: trimtab.BindingNeed}
+	return trimtab.Binding{Kind: codes.BindingNeed}
 }
 
 // Advice is a size and a number.

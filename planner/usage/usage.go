@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 const (
@@ -61,7 +62,7 @@ func (u *Use) Take(now time.Time, e *trimtab.Estimate) {
 		return
 	}
 	for _, in := range e.Inputs {
-		if in.Name != string(trimtab.Usage) || in.Missing != "" || !positive(in.Value) {
+		if in.Name != string(quantity.Usage) || in.Missing != "" || !positive(in.Value) {
 			continue
 		}
 		at := e.Time.Add(-in.Age.Duration())

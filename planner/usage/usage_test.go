@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/usage"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 var t0 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
@@ -16,7 +17,7 @@ var t0 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 func take(u *usage.Use, minutes int, cores, load, performance float64) {
 	now := t0.Add(time.Duration(minutes) * time.Minute)
 	u.Take(now, &trimtab.Estimate{Time: now, Performance: &performance, Load: &trimtab.LoadForecast{Now: load},
-		Inputs: []trimtab.Input{{Name: string(trimtab.Usage), Value: cores}}})
+		Inputs: []trimtab.Input{{Name: string(quantity.Usage), Value: cores}}})
 }
 
 // At most 0.4 cores at 20 requests/s: 0.6 with half as much again, 0.9 for a load of 30.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // most bounds the verdicts in one plan.
@@ -22,7 +23,7 @@ func (l *List) Take() []trimtab.Verdict {
 	v := l.all
 	l.all = nil
 	rank := func(v *trimtab.Verdict) int {
-		if v.Verdict == trimtab.AsExpected {
+		if v.Verdict == codes.AsExpected {
 			return 1
 		}
 		return 0

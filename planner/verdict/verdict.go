@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 const (
@@ -110,7 +112,7 @@ func (j *Judge) Written(now time.Time, plan string, r *trimtab.Result, unit floa
 	if len(x.waits) > 0 {
 		return nil
 	}
-	v := j.conclude(trimtab.Unjudged, "it was moved again")
+	v := j.conclude(codes.Unjudged, "it was moved again")
 	x.at, j.asked, j.written = now, nil, x
 	return v
 }
@@ -130,7 +132,7 @@ func (j *Judge) Report(e *trimtab.Estimate, slo float64, rules Rules) (v *trimta
 		return nil, false
 	}
 	if !Within(e.Load, &x.load) {
-		return j.conclude(trimtab.Unjudged, "the load left its forecast"), false
+		return j.conclude(codes.Unjudged, "the load left its forecast"), false
 	}
 	x.count(e, at)
 	got := x.met / x.requests
@@ -142,18 +144,18 @@ func (j *Judge) Report(e *trimtab.Estimate, slo float64, rules Rules) (v *trimta
 				why: fmt.Sprintf("taken back: plan %s lowered it to %.3g, and %.1f%% of %.0f requests were in time then, where %.1f%% to %.1f%% were expected",
 					x.plan, x.to, 100*got, x.requests, 100*x.band.Lower, 100*x.band.Upper)}
 		}
-		return j.conclude(trimtab.Worse, ""), taken
+		return j.conclude(codes.Worse, ""), taken
 	case x.requests >= enough && e.Time.Sub(x.at) >= rules.Round || e.Time.Sub(x.at) >= waits*rules.Round:
 		if got-noise(x.band.Upper) > x.band.Upper {
-			return j.conclude(trimtab.Better, ""), false
+			return j.conclude(codes.Better, ""), false
 		}
-		return j.conclude(trimtab.AsExpected, ""), false
+		return j.conclude(codes.AsExpected, ""), false
 	}
 	return nil, false
 }
 
 // conclude ends the judging of the latest move.
-func (j *Judge) conclude(verdict trimtab.Judgement, why string) *trimtab.Verdict {
+func (j *Judge) conclude(verdict codes.Judgement, why string) *trimtab.Verdict {
 	x := j.written
 	if x == nil {
 		return nil
@@ -193,7 +195,7 @@ func leastOf(f *trimtab.LoadForecast) float64 {
 // reportedAt returns when the performance of an estimate was true.
 func reportedAt(e *trimtab.Estimate) (at time.Time, ok bool) {
 	for _, in := range e.Inputs {
-		if in.Name == string(trimtab.Performance) && in.Missing == "" {
+		if in.Name == string(quantity.Performance) && in.Missing == "" {
 			return e.Time.Add(-in.Age.Duration()), in.Age >= 0
 		}
 	}

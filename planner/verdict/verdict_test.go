@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/verdict"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 var (
@@ -21,7 +23,7 @@ func report(second int, load, performance, requests float64) *trimtab.Estimate {
 	band := trimtab.Band{Lower: 0.9, Mean: 0.95, Upper: 1}
 	return &trimtab.Estimate{Workload: "a", Time: t0.Add(time.Duration(second) * time.Second), Performance: &performance, Requests: requests,
 		Curve: &trimtab.Curve{Load: 10, Level: 0.9, Knots: []trimtab.Knot{{Allocation: 1, Band: band}}},
-		Load:  &trimtab.LoadForecast{Now: load, Mean: load, Upper: 1.2 * load}, Inputs: []trimtab.Input{{Name: string(trimtab.Performance)}}}
+		Load:  &trimtab.LoadForecast{Now: load, Mean: load, Upper: 1.2 * load}, Inputs: []trimtab.Input{{Name: string(quantity.Performance)}}}
 }
 
 // fell has a judge see a fall from 4 to 2 that was written at second 0.
@@ -40,24 +42,24 @@ func TestAMoveIsJudgedByWhatIsReportedAfterIt(t *testing.T) {
 		load        float64
 		performance float64
 		requests    float64
-		want        trimtab.Judgement
+		want        codes.Judgement
 		taken       bool
 	}{
-		{"far below the band: at once, and the SLO of 0.9 is broken", 2, 10, 0.6, 100, trimtab.Worse, true},
+		{"far below the band: at once, and the SLO of 0.9 is broken", 2, 10, 0.6, 100, codes.Worse, true},
 		{"just below the band, within the noise: not yet", 2, 10, 0.84, 100, "", false},
-		{"just below the band after a round", 12, 10, 0.84, 100, trimtab.AsExpected, false},
+		{"just below the band after a round", 12, 10, 0.84, 100, codes.AsExpected, false},
 		{"in the band, within a round: not yet", 2, 10, 0.95, 100, "", false},
-		{"in the band after a round", 12, 10, 0.95, 100, trimtab.AsExpected, false},
+		{"in the band after a round", 12, 10, 0.95, 100, codes.AsExpected, false},
 		{"in the band, too few requests", 12, 10, 0.95, 10, "", false},
-		{"in the band, too few requests after six rounds", 61, 10, 0.95, 10, trimtab.AsExpected, false},
-		{"a load beyond its forecast of 12", 12, 13, 0.6, 100, trimtab.Unjudged, false},
-		{"a load below 10·10/12", 12, 8, 0.6, 100, trimtab.Unjudged, false},
+		{"in the band, too few requests after six rounds", 61, 10, 0.95, 10, codes.AsExpected, false},
+		{"a load beyond its forecast of 12", 12, 13, 0.6, 100, codes.Unjudged, false},
+		{"a load below 10·10/12", 12, 8, 0.6, 100, codes.Unjudged, false},
 		{"a report of before the move", 0, 10, 0.6, 100, "", false},
 	} {
 		var j verdict.Judge
 		fell(&j)
 		v, taken := j.Report(report(c.second, c.load, c.performance, c.requests), 0.9, rules)
-		got := trimtab.Judgement("")
+		got := codes.Judgement("")
 		if v != nil {
 			got = v.Verdict
 		}
@@ -99,7 +101,7 @@ func TestAMoveThatIsMovedAgainIsNotJudged(t *testing.T) {
 		t.Errorf("not written as asked: %+v", v)
 	}
 	v := j.Written(t0, "1-2", &trimtab.Result{KnobID: knob, Found: trimtab.Units(3)}, 0.1)
-	if v == nil || v.Verdict != trimtab.Unjudged || v.Plan != "1-1" {
+	if v == nil || v.Verdict != codes.Unjudged || v.Plan != "1-1" {
 		t.Errorf("%+v", v)
 	}
 }

@@ -2,6 +2,7 @@ package welfare
 
 import (
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/hosts"
 	"github.com/trimtab/trimtab/planner/policy"
 )
@@ -92,9 +93,9 @@ func solveLeast(p *policy.Problem, how reading, only bool) policy.Solution {
 	for i, j := range s.known {
 		switch k, w := s.answer.Units[j], &p.Workloads[j]; {
 		case s.of[j].value(k) >= l.top[i] && k < w.Max:
-			s.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingDemand}
+			s.answer.Binding[j] = trimtab.Binding{Kind: codes.BindingDemand}
 		case k == w.Max:
-			s.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingMax}
+			s.answer.Binding[j] = trimtab.Binding{Kind: codes.BindingMax}
 		default:
 			s.answer.Binding[j] = l.room.Binding(j, 1)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -75,9 +76,9 @@ func (s *solver) leave(need []int) {
 	s.keep(need)
 	for _, j := range s.known {
 		if k := s.answer.Units[j]; k > before[j] {
-			s.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingLeftOver}
+			s.answer.Binding[j] = trimtab.Binding{Kind: codes.BindingLeftOver}
 			if k == s.problem.Workloads[j].Max {
-				s.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingMax}
+				s.answer.Binding[j] = trimtab.Binding{Kind: codes.BindingMax}
 			}
 		}
 	}

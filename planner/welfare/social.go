@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -103,9 +104,9 @@ func solveSum(p *policy.Problem, how reading, cost int64) (policy.Solution, floa
 			sv.answer.Units[j] = k
 			switch last := c.choices[i][len(c.choices[i])-1]; {
 			case k == p.Workloads[j].Max:
-				sv.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingMax}
+				sv.answer.Binding[j] = trimtab.Binding{Kind: codes.BindingMax}
 			case k >= int(last.units):
-				sv.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingDemand}
+				sv.answer.Binding[j] = trimtab.Binding{Kind: codes.BindingDemand}
 			}
 		}
 	}
@@ -121,7 +122,7 @@ func solveSum(p *policy.Problem, how reading, cost int64) (policy.Solution, floa
 func known(binding []trimtab.Binding) int {
 	n := 0
 	for _, b := range binding {
-		if b.Kind != trimtab.BindingUnknown {
+		if b.Kind != codes.BindingUnknown {
 			n++
 		}
 	}

@@ -2,6 +2,7 @@ package welfare
 
 import (
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/hosts"
 	"github.com/trimtab/trimtab/planner/policy"
 )
@@ -34,7 +35,7 @@ func newSolver(p *policy.Problem, how reading) *solver {
 	s.answer = policy.Solution{Units: make([]int, n), Binding: make([]trimtab.Binding, n)}
 	for j := range p.Workloads {
 		s.room.Take(j, p.Workloads[j].Min)
-		s.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingUnknown}
+		s.answer.Binding[j] = trimtab.Binding{Kind: codes.BindingUnknown}
 	}
 	for _, j := range s.known {
 		s.answer.Binding[j] = trimtab.Binding{}

@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/latency"
+	"github.com/trimtab/trimtab/whatif"
 )
 
 // Question is a what-if question: two configurations of one pool over the same
@@ -41,7 +42,7 @@ type Threshold struct{ Before, After time.Duration }
 // The error is trimtab.ErrInvalid for a configuration that [planner.New] refuses,
 // trimtab.ErrUnsupported for a pool of several resources, and trimtab.ErrInfeasible if the
 // minimums exceed the capacity.
-func Answer(q Question) (*trimtab.WhatIf, error) {
+func Answer(q Question) (*whatif.Answer, error) {
 	if len(q.Before.Others) > 0 || len(q.After.Others) > 0 {
 		return nil, fmt.Errorf("answer what-if: the pool shares several resources: %w", trimtab.ErrUnsupported)
 	}
@@ -58,17 +59,17 @@ func Answer(q Question) (*trimtab.WhatIf, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &trimtab.WhatIf{Time: q.Now, Pool: q.Before.Pool, Objective: q.Before.Policy.Name(), Resource: q.Before.Resource,
+	out := &whatif.Answer{Time: q.Now, Pool: q.Before.Pool, Objective: q.Before.Policy.Name(), Resource: q.Before.Resource,
 		CapacityBefore: was.Capacity, CapacityAfter: is.Capacity,
-		ValueBefore: was.Value, ValueAfter: is.Value, Cut: was.Cut || is.Cut, Assumes: assumes, Workloads: []trimtab.WhatIfWorkload{}}
+		ValueBefore: was.Value, ValueAfter: is.Value, Cut: was.Cut || is.Cut, Assumes: assumes, Workloads: []whatif.Workload{}}
 	for i := range was.Workloads {
 		w := compare(&was.Workloads[i], &is.Workloads[i])
 		switch w.Effect {
-		case trimtab.Gains:
+		case whatif.Gains:
 			out.Gain++
-		case trimtab.Pays:
+		case whatif.Pays:
 			out.Pay++
-		case trimtab.Holds:
+		case whatif.Holds:
 			out.Hold++
 		}
 		out.Workloads = append(out.Workloads, w)
@@ -94,32 +95,32 @@ func (q *Question) target(cfg planner.Config, estimates []*trimtab.Estimate, hol
 }
 
 // compare puts what a workload would have before and after side by side.
-func compare(was, is *planner.Wanted) trimtab.WhatIfWorkload {
-	w := trimtab.WhatIfWorkload{Workload: was.Name, Now: was.Now, Before: outlookOf(was), After: outlookOf(is), Effect: trimtab.Stays}
+func compare(was, is *planner.Wanted) whatif.Workload {
+	w := whatif.Workload{Workload: was.Name, Now: was.Now, Before: outlookOf(was), After: outlookOf(is), Effect: whatif.Stays}
 	switch moved := w.Moved(); {
 	case !was.Free || !is.Free:
-		w.Effect, w.Held = trimtab.Holds, was.Held.Text
+		w.Effect, w.Held = whatif.Holds, was.Held.Text
 		if was.Free {
 			w.Held = is.Held.Text
 		}
 	case moved > was.Unit/2:
-		w.Effect = trimtab.Gains
+		w.Effect = whatif.Gains
 	case moved < -was.Unit/2:
-		w.Effect = trimtab.Pays
+		w.Effect = whatif.Pays
 	}
 	return w
 }
 
 // outlookOf returns what a workload would have at its target.
-func outlookOf(w *planner.Wanted) trimtab.Outlook {
-	o := trimtab.Outlook{Allocation: w.Aim, SLO: w.SLO, Weight: w.Weight, Binding: w.Binding}
+func outlookOf(w *planner.Wanted) whatif.Outlook {
+	o := whatif.Outlook{Allocation: w.Aim, SLO: w.SLO, Weight: w.Weight, Binding: w.Binding}
 	if c := w.Curve; c != nil && len(c.Knots) > 0 {
 		b := measuredOf(w, c.Eval(o.Allocation))
 		utility := func(v float64) float64 { return math.Min(math.Max(0, w.Utility(v)), 1) }
 		o.Performance = &b
 		o.Utility = &trimtab.Band{Lower: utility(b.Lower), Mean: utility(b.Mean), Upper: utility(b.Upper)}
 	}
-	o.Meets = trimtab.ProspectOf(o.Performance, w.SLO)
+	o.Meets = whatif.ProspectOf(o.Performance, w.SLO)
 	return o
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/welfare"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // two is a loop of two workloads on 40 units: "needy" meets its SLO with 30 of
@@ -50,8 +51,8 @@ func play(l *Loop, rounds int, after func()) {
 			now = now.Add(time.Second)
 			for name, need := range needs() {
 				p := math.Min(1, l.Held(name)/need)
-				l.Sample(now, &trimtab.Sample{Workload: name, Quantity: trimtab.Load, Source: "s", Time: now, Value: 10})
-				l.Sample(now, &trimtab.Sample{Workload: name, Quantity: trimtab.Performance, Source: "s", Time: now, Value: p, Requests: 1000})
+				l.Sample(now, &trimtab.Sample{Workload: name, Quantity: quantity.Load, Source: "s", Time: now, Value: 10})
+				l.Sample(now, &trimtab.Sample{Workload: name, Quantity: quantity.Performance, Source: "s", Time: now, Value: p, Requests: 1000})
 			}
 			l.Tick(now)
 		}
@@ -120,11 +121,11 @@ func TestATargetIsReachedOverInstancesThatServeUnlikeParts(t *testing.T) {
 		for range 10 {
 			now = now.Add(time.Second)
 			for i, k := range l.Knobs("needy") {
-				l.Sample(now, &trimtab.Sample{Workload: "needy", Host: k.Host, Instance: k.Instance, Quantity: trimtab.Load, Source: "s", Time: now, Value: 10 * shares[i]})
+				l.Sample(now, &trimtab.Sample{Workload: "needy", Host: k.Host, Instance: k.Instance, Quantity: quantity.Load, Source: "s", Time: now, Value: 10 * shares[i]})
 			}
-			l.Sample(now, &trimtab.Sample{Workload: "sated", Quantity: trimtab.Load, Source: "s", Time: now, Value: 10})
+			l.Sample(now, &trimtab.Sample{Workload: "sated", Quantity: quantity.Load, Source: "s", Time: now, Value: 10})
 			for name, p := range map[string]float64{"needy": effective() / 25, "sated": l.Held("sated") / 5} {
-				l.Sample(now, &trimtab.Sample{Workload: name, Quantity: trimtab.Performance, Source: "s", Time: now, Value: math.Min(1, p), Requests: 1000})
+				l.Sample(now, &trimtab.Sample{Workload: name, Quantity: quantity.Performance, Source: "s", Time: now, Value: math.Min(1, p), Requests: 1000})
 			}
 			l.Tick(now)
 		}

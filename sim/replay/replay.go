@@ -7,6 +7,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/quantity"
 	"github.com/trimtab/trimtab/sim/cluster"
 )
 
@@ -233,10 +234,10 @@ func (s *seat) play(now time.Time, interval time.Duration, loop *cluster.Loop) {
 	}
 	b := s.hindsight.Predict(s.held, *r.load)
 	count(&s.line.Replayed, dt, s.held, b, s.slo)
-	sample := trimtab.Sample{Workload: s.name, Quantity: trimtab.Load, Source: "recording", Time: now, Window: trimtab.SecondsOf(interval), Value: *r.load}
+	sample := trimtab.Sample{Workload: s.name, Quantity: quantity.Load, Source: "recording", Time: now, Window: trimtab.SecondsOf(interval), Value: *r.load}
 	loop.Sample(now, &sample)
 	performance := sample
-	performance.Quantity, performance.Value = trimtab.Performance, b.Mean
+	performance.Quantity, performance.Value = quantity.Performance, b.Mean
 	if s.counted {
 		performance.Requests = math.Round(*r.load * interval.Seconds())
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // need is the cores per unit of load at which a workload meets everything.
@@ -60,8 +61,8 @@ func recorded(t *testing.T, n int) *History {
 		for name, v := range held {
 			s := trimtab.Sample{Workload: name, Source: "test", Time: now, Window: 10}
 			load, performance := s, s
-			load.Quantity, load.Value = trimtab.Load, 100
-			performance.Quantity, performance.Value, performance.Requests = trimtab.Performance, truth(name, v, 100), 1000
+			load.Quantity, load.Value = quantity.Load, 100
+			performance.Quantity, performance.Value, performance.Requests = quantity.Performance, truth(name, v, 100), 1000
 			h.Step(now, &load)
 			h.Step(now, &performance)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
 )
 
 // What all workloads have in common. A request costs cost seconds of a core, and
@@ -69,8 +70,8 @@ func (o observation) and(p observation) observation {
 func (o observation) ofCollector(i int, end time.Time, interval time.Duration) []*trimtab.Sample {
 	s := trimtab.Sample{Workload: workloadName(i), Source: "prometheus", Time: end, Window: trimtab.SecondsOf(interval)}
 	load, performance := s, s
-	load.Quantity, load.Value = trimtab.Load, o.load
-	performance.Quantity, performance.Value, performance.Requests = trimtab.Performance, o.share, o.requests
+	load.Quantity, load.Value = quantity.Load, o.load
+	performance.Quantity, performance.Value, performance.Requests = quantity.Performance, o.share, o.requests
 	return []*trimtab.Sample{&load, &performance}
 }
 
@@ -78,8 +79,8 @@ func (o observation) ofCollector(i int, end time.Time, interval time.Duration) [
 func (o observation) ofAgent(k *knob, a float64, end time.Time, interval time.Duration) []*trimtab.Sample {
 	s := trimtab.Sample{Workload: k.workload, Host: k.host, Source: "cgroup", Time: end, Window: trimtab.SecondsOf(interval)}
 	usage, throttled, allocation := s, s, s
-	usage.Quantity, usage.Value = trimtab.Usage, o.used
-	throttled.Quantity, throttled.Value = trimtab.Throttled, o.throttled
-	allocation.Quantity, allocation.Value, allocation.Window = trimtab.Allocation, a, 0
+	usage.Quantity, usage.Value = quantity.Usage, o.used
+	throttled.Quantity, throttled.Value = quantity.Throttled, o.throttled
+	allocation.Quantity, allocation.Value, allocation.Window = quantity.Allocation, a, 0
 	return []*trimtab.Sample{&usage, &throttled, &allocation}
 }

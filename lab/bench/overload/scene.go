@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -110,9 +111,31 @@ func (s *scene) bound(ctx context.Context, row string) (func() error, error) {
 	}, nil
 }
 
+// busy begins to measure what the service uses in the step of a course, and returns what tells it
+// at the end of the run, over its cores; nil: it could not be read.
+func (s *scene) busy(c course) func() *float64 {
+	var used [2]time.Duration
+	var failed [2]error
+	var reads sync.WaitGroup
+	for k, at := range []time.Duration{c.Before, c.end()} {
+		reads.Go(func() {
+			<-time.After(at)
+			used[k], failed[k] = s.group.Used()
+		})
+	}
+	return func() *float64 {
+		reads.Wait()
+		if errors.Join(failed[:]...) != nil {
+			return nil
+		}
+		v := (used[1] - used[0]).Seconds() / c.Step.Seconds() / s.cores
+		return &v
+	}
+}
+
 // calibrate finds the work that costs about so much CPU time, and returns what it costs.
 func (s *scene) calibrate(ctx context.Context, target time.Duration) (cost time.Duration, err error) {
-	const batch, rounds = 10, 7
+	const rounds = 7
 	// The first guesses are far off, and the first requests dear.
 	work := 8
 	for pass := range 4 {
@@ -121,20 +144,11 @@ func (s *scene) calibrate(ctx context.Context, target time.Duration) (cost time.
 		}
 		var all []time.Duration
 		for range rounds {
-			before, err := s.group.Used()
+			cost, err := s.batch(ctx)
 			if err != nil {
 				return 0, err
 			}
-			for range batch {
-				if _, err := ask(ctx, "http://"+s.address+s.path); err != nil {
-					return 0, err
-				}
-			}
-			after, err := s.group.Used()
-			if err != nil {
-				return 0, err
-			}
-			all = append(all, max(after-before, time.Microsecond)/batch)
+			all = append(all, cost)
 		}
 		slices.Sort(all)
 		cost = all[rounds/2]
@@ -144,6 +158,25 @@ func (s *scene) calibrate(ctx context.Context, target time.Duration) (cost time.
 		}
 	}
 	return cost, nil
+}
+
+// batchSize requests, one after the other, tell what one costs now: other machines on the same
+// hardware change it.
+const batchSize = 10
+
+// batch returns the mean CPU time of a request. There must be no quota.
+func (s *scene) batch(ctx context.Context) (time.Duration, error) {
+	before, err := s.group.Used()
+	if err != nil {
+		return 0, err
+	}
+	for range batchSize {
+		if _, err := ask(ctx, "http://"+s.address+s.path); err != nil {
+			return 0, err
+		}
+	}
+	after, err := s.group.Used()
+	return max(after-before, time.Microsecond) / batchSize, err
 }
 
 // ask sends one request, and returns how long it took.

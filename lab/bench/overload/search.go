@@ -6,9 +6,9 @@ import "math"
 const enough = 0.99
 
 // capacity returns the highest rate between least and most at which enough requests are in time,
-// to within 2%. It takes that a higher rate is never better, and least where even that is too high.
+// to within 4%. It takes that a higher rate is never better, and least where even that is too high.
 func capacity(least, most float64, inTime func(rate float64) (float64, error)) (float64, error) {
-	for most/least > 1.02 {
+	for most/least > 1.04 {
 		rate := math.Sqrt(least * most)
 		share, err := inTime(rate)
 		if err != nil {

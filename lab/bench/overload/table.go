@@ -14,6 +14,11 @@ type row struct {
 	// Missing says why there are no figures.
 	Missing string `json:"missing,omitempty"`
 	figures
+	// Busy is the CPU time that the service used in the step, over its cores.
+	Busy *float64 `json:"service_busy"`
+	// Cost is the CPU time of a request just before, over the calibrated one: of two rows that
+	// differ in it the capacity differs as well.
+	Cost float64 `json:"cost_over_calibrated"`
 	// CPU is the proxy's CPU time for each try, Added what it adds to the median of a small
 	// request at low load, Resident its memory at the end; null: there is no proxy.
 	CPU      *float64 `json:"cpu_us_per_request"`
@@ -84,7 +89,7 @@ func (r *result) text(w io.Writer) error {
 		fmt.Fprintln(w)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "row\tgoodput\tp50 ms\tp99 ms\tshed\tgave up\tfirst shed ms\tshed 5 s after\tcritical\tnormal\tlow\tCPU µs/req\tadded ms\tRSS MiB\tothers\t")
+	fmt.Fprintln(t, "row\tgoodput\tp50 ms\tp99 ms\tshed\tgave up\tfirst shed ms\tshed 5 s after\tcritical\tnormal\tlow\tservice busy\tcost\tCPU µs/req\tadded ms\tRSS MiB\tothers\t")
 	for _, row := range r.Rows {
 		fmt.Fprintln(t, strings.Join(row.cells(), "\t")+"\t")
 	}
@@ -110,14 +115,14 @@ func (r *result) text(w io.Writer) error {
 func (r *row) cells() []string {
 	if r.Missing != "" {
 		out := []string{r.Name}
-		for range 14 {
+		for range 16 {
 			out = append(out, "–")
 		}
 		return out
 	}
 	return []string{
 		r.Name, fmt.Sprintf("%.3f", r.Goodput), number(r.P50, 0), number(r.P99, 0), percent(r.Shed), percent(r.GaveUp), number(r.First, 0), fmt.Sprint(r.Late),
-		maybePercent(r.Critical), maybePercent(r.Normal), maybePercent(r.Low), number(r.CPU, 0), number(r.Added, 2), number(r.Resident, 0), fmt.Sprintf("%.0f%%", 100*r.Others),
+		maybePercent(r.Critical), maybePercent(r.Normal), maybePercent(r.Low), number(r.Busy, 2), fmt.Sprintf("%.2f", r.Cost), number(r.CPU, 0), number(r.Added, 2), number(r.Resident, 0), fmt.Sprintf("%.0f%%", 100*r.Others),
 	}
 }
 

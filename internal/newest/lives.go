@@ -1,4 +1,4 @@
-package trimtab
+package newest
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ const (
 	enoughReturns = 3
 )
 
-// Lives detects by [Holding.Life] whether two agents claim to be one host. The zero value has
+// Lives detects by [trimtab.Holding.Life] whether two agents claim to be one host. The zero value has
 // seen none.
 type Lives struct {
 	// known are the lives that reported last, the newest last; returns are when one of them

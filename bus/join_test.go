@@ -1,4 +1,4 @@
-package trimtab_test
+package bus
 
 import (
 	"encoding/json"
@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // aPlan is a plan over hosts h0, h1, …, of which actions may leave some out, and
@@ -22,7 +23,7 @@ func aPlan(t *rapid.T) *trimtab.Plan {
 	hosts := []string{"h0", "h1", "h2", "h3"}[:rapid.IntRange(2, 4).Draw(t, "hosts")]
 	p := &trimtab.Plan{
 		Pool: "p", Epoch: 1, Sequence: rapid.Uint64Range(1, 3).Draw(t, "sequence"), Step: rapid.IntRange(1, 2).Draw(t, "step"), Last: true,
-		Time: time.Unix(1, 0).UTC(), Lease: 60, Capacity: 9, Hosts: hosts, Held: map[string]trimtab.Held{"w": {Code: trimtab.HeldOld, Text: "old"}},
+		Time: time.Unix(1, 0).UTC(), Lease: 60, Capacity: 9, Hosts: hosts, Held: map[string]trimtab.Held{"w": {Code: codes.HeldOld, Text: "old"}},
 	}
 	for i := range rapid.IntRange(0, 6).Draw(t, "actions") {
 		p.Actions = append(p.Actions, trimtab.Action{
@@ -40,7 +41,7 @@ func aPlan(t *rapid.T) *trimtab.Plan {
 var thousands = sync.OnceValue(func() map[string]trimtab.Held {
 	all := map[string]trimtab.Held{}
 	for i := range 2500 {
-		all[fmt.Sprint("v", i)] = trimtab.Held{Code: trimtab.HeldOld, Text: "old"}
+		all[fmt.Sprint("v", i)] = trimtab.Held{Code: codes.HeldOld, Text: "old"}
 	}
 	all["w"] = all["v0"]
 	return all
@@ -79,9 +80,9 @@ func TestAPlanThatWasSplitIsWholeAgainInWhateverOrderItsPiecesCome(t *testing.T)
 				}
 			}
 		}
-		var join trimtab.Joiner
+		var join joiner
 		for _, part := range rapid.Permutation(parts).Draw(t, "order") {
-			for _, p := range join.Take(part) {
+			for _, p := range join.take(part) {
 				got = append(got, inOrder(p))
 			}
 		}
@@ -147,10 +148,10 @@ func TestAPlanOfWhichAPieceIsMissingIsGivenUpForLaterOnes(t *testing.T) {
 		lost := several()
 		lost = lost[:rapid.IntRange(1, len(lost)-1).Draw(t, "arrived")]
 		held := 0
-		var join trimtab.Joiner
+		var join joiner
 		for _, piece := range lost {
 			held += len(piece.Held)
-			if got := join.Take(piece); got != nil {
+			if got := join.take(piece); got != nil {
 				t.Fatalf("%+v", got)
 			}
 		}
@@ -159,7 +160,7 @@ func TestAPlanOfWhichAPieceIsMissingIsGivenUpForLaterOnes(t *testing.T) {
 			pieces := several()
 			for _, piece := range pieces[:len(pieces)-1] {
 				piece.Epoch += uint64(i + 1)
-				got = append(got, join.Take(piece)...)
+				got = append(got, join.take(piece)...)
 			}
 		}
 		if len(got) != 1+4 || got[0].Epoch != 1 || got[0].Pieces != 0 || len(got[0].Held) != held {

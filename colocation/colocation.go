@@ -1,10 +1,23 @@
-package trimtab
+// Package colocation has the values of best-effort jobs beside latency-critical services: the
+// state of the jobs of one host and its agent's decisions on them ([Colocation]), and what each
+// part of a service adds to the latency of its slowest requests ([Contributions]), by which a
+// host decides how much room its jobs get. Source: Rhythm (see docs/papers.md). Package
+// analyzer/contribution computes contributions, and planner/colocate decides; nothing is decided
+// here.
+package colocation
 
 import (
 	"slices"
 	"time"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/valid"
+)
+
+// The kinds of the values. Both are telemetry: nobody carries them out.
+const (
+	KindColocation    trimtab.Kind = "colocation"
+	KindContributions trimtab.Kind = "contributions"
 )
 
 // The bounds of the lists in one [Colocation].
@@ -20,15 +33,15 @@ func JobsPool(pool string) string { return pool + "/best-effort" }
 // Colocation is the state of the best-effort jobs on one host, and its agent's last decisions on
 // them. It is for people and programs that watch: nothing in it is carried out.
 type Colocation struct {
-	Host   string    `json:"host"`
-	Pool   string    `json:"pool"`
-	Policy string    `json:"policy"`
-	Mode   Mode      `json:"mode"`
-	Time   time.Time `json:"time"`
+	Host   string       `json:"host"`
+	Pool   string       `json:"pool"`
+	Policy string       `json:"policy"`
+	Mode   trimtab.Mode `json:"mode"`
+	Time   time.Time    `json:"time"`
 	// Paused tells that nothing is decided or written until a resume.
 	Paused bool `json:"paused,omitempty"`
 	// Period is the time between two decisions.
-	Period Seconds `json:"period_s"`
+	Period trimtab.Seconds `json:"period_s"`
 	// Last is the decision in force; nil: there was none yet.
 	Last *HostDecision `json:"last_decision,omitempty"`
 	// Services are the latency-critical ones with a Servpod here, by name.
@@ -59,7 +72,7 @@ type Colocation struct {
 	// Problem is why nothing is decided or done; "": it is.
 	Problem string `json:"problem,omitempty"`
 	// Unmet is what of the control of jobs is not in force.
-	Unmet []Unmet `json:"unmet,omitempty"`
+	Unmet []trimtab.Unmet `json:"unmet,omitempty"`
 	// Decisions are the last that differed from the one before, newest first.
 	Decisions []HostDecision `json:"decisions"`
 }
@@ -109,14 +122,14 @@ type JobChange struct {
 type ServiceHere struct {
 	Workload string `json:"workload"`
 	// Age is how long ago the numbers were true; absent: never heard of.
-	Age *Seconds `json:"age_s,omitempty"`
+	Age *trimtab.Seconds `json:"age_s,omitempty"`
 	// Stale tells that they are too old to decide on.
 	Stale bool `json:"stale,omitempty"`
 	// Slack is (SLO - tail latency) / SLO, Load a share of the most that it carries.
-	Slack *float64 `json:"slack,omitempty"`
-	Tail  *Seconds `json:"tail_s,omitempty"`
-	SLO   Seconds  `json:"slo_s,omitempty"`
-	Load  *float64 `json:"load,omitempty"`
+	Slack *float64         `json:"slack,omitempty"`
+	Tail  *trimtab.Seconds `json:"tail_s,omitempty"`
+	SLO   trimtab.Seconds  `json:"slo_s,omitempty"`
+	Load  *float64         `json:"load,omitempty"`
 	// Share is the part of its Servpod here in its contributions.
 	Share float64 `json:"contribution_share"`
 	// Clock is the clock of its cores, LeastClock the least that they should run at, in MHz; 0:
@@ -135,8 +148,8 @@ type ServiceHere struct {
 type Job struct {
 	ID string `json:"id"`
 	// Registered tells that it registered itself.
-	Registered bool `json:"registered,omitempty"`
-	Mode       Mode `json:"mode"`
+	Registered bool         `json:"registered,omitempty"`
+	Mode       trimtab.Mode `json:"mode"`
 	// State is running or suspended; a job that waits for its turn is suspended. A job that was
 	// killed and whose processes still exist "does not end".
 	State string `json:"state"`
@@ -157,7 +170,7 @@ type Job struct {
 	Attained float64  `json:"attained_core_s"`
 	Lost     float64  `json:"lost_core_s"`
 	// Heard is how long ago it told its progress; absent: never.
-	Heard *Seconds `json:"heard_s,omitempty"`
+	Heard *trimtab.Seconds `json:"heard_s,omitempty"`
 	// Problem is why a knob of it cannot be used, or what is wrong with its reports.
 	Problem string `json:"problem,omitempty"`
 	// Unmet is which decisions cannot be carried out on it, and what acts in their place; "":
@@ -170,9 +183,9 @@ type Job struct {
 func (j *Job) Named(name string) bool { return j.ID == name || j.Registered && j.ID == "jobs/"+name }
 
 // Kind returns KindColocation.
-func (c *Colocation) Kind() Kind { return KindColocation }
+func (c *Colocation) Kind() trimtab.Kind { return KindColocation }
 
-// Key returns pool/host, as for a [Holding].
+// Key returns pool/host, as for a [trimtab.Holding].
 func (c *Colocation) Key() string { return c.Pool + "/" + c.Host }
 
 // The bounds of what is sent: if there is more, the message says how much was left out.
@@ -193,7 +206,7 @@ func (c *Colocation) Brief() *Colocation {
 		out.Missing[name] = valid.Brief(why)
 	}
 	out.Services = c.Services[:min(len(c.Services), MaxServicesHere)]
-	out.Unmet = slices.Clone(c.Unmet[:min(len(c.Unmet), MaxUnmet)])
+	out.Unmet = slices.Clone(c.Unmet[:min(len(c.Unmet), trimtab.MaxUnmet)])
 	for i := range out.Unmet {
 		u := &out.Unmet[i]
 		u.What, u.Why, u.Do = valid.Brief(u.What), valid.Brief(u.Why), valid.Brief(u.Do)
@@ -236,17 +249,22 @@ func (c *Colocation) Validate() error {
 	what := "co-location on " + c.Host
 	switch {
 	case c.Time.IsZero():
-		return Invalidf("%s: no time", what)
+		return trimtab.Invalidf("%s: no time", what)
 	case len(c.Jobs) > MaxJobs || len(c.Decisions) > MaxHostDecisions || len(c.Services) > MaxServicesHere:
-		return Invalidf("%s: %d jobs, %d decisions, %d services: limits %d, %d, %d", what, len(c.Jobs), len(c.Decisions), len(c.Services), MaxJobs, MaxHostDecisions, MaxServicesHere)
-	case len(c.Missing) > MaxResources || len(c.Counts) > MaxResources || c.Omitted < 0 || c.Running < 0 || c.Suspended < 0:
-		return Invalidf("%s: %d resources missing, %d verbs, %d jobs omitted, %d running, %d suspended", what, len(c.Missing), len(c.Counts), c.Omitted, c.Running, c.Suspended)
+		return trimtab.Invalidf("%s: %d jobs, %d decisions, %d services: limits %d, %d, %d", what, len(c.Jobs), len(c.Decisions), len(c.Services), MaxJobs, MaxHostDecisions, MaxServicesHere)
+	case len(c.Missing) > trimtab.MaxResources || len(c.Counts) > trimtab.MaxResources || c.Omitted < 0 || c.Running < 0 || c.Suspended < 0:
+		return trimtab.Invalidf("%s: %d resources missing, %d verbs, %d jobs omitted, %d running, %d suspended", what, len(c.Missing), len(c.Counts), c.Omitted, c.Running, c.Suspended)
 	}
 	if err := valid.Short(what, c.Policy, string(c.Mode)); err != nil {
 		return err
 	}
-	if err := validUnmet(c.Host, c.Unmet); err != nil {
-		return err
+	if len(c.Unmet) > trimtab.MaxUnmet {
+		return trimtab.Invalidf("%s: %d things that are not in force, limit %d", what, len(c.Unmet), trimtab.MaxUnmet)
+	}
+	for i := range c.Unmet {
+		if err := c.Unmet[i].Validate(c.Host); err != nil {
+			return err
+		}
 	}
 	if err := valid.Texts(what, c.Problem); err != nil {
 		return err
@@ -275,7 +293,7 @@ func (c *Colocation) Validate() error {
 		}
 	}
 	for _, of := range []map[string]float64{c.Capacity, c.Used} {
-		if err := valid.Amounts(what, of, MaxResources); err != nil {
+		if err := valid.Amounts(what, of, trimtab.MaxResources); err != nil {
 			return err
 		}
 	}
@@ -306,7 +324,7 @@ func (c *Colocation) validateLists(what string) error {
 
 func (d *HostDecision) validate(what string) error {
 	if d.Time.IsZero() || d.Periods < 0 || d.Omitted < 0 || len(d.Changes) > MaxJobs {
-		return Invalidf("%s: decision at %v, for %d periods, of %d changes", what, d.Time, d.Periods, len(d.Changes))
+		return trimtab.Invalidf("%s: decision at %v, for %d periods, of %d changes", what, d.Time, d.Periods, len(d.Changes))
 	}
 	if err := valid.Short(what, d.Verb, d.By); err != nil {
 		return err
@@ -317,7 +335,7 @@ func (d *HostDecision) validate(what string) error {
 	for i := range d.Changes {
 		x := &d.Changes[i]
 		if len(x.Job) > maxJobID {
-			return Invalidf("%s: change of job %.40q: want at most %d bytes", what, x.Job, maxJobID)
+			return trimtab.Invalidf("%s: change of job %.40q: want at most %d bytes", what, x.Job, maxJobID)
 		}
 		if err := valid.Short(what, x.Act); err != nil {
 			return err
@@ -325,7 +343,7 @@ func (d *HostDecision) validate(what string) error {
 		if err := valid.Texts(what, x.Result); err != nil {
 			return err
 		}
-		if err := valid.Amounts(what, x.To, MaxResources); err != nil {
+		if err := valid.Amounts(what, x.To, trimtab.MaxResources); err != nil {
 			return err
 		}
 	}
@@ -348,7 +366,7 @@ func (s *ServiceHere) validate(what string) error {
 			v = append(v, *p)
 		}
 	}
-	for _, p := range []*Seconds{s.Age, s.Tail} {
+	for _, p := range []*trimtab.Seconds{s.Age, s.Tail} {
 		if p != nil {
 			v = append(v, float64(*p))
 		}
@@ -358,7 +376,7 @@ func (s *ServiceHere) validate(what string) error {
 
 func (j *Job) validate(what string) error {
 	if j.ID == "" || len(j.ID) > maxJobID {
-		return Invalidf("%s: job %.40q: want 1 to %d bytes", what, j.ID, maxJobID)
+		return trimtab.Invalidf("%s: job %.40q: want 1 to %d bytes", what, j.ID, maxJobID)
 	}
 	if err := valid.Short(what, string(j.Mode), j.State, j.Predict); err != nil {
 		return err
@@ -366,7 +384,7 @@ func (j *Job) validate(what string) error {
 	if err := valid.Texts(what, j.Place, j.Problem, j.Unmet); err != nil {
 		return err
 	}
-	if err := valid.Amounts(what, j.Has, MaxResources); err != nil {
+	if err := valid.Amounts(what, j.Has, trimtab.MaxResources); err != nil {
 		return err
 	}
 	if j.Loss != nil && !valid.IsFinite(*j.Loss) {

@@ -1,4 +1,4 @@
-package trimtab
+package colocation
 
 import (
 	"encoding/json"
@@ -10,7 +10,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab/trimtab"
 )
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func contributions() *Contributions {
 	tail, limit, slack := .2, .87, .1
@@ -121,7 +125,7 @@ func TestContributionsThatAreNotFiniteNotBoundedOrNotInOrderAreRefused(t *testin
 	} {
 		c := contributions()
 		spoil(c)
-		if err := c.Validate(); !errors.Is(err, ErrInvalid) {
+		if err := c.Validate(); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,6 +1,12 @@
-package trimtab
+// Package whatif has the question "what if the capacity, an SLO or a weight were another?" and its
+// answer, as people and the API read them. Package planner/whatif computes the answer.
+package whatif
 
-import "time"
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
 
 // Change is what a person would change in a what-if question. The zero Change asks for the
 // present state.
@@ -17,9 +23,9 @@ type Change struct {
 // Empty reports whether nothing would change.
 func (c *Change) Empty() bool { return len(c.Capacity)+len(c.SLO)+len(c.Weight) == 0 }
 
-// WhatIf answers a what-if question: what the objective wants for each workload now, and with the
+// Answer answers a what-if question: what the objective wants for each workload now, and with the
 // change.
-type WhatIf struct {
+type Answer struct {
 	Time      time.Time `json:"time"`
 	Pool      string    `json:"pool"`
 	Objective string    `json:"objective"`
@@ -41,26 +47,26 @@ type WhatIf struct {
 	// Assumes are the assumptions that the answer rests on beside the curves.
 	Assumes []string `json:"assumes"`
 	// Workloads are in order of name.
-	Workloads []WhatIfWorkload `json:"workloads"`
+	Workloads []Workload `json:"workloads"`
 	// Absent maps each workload without a limit that trimtab could set to the reason.
 	Absent map[string]string `json:"absent,omitempty"`
 }
 
-// WhatIfEffect says what a change does to a workload.
-type WhatIfEffect string
+// Effect says what a change does to a workload.
+type Effect string
 
 // The effects: it would get more, less, as much, or is not planned for.
 const (
-	Gains WhatIfEffect = "gains"
-	Pays  WhatIfEffect = "pays"
-	Stays WhatIfEffect = "stays"
-	Holds WhatIfEffect = "holds"
+	Gains Effect = "gains"
+	Pays  Effect = "pays"
+	Stays Effect = "stays"
+	Holds Effect = "holds"
 )
 
-// WhatIfWorkload is one workload of an answer.
-type WhatIfWorkload struct {
-	Workload string       `json:"workload"`
-	Effect   WhatIfEffect `json:"effect"`
+// Workload is one workload of an answer.
+type Workload struct {
+	Workload string `json:"workload"`
+	Effect   Effect `json:"effect"`
 	// Share tells that performance is a share of requests, in [0, 1].
 	Share bool `json:"performance_is_share,omitempty"`
 	// Held is the reason why the planner leaves this workload out; empty unless Effect is Holds.
@@ -73,7 +79,7 @@ type WhatIfWorkload struct {
 }
 
 // Moved returns how much more it would have with the change.
-func (w *WhatIfWorkload) Moved() float64 { return w.After.Allocation - w.Before.Allocation }
+func (w *Workload) Moved() float64 { return w.After.Allocation - w.Before.Allocation }
 
 // Outlook is what a workload would have, and the performance that its curve predicts.
 type Outlook struct {
@@ -81,12 +87,12 @@ type Outlook struct {
 	SLO        float64 `json:"slo"`
 	Weight     float64 `json:"weight"`
 	// Performance and Utility are nil where nothing was learnt.
-	Performance *Band `json:"performance,omitempty"`
-	Utility     *Band `json:"utility,omitempty"`
+	Performance *trimtab.Band `json:"performance,omitempty"`
+	Utility     *trimtab.Band `json:"utility,omitempty"`
 	// Meets says where the SLO lies in the band of the performance.
 	Meets Prospect `json:"meets_slo"`
 	// Binding is the constraint that limited Allocation.
-	Binding Binding `json:"binding"`
+	Binding trimtab.Binding `json:"binding"`
 }
 
 // Prospect is how sure it is that an SLO is met.
@@ -103,7 +109,7 @@ const (
 )
 
 // ProspectOf compares an SLO with the confidence band of the performance.
-func ProspectOf(b *Band, slo float64) Prospect {
+func ProspectOf(b *trimtab.Band, slo float64) Prospect {
 	switch {
 	case b == nil:
 		return MeetsUnknown

@@ -1,9 +1,10 @@
-package trimtab
+package colocation
 
 import (
 	"cmp"
 	"time"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/valid"
 )
 
@@ -12,7 +13,7 @@ import (
 const (
 	MaxServpods    = 1024
 	MaxGrowthParts = 16
-	MaxCalls       = MaxSketchCalls
+	MaxCalls       = trimtab.MaxSketchCalls
 )
 
 // Contributions is the state of a latency-critical workload's tail latency, and what each Servpod
@@ -21,14 +22,14 @@ type Contributions struct {
 	Workload string    `json:"workload"`
 	Time     time.Time `json:"time"`
 	// Window is what Load, Tail and Requests cover.
-	Window Seconds `json:"window_s"`
+	Window trimtab.Seconds `json:"window_s"`
 	// Load is requests per second.
 	Load float64 `json:"load"`
 	// MaxLoad is the most seen, or what was declared; 0: not known.
 	MaxLoad float64 `json:"max_load,omitempty"`
 	// SLO is the threshold of the SLO, and Quantile its fraction.
-	SLO      Seconds `json:"slo_s,omitempty"`
-	Quantile float64 `json:"quantile,omitempty"`
+	SLO      trimtab.Seconds `json:"slo_s,omitempty"`
+	Quantile float64         `json:"quantile,omitempty"`
 	// Tail is the latency at Quantile, or with too few requests the slowest one's; nil: unknown.
 	Tail     *float64 `json:"tail_s,omitempty"`
 	Requests float64  `json:"requests"`
@@ -136,7 +137,7 @@ func (c *Contributions) Slack() (float64, bool) {
 // Budget is how long one component may delay a request.
 type Budget struct {
 	Component string
-	Time      Seconds
+	Time      trimtab.Seconds
 }
 
 // Budgets divides what the SLO leaves beyond the mean sojourn times among the components, in
@@ -170,13 +171,13 @@ func (c *Contributions) Budgets() []Budget {
 		if n > 1 && all > 0 {
 			part = (1 - added[i]/all) / (n - 1)
 		}
-		out[i].Time = Seconds(max(0, room) * part)
+		out[i].Time = trimtab.Seconds(max(0, room) * part)
 	}
 	return out
 }
 
 // Kind returns KindContributions.
-func (c *Contributions) Kind() Kind { return KindContributions }
+func (c *Contributions) Kind() trimtab.Kind { return KindContributions }
 
 // Key returns the workload.
 func (c *Contributions) Key() string { return c.Workload }
@@ -187,7 +188,7 @@ func (c *Contributions) Validate() error {
 		return err
 	}
 	if c.Time.IsZero() {
-		return Invalidf("contributions to %s: no time", c.Workload)
+		return trimtab.Invalidf("contributions to %s: no time", c.Workload)
 	}
 	for _, v := range []float64{float64(c.Window), c.Load, c.MaxLoad, float64(c.SLO), c.Requests, float64(c.Levels)} {
 		if !valid.IsNonNegative(v) {
@@ -202,17 +203,17 @@ func (c *Contributions) Validate() error {
 	}
 	// A slack must be a number: no SLO is so short that the quotient overflows.
 	if slack, ok := c.Slack(); ok && !valid.IsFinite(slack) {
-		return Invalidf("contributions to %s: slack %v of an SLO of %v s", c.Workload, slack, float64(c.SLO))
+		return trimtab.Invalidf("contributions to %s: slack %v of an SLO of %v s", c.Workload, slack, float64(c.SLO))
 	}
 	if len(c.Servpods) > MaxServpods {
-		return Invalidf("contributions to %s: %d Servpods, limit %d", c.Workload, len(c.Servpods), MaxServpods)
+		return trimtab.Invalidf("contributions to %s: %d Servpods, limit %d", c.Workload, len(c.Servpods), MaxServpods)
 	}
 	for i := range c.Servpods {
 		if err := c.Servpods[i].validate(c.Workload); err != nil {
 			return err
 		}
 		if i > 0 && c.Servpods[i-1].Compare(&c.Servpods[i]) >= 0 {
-			return Invalidf("contributions to %s: %.253s on host %.253s given twice, or out of order", c.Workload, c.Servpods[i].Component, c.Servpods[i].Host)
+			return trimtab.Invalidf("contributions to %s: %.253s on host %.253s given twice, or out of order", c.Workload, c.Servpods[i].Component, c.Servpods[i].Host)
 		}
 	}
 	if c.Growth != nil {
@@ -225,28 +226,28 @@ func (c *Contributions) Validate() error {
 
 func (c *Contributions) validateCalls() error {
 	if len(c.Calls) > MaxCalls {
-		return Invalidf("contributions to %s: %d calls, limit %d", c.Workload, len(c.Calls), MaxCalls)
+		return trimtab.Invalidf("contributions to %s: %d calls, limit %d", c.Workload, len(c.Calls), MaxCalls)
 	}
 	for i := range c.Calls {
 		x := &c.Calls[i]
 		if x.From == "" || len(x.From) > 253 || x.To == "" || len(x.To) > 253 || i > 0 && c.Calls[i-1].Compare(x) >= 0 {
-			return Invalidf("contributions to %s: call of %.40q by %.40q: want names of 1 to 253 bytes, each pair once and in order", c.Workload, x.To, x.From)
+			return trimtab.Invalidf("contributions to %s: call of %.40q by %.40q: want names of 1 to 253 bytes, each pair once and in order", c.Workload, x.To, x.From)
 		}
 		if !(x.Rate > 0 && valid.IsFinite(x.Rate)) {
-			return Invalidf("contributions to %s: %v calls/s of %.253s by %.253s: want a finite number > 0", c.Workload, x.Rate, x.To, x.From)
+			return trimtab.Invalidf("contributions to %s: %v calls/s of %.253s by %.253s: want a finite number > 0", c.Workload, x.Rate, x.To, x.From)
 		}
 	}
 	return nil
 }
 
 func (s *Servpod) validate(workload string) error {
-	if err := servpodNamed(workload, s.Component, s.Host); err != nil {
+	if err := valid.Component(workload, s.Component, s.Host); err != nil {
 		return err
 	}
 	ok := valid.IsNonNegative(s.Sojourn) && valid.IsNonNegative(s.Variation) && valid.IsFinite(s.Contribution) &&
 		s.Weight >= 0 && s.Weight <= 1 && s.Correlation >= -1 && s.Correlation <= 1
 	if !ok {
-		return Invalidf("contribution of %s to %s: sojourn %v s, weight %v, correlation %v, variation %v, contribution %v: want finite numbers, a weight in [0, 1], a correlation in [-1, 1]",
+		return trimtab.Invalidf("contribution of %s to %s: sojourn %v s, weight %v, correlation %v, variation %v, contribution %v: want finite numbers, a weight in [0, 1], a correlation in [-1, 1]",
 			s.Component, workload, s.Sojourn, s.Weight, s.Correlation, s.Variation, s.Contribution)
 	}
 	for _, limit := range []*float64{s.LoadLimit, s.SlackLimit} {
@@ -258,7 +259,7 @@ func (s *Servpod) validate(workload string) error {
 		switch origin {
 		case "", FromHistory, FromSearch, Declared:
 		default:
-			return Invalidf("threshold of %s of %s: origin %.40q: want %s, %s or %s", s.Component, workload, origin, FromHistory, FromSearch, Declared)
+			return trimtab.Invalidf("threshold of %s of %s: origin %.40q: want %s, %s or %s", s.Component, workload, origin, FromHistory, FromSearch, Declared)
 		}
 	}
 	return nil
@@ -266,26 +267,19 @@ func (s *Servpod) validate(workload string) error {
 
 func (g *TailGrowth) validate(workload string) error {
 	if !(valid.IsNonNegative(g.Before) && valid.IsNonNegative(g.After) && g.Quantile >= 0 && g.Quantile <= 1) {
-		return Invalidf("growth of the tail of %s: quantile %v from %v s to %v s", workload, g.Quantile, g.Before, g.After)
+		return trimtab.Invalidf("growth of the tail of %s: quantile %v from %v s to %v s", workload, g.Quantile, g.Before, g.After)
 	}
 	if len(g.Parts) > MaxGrowthParts {
-		return Invalidf("growth of the tail of %s: %d parts, limit %d", workload, len(g.Parts), MaxGrowthParts)
+		return trimtab.Invalidf("growth of the tail of %s: %d parts, limit %d", workload, len(g.Parts), MaxGrowthParts)
 	}
 	for i := range g.Parts {
 		p := &g.Parts[i]
-		if err := servpodNamed(workload, p.Component, p.Host); err != nil {
+		if err := valid.Component(workload, p.Component, p.Host); err != nil {
 			return err
 		}
 		if !(p.Share > 0 && p.Share <= 1 && valid.IsNonNegative(p.Before) && valid.IsNonNegative(p.After)) {
-			return Invalidf("growth of the tail of %s: share %v of %s, from %v s to %v s", workload, p.Share, p.Component, p.Before, p.After)
+			return trimtab.Invalidf("growth of the tail of %s: share %v of %s, from %v s to %v s", workload, p.Share, p.Component, p.Before, p.After)
 		}
-	}
-	return nil
-}
-
-func servpodNamed(workload, component, host string) error {
-	if component == "" || len(component) > 253 || len(host) > 253 {
-		return Invalidf("component %.40q of %s on host %.40q: want 1 to 253 bytes, of a host at most 253", component, workload, host)
 	}
 	return nil
 }

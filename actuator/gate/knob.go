@@ -1,0 +1,187 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+)
+
+// Lease is how long a limit holds after it was set. An actuator reads its knobs every 1 to 5 s,
+// so that several reads may fail before the gate is free.
+const Lease = 20 * time.Second
+
+// most is the largest limit that a gate takes.
+const most = 1 << 20
+
+// Config says which gate.
+type Config struct {
+	// URL is its admin API: http://HOST:PORT, or unix:/PATH.
+	URL string `json:"url"`
+}
+
+// Limit is the most that a gate has in service at once. It is an [actuator.Knob].
+type Limit struct {
+	config Config
+	// kept is what this knob set, and what its reads set again; unlimited: nothing.
+	kept trimtab.Amount
+	// adopts: an earlier process set what is there.
+	adopts bool
+}
+
+// Kind is this kind of knob. The path of a location is the URL of the gate's admin API. What a
+// service can do at once is not measured.
+func Kind() actuator.Kind {
+	return actuator.Kind{
+		Name: "gate", Resources: []string{trimtab.Concurrency},
+		Probe: func(at actuator.Location) (actuator.Location, error) {
+			_, _, err := dialed(at.Path)
+			return at, err
+		},
+		Find: func(context.Context, actuator.Location) ([]actuator.Instance, error) {
+			return nil, fmt.Errorf("find gates: each is declared: %w", trimtab.ErrUnsupported)
+		},
+		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
+			return actuator.OrNil(Open(Config{URL: at.Path}))
+		},
+		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(Reopen(undo)) },
+	}
+}
+
+// Open checks the URL. Whether the gate is there is for Probe to say.
+func Open(c Config) (*Limit, error) {
+	if _, _, err := dialed(c.URL); err != nil {
+		return nil, err
+	}
+	return &Limit{config: c, kept: trimtab.Unlimited()}, nil
+}
+
+// Traits returns what the knob can do beyond what every knob can.
+func (k *Limit) Traits() actuator.Traits {
+	return actuator.Traits{Place: k.Place, Recall: k.Recall}
+}
+
+// kind marks what Undo returns.
+const kind = "gate-limit/1"
+
+type undo struct {
+	Kind string `json:"kind"`
+	Config
+}
+
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported when undo is
+// another kind of knob's.
+func Reopen(b []byte) (*Limit, error) {
+	var u undo
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
+		return nil, fmt.Errorf("reopen gate %.60q: %w", b, trimtab.ErrUnsupported)
+	}
+	return Open(u.Config)
+}
+
+// Undo describes the knob for Reopen.
+func (k *Limit) Undo() []byte { return actuator.UndoOf(undo{Kind: kind, Config: k.config}) }
+
+// Recall keeps alive what an earlier process set, from the next Read on.
+func (k *Limit) Recall(b []byte) error {
+	_, err := Reopen(b)
+	k.adopts = err == nil
+	return err
+}
+
+// String names the gate.
+func (k *Limit) String() string { return "gate " + k.config.URL }
+
+// Resource returns "concurrency".
+func (k *Limit) Resource() string { return trimtab.Concurrency }
+
+// Place identifies the gate by its address. It is no file: a gate that has no envelope any more is
+// not taken for one that somebody changed.
+func (k *Limit) Place() (string, error) {
+	network, address, err := dialed(k.config.URL)
+	return path.Join("/gate", network, address), err
+}
+
+// Close does nothing: what was set ends with its lease.
+func (k *Limit) Close() error { return nil }
+
+// Probe says whether the gate answers.
+func (k *Limit) Probe(ctx context.Context) error {
+	_, err := k.get(ctx)
+	return err
+}
+
+// MayWrite says whether the gate answers: whoever reaches it may set it.
+func (k *Limit) MayWrite(ctx context.Context) error { return k.Probe(ctx) }
+
+func (k *Limit) get(ctx context.Context) (limits, error) {
+	l, err := call(ctx, k.config.URL, http.MethodGet, nil)
+	if err != nil {
+		return l, fmt.Errorf("read %s: %w", k, err)
+	}
+	return l, nil
+}
+
+// Read returns the max of the envelope, and begins its lease anew where this knob has set it.
+// What somebody else set is left to end.
+func (k *Limit) Read(ctx context.Context) (trimtab.Amount, error) {
+	l, err := k.get(ctx)
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	v := l.max()
+	if k.adopts && l.Envelope != nil && l.Envelope.LeaseLeft <= float64(Lease.Milliseconds()) {
+		k.kept = v
+	}
+	k.adopts = false
+	if v.Unlimited || v != k.kept {
+		return v, nil
+	}
+	if err := k.put(ctx, v); err != nil {
+		return trimtab.Amount{}, fmt.Errorf("renew %s: %w", k, err)
+	}
+	return v, nil
+}
+
+// Nearest rounds to whole requests, at least one: with none nothing would ever be answered.
+func (k *Limit) Nearest(a trimtab.Amount) trimtab.Amount {
+	if a.Unlimited {
+		return a
+	}
+	return trimtab.Units(math.Min(math.Max(math.Round(a.Value), 1), most))
+}
+
+// Write sets the envelope, or takes it away.
+func (k *Limit) Write(ctx context.Context, a trimtab.Amount) error {
+	err := errors.Join(ctx.Err(), a.Validate())
+	if a = k.Nearest(a); err == nil && a.Unlimited {
+		_, err = call(ctx, k.config.URL, http.MethodDelete, nil)
+	} else if err == nil {
+		err = k.put(ctx, a)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", k, err)
+	}
+	k.kept, k.adopts = a, false
+	return nil
+}
+
+func (k *Limit) put(ctx context.Context, a trimtab.Amount) error {
+	body, err := json.Marshal(struct {
+		Min   float64  `json:"min"`
+		Max   float64  `json:"max"`
+		Rate  *float64 `json:"rate"`
+		Lease int64    `json:"lease_ms"`
+	}{1, a.Value, nil, Lease.Milliseconds()})
+	if err == nil {
+		_, err = call(ctx, k.config.URL, http.MethodPut, body)
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package haproxy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Kind is this kind of knob. The root of a location is the socket, its path BACKEND/SERVER/* for
+// one server and BACKEND/* for all: each server in each process of HAProxy is an instance, so that
+// after a reload it is a new one. What backends can serve is not measured.
+func Kind() actuator.Kind {
+	return actuator.Kind{
+		Name: "haproxy", Resources: []string{trimtab.Concurrency},
+		Probe: func(at actuator.Location) (actuator.Location, error) {
+			_, err := configOf(at)
+			return at, err
+		},
+		Find: find,
+		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
+			c, err := configOf(at)
+			if err != nil {
+				return nil, err
+			}
+			return actuator.OrNil(Open(c))
+		},
+		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(Reopen(undo)) },
+	}
+}
+
+// configOf reads a location. Its last part is the server, unless that is the *.
+func configOf(at actuator.Location) (Config, error) {
+	backend, rest, _ := strings.Cut(at.Path, "/")
+	c := Config{Socket: at.Root, Backend: backend, Server: strings.TrimSuffix(rest, "/*")}
+	if c.Server != "*" {
+		c.Server = path.Base(c.Server)
+		return c, c.validate()
+	}
+	any := c
+	any.Server = "any"
+	return c, any.validate()
+}
+
+// find lists the server of a location, or all of its backend.
+func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
+	c, err := configOf(at)
+	if err != nil {
+		return nil, err
+	}
+	all, err := survey(ctx, c.Socket, c.Backend)
+	if err != nil {
+		return nil, fmt.Errorf("find servers of backend %s: %w", c.Backend, err)
+	}
+	var found []actuator.Instance
+	for _, s := range all.servers {
+		if c.Server == "*" || c.Server == s.name {
+			found = append(found, actuator.Instance{Name: s.name, ID: idOf(all.of, s.id)})
+		}
+	}
+	switch {
+	case len(found) == 0 && c.Server != "*":
+		return nil, fmt.Errorf("find servers of backend %s: HAProxy has no server %s in it: `show servers state %[1]s` lists them: %[3]w", c.Backend, c.Server, os.ErrNotExist)
+	case len(found) > hostfs.MaxInstances:
+		return nil, fmt.Errorf("find servers of backend %s: there are %d, at most %d may be: %w", c.Backend, len(found), hostfs.MaxInstances, trimtab.ErrRefused)
+	}
+	slices.SortFunc(found, func(a, b actuator.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
+// idOf tells a server in one process from the same in the next.
+func idOf(of process, id string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(string(of) + "\x00" + id))
+	return max(h.Sum64(), 1)
+}

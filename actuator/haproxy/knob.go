@@ -1,0 +1,197 @@
+package haproxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+)
+
+// Config says which server.
+type Config struct {
+	// Socket is HAProxy's stats socket: an absolute path, or HOST:PORT.
+	Socket  string `json:"socket"`
+	Backend string `json:"backend"`
+	Server  string `json:"server"`
+}
+
+func (c *Config) validate() error {
+	if _, _, err := dialed(c.Socket); err != nil {
+		return err
+	}
+	if !plain(c.Backend) || !plain(c.Server) {
+		return trimtab.Invalidf("server %.40q/%.40q of HAProxy: want the names of backend and server, of letters, digits, -, _, . and :", c.Backend, c.Server)
+	}
+	return nil
+}
+
+// MaxConn is the maxconn of one server in one process of HAProxy. It is an [actuator.Knob]. It
+// connects for each use: an open connection would keep a process alive that was told to stop.
+type MaxConn struct {
+	config Config
+	// of is the process that was read first; "": none was.
+	of process
+}
+
+// Traits returns what the knob can do beyond what every knob can. It is remote: other programs
+// and people set maxconn through the same socket.
+func (k *MaxConn) Traits() actuator.Traits {
+	return actuator.Traits{Place: k.Place, Hopeless: func(context.Context) string { return "" }}
+}
+
+// Open checks the names. Whether the server is there is for Probe to say.
+func Open(c Config) (*MaxConn, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &MaxConn{config: c}, nil
+}
+
+// kind marks what Undo returns.
+const kind = "haproxy-maxconn/1"
+
+type undo struct {
+	Kind string `json:"kind"`
+	Config
+	Process process `json:"process,omitempty"`
+}
+
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported when undo is
+// another kind of knob's.
+func Reopen(b []byte) (*MaxConn, error) {
+	var u undo
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
+		return nil, fmt.Errorf("reopen maxconn %.60q: %w", b, trimtab.ErrUnsupported)
+	}
+	k, err := Open(u.Config)
+	if err == nil {
+		k.of = u.Process
+	}
+	return k, err
+}
+
+// Undo describes the knob for Reopen, with the process: one that began later is not restored.
+func (k *MaxConn) Undo() []byte {
+	return actuator.UndoOf(undo{Kind: kind, Config: k.config, Process: k.of})
+}
+
+// String names the server.
+func (k *MaxConn) String() string {
+	return "maxconn of HAProxy server " + k.config.Backend + "/" + k.config.Server
+}
+
+// Resource returns "concurrency".
+func (k *MaxConn) Resource() string { return trimtab.Concurrency }
+
+// Close does nothing: nothing is kept open.
+func (k *MaxConn) Close() error { return nil }
+
+// Place identifies the server in its process, whatever socket leads there.
+func (k *MaxConn) Place() (string, error) {
+	if k.of == "" {
+		if _, _, err := k.look(context.Background()); err != nil {
+			return "", err
+		}
+	}
+	return path.Join("/haproxy", string(k.of), k.config.Backend, k.config.Server), nil
+}
+
+// look reads what the server has. The error is os.ErrNotExist where backend, server or process is
+// another than before.
+func (k *MaxConn) look(ctx context.Context, more ...string) (trimtab.Amount, answer, error) {
+	found, err := survey(ctx, k.config.Socket, k.config.Backend, more...)
+	if err != nil {
+		return trimtab.Amount{}, found, err
+	}
+	if k.of != "" && k.of != found.of {
+		return trimtab.Amount{}, found, fmt.Errorf("HAProxy was restarted or reloaded, and has its configured limits: %w", os.ErrNotExist)
+	}
+	limit, ok := found.limit(k.config.Server)
+	if !ok {
+		return trimtab.Amount{}, found, fmt.Errorf("backend %s of HAProxy has no server %s: `show servers state %[1]s` lists them: %[3]w", k.config.Backend, k.config.Server, os.ErrNotExist)
+	}
+	k.of = found.of
+	return limit, found, nil
+}
+
+// Probe says whether the server is there.
+func (k *MaxConn) Probe(ctx context.Context) error {
+	_, err := k.Read(ctx)
+	return err
+}
+
+// MayWrite says whether the socket may set limits.
+func (k *MaxConn) MayWrite(ctx context.Context) error {
+	_, found, err := k.look(ctx, "show cli level")
+	if err == nil && strings.TrimSpace(found.rest) != "admin" {
+		err = errLevel
+	}
+	if err != nil {
+		return fmt.Errorf("probe %s: %w", k, err)
+	}
+	return nil
+}
+
+// Read returns maxconn, unlimited where that is 0.
+func (k *MaxConn) Read(ctx context.Context) (trimtab.Amount, error) {
+	v, _, err := k.look(ctx)
+	if err != nil {
+		return v, fmt.Errorf("read %s: %w", k, err)
+	}
+	return v, nil
+}
+
+// Nearest rounds to whole requests, at least one: 0 would be no limit.
+func (k *MaxConn) Nearest(a trimtab.Amount) trimtab.Amount {
+	if a.Unlimited {
+		return a
+	}
+	return trimtab.Units(math.Min(math.Max(math.Round(a.Value), 1), math.MaxUint32))
+}
+
+// Write sets maxconn. What the process had is read in the same connection: in another one than
+// before it is put back, and the error is trimtab.ErrStale.
+func (k *MaxConn) Write(ctx context.Context, a trimtab.Amount) error {
+	err := errors.Join(ctx.Err(), a.Validate())
+	var found answer
+	if err == nil {
+		_, found, err = k.look(ctx)
+	}
+	if err == nil {
+		err = k.set(ctx, found.scope, k.Nearest(a))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", k, err)
+	}
+	return nil
+}
+
+// set is Write once it is known how the servers are listed.
+func (k *MaxConn) set(ctx context.Context, scope string, a trimtab.Amount) error {
+	found, err := listed(ctx, k.config.Socket, k.config.Backend, scope, k.command(a))
+	if err != nil {
+		return err
+	}
+	if found.of == k.of {
+		return parseSet(found.rest)
+	}
+	err = fmt.Errorf("HAProxy was reloaded meanwhile: %w", trimtab.ErrStale)
+	if had, ok := found.limit(k.config.Server); ok {
+		_, bad := ask(ctx, k.config.Socket, k.command(had))
+		err = errors.Join(err, bad)
+	}
+	return err
+}
+
+// command sets maxconn.
+func (k *MaxConn) command(a trimtab.Amount) string {
+	return "set maxconn server " + k.config.Backend + "/" + k.config.Server + " " + strconv.FormatUint(uint64(a.Value), 10)
+}

@@ -1,0 +1,166 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+)
+
+// The comments of the fields below are the documentation of the file, as in
+// config.go.
+
+// Concurrency bounds how many requests a workload has in service at once, in what stands before it.
+type Concurrency struct {
+	// Servers of a HAProxy, which queues what is more.
+	HAProxy *HAProxy `yaml:"haproxy"`
+	// Admin address of its trimtab gate: http://HOST:PORT, or unix:/PATH.
+	Gate string `yaml:"gate"`
+	// Least that it, or each server, may have in service. Left out: 1.
+	Min int `yaml:"min" want:"1 to 1000000" hint:"with none nothing would ever be answered"`
+	// Most that it, or each server, may have in service, and what no limit counts as. Left out: 1000.
+	Max int `yaml:"max" want:"1 to 1000000" hint:"the default is 1000"`
+	// A limit of its own choice, of all servers together, which trimtab keeps set. Left out: cores × highest use at the SLO / CPU time of a request × time of a request, once all of them were measured; until then it stays as it is.
+	Value int `yaml:"value" want:"1 to 1000000" hint:"remove it: trimtab then derives the limit"`
+}
+
+// HAProxy says which servers.
+type HAProxy struct {
+	// Its stats socket, which needs the level admin: an absolute path, or HOST:PORT.
+	Socket string `yaml:"socket"`
+	// Name of the backend.
+	Backend string `yaml:"backend"`
+	// Name of the server, or * for all of the backend, each of which then has its part. A server with minconn cannot be limited below that, nor be put back to it.
+	Server string `yaml:"server"`
+}
+
+// fill sets what was left out.
+func (c *Concurrency) fill() {
+	if c == nil {
+		return
+	}
+	if c.Min == 0 {
+		c.Min = 1
+	}
+	if c.Max == 0 {
+		c.Max = max(1000, c.Min, c.Value)
+	}
+}
+
+// Admission says where requests are limited before they reach a workload, as [Config.Place] does;
+// ok is false where they are not.
+func (k *Knob) Admission() (kind, root, path string, ok bool) {
+	c := k.Concurrency
+	switch {
+	case c == nil:
+		return "", "", "", false
+	case c.HAProxy == nil:
+		return "gate", "", c.Gate, true
+	case c.HAProxy.Server == "*":
+		return "haproxy", c.HAProxy.Socket, c.HAProxy.Backend + "/*", true
+	}
+	return "haproxy", c.HAProxy.Socket, c.HAProxy.Backend + "/" + c.HAProxy.Server + "/*", true
+}
+
+// checkConcurrency checks what limits requests.
+func (k *Knob) checkConcurrency(v *validator, where string) {
+	c, at := k.Concurrency, where+"."+trimtab.Concurrency
+	if c == nil || v.lost(at+".haproxy", at+".gate") {
+		return
+	}
+	switch {
+	case c.HAProxy == nil && !v.has(at+".gate"):
+		v.fail(at, "concurrency has neither haproxy nor gate", "write haproxy: {socket: /run/haproxy/admin.sock, backend: NAME, server: NAME}, or gate: unix:/PATH")
+	case c.HAProxy != nil && v.has(at+".gate"):
+		v.fail(at+".gate", "concurrency has both haproxy and gate", "one of them limits the requests: remove the other")
+	case c.HAProxy != nil:
+		c.HAProxy.check(v, at+".haproxy")
+	default:
+		checkGate(v, at+".gate", c.Gate)
+	}
+	full := *c // what was left out is set once all is checked
+	full.fill()
+	switch {
+	case full.Min > full.Max:
+		v.fail(at+".min", fmt.Sprintf("min %d is more than max %d", full.Min, full.Max), fmt.Sprintf("swap them: min: %d, max: %d", full.Max, full.Min))
+	case c.Value != 0 && c.Value < full.Min:
+		v.fail(at+".value", fmt.Sprintf("value %d is less than min %d", c.Value, full.Min), "write a value between min and max")
+	case c.Value > full.Max && (c.HAProxy == nil || c.HAProxy.Server != "*"):
+		v.fail(at+".value", fmt.Sprintf("value %d is more than max %d", c.Value, full.Max), "write a value between min and max")
+	}
+}
+
+func (h *HAProxy) check(v *validator, at string) {
+	named := func(s string) bool {
+		return s != "" && len(s) <= 253 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:") == ""
+	}
+	for key, value := range map[string]string{"backend": h.Backend, "server": h.Server} {
+		if !named(value) && !(key == "server" && value == "*") && !v.lost(at+"."+key) {
+			v.fail(orSection(v, at, key), fmt.Sprintf("%q is no name of a %s of HAProxy", clip(value), key), "write it as in haproxy.cfg: letters, digits, -, _, . and :")
+		}
+	}
+	if _, _, isAddress := address(h.Socket); !isAddress && !(filepath.IsAbs(h.Socket) && len(h.Socket) <= maxSocketPath && !strings.ContainsAny(h.Socket, "\x00\n*")) && !v.lost(at+".socket") {
+		v.fail(orSection(v, at, "socket"), fmt.Sprintf("socket %q is neither an absolute path nor HOST:PORT", clip(h.Socket)), "write that of the line `stats socket PATH level admin` in haproxy.cfg")
+	}
+}
+
+// maxSocketPath is what a kernel takes as the path of a socket.
+const maxSocketPath = 107
+
+// orSection is where a key stands, or the section where it was left out.
+func orSection(v *validator, section, key string) string {
+	if v.has(section + "." + key) {
+		return section + "." + key
+	}
+	return section
+}
+
+// address splits HOST:PORT.
+func address(s string) (host, port string, ok bool) {
+	u, err := url.Parse("tcp://" + s)
+	if err != nil || u.Host != s || u.Hostname() == "" || u.Port() == "" || strings.Contains(s, "*") {
+		return "", "", false
+	}
+	return u.Hostname(), u.Port(), true
+}
+
+func checkGate(v *validator, at, text string) {
+	file, unix := strings.CutPrefix(text, "unix:")
+	host, tcp := strings.CutPrefix(strings.TrimSuffix(text, "/"), "http://")
+	_, _, isAddress := address(host)
+	if unix && filepath.IsAbs(file) && len(file) <= maxSocketPath && !strings.ContainsAny(file, "\x00\n*") || tcp && isAddress {
+		return
+	}
+	v.fail(at, fmt.Sprintf("gate %q is neither http://HOST:PORT nor unix:/PATH", clip(text)), "write the --admin address of its trimtab gate")
+}
+
+// limitedTwice refuses two workloads behind one limit of requests.
+func limitedTwice(v *validator) {
+	before := map[string][]int{} // by gate, or backend
+	for i := range v.config.Workloads {
+		k := &v.config.Workloads[i].Knob
+		kind, root, path, ok := k.Admission()
+		if !ok {
+			continue
+		}
+		of := kind + " " + root + " " + path
+		if h := k.Concurrency.HAProxy; h != nil {
+			of = kind + " " + root + " " + h.Backend
+		}
+		for _, j := range before[of] {
+			other := &v.config.Workloads[j]
+			if k.Concurrency.sharedWith(other.Knob.Concurrency) && (k.Host == "" || other.Knob.Host == "" || k.Host == other.Knob.Host) {
+				v.fail(fmt.Sprintf("workloads[%d].knob.concurrency", i), fmt.Sprintf("requests to %q are limited there too", clip(other.Name)), "one limit has one workload: name another server or gate")
+				break
+			}
+		}
+		before[of] = append(before[of], i)
+	}
+}
+
+// sharedWith reports whether two limits of one gate or backend are one.
+func (c *Concurrency) sharedWith(d *Concurrency) bool {
+	return c.HAProxy == nil || c.HAProxy.Server == d.HAProxy.Server || c.HAProxy.Server == "*" || d.HAProxy.Server == "*"
+}

@@ -1,0 +1,83 @@
+package concurrency
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
+)
+
+// report is one at 100 requests/s of 10 ms each, which need 1.25 cores: a use of 80%.
+func report(performance float64, p95 trimtab.Seconds) *trimtab.Estimate {
+	cost := 0.01
+	band := func(v float64) trimtab.Band { return trimtab.Band{Lower: v, Mean: v, Upper: v} }
+	return &trimtab.Estimate{
+		Workload: "a", Time: time.Unix(1e9, 0), Performance: &performance, Requests: 1000, Cost: &cost, Latency: map[string]trimtab.Seconds{"p95": p95},
+		Model: "test/1", Reports: 9,
+		Curve: &trimtab.Curve{Load: 100, Level: 0.9, Knots: []trimtab.Knot{{Allocation: 1, Band: band(0)}, {Allocation: 1.5, Band: band(1)}}},
+	}
+}
+
+func TestTheLimitIsTheRateThatIsServedInTimeOverTheTimeOfARequest(t *testing.T) {
+	var s State
+	e := report(0.95, 0.05)
+	s.Take(e, 0.5)
+	l, ok := s.For(2, e.Cost)
+	if !ok || math.Abs(l.Rate-160) > 1e-9 || l.Requests != 8 { // 2 × 80% / 10ms × 50ms
+		t.Errorf("%+v, %v", l, ok)
+	}
+	for _, want := range []string{"2 cores", "80% use", "10ms", "160 requests/s", "50ms"} {
+		if text := l.Words(trimtab.CPU); !strings.Contains(text, want) {
+			t.Errorf("%q lacks %q", text, want)
+		}
+	}
+	if more, _ := s.For(4, e.Cost); more.Requests != 2*l.Requests {
+		t.Errorf("twice the cores: %+v", more)
+	}
+}
+
+// In an overload, requests take as long as the limit has them wait for a core.
+func TestAnOverloadTeachesNeitherTimeNorNeed(t *testing.T) {
+	var s State
+	s.Take(report(0.95, 0.05), 0.5)
+	before := s
+	late := report(0.01, 3)
+	late.Curve.Knots = late.Curve.Knots[:1]
+	s.Take(late, 0.5)
+	starved := report(0.95, 3)
+	starved.Starved = 4
+	s.Take(starved, 0.5)
+	held := report(0.95, 3)
+	held.Hold = &trimtab.Held{Code: codes.HeldStale, Text: "x", Input: "load"}
+	s.Take(held, 0.5)
+	if s != before {
+		t.Errorf("%+v, before %+v", s, before)
+	}
+}
+
+func TestWhatIsNotKnownGivesNoLimit(t *testing.T) {
+	for what, s := range map[string]State{"nothing": {}, "no time": {Need: 0.0125}, "no need": {Time: 0.05}, "more idle than all": {Time: 0.05, Need: 0.0125, Idle: 1000}} {
+		if l, ok := s.For(2, nil); ok {
+			t.Errorf("%s: %+v", what, l)
+		}
+	}
+	s := State{Time: 0.05, Need: 0.0125}
+	for _, a := range []float64{0, -1, math.NaN()} {
+		if l, ok := s.For(a, nil); ok {
+			t.Errorf("of %v: %+v", a, l)
+		}
+	}
+	if l, ok := s.For(2, nil); !ok || l.Requests != 8 || strings.Contains(l.Words(trimtab.CPU), "use") {
+		t.Errorf("without a cost: %+v, %v", l, ok)
+	}
+	cost := 0.02
+	if l, _ := s.For(2, &cost); l.Rate != 100 {
+		t.Errorf("no more than its cores can do: %+v", l)
+	}
+	if (&State{Need: math.Inf(1)}).Valid() || (&State{Time: -1}).Valid() || !s.Valid() {
+		t.Error("what is valid")
+	}
+}
