@@ -78,24 +78,18 @@ func overBudget() map[string]size {
 	return map[string]size{
 		"actuator.held":                 {0, 33},
 		"agent/beside.jobHost":          {0, 35},
-		"analyzer/path.node":            {0, 26},
 		"bus/natsbus.Config":            {0, 26},
 		"cmd/trimtab.explanation":       {0, 63},
 		"console.detail":                {0, 71},
 		"console/view.Explanation":      {0, 61},
-		"internal/kube.Cluster":         {0, 28},
 		"lab/bench/colocate.bench":      {0, 26},
 		"lab/bench/fleet.fleet":         {0, 27},
 		"lab/bench/real.row":            {0, 27},
 		"lab/rose.machine":              {0, 31},
-		"pipeline.lock":                 {0, 27},
 		"planner.berthed":               {0, 53},
 		"planner.borrower":              {0, 74},
 		"planner/allocation.Allocation": {0, 52},
 		"planner/drf.Matrix":            {0, 27},
-		"planner/local.group":           {0, 27},
-		"planner/welfare.fix":           {0, 29},
-		"planner/welfare.market":        {0, 26},
 	}
 }
 

@@ -81,7 +81,11 @@ type lock struct {
 	epoch uint64
 	until time.Time // on the monotonic clock
 
-	// goroutine of run:
+	key keyState // of the goroutine of run
+}
+
+// keyState is what is known of the key in the bucket.
+type keyState struct {
 	revision uint64        // of the key as last seen
 	since    time.Time     // when revision was first seen
 	top      uint64        // the highest epoch that was in the bucket or ours
@@ -232,7 +236,7 @@ func (l *lock) run(ctx context.Context) {
 	for {
 		if err := l.turn(ctx); err != nil && ctx.Err() == nil {
 			// The epoch that is held ends by itself when its term does.
-			l.problem = fmt.Sprintf("no lock on %s: %v; check the NATS server and the free space on its disk", l.what, err)
+			l.key.problem = fmt.Sprintf("no lock on %s: %v; check the NATS server and the free space on its disk", l.what, err)
 		}
 		l.reports()
 		select {
@@ -268,18 +272,18 @@ func (l *lock) turn(ctx context.Context) error {
 		if seen := l.seen.Load(); seen > epoch || l.taken.Load() == epoch {
 			// Another process acted under a later epoch, or under this one: the store was
 			// wiped or rolled back.
-			epoch = max(seen, l.top) + 1
-		} else if time.Until(until) > l.length/2 && l.term() <= l.length {
+			epoch = max(seen, l.key.top) + 1
+		} else if time.Until(until) > l.key.length/2 && l.term() <= l.key.length {
 			return nil
 		}
 		// After a write without an answer do not write again: take reads the key and sees
 		// whether the write arrived.
-		if l.tried.IsZero() {
-			if err := l.write(ctx, l.revision, epoch); !errors.Is(err, bus.ErrConflict) {
+		if l.key.tried.IsZero() {
+			if err := l.write(ctx, l.key.revision, epoch); !errors.Is(err, bus.ErrConflict) {
 				return err
 			}
 			// Someone else wrote.
-			l.since = time.Time{}
+			l.key.since = time.Time{}
 		}
 	}
 	return l.take(ctx)
@@ -303,23 +307,23 @@ func (l *lock) take(ctx context.Context) error {
 	if !mine {
 		l.set(0, time.Time{})
 	}
-	l.top = max(l.top, r.Epoch)
-	if mine && revision != l.revision && !l.tried.IsZero() {
+	l.key.top = max(l.key.top, r.Epoch)
+	if mine && revision != l.key.revision && !l.key.tried.IsZero() {
 		// The write arrived, only its answer was lost: the term counts from the attempt.
 		wrote := time.Duration(r.Term * float64(time.Second))
-		if until := l.tried.Add(wrote * 3 / 4); time.Now().Before(until) && r.Epoch >= l.seen.Load() {
-			l.length = wrote
+		if until := l.key.tried.Add(wrote * 3 / 4); time.Now().Before(until) && r.Epoch >= l.seen.Load() {
+			l.key.length = wrote
 			l.set(r.Epoch, until)
 		}
-		l.late.note(began, began.Sub(l.tried))
+		l.late.note(began, began.Sub(l.key.tried))
 	}
-	if revision != l.revision || l.since.IsZero() {
-		l.revision, l.since, l.tried = revision, time.Now(), time.Time{}
+	if revision != l.key.revision || l.key.since.IsZero() {
+		l.key.revision, l.key.since, l.key.tried = revision, time.Now(), time.Time{}
 	}
 	term := max(l.Term, time.Duration(r.Term*float64(time.Second)))
 	ours := r.Holder == l.Holder && (l.Sole || r.Instance == l.instance)
-	if r.Holder != "" && !ours && began.Sub(l.since) < term {
-		l.problem = ""
+	if r.Holder != "" && !ours && began.Sub(l.key.since) < term {
+		l.key.problem = ""
 		return nil
 	}
 	return l.write(ctx, revision, l.next(mine, r.Epoch))
@@ -330,10 +334,10 @@ func (l *lock) take(ctx context.Context) error {
 // would make the planner wait for leases of a leader that did not exist.
 func (l *lock) next(mine bool, epoch uint64) uint64 {
 	seen := l.seen.Load()
-	if mine && epoch != 0 && epoch == l.top && seen <= epoch && l.taken.Load() != epoch {
+	if mine && epoch != 0 && epoch == l.key.top && seen <= epoch && l.taken.Load() != epoch {
 		return epoch
 	}
-	return max(l.top, seen) + 1
+	return max(l.key.top, seen) + 1
 }
 
 // write replaces the given revision of the key; if that succeeds this process holds the
@@ -345,17 +349,17 @@ func (l *lock) write(ctx context.Context, revision, epoch uint64) error {
 	if err != nil {
 		return err
 	}
-	if l.tried.IsZero() {
-		l.tried = began
+	if l.key.tried.IsZero() {
+		l.key.tried = began
 	}
 	now, err := l.bucket.Update(ctx, l.Pool, raw, revision)
 	if err != nil {
 		return err
 	}
-	if term > l.Term && term > l.length {
+	if term > l.Term && term > l.key.length {
 		l.logger.Warn("this process is run late, or the bus answers late: the lock holds longer", "lock", l.what, "delay", l.late.worst(), "term", term)
 	}
-	l.revision, l.top, l.problem, l.length, l.tried = now, max(l.top, epoch), "", term, time.Time{}
+	l.key.revision, l.key.top, l.key.problem, l.key.length, l.key.tried = now, max(l.key.top, epoch), "", term, time.Time{}
 	l.set(epoch, began.Add(term*3/4))
 	return nil
 }
@@ -366,7 +370,7 @@ func (l *lock) reports() {
 	if epoch == 0 {
 		l.set(0, time.Time{})
 	}
-	l.report(epoch, l.problem)
+	l.report(epoch, l.key.problem)
 }
 
 // release gives the lock up, so that others need not wait for the end of the term. The
@@ -381,7 +385,7 @@ func (l *lock) release() {
 	defer cancel()
 	if raw, err := json.Marshal(lockRecord{Epoch: epoch, Term: l.Term.Seconds()}); err == nil {
 		// If this fails the others wait for the end of the term.
-		_, _ = l.bucket.Update(ctx, l.Pool, raw, l.revision)
+		_, _ = l.bucket.Update(ctx, l.Pool, raw, l.key.revision)
 	}
 }
 

@@ -32,7 +32,7 @@ func (p *Path) account() {
 		c := w.cell(p.places.places[n.place].base)
 		c.Spans += float64(n.adjusted)
 		if n.known {
-			c.Sojourn.Add(seconds(n.duration()-n.covered), float64(n.adjusted))
+			c.Sojourn.Add(seconds(n.duration()-n.below.covered), float64(n.adjusted))
 		}
 	}
 }

@@ -32,9 +32,9 @@ func (t *tree) sojourns(p *places) {
 	// before it.
 	for _, v := range t.order {
 		up := &t.nodes[v.up]
-		if v.end > up.reach {
-			up.covered += v.end - max(v.start, up.reach)
-			up.reach = v.end
+		if v.end > up.below.reach {
+			up.below.covered += v.end - max(v.start, up.below.reach)
+			up.below.reach = v.end
 		}
 	}
 }

@@ -41,10 +41,11 @@ type node struct {
 	workload  int32
 	// window is the interval that a top counts in.
 	window int64
-	// covered is the length of the union of the children's intervals so far,
-	// which ends at reach.
-	covered, reach int64
+	below  below
 }
+
+// below is the union of the intervals of a span's children so far: its length, and its end.
+type below struct{ covered, reach int64 }
 
 func (n *node) duration() int64 { return n.end - n.start }
 

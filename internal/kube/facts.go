@@ -38,7 +38,7 @@ func (w *Cluster) PodOf(namespace, name, uid string) (*Pod, error) {
 	if err := w.fresh(pods()); err != nil {
 		return nil, err
 	}
-	p := w.pods.get(namespace, name)
+	p := w.tables.pods.get(namespace, name)
 	switch {
 	case p == nil || p.Over():
 		return nil, fmt.Errorf("find pod %s/%s: %w", namespace, name, os.ErrNotExist)
@@ -51,22 +51,22 @@ func (w *Cluster) PodOf(namespace, name, uid string) (*Pod, error) {
 // MarkOf returns values that change whenever anything about a pod changes: its object, nil if
 // there is none, and a count of changes of other objects.
 func (w *Cluster) MarkOf(namespace, name string) (p *Pod, changes uint64) {
-	return w.pods.get(namespace, name), w.changes.Load()
+	return w.tables.pods.get(namespace, name), w.changes.Load()
 }
 
 // Took stores the answer to a write of a pod that had the generation before: the watch may be
 // behind.
 func (w *Cluster) Took(p *Pod, before int64) {
 	slim(&p.Meta)
-	w.pods.put(p)
+	w.tables.pods.put(p)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.own == nil {
 		w.own = map[string]int64{}
 	}
 	w.own[p.UID] += max(0, p.Generation-before)
-	if len(w.own) > 2*w.pods.len()+100 {
-		there := w.pods.uids()
+	if len(w.own) > 2*w.tables.pods.len()+100 {
+		there := w.tables.pods.uids()
 		maps.DeleteFunc(w.own, func(uid string, _ int64) bool { return !there[uid] })
 	}
 }
@@ -83,7 +83,7 @@ func (w *Cluster) Allocatable(node, resource string) (float64, error) {
 	if err := w.fresh(nodes()); err != nil {
 		return 0, err
 	}
-	n := w.nodes.get("", node)
+	n := w.tables.nodes.get("", node)
 	if n == nil {
 		return 0, fmt.Errorf("find node %s: %w", node, os.ErrNotExist)
 	}
@@ -103,7 +103,7 @@ func (w *Cluster) AllAllocatable(resource string) (sum float64, err error) {
 	if err := w.fresh(nodes()); err != nil {
 		return 0, err
 	}
-	w.nodes.each("", func(n *Node) bool {
+	w.tables.nodes.each("", func(n *Node) bool {
 		sum += float64(n.Status.Allocatable[resource])
 		return true
 	})
@@ -117,7 +117,7 @@ func (w *Cluster) RoomOn(p *Pod, resource string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	w.pods.each("", func(o *Pod) bool {
+	w.tables.pods.each("", func(o *Pod) bool {
 		if o.UID != p.UID && o.Spec.NodeName == p.Spec.NodeName && !o.Over() {
 			room -= o.Requests(resource)
 		}
@@ -174,13 +174,13 @@ func (w *Cluster) Others(r Ref, container, resource string, requests bool) (stri
 		return false
 	}
 	if resource == trimtab.CPU || resource == trimtab.Memory {
-		w.vpas.each(r.Namespace, func(v *VPA) bool {
+		w.tables.vpas.each(r.Namespace, func(v *VPA) bool {
 			if v.turns(r, container, resource) {
 				return found("VerticalPodAutoscaler", &v.Meta, "sets its "+resource)
 			}
 			return true
 		})
-		w.hpas.each(r.Namespace, func(h *HPA) bool {
+		w.tables.hpas.each(r.Namespace, func(h *HPA) bool {
 			if requests && h.Spec.ScaleTargetRef.is(r) && h.Utilization(resource) {
 				return found("HorizontalPodAutoscaler", &h.Meta, "follows the utilisation of its requests and would answer with pods")
 			}
@@ -189,14 +189,14 @@ func (w *Cluster) Others(r Ref, container, resource string, requests bool) (stri
 		return other, nil
 	}
 	// A paused ScaledObject has no HPA, and still sets the number.
-	w.scaled.each(r.Namespace, func(s *ScaledObject) bool {
+	w.tables.scaled.each(r.Namespace, func(s *ScaledObject) bool {
 		if s.Spec.ScaleTargetRef.is(r) {
 			return found("ScaledObject", &s.Meta, "sets its replicas")
 		}
 		return true
 	})
 	if other == "" {
-		w.hpas.each(r.Namespace, func(h *HPA) bool {
+		w.tables.hpas.each(r.Namespace, func(h *HPA) bool {
 			if h.Spec.ScaleTargetRef.is(r) {
 				return found("HorizontalPodAutoscaler", &h.Meta, "sets its replicas")
 			}
@@ -238,7 +238,7 @@ func (w *Cluster) Spared(of *Workload, labels map[string]string) (atOnce, least 
 		return 0, 0, "", fmt.Errorf("what disruption budgets allow cannot be told: %w", err)
 	}
 	s := sparing{atOnce: math.MaxInt64, labels: labels}
-	w.budgets.each(of.Namespace, func(b *Budget) bool { s.add(b); return true })
+	w.tables.budgets.each(of.Namespace, func(b *Budget) bool { s.add(b); return true })
 	return s.atOnce, s.least, s.by, nil
 }
 
@@ -315,7 +315,7 @@ func (w *Cluster) Most(p *Pod, container, resource string) (most float64, by str
 			others += float64(c.Resources.Limits[resource])
 		}
 	}
-	w.ranges.each(p.Namespace, func(r *Range) bool {
+	w.tables.ranges.each(p.Namespace, func(r *Range) bool {
 		for _, l := range r.Spec.Limits {
 			request, beside := own, 0.0
 			switch l.Type {
@@ -348,7 +348,7 @@ func (w *Cluster) LeastRequest(namespace string, c *Container, resource string) 
 	if err := w.fresh(ranges()); err != nil {
 		return 0, fmt.Errorf("what limit ranges allow cannot be told: %w", err)
 	}
-	w.ranges.each(namespace, func(r *Range) bool {
+	w.tables.ranges.each(namespace, func(r *Range) bool {
 		for _, l := range r.Spec.Limits {
 			if v := float64(l.Ratio[resource]); l.Type == "Container" && v > 0 {
 				least = math.Max(least, float64(c.Resources.Limits[resource])/v)
@@ -365,7 +365,7 @@ func (w *Cluster) Least(namespace, resource string) (least float64, err error) {
 	if err := w.fresh(ranges()); err != nil {
 		return 0, fmt.Errorf("what limit ranges allow cannot be told: %w", err)
 	}
-	w.ranges.each(namespace, func(r *Range) bool {
+	w.tables.ranges.each(namespace, func(r *Range) bool {
 		for _, l := range r.Spec.Limits {
 			if l.Type == "Container" {
 				least = math.Max(least, float64(l.Min[resource]))
@@ -384,7 +384,7 @@ func (w *Cluster) Allowed(r Ref, container, resource string) (least, most float6
 	if err := w.fresh(vpas()); err != nil {
 		return 0, most, "", fmt.Errorf("what autoscalers allow cannot be told: %w", err)
 	}
-	w.vpas.each(r.Namespace, func(v *VPA) bool {
+	w.tables.vpas.each(r.Namespace, func(v *VPA) bool {
 		p := v.policy(container)
 		if !v.Spec.TargetRef.is(r) || p == nil || p.Mode == "Off" {
 			return true
@@ -405,7 +405,7 @@ func (w *Cluster) Left(namespace, name string) (left float64, by string, err err
 	if err := w.fresh(quotas()); err != nil {
 		return left, "", fmt.Errorf("what quotas leave cannot be told: %w", err)
 	}
-	w.quotas.each(namespace, func(q *Quota) bool {
+	w.tables.quotas.each(namespace, func(q *Quota) bool {
 		if hard, ok := q.Status.Hard[name]; ok {
 			if v := math.Max(0, float64(hard-q.Status.Used[name])); v < left {
 				left, by = v, "ResourceQuota "+q.Namespace+"/"+q.Name

@@ -50,9 +50,9 @@ type index struct {
 // Workload returns a workload in its last known state, or nil.
 func (w *Cluster) workload(r Ref) *Workload {
 	if r.Kind == StatefulSet {
-		return w.statefulsets.get(r.Namespace, r.Name)
+		return w.tables.statefulsets.get(r.Namespace, r.Name)
 	}
-	return w.deployments.get(r.Namespace, r.Name)
+	return w.tables.deployments.get(r.Namespace, r.Name)
 }
 
 // OwnerOf returns the workload that a pod belongs to: by its owners' references, never
@@ -63,7 +63,7 @@ func (w *Cluster) OwnerOf(p *Pod) (Ref, bool) {
 		return Ref{}, false
 	}
 	if o.Kind == "ReplicaSet" {
-		set := w.replicasets.get(p.Namespace, o.Name)
+		set := w.tables.replicasets.get(p.Namespace, o.Name)
 		if set == nil || set.UID != o.UID {
 			return Ref{}, false
 		}
@@ -88,10 +88,10 @@ func (w *Cluster) byLabels(p *Pod) (r Ref, ok bool) {
 	if !has || o.Kind != "ReplicaSet" {
 		return Ref{}, false
 	}
-	if set := w.replicasets.get(p.Namespace, o.Name); set != nil && set.UID == o.UID {
+	if set := w.tables.replicasets.get(p.Namespace, o.Name); set != nil && set.UID == o.UID {
 		return Ref{}, false // it is known, and of no Deployment
 	}
-	w.deployments.each(p.Namespace, func(d *Workload) bool {
+	w.tables.deployments.each(p.Namespace, func(d *Workload) bool {
 		if labels := d.Spec.Selector.MatchLabels; len(labels) > 0 && selects(labels, p.Labels) {
 			r, ok = Ref{d.Namespace, Deployment, d.Name}, true
 		}
@@ -109,7 +109,7 @@ func (w *Cluster) joined() *index {
 		return w.index
 	}
 	next := &index{changes: changes, of: map[Ref][]*Pod{}, byUID: map[string]Ref{}}
-	w.pods.each("", func(p *Pod) bool {
+	w.tables.pods.each("", func(p *Pod) bool {
 		r, ok := w.OwnerOf(p)
 		if ok {
 			next.byUID[p.UID] = r
@@ -147,7 +147,7 @@ func (w *Cluster) ByUID(uid string) (Ref, bool) {
 
 // PodBy returns a pod of which is is true, or nil.
 func (w *Cluster) PodBy(is func(*Pod) bool) (found *Pod) {
-	w.pods.each("", func(p *Pod) bool {
+	w.tables.pods.each("", func(p *Pod) bool {
 		if is(p) {
 			found = p
 		}

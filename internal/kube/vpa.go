@@ -18,7 +18,7 @@ func (w *Cluster) Recommended(recommender string) (all []*VPA, err error) {
 	if err := w.fresh(vpas()); err != nil {
 		return nil, err
 	}
-	w.vpas.each("", func(v *VPA) bool {
+	w.tables.vpas.each("", func(v *VPA) bool {
 		for _, r := range v.Spec.Recommenders {
 			if r.Name == recommender {
 				all = append(all, v)

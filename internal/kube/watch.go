@@ -38,17 +38,7 @@ type Cluster struct {
 	logger *slog.Logger
 	now    func() time.Time
 
-	deployments  *table[Workload, *Workload]
-	statefulsets *table[Workload, *Workload]
-	replicasets  *table[ReplicaSet, *ReplicaSet]
-	pods         *table[Pod, *Pod]
-	nodes        *table[Node, *Node]
-	hpas         *table[HPA, *HPA]
-	vpas         *table[VPA, *VPA]
-	scaled       *table[ScaledObject, *ScaledObject]
-	budgets      *table[Budget, *Budget]
-	quotas       *table[Quota, *Quota]
-	ranges       *table[Range, *Range]
+	tables tables
 	// changes counts those of all tables but that of pods, podChanges its own.
 	changes, podChanges atomic.Uint64
 
@@ -68,6 +58,21 @@ type Cluster struct {
 	wg     sync.WaitGroup
 }
 
+// tables have the objects of a cluster, by resource.
+type tables struct {
+	deployments  *table[Workload, *Workload]
+	statefulsets *table[Workload, *Workload]
+	replicasets  *table[ReplicaSet, *ReplicaSet]
+	pods         *table[Pod, *Pod]
+	nodes        *table[Node, *Node]
+	hpas         *table[HPA, *HPA]
+	vpas         *table[VPA, *VPA]
+	scaled       *table[ScaledObject, *ScaledObject]
+	budgets      *table[Budget, *Budget]
+	quotas       *table[Quota, *Quota]
+	ranges       *table[Range, *Range]
+}
+
 // Watch begins to watch the namespaces, all of them where none is named, until Close.
 func Watch(ctx context.Context, c *Client, namespaces []string, logger *slog.Logger) *Cluster {
 	if logger == nil {
@@ -75,32 +80,32 @@ func Watch(ctx context.Context, c *Client, namespaces []string, logger *slog.Log
 	}
 	w := &Cluster{Client: c, logger: logger, now: time.Now, lives: map[string][]*life{}}
 	kind := func(name string) func(*Workload) { return func(o *Workload) { o.Kind = name } }
-	w.deployments = newTable(deployments(), logger, &w.changes, kind(Deployment))
-	w.statefulsets = newTable(statefulsets(), logger, &w.changes, kind(StatefulSet))
-	w.replicasets = newTable[ReplicaSet](replicasets(), logger, &w.changes, nil)
-	w.pods = newTable[Pod](pods(), logger, &w.podChanges, nil)
-	w.nodes = newTable[Node](nodes(), logger, &w.changes, nil)
-	w.hpas = newTable[HPA](hpas(), logger, &w.changes, nil)
-	w.vpas = newTable[VPA](vpas(), logger, &w.changes, nil)
-	w.scaled = newTable[ScaledObject](scaledObjects(), logger, &w.changes, nil)
-	w.budgets = newTable[Budget](budgets(), logger, &w.changes, nil)
-	w.quotas = newTable[Quota](quotas(), logger, &w.changes, nil)
-	w.ranges = newTable[Range](ranges(), logger, &w.changes, nil)
+	w.tables.deployments = newTable(deployments(), logger, &w.changes, kind(Deployment))
+	w.tables.statefulsets = newTable(statefulsets(), logger, &w.changes, kind(StatefulSet))
+	w.tables.replicasets = newTable[ReplicaSet](replicasets(), logger, &w.changes, nil)
+	w.tables.pods = newTable[Pod](pods(), logger, &w.podChanges, nil)
+	w.tables.nodes = newTable[Node](nodes(), logger, &w.changes, nil)
+	w.tables.hpas = newTable[HPA](hpas(), logger, &w.changes, nil)
+	w.tables.vpas = newTable[VPA](vpas(), logger, &w.changes, nil)
+	w.tables.scaled = newTable[ScaledObject](scaledObjects(), logger, &w.changes, nil)
+	w.tables.budgets = newTable[Budget](budgets(), logger, &w.changes, nil)
+	w.tables.quotas = newTable[Quota](quotas(), logger, &w.changes, nil)
+	w.tables.ranges = newTable[Range](ranges(), logger, &w.changes, nil)
 	ctx, w.cancel = context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(quiet(logger))))
 	if namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces))); len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
-	follow(ctx, w, w.deployments, namespaces, false)
-	follow(ctx, w, w.statefulsets, namespaces, false)
-	follow(ctx, w, w.replicasets, namespaces, false)
-	follow(ctx, w, w.pods, namespaces, false)
-	follow(ctx, w, w.nodes, []string{""}, false)
-	follow(ctx, w, w.hpas, namespaces, false)
-	follow(ctx, w, w.budgets, namespaces, false)
-	follow(ctx, w, w.quotas, namespaces, false)
-	follow(ctx, w, w.ranges, namespaces, false)
-	follow(ctx, w, w.vpas, namespaces, true)
-	follow(ctx, w, w.scaled, namespaces, true)
+	follow(ctx, w, w.tables.deployments, namespaces, false)
+	follow(ctx, w, w.tables.statefulsets, namespaces, false)
+	follow(ctx, w, w.tables.replicasets, namespaces, false)
+	follow(ctx, w, w.tables.pods, namespaces, false)
+	follow(ctx, w, w.tables.nodes, []string{""}, false)
+	follow(ctx, w, w.tables.hpas, namespaces, false)
+	follow(ctx, w, w.tables.budgets, namespaces, false)
+	follow(ctx, w, w.tables.quotas, namespaces, false)
+	follow(ctx, w, w.tables.ranges, namespaces, false)
+	follow(ctx, w, w.tables.vpas, namespaces, true)
+	follow(ctx, w, w.tables.scaled, namespaces, true)
 	w.wg.Go(func() { w.live(ctx) })
 	return w
 }

@@ -46,6 +46,13 @@ type group struct {
 	askedAt              time.Duration
 	asked                bool
 
+	sums sums
+}
+
+// sums count what a group got since it is known; a new plan does not end them.
+type sums struct {
+	// granted is the quota over time, in core-seconds, lent and borrowed how far it was below and
+	// above the target, and stood for how long the group was throttled.
 	granted, lent, borrowed, stood float64
 	writes                         int
 }
@@ -87,7 +94,7 @@ func (g *group) observe(r *Reading, at time.Duration, capacity float64) bool {
 		return false
 	}
 	phi := math.Min(1, stalled/elapsed)
-	g.stood += phi * elapsed
+	g.sums.stood += phi * elapsed
 	g.follow(used, phi, elapsed)
 	return true
 }
@@ -113,7 +120,7 @@ func (g *group) wants() float64 {
 // write notes what is written; in force is, until it was read back, the larger value.
 func (g *group) write(i int, set float64) Write {
 	g.written, g.wrote = set, true
-	g.writes++
+	g.sums.writes++
 	g.held = math.Max(g.held, set)
 	return Write{Group: i, Set: set, Burst: math.Min(g.envelope.Burst, set)}
 }
@@ -123,11 +130,11 @@ func (g *group) account(elapsed float64) {
 	if g.gone || !usable(g.held) {
 		return
 	}
-	g.granted += g.held * elapsed
+	g.sums.granted += g.held * elapsed
 	if over := g.held - g.envelope.Target; over > 0 {
-		g.borrowed += over * elapsed
+		g.sums.borrowed += over * elapsed
 	} else {
-		g.lent -= over * elapsed
+		g.sums.lent -= over * elapsed
 	}
 }
 

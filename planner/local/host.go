@@ -210,8 +210,8 @@ func (h *Host) limit() float64 { return math.Min(h.plan.Capacity, h.targets+h.pl
 func (h *Host) Status(to []Status) []Status {
 	for i := range h.groups {
 		g := &h.groups[i]
-		to = append(to, Status{Name: g.name, Set: g.held, Target: g.envelope.Target, Foreign: g.foreign, Granted: g.granted,
-			Lent: g.lent, Borrowed: g.borrowed, Stalled: g.stood, Writes: g.writes, Demand: g.mean})
+		to = append(to, Status{Name: g.name, Set: g.held, Target: g.envelope.Target, Foreign: g.foreign, Granted: g.sums.granted,
+			Lent: g.sums.lent, Borrowed: g.sums.borrowed, Stalled: g.sums.stood, Writes: g.sums.writes, Demand: g.mean})
 	}
 	return to
 }

@@ -39,8 +39,7 @@ func (h *Host) Tick(look *Look) Decision {
 // wish is the quota that one group should have if there is enough; with rest: its target.
 func (h *Host) wish(g *group, r *Reading, rest bool) float64 {
 	if g.gone = r.State == Gone; g.gone {
-		*g = group{name: g.name, envelope: g.envelope, headroom: g.headroom, gone: true, writes: g.writes,
-			granted: g.granted, lent: g.lent, borrowed: g.borrowed, stood: g.stood}
+		*g = group{name: g.name, envelope: g.envelope, headroom: g.headroom, gone: true, sums: g.sums}
 		return 0
 	}
 	g.find(r.Set)

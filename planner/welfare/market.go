@@ -27,17 +27,22 @@ type market struct {
 	rows []supply // the hosts that may be full, then the pool
 	// paid is π by known workload.
 	paid []float64
-	// edges are those of the hulls, steepest first, of workload i from first[i] on.
-	edges []edge
-	first []int
-	// least is the first of each hull, in units.
-	least []float64
+	hull hulls
 	// near is ε, which is widest at first.
 	near float64
 }
 
 // nearest is the least ε.
 const widest, nearest = 1.0 / 32, 1.0 / 256
+
+// hulls are the concave hulls of what choices are worth, of all known workloads.
+type hulls struct {
+	// edges are steepest first, of workload i from first[i] on.
+	edges []edge
+	first []int
+	// least is the first of each hull, in units.
+	least []float64
+}
 
 // supply is one row: its capacity, its price, and the workloads that use it.
 type supply struct {
@@ -61,7 +66,7 @@ func (e *edge) end() float64 { return e.before + e.units }
 
 func newMarket(c *core) *market {
 	n := len(c.known)
-	m := &market{core: c, all: make([]sampler, n), paid: make([]float64, n), least: make([]float64, n), near: widest}
+	m := &market{core: c, all: make([]sampler, n), paid: make([]float64, n), hull: hulls{least: make([]float64, n)}, near: widest}
 	room, pool := c.room.Clone(), supply{has: float64(c.room.Units)}
 	for _, j := range c.known {
 		room.Take(j, c.problem.Workloads[j].Min)
@@ -146,28 +151,28 @@ func (m *market) fine(worth float64) float64 {
 
 // hulls builds the concave hulls of the evaluated choices.
 func (m *market) hulls() {
-	m.edges, m.first = m.edges[:0], append(m.first[:0], 0)
+	m.hull.edges, m.hull.first = m.hull.edges[:0], append(m.hull.first[:0], 0)
 	var h []int
 	for i := range m.all {
 		cs := m.all[i].choices(m.choices[i])
 		m.choices[i] = cs
-		m.least[i] = float64(cs[0].units)
+		m.hull.least[i] = float64(cs[0].units)
 		h = hull(h, cs)
 		for n := 1; n < len(h); n++ {
 			a, b := cs[h[n-1]], cs[h[n]]
 			units := float64(b.units - a.units)
 			slope := float64(b.worth-a.worth) / units
-			m.edges = append(m.edges, edge{slope, float64(a.units), units, (1 - m.near) * slope, (1 + m.near) * slope, units / (2 * m.near * slope)})
+			m.hull.edges = append(m.hull.edges, edge{slope, float64(a.units), units, (1 - m.near) * slope, (1 + m.near) * slope, units / (2 * m.near * slope)})
 		}
-		m.first = append(m.first, len(m.edges))
+		m.hull.first = append(m.hull.first, len(m.hull.edges))
 	}
 }
 
 // wanted returns how many units workload i demands at a price, how fast that falls with the
 // price, and, if it is flat here, by how much the price must rise or drop before it changes.
 func (m *market) wanted(i int, price float64) (units, falls, rise, drop float64) {
-	units, rise, drop = m.least[i], math.Inf(1), math.Inf(1)
-	edges := m.edges[m.first[i]:m.first[i+1]]
+	units, rise, drop = m.hull.least[i], math.Inf(1), math.Inf(1)
+	edges := m.hull.edges[m.hull.first[i]:m.hull.first[i+1]]
 	for k := range edges {
 		switch e := &edges[k]; {
 		case price <= e.low:
@@ -310,8 +315,8 @@ func (m *market) alone(r int) (price, above float64) {
 	s := &m.rows[r]
 	above = s.price * s.has
 	for i := range m.all {
-		above += float64(m.choices[i][0].worth) - m.least[i]*m.paid[i]
-		for _, e := range m.edges[m.first[i]:m.first[i+1]] {
+		above += float64(m.choices[i][0].worth) - m.hull.least[i]*m.paid[i]
+		for _, e := range m.hull.edges[m.hull.first[i]:m.hull.first[i+1]] {
 			above += math.Max(0, e.slope-m.paid[i]) * e.units
 		}
 	}

@@ -25,8 +25,8 @@ func (m *market) repair() (picked []choice, worth float64) {
 func (m *market) fix(inPart bool) (picked []choice, worth float64) {
 	f := &fix{market: m, room: m.room.Clone(), at: make([]choice, len(m.all)), next: make([]int, len(m.all))}
 	for i, j := range m.known {
-		f.at[i], f.next[i] = m.choices[i][0], m.first[i]
-		for k := m.first[i]; k < m.first[i+1] && m.edges[k].wantedAt(m.paid[i], inPart); k++ {
+		f.at[i], f.next[i] = m.choices[i][0], m.hull.first[i]
+		for k := m.hull.first[i]; k < m.hull.first[i+1] && m.hull.edges[k].wantedAt(m.paid[i], inPart); k++ {
 			f.next[i] = k + 1
 		}
 		f.jump(i)
@@ -53,20 +53,20 @@ const fills = 4
 
 // fix is an answer under construction.
 type fix struct {
-	*market
-	room *hosts.Room
-	at   []choice
+	market *market
+	room   *hosts.Room
+	at     []choice
 	// next is the first edge of each hull that is not taken.
 	next []int
 }
 
 // jump sets workload i to the end of the last edge that it took.
 func (f *fix) jump(i int) {
-	units := f.least[i]
-	if k := f.next[i] - 1; k >= f.first[i] {
-		units = f.edges[k].end()
+	units := f.market.hull.least[i]
+	if k := f.next[i] - 1; k >= f.market.hull.first[i] {
+		units = f.market.hull.edges[k].end()
 	}
-	cs, to := f.choices[i], int32(units)
+	cs, to := f.market.choices[i], int32(units)
 	at, _ := slices.BinarySearchFunc(cs, to, func(c choice, units int32) int { return cmp.Compare(c.units, units) })
 	f.at[i] = cs[at]
 }
@@ -80,17 +80,17 @@ type offer struct {
 
 // gainOf returns the worth of an edge for its price.
 func (f *fix) gainOf(i, k int) float64 {
-	return f.edges[k].slope / math.Max(f.paid[i], math.SmallestNonzeroFloat64)
+	return f.market.hull.edges[k].slope / math.Max(f.market.paid[i], math.SmallestNonzeroFloat64)
 }
 
 // giveBack gives edges back until no host is over capacity.
 func (f *fix) giveBack() {
 	var offers []offer
-	for i, j := range f.known {
+	for i, j := range f.market.known {
 		if !f.room.Over(j) {
 			continue
 		}
-		for k := f.first[i]; k < f.next[i]; k++ {
+		for k := f.market.hull.first[i]; k < f.next[i]; k++ {
 			offers = append(offers, offer{i, k, f.gainOf(i, k)})
 		}
 	}
@@ -98,7 +98,7 @@ func (f *fix) giveBack() {
 		return cmp.Or(cmp.Compare(a.gain, b.gain), cmp.Compare(b.edge, a.edge))
 	})
 	for _, o := range offers {
-		if j := f.known[o.at]; f.next[o.at] == o.edge+1 && f.room.Over(j) {
+		if j := f.market.known[o.at]; f.next[o.at] == o.edge+1 && f.room.Over(j) {
 			before := f.at[o.at].units
 			f.next[o.at] = o.edge
 			f.jump(o.at)
@@ -118,8 +118,8 @@ func (e *edge) wantedAt(price float64, inPart bool) bool {
 
 // takeParts gives each workload its demand.
 func (f *fix) takeParts() {
-	for i := range f.known {
-		if units, _, _, _ := f.wanted(i, f.paid[i]); f.next[i] < f.first[i+1] {
+	for i := range f.market.known {
+		if units, _, _, _ := f.market.wanted(i, f.market.paid[i]); f.next[i] < f.market.hull.first[i+1] {
 			f.takePart(i, int32(units))
 		}
 	}
@@ -127,16 +127,16 @@ func (f *fix) takeParts() {
 
 // takePart raises workload i up to so many units, if they are worth nearly what its hull says.
 func (f *fix) takePart(i int, to int32) {
-	j, now, slope := f.known[i], f.at[i], f.edges[f.next[i]].slope
+	j, now, slope := f.market.known[i], f.at[i], f.market.hull.edges[f.next[i]].slope
 	if to = min(to, now.units+int32(min(f.room.Most(j), math.MaxInt32-int(now.units)))); to <= now.units {
 		return
 	}
-	g := f.all[i].worth(sample{f.all[i].u.value(int(to)), to})
+	g := f.market.all[i].worth(sample{f.market.all[i].u.value(int(to)), to})
 	if units := to - now.units; float64(g-now.worth) >= 0.9*slope*float64(units) {
 		f.room.Take(j, int(units))
 		f.at[i] = choice{g, to}
 	}
-	for f.next[i] < f.first[i+1] && f.edges[f.next[i]].end() <= float64(f.at[i].units) {
+	for f.next[i] < f.market.hull.first[i+1] && f.market.hull.edges[f.next[i]].end() <= float64(f.at[i].units) {
 		f.next[i]++
 	}
 }
@@ -145,8 +145,8 @@ func (f *fix) takePart(i int, to int32) {
 // that does not.
 func (f *fix) takeEdges() {
 	var offers []offer
-	for i := range f.known {
-		for k := f.next[i]; k < f.first[i+1]; k++ {
+	for i := range f.market.known {
+		for k := f.next[i]; k < f.market.hull.first[i+1]; k++ {
 			offers = append(offers, offer{i, k, f.gainOf(i, k)})
 		}
 	}
@@ -157,7 +157,7 @@ func (f *fix) takeEdges() {
 		if f.next[o.at] != o.edge {
 			continue
 		}
-		j, end := f.known[o.at], int32(f.edges[o.edge].end())
+		j, end := f.market.known[o.at], int32(f.market.hull.edges[o.edge].end())
 		if units := int(end - f.at[o.at].units); f.room.Most(j) >= units {
 			f.next[o.at]++
 			f.jump(o.at)
@@ -172,16 +172,16 @@ func (f *fix) takeEdges() {
 // first, and reports whether any took it.
 func (f *fix) fill() (some bool) {
 	var offers []offer
-	for i := range f.known {
+	for i := range f.market.known {
 		if c := f.best(i); c.worth > f.at[i].worth {
 			units := float64(c.units - f.at[i].units)
-			offers = append(offers, offer{i, 0, float64(c.worth-f.at[i].worth) / math.Max(f.paid[i]*units, math.SmallestNonzeroFloat64)})
+			offers = append(offers, offer{i, 0, float64(c.worth-f.at[i].worth) / math.Max(f.market.paid[i]*units, math.SmallestNonzeroFloat64)})
 		}
 	}
 	slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(b.gain, a.gain) })
 	for _, o := range offers {
 		if c := f.best(o.at); c.worth > f.at[o.at].worth {
-			f.room.Take(f.known[o.at], int(c.units-f.at[o.at].units))
+			f.room.Take(f.market.known[o.at], int(c.units-f.at[o.at].units))
 			f.at[o.at], some = c, true
 		}
 	}
@@ -191,8 +191,8 @@ func (f *fix) fill() (some bool) {
 // best returns the choice of workload i that gains most and fits: an evaluated one, or all units
 // that fit.
 func (f *fix) best(i int) choice {
-	cs, now := f.choices[i], f.at[i]
-	most := now.units + int32(min(f.room.Most(f.known[i]), int(cs[len(cs)-1].units-now.units)))
+	cs, now := f.market.choices[i], f.at[i]
+	most := now.units + int32(min(f.room.Most(f.market.known[i]), int(cs[len(cs)-1].units-now.units)))
 	if most <= now.units {
 		return now
 	}
@@ -200,7 +200,7 @@ func (f *fix) best(i int) choice {
 	if exact {
 		return cs[at]
 	}
-	s, best := &f.all[i], cs[at-1]
+	s, best := &f.market.all[i], cs[at-1]
 	if g := s.worth(sample{s.u.value(int(most)), most}); g > best.worth {
 		return choice{g, most}
 	}
