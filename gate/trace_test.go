@@ -50,7 +50,7 @@ func TestEachRequestHasASpanBetweenTheClientsAndTheServices(t *testing.T) {
 	c := &receiver{of: map[string][]*spans.Span{}}
 	endpoint := httptest.NewServer(c)
 	defer endpoint.Close()
-	seen := make(chan string, 1)
+	seen := make(chan string, 2)
 	behind := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header.Get("Traceparent") }))
 	defer behind.Close()
 	g, stop := runTo(t, behind.URL, func(cfg *Config) { cfg.OTLP = endpoint.URL + "/v1/traces" })
@@ -75,6 +75,21 @@ func TestEachRequestHasASpanBetweenTheClientsAndTheServices(t *testing.T) {
 	}
 	if want := fmt.Sprintf("00-%s-%x-01", traceID, s.SpanId); passed != want {
 		t.Errorf("the service saw %s, want %s", passed, want)
+	}
+}
+
+func TestAStopSendsTheSpansOfWhatWasRefusedToo(t *testing.T) {
+	c := &receiver{of: map[string][]*spans.Span{}}
+	endpoint := httptest.NewServer(c)
+	defer endpoint.Close()
+	tracer, err := newTracer(t.Context(), &parsed{Config: Config{OTLP: endpoint.URL + "/v1/traces", Workload: "shop"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracer.end(httptest.NewRequest(http.MethodGet, "/", nil), &visit{arrived: time.Now()}, "all", refused)
+	tracer.close()
+	if len(c.of["shop"]) != 1 {
+		t.Errorf("%d spans", len(c.of["shop"]))
 	}
 }
 
