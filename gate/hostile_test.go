@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -122,6 +123,56 @@ func TestMethodsThatClientsMakeUpAreOneOperation(t *testing.T) {
 	for given, want := range map[string]string{"GET": "GET", "DELETE": "DELETE", "get": "_OTHER", "A1": "_OTHER"} {
 		if got, name := methodOf(httptest.NewRequest(given, "/", nil)); got != want || (name == "HTTP") != (want == "_OTHER") {
 			t.Errorf("%s: %s, %s", given, got, name)
+		}
+	}
+}
+
+func TestAConnectionThatWouldBypassTheGateIsNotUpgraded(t *testing.T) {
+	g := run(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" || r.Header.Get("Http2-Settings") != "" {
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", r.Header.Get("Upgrade"))
+			w.WriteHeader(http.StatusSwitchingProtocols)
+		}
+	}), nil)
+	for _, connection := range []string{"Upgrade, HTTP2-Settings", "Upgrade"} {
+		if got := raw(t, g, "GET / HTTP/1.1\r\nHost: a\r\nConnection: "+connection+"\r\nUpgrade: H2C\r\nHTTP2-Settings: AAMAAABk\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 200") {
+			t.Error(got)
+		}
+	}
+}
+
+// deaf is a listener whose first connection is never answered.
+type deaf struct {
+	net.Listener
+	heard atomic.Bool
+}
+
+func (d *deaf) Accept() (net.Conn, error) {
+	c, err := d.Listener.Accept()
+	if err == nil && !d.heard.Swap(true) {
+		go func() { _, _ = io.Copy(io.Discard, c) }()
+		return d.Listener.Accept()
+	}
+	return c, err
+}
+
+func TestAConnectionWithoutAPeerIsGivenUp(t *testing.T) {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	behind := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	behind.Config.Protocols = protocols
+	behind.Listener = &deaf{Listener: behind.Listener}
+	behind.Start()
+	t.Cleanup(behind.Close)
+	g, _ := runTo(t, behind.URL, func(c *Config) { c.HTTP2, c.Upstream = true, 200*time.Millisecond })
+	for end := time.Now().Add(20 * time.Second); ; {
+		resp, _ := get(t, g.url("/"))
+		if resp.StatusCode == http.StatusOK {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(resp.Status)
 		}
 	}
 }

@@ -29,6 +29,12 @@ func newProxy(g *Gate) *httputil.ReverseProxy {
 					r.Out.Header[name] = told
 				}
 			}
+			if strings.Contains(strings.ToLower(r.Out.Header.Get("Upgrade")), "h2c") {
+				// The requests in such a connection would not pass the gate.
+				for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
+					r.Out.Header.Del(name)
+				}
+			}
 			r.Out.Trailer = r.In.Trailer // its values come with the end of the body
 			if v := visitOf(r.In.Context()); v != nil && v.span != nil {
 				v.span.inject(r.Out.Header)
@@ -75,6 +81,8 @@ func newTransport(g *Gate) *transport {
 			ResponseHeaderTimeout: g.config.Upstream,
 			TLSHandshakeTimeout:   5 * time.Second,
 			ExpectContinueTimeout: time.Second,
+			// All requests share a connection of HTTP/2: where its peer is gone, they would time out one by one.
+			HTTP2: &http.HTTP2Config{SendPingTimeout: g.config.Upstream, PingTimeout: min(g.config.Upstream, 15*time.Second)},
 		}
 	}
 	return &transport{always2: g.config.HTTP2,

@@ -118,13 +118,10 @@ func (t *tracer) end(r *http.Request, v *visit, class string, o outcome) {
 	s.span.End()
 }
 
-// close sends what is left. The first provider that shuts down closes the exporter of both.
+// close sends what is left.
 func (t *tracer) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	for _, p := range t.providers {
-		_ = p.ForceFlush(ctx)
-	}
 	for _, p := range t.providers {
 		_ = p.Shutdown(ctx)
 	}

@@ -78,21 +78,6 @@ func TestEachRequestHasASpanBetweenTheClientsAndTheServices(t *testing.T) {
 	}
 }
 
-func TestAStopSendsTheSpansOfWhatWasRefusedToo(t *testing.T) {
-	c := &receiver{of: map[string][]*spans.Span{}}
-	endpoint := httptest.NewServer(c)
-	defer endpoint.Close()
-	tracer, err := newTracer(t.Context(), &parsed{Config: Config{OTLP: endpoint.URL + "/v1/traces", Workload: "shop"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tracer.end(httptest.NewRequest(http.MethodGet, "/", nil), &visit{arrived: time.Now()}, "all", refused)
-	tracer.close()
-	if len(c.of["shop"]) != 1 {
-		t.Errorf("%d spans", len(c.of["shop"]))
-	}
-}
-
 func TestBeyondItsRateASpanSaysForHowManyItStands(t *testing.T) {
 	s := &sampler{perSecond: 20}
 	for total := uint64(0); total <= 8000; total += 80 { // 800 per second: one in 40
