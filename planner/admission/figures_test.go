@@ -41,6 +41,7 @@ func TestTheRuleReachesTheFiguresOfAnOverload(t *testing.T) {
 			capacity := s.capacity()
 			calm, over := w.score(0, calmUntil, capacity, -1), w.score(calmUntil, overUntil, capacity, -1)
 			critical := w.score(calmUntil, overUntil, capacity, 0)
+			first := w.score(calmUntil, calmUntil+time.Second, capacity, 0)
 			after := w.score(overUntil+5*time.Second, end, capacity, -1)
 			t.Logf("%s at %vx: %+v", name, load, over)
 			for _, c := range []struct {
@@ -55,6 +56,7 @@ func TestTheRuleReachesTheFiguresOfAnOverload(t *testing.T) {
 				{"nothing shed 5 s after its end", after.shed <= 0.001, after.shed},
 				// At 3x they alone are 0.9 of the capacity.
 				{"critical requests shed or late <= 1%", critical.shed+critical.late <= 0.01 || load > 2, critical.shed + critical.late},
+				{"critical requests shed or late <= 1% in the first second", first.shed+first.late <= 0.01, first.shed + first.late},
 			} {
 				if !c.ok {
 					t.Errorf("%s at %vx: want %s, is %.4f", name, load, c.what, c.is)

@@ -104,7 +104,11 @@ func (r *rule) learnService(t interval) {
 
 // move sets the limit.
 func (r *rule) move(t interval, took time.Duration) {
-	now, rate := r.service(), r.completed/r.time
+	now, at, rate := r.service(), r.inService/r.time, r.completed/r.time
+	if t.completed >= 5 && t.inService/float64(t.completed) > now {
+		// A step of the load shows in this tick before it shows in the means.
+		now, at = t.inService/float64(t.completed), t.inService/took.Seconds()
+	}
 	waited := t.full > took/2
 	// A tick that was busy only for a part shows less than the service can do.
 	if busy := float64(t.completed) / took.Seconds(); busy > 0 && t.full >= took*9/10 {
@@ -120,8 +124,7 @@ func (r *rule) move(t interval, took time.Duration) {
 	}
 	want := rate * r.target()
 	switch {
-	case now > r.target() && r.inService/r.time > 1:
-		at := r.inService / r.time
+	case now > r.target() && at > 1:
 		if r.cutFrom == 0 {
 			r.cutFrom, r.cutTime = at, now
 		}
