@@ -176,3 +176,24 @@ func TestAConnectionWithoutAPeerIsGivenUp(t *testing.T) {
 		}
 	}
 }
+
+func TestAClientThatStopsInItsBodyIsCutOff(t *testing.T) {
+	g := run(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }), func(c *Config) { c.upload = 100 * time.Millisecond })
+	if got := raw(t, g, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx"); !strings.HasPrefix(got, "HTTP/1.1 408") {
+		t.Error(got)
+	}
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	body, end := io.Pipe()
+	defer end.Close()
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url("/"), body)
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != http.StatusRequestTimeout {
+		t.Error(resp.Status)
+	}
+}

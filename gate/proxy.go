@@ -123,11 +123,9 @@ func (g *Gate) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	v.err = err
 	status, code, text := http.StatusBadGateway, "14", "the service cannot be reached"
-	switch {
-	case v.upload.broken() && isTimeout(err):
-		status, code, text = http.StatusRequestTimeout, "1", "the rest of the request did not come"
-	case v.upload.broken():
-		status, code, text = http.StatusBadRequest, "1", "the request broke off"
+	switch broken := v.upload.broken(); {
+	case broken != 0:
+		status, code, text = broken, "1", "the rest of the request did not come"
 	case isTimeout(err):
 		status, code, text = http.StatusGatewayTimeout, "4", "the service did not answer in time"
 	}
@@ -141,7 +139,7 @@ func (g *Gate) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 // result says how an admitted request ended; ctx ends when its client leaves.
 func (v *visit) result(ctx context.Context) admission.Result {
 	switch r := v.response; {
-	case errors.Is(v.err, context.Canceled), r == nil && v.upload.broken(), r != nil && !v.passed && ctx.Err() != nil:
+	case errors.Is(v.err, context.Canceled), r == nil && v.upload.broken() != 0, r != nil && !v.passed && ctx.Err() != nil:
 		return admission.Abandoned
 	case v.err != nil && isTimeout(v.err):
 		return admission.TimedOut

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,12 +13,14 @@ import (
 // uploadTimeout is how long a client may send nothing of a body.
 const uploadTimeout = 30 * time.Second
 
-// upload is the body of a request. Its client has uploadTimeout for each piece, and is the one to
-// blame where a piece does not come.
+// upload is the body of a request. Its client has some time for each piece, and is the one to blame
+// where a piece does not come.
 type upload struct {
 	io.ReadCloser
-	// waiting: for the client. broke: the body ended before it was complete.
-	waiting, broke atomic.Bool
+	patience time.Duration
+	waiting  atomic.Bool // for the client
+	// broke is the status for a client that did not send the whole body, 0: it may yet.
+	broke atomic.Int32
 
 	mu       sync.Mutex // guards the rest
 	response *http.ResponseController
@@ -26,13 +29,13 @@ type upload struct {
 }
 
 // uploadOf returns the body of r, nil if it has none.
-func uploadOf(w http.ResponseWriter, r *http.Request) *upload {
+func uploadOf(w http.ResponseWriter, r *http.Request, patience time.Duration) *upload {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	u := &upload{ReadCloser: r.Body, response: http.NewResponseController(w), http2: r.ProtoMajor == 2}
+	u := &upload{ReadCloser: r.Body, patience: patience, response: http.NewResponseController(w), http2: r.ProtoMajor == 2}
 	if !u.http2 { // the server reads the body of what is refused, too
-		u.limit(uploadTimeout)
+		u.limit(patience)
 	}
 	return u
 }
@@ -54,14 +57,18 @@ func (u *upload) limit(d time.Duration) {
 
 // Read reads a piece.
 func (u *upload) Read(p []byte) (int, error) {
-	u.limit(uploadTimeout)
+	u.limit(u.patience)
 	u.waiting.Store(true)
 	n, err := u.ReadCloser.Read(p)
 	u.waiting.Store(false)
-	if err != nil && !errors.Is(err, io.EOF) {
-		u.broke.Store(true)
+	ended := errors.Is(err, io.EOF)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		u.broke.Store(http.StatusRequestTimeout)
+	case err != nil && !ended:
+		u.broke.Store(http.StatusBadRequest)
 	}
-	if u.http2 || err != nil {
+	if u.http2 || ended { // else the limit holds for the rest, which the server reads before it answers
 		u.limit(0)
 	}
 	return n, err
@@ -78,5 +85,10 @@ func (u *upload) Close() error {
 // waits reports whether the service waits for the client.
 func (u *upload) waits() bool { return u != nil && u.waiting.Load() }
 
-// broken reports whether the client did not send the whole body.
-func (u *upload) broken() bool { return u != nil && u.broke.Load() }
+// broken returns the status for a client that did not send the whole body, 0 for others.
+func (u *upload) broken() int {
+	if u == nil {
+		return 0
+	}
+	return int(u.broke.Load())
+}

@@ -58,7 +58,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.visits.Add(-1)
 	v := &visit{arrived: time.Now(), grpc: r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
 	v.Class, v.Retry = g.config.classes.of(r.Header), isRetry(r.Header)
-	v.upload = uploadOf(w, r)
+	v.upload = uploadOf(w, r, g.config.upload)
 	if g.draining.Load() && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
