@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
@@ -40,6 +41,8 @@ type Config struct {
 	// Version is told in spans.
 	Version string
 	Logger  *slog.Logger
+	// upload is how long a client may send nothing of a body; 0: uploadTimeout.
+	upload time.Duration
 }
 
 // parsed is a valid Config.
@@ -52,6 +55,7 @@ type parsed struct {
 // parse checks c; its errors say what to do.
 func (c Config) parse() (*parsed, error) {
 	p := &parsed{Config: c}
+	p.upload = cmp.Or(c.upload, uploadTimeout)
 	to, err := url.Parse(c.To)
 	if err != nil || to.Host == "" || !slices.Contains([]string{"http", "https"}, to.Scheme) || to.Path != "" && to.Path != "/" || to.RawQuery != "" || to.User != nil {
 		return nil, hint.Add(fmt.Errorf("read --to %q: not the address of a service", c.To), "write scheme, host and port, such as --to http://127.0.0.1:9000")

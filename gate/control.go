@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"time"
@@ -59,6 +58,8 @@ type change struct {
 const (
 	maxConcurrency = 1 << 20
 	maxLease       = time.Hour
+	// A rate near 0 would be a stop.
+	minRate, maxRate = 0.001, 1e9
 )
 
 // envelope checks a change.
@@ -71,8 +72,8 @@ func (c *change) envelope(now time.Duration) (e admission.Envelope, err error) {
 	if c.Min != nil && c.Max != nil && *c.Min > *c.Max {
 		return e, fmt.Errorf("min is %d, above max %d", *c.Min, *c.Max)
 	}
-	if c.Rate != nil && (!(*c.Rate > 0) || math.IsInf(*c.Rate, 0)) {
-		return e, fmt.Errorf("rate is %v: not positive", *c.Rate)
+	if c.Rate != nil && !(*c.Rate >= minRate && *c.Rate <= maxRate) {
+		return e, fmt.Errorf("rate is %v: not between %v and %v", *c.Rate, minRate, maxRate)
 	}
 	if lease := time.Duration(c.Lease) * time.Millisecond; c.Lease < 1 || c.Lease > maxLease.Milliseconds() {
 		return e, fmt.Errorf("lease_ms is %d: not between 1 and %d", c.Lease, maxLease.Milliseconds())

@@ -4,8 +4,9 @@
 //
 // It counts for each class what came of its requests: answered in time, late, failed (a server
 // error, or no service), abandoned by the client, refused. A request is answered when its response
-// is complete; a stream (an upgraded connection, server-sent events, or a response that still runs
-// after ten times the SLO) when it begins, and from then on it no longer counts against the limit.
+// is complete; a stream (an upgraded connection, server-sent events, or a request or response whose
+// body still comes after ten times the SLO) when it begins, and from then on it no longer counts
+// against the limit.
 //
 // What is refused gets 503 with Retry-After, or RESOURCE_EXHAUSTED over gRPC, before anything was
 // sent to the service, so a client may safely try again. A response that has begun is never cut.

@@ -145,7 +145,7 @@ func TestAnEnvelopeBoundsTheLimitUntilItsLeaseEndsOrItIsDeleted(t *testing.T) {
 	if d.Concurrency <= 3 {
 		t.Errorf("after the lease: %+v", d)
 	}
-	for _, bad := range []string{`{`, `{"min":0,"lease_ms":1}`, `{"min":4,"max":3,"lease_ms":1}`, `{"rate":-1,"lease_ms":1}`, `{"max":3}`, `{"max":3,"lease_ms":99999999999}`, `{"most":3,"lease_ms":1}`, `{"max":3,"lease_ms":1}{}`} {
+	for _, bad := range []string{`{`, `{"min":0,"lease_ms":1}`, `{"min":4,"max":3,"lease_ms":1}`, `{"rate":-1,"lease_ms":1}`, `{"rate":1e-9,"lease_ms":1}`, `{"max":3}`, `{"max":3,"lease_ms":99999999999}`, `{"most":3,"lease_ms":1}`, `{"max":3,"lease_ms":1}{}`} {
 		if code, _ := control(t, g, http.MethodPut, bad); code != http.StatusBadRequest {
 			t.Errorf("%s: %d", bad, code)
 		}

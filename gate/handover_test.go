@@ -35,7 +35,7 @@ func TestAStopAnswersWhatIsInFlightAndRefusesNobody(t *testing.T) {
 	<-stopped
 }
 
-func TestTheNextProcessTakesOverWithoutALostConnection(t *testing.T) {
+func TestTheNextProcessTakesOverWithoutALostConnectionWhereTheKernelSteers(t *testing.T) {
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "ok") }))
 	defer behind.Close()
 	first, stop := runTo(t, behind.URL, func(c *Config) { c.Drain = 10 * time.Second })

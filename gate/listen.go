@@ -34,6 +34,7 @@ func open(ctx context.Context, address string) (net.Listener, error) {
 // openSocket puts a socket in the place of the one that was there, if any, at once.
 func openSocket(path string) (net.Listener, error) {
 	mine := fmt.Sprintf("%s.%d", path, os.Getpid())
+	_ = os.Remove(mine) // of a process that had the same number, such as 1
 	l, err := net.Listen("unix", mine)
 	if err != nil {
 		return nil, fmt.Errorf("listen on unix:%s: %w", path, err)

@@ -15,14 +15,26 @@ import (
 	"github.com/trimtab/trimtab/planner/admission"
 )
 
-// newProxy returns the proxy of g. It passes on the client's Host, and adds to X-Forwarded-For.
+// newProxy returns the proxy of g. It passes on the client's Host and query as they are, adds to
+// X-Forwarded-For, and leaves what proxies before it say of host and protocol.
 func newProxy(g *Gate) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = g.config.to.Scheme, g.config.to.Host
-			r.Out.Host = r.In.Host
+			r.Out.Host, r.Out.URL.RawQuery = r.In.Host, r.In.URL.RawQuery
 			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 			r.SetXForwarded()
+			for _, name := range []string{"Forwarded", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+				if told, ok := r.In.Header[name]; ok {
+					r.Out.Header[name] = told
+				}
+			}
+			if strings.Contains(strings.ToLower(r.Out.Header.Get("Upgrade")), "h2c") {
+				// The requests in such a connection would not pass the gate.
+				for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
+					r.Out.Header.Del(name)
+				}
+			}
 			r.Out.Trailer = r.In.Trailer // its values come with the end of the body
 			if v := visitOf(r.In.Context()); v != nil && v.span != nil {
 				v.span.inject(r.Out.Header)
@@ -69,6 +81,8 @@ func newTransport(g *Gate) *transport {
 			ResponseHeaderTimeout: g.config.Upstream,
 			TLSHandshakeTimeout:   5 * time.Second,
 			ExpectContinueTimeout: time.Second,
+			// All requests share a connection of HTTP/2: where its peer is gone, they would time out one by one.
+			HTTP2: &http.HTTP2Config{SendPingTimeout: g.config.Upstream, PingTimeout: min(g.config.Upstream, 15*time.Second)},
 		}
 	}
 	return &transport{always2: g.config.HTTP2,
@@ -109,8 +123,10 @@ func (g *Gate) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	v.err = err
 	status, code, text := http.StatusBadGateway, "14", "the service cannot be reached"
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	switch broken := v.upload.broken(); {
+	case broken != 0:
+		status, code, text = broken, "1", "the rest of the request did not come"
+	case isTimeout(err):
 		status, code, text = http.StatusGatewayTimeout, "4", "the service did not answer in time"
 	}
 	if v.grpc {
@@ -120,14 +136,14 @@ func (g *Gate) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	plain(w, status, text)
 }
 
-// result says how an admitted request ended.
-func (v *visit) result() admission.Result {
+// result says how an admitted request ended; ctx ends when its client leaves.
+func (v *visit) result(ctx context.Context) admission.Result {
 	switch r := v.response; {
-	case errors.Is(v.err, context.Canceled):
+	case errors.Is(v.err, context.Canceled), r == nil && v.upload.broken() != 0, r != nil && !v.passed && ctx.Err() != nil:
 		return admission.Abandoned
 	case v.err != nil && isTimeout(v.err):
 		return admission.TimedOut
-	case r == nil || r.StatusCode >= 500 && r.StatusCode != http.StatusNotImplemented:
+	case r == nil || !v.passed || r.StatusCode >= 500 && r.StatusCode != http.StatusNotImplemented:
 		return admission.Failed
 	case v.grpc && grpcFailed(r):
 		return admission.Failed

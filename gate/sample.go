@@ -15,8 +15,9 @@ import (
 // for how many.
 const answeredSpans, refusedSpans = 1000, 20
 
-// sampler lets at most a number of traces per second through, by a threshold on the trace ID, so
-// that all who sample a trace so agree on it. A trace that the client did not sample has no span.
+// sampler lets about so many traces per second through: those whose random number, part of the trace
+// ID, is not below a threshold. All samplers of this kind thus keep the same traces. A trace that
+// the client did not sample has no span.
 //
 // Source: OpenTelemetry specification, "TraceState: Probability Sampling".
 type sampler struct {

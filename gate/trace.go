@@ -72,9 +72,23 @@ func (t *tracer) start(r *http.Request, v *visit, class string) *span { return t
 
 func (t *tracer) begin(which int, r *http.Request, v *visit, class string) *span {
 	ctx := t.carrier.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	ctx, s := t.tracers[which].Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(v.arrived), trace.WithAttributes(
-		attribute.String("http.request.method", r.Method), attribute.String("trimtab.gate.class", class)))
+	method, name := methodOf(r)
+	ctx, s := t.tracers[which].Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(v.arrived), trace.WithAttributes(
+		attribute.String("http.request.method", method), attribute.String("trimtab.gate.class", class)))
 	return &span{ctx: ctx, span: s, carrier: t.carrier}
+}
+
+// methodOf returns the method of a request and the name of its span. What a client makes up is one
+// method, or it could make as many operations as it likes of one service.
+//
+// Source: OpenTelemetry semantic conventions, HTTP spans, "Name" and http.request.method.
+func methodOf(r *http.Request) (method, name string) {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return r.Method, r.Method
+	}
+	return "_OTHER", "HTTP"
 }
 
 // inject makes the span the parent of what the service does.

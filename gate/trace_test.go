@@ -50,7 +50,7 @@ func TestEachRequestHasASpanBetweenTheClientsAndTheServices(t *testing.T) {
 	c := &receiver{of: map[string][]*spans.Span{}}
 	endpoint := httptest.NewServer(c)
 	defer endpoint.Close()
-	seen := make(chan string, 1)
+	seen := make(chan string, 2)
 	behind := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header.Get("Traceparent") }))
 	defer behind.Close()
 	g, stop := runTo(t, behind.URL, func(cfg *Config) { cfg.OTLP = endpoint.URL + "/v1/traces" })

@@ -19,6 +19,8 @@ type visit struct {
 	// response is the service's, nil before it came; err why there is none.
 	response *http.Response
 	err      error
+	upload   *upload // nil: the request has no body
+	passed   bool    // the response did, to its end
 
 	// Under the gate's lock:
 	holds         bool // a place in the limit
@@ -56,6 +58,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.visits.Add(-1)
 	v := &visit{arrived: time.Now(), grpc: r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
 	v.Class, v.Retry = g.config.classes.of(r.Header), isRetry(r.Header)
+	v.upload = uploadOf(w, r, g.config.upload)
 	if g.draining.Load() && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
@@ -68,12 +71,17 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.finish(r, v, abandoned)
 		return
 	}
-	// The proxy panics to cut a response whose rest the service did not send.
-	defer func() { g.finish(r, v, g.leave(v)) }()
+	// The proxy panics where a response breaks off, so that the client does not take it for whole.
+	defer func() { g.finish(r, v, g.leave(r.Context(), v)) }()
 	if g.tracer != nil {
 		v.span = g.tracer.start(r, v, g.config.classes.names[v.Class])
 	}
-	g.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visitKey{}, v)))
+	in := r.WithContext(context.WithValue(r.Context(), visitKey{}, v)) // r stays the server's
+	if v.upload != nil {
+		in.Body = v.upload
+	}
+	g.proxy.ServeHTTP(w, in)
+	v.passed = true
 }
 
 // enter waits until the request is admitted or refused. Waiting: its client left before.
@@ -142,8 +150,8 @@ func (g *Gate) release(now time.Duration, v *visit, r admission.Result) {
 }
 
 // leave ends an admitted request.
-func (g *Gate) leave(v *visit) outcome {
-	result := v.result()
+func (g *Gate) leave(ctx context.Context, v *visit) outcome {
+	result := v.result(ctx)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if v.holds {
@@ -163,14 +171,15 @@ func (g *Gate) responding(v *visit, r *http.Response) {
 	}
 }
 
-// long is after how many times the SLO a response that still runs is a stream.
+// long is after how many times the SLO a body that still comes makes a stream of a request.
 const long = 10
 
-// releaseStreams gives back the places of responses that have begun and do not end.
+// releaseStreams gives back the places of responses that have begun and do not end, and of requests
+// whose clients do not send the rest.
 func (g *Gate) releaseStreams(now time.Duration) {
 	for v := g.running.first; v != nil && g.opened.Add(now).Sub(v.arrived) > long*g.config.Within; {
 		next := v.after
-		if v.began {
+		if v.began || v.upload.waits() {
 			g.release(now, v, admission.Streaming)
 		}
 		v = next

@@ -49,8 +49,9 @@ func (c *gateCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	if err != nil {
 		return err
 	}
-	// What a gate holds is small and what it makes is much: a block that is never touched, and so
-	// takes no memory, lets the collector wait for 16 MiB, and not for as much as is held.
+	// The garbage collector runs when the heap has grown by a quarter. That of a gate is so small
+	// that it would run all the time: with a block that is never touched, and so takes no memory,
+	// a quarter is at least 16 MiB.
 	debug.SetGCPercent(25)
 	ballast := make([]byte, 64<<20)
 	defer runtime.KeepAlive(ballast)

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -72,9 +73,7 @@ type Controller struct {
 	// tokens are the admissions that the envelope's rate allows now.
 	tokens   float64
 	refilled time.Duration
-	// arriving is the number of requests per second of each rank, and came those of this tick.
-	arriving, came []float64
-	tick           interval
+	tick     interval
 }
 
 // interval is what was seen since the last tick.
@@ -84,15 +83,13 @@ type interval struct {
 	inService float64
 	// completed counts requests that ended in the service; they teach its throughput.
 	completed, failed int
-	// full is for how long somebody waited; lowest is the shortest queue.
-	full   time.Duration
-	lowest int
+	// full is for how long somebody waited.
+	full time.Duration
 }
 
 // New returns a controller that starts at time 0.
 func New(s Settings) *Controller {
-	n := 2 * max(s.Classes, 1)
-	return &Controller{settings: s, rule: newRule(s.Within), lines: make([]line, n), arriving: make([]float64, n), came: make([]float64, n)}
+	return &Controller{settings: s, rule: newRule(s.Within), lines: make([]line, 2*max(s.Classes, 1))}
 }
 
 // Arrive decides on a request that has just come. Admitted and Refused are final; for Waiting,
@@ -101,19 +98,19 @@ func (c *Controller) Arrive(now time.Duration, t *Ticket) Verdict {
 	c.advance(now)
 	rank := c.rank(t)
 	c.count.Arrived++
-	c.came[rank]++
 	t.arrived = now
 	if c.queued == 0 && c.inService < c.limit() && c.token(now) {
 		c.start(now, t)
 		return Admitted
 	}
-	longest := c.rule.longest
-	if c.queued >= most || c.expected(rank) > longest {
-		c.count.Refused++
+	l := &c.lines[rank]
+	longest := c.rule.longest(l.overloaded())
+	if c.queued >= most || l.overloaded() && c.expected(rank) > longest {
+		c.refuse(l)
 		return Refused
 	}
 	t.deadline = now + longest
-	c.lines[rank].push(t)
+	l.push(t)
 	c.queued++
 	c.admit(now) // others of lower rank may have waited for a token
 	return Waiting
@@ -133,12 +130,19 @@ func (c *Controller) Leave(now time.Duration, t *Ticket) bool {
 // Expire refuses a waiting request whose deadline has passed, and reports whether it waited still.
 func (c *Controller) Expire(now time.Duration, t *Ticket) bool {
 	c.advance(now)
-	if t.place == nil {
+	l := t.place
+	if l == nil {
 		return false
 	}
 	c.take(t)
-	c.count.Refused++
+	c.refuse(l)
 	return true
+}
+
+// refuse counts a request of this line as refused.
+func (c *Controller) refuse(l *line) {
+	l.refused++
+	c.count.Refused++
 }
 
 // Done ends an admitted request and starts those that can start now. It reports whether the
@@ -182,12 +186,11 @@ func (c *Controller) Tick(now time.Duration) {
 		return
 	}
 	c.endLease(now)
-	for i, n := range c.came {
-		c.arriving[i] += (n/took.Seconds() - c.arriving[i]) / 4
-		c.came[i] = 0
+	for i := range c.lines {
+		c.lines[i].learn(took, c.settings.Within)
 	}
 	c.rule.learn(c.tick, took)
-	c.tick = interval{began: now, at: now, lowest: c.queued}
+	c.tick = interval{began: now, at: now}
 	c.admit(now)
 }
 
@@ -215,18 +218,20 @@ type State struct {
 	Counts
 	// Limit is the number of requests that may be in service.
 	Limit, InService, Queued int
-	// LongestWait bounds the time in the queue of a request that comes now.
+	// LongestWait bounds the time in the queue of the least important request that comes now.
 	LongestWait time.Duration
 	// Service is the mean service time of late, Unloaded that without load; 0 while unknown.
 	Service, Unloaded time.Duration
-	Overloaded        bool
+	// Overloaded: of some class more comes than can be answered.
+	Overloaded bool
 }
 
 // State returns the state.
 func (c *Controller) State(now time.Duration) State {
 	c.endLease(now)
-	return State{Counts: c.count, Limit: c.limit(), InService: c.inService, Queued: c.queued, LongestWait: c.rule.longest,
-		Service: seconds(c.rule.service()), Unloaded: seconds(c.rule.unloaded), Overloaded: c.rule.overloaded()}
+	over := slices.ContainsFunc(c.lines, func(l line) bool { return l.overloaded() })
+	return State{Counts: c.count, Limit: c.limit(), InService: c.inService, Queued: c.queued, LongestWait: c.rule.longest(over),
+		Service: seconds(c.rule.service()), Unloaded: seconds(c.rule.unloaded), Overloaded: over}
 }
 
 // advance accounts for the time since the last event.
@@ -240,7 +245,6 @@ func (c *Controller) advance(now time.Duration) {
 	if c.queued > 0 {
 		c.tick.full += d
 	}
-	c.tick.lowest = min(c.tick.lowest, c.queued)
 }
 
 // admit starts waiting requests while there is room.
@@ -254,7 +258,6 @@ func (c *Controller) admit(now time.Duration) {
 		c.start(now, t)
 		t.Decide(Admitted)
 	}
-	c.tick.lowest = min(c.tick.lowest, c.queued)
 }
 
 func (c *Controller) start(now time.Duration, t *Ticket) {
@@ -285,17 +288,6 @@ func (c *Controller) limit() int {
 		n = min(n, c.envelope.Max)
 	}
 	return max(n, c.envelope.Min, 1)
-}
-
-// drain is how many waiting requests can start per second, 0 if unknown.
-func (c *Controller) drain() float64 {
-	if c.rule.capacity > 0 {
-		return c.rule.capacity
-	}
-	if r := c.rule.service(); r > 0 {
-		return float64(c.limit()) / r
-	}
-	return 0
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

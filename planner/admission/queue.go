@@ -28,6 +28,34 @@ func (t *Ticket) Deadline() time.Duration { return t.deadline }
 type line struct {
 	first, last *Ticket
 	length      int
+
+	// refused counts those of this tick, quiet is the time without any; emptied: nobody waited at
+	// some moment of this tick.
+	refused int
+	quiet   time.Duration
+	emptied bool
+	// stood counts ticks with refusals since the line was last empty.
+	stood int
+}
+
+// standing is the number of ticks with refusals, in a line that is never empty, that make an
+// overload: after a stall of the service the line stands as well, but nobody has to be refused.
+const standing = 3
+
+func (l *line) overloaded() bool { return l.stood >= standing }
+
+// learn ends a tick.
+func (l *line) learn(took, within time.Duration) {
+	if l.quiet += took; l.refused > 0 {
+		l.quiet = 0
+	}
+	switch {
+	case l.emptied || l.quiet > within:
+		l.stood = 0
+	case l.refused > 0:
+		l.stood++
+	}
+	l.refused, l.emptied = 0, l.length == 0
 }
 
 func (l *line) push(t *Ticket) {
@@ -54,6 +82,7 @@ func (l *line) remove(t *Ticket) {
 	}
 	t.place, t.before, t.after = nil, nil, nil
 	l.length--
+	l.emptied = l.emptied || l.length == 0
 }
 
 // rank is the line in which a ticket waits: two for each class, first tries and retries.
@@ -79,7 +108,7 @@ func (c *Controller) next(now time.Duration) *Ticket {
 			if now <= t.deadline {
 				return t
 			}
-			c.count.Refused++
+			c.refuse(l)
 			t.Decide(Refused)
 		}
 	}
@@ -92,25 +121,20 @@ func (c *Controller) take(t *Ticket) {
 	c.queued--
 }
 
-// expected estimates how long a ticket of this rank would wait, 0 if nothing is known yet.
+// expected is how long a ticket of this rank has to wait at least, if the service does the best
+// that it did of late; 0 if that is not known yet. More important ones that come meanwhile are not
+// foreseen.
 func (c *Controller) expected(rank int) time.Duration {
 	ahead := max(0, c.inService-c.limit()) + 1
 	for i := range rank + 1 {
 		ahead += c.lines[i].length
 	}
-	drain, rate := c.drain(), c.envelope.Rate
-	if rate > 0 {
-		drain = min(drain, rate)
+	drain, rate := c.rule.capacity, c.envelope.Rate
+	if rate > 0 && (drain <= 0 || rate < drain) {
+		drain = rate
 	}
 	if drain <= 0 {
 		return 0
 	}
-	// Those of higher rank that come meanwhile go first; some of the rest always gets through,
-	// since this is only an estimate.
-	var above float64
-	for i := range rank {
-		above += c.arriving[i]
-	}
-	drain = max(drain-above, drain/20)
 	return time.Duration(float64(ahead) / drain * float64(time.Second))
 }

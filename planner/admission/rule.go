@@ -17,8 +17,9 @@ const (
 	grow, shrink = 1.5, 0.7
 	// forget is the growth of S in a tick in which nobody waited: it doubles in 35 s.
 	forget = 1.002
-	// standing is the number of ticks without an empty queue that make an overload.
-	standing = 3
+	// In a tick in which somebody always waited, capacity moves to its throughput by the share
+	// rise or fall of the difference: a stall of the service says little of its capacity.
+	rise, fall = 1.0 / 4, 1.0 / 10
 )
 
 // rule learns limit and service times.
@@ -30,19 +31,17 @@ type rule struct {
 	inService, completed, time float64
 	// unloaded is S in seconds, 0 while unknown.
 	unloaded float64
-	// capacity is the number of completions per second while somebody waited, 0 while unknown.
+	// capacity is about the most completions per second of late, 0 while unknown.
 	capacity float64
-	// stood counts ticks without an empty queue.
-	stood int
 	// A series of cuts began at this number in service and this service time.
 	cutFrom, cutTime float64
 	times            histogram
-	// longest is W, as of the last tick.
-	longest time.Duration
+	// calm and over are W, as of the last tick, without and with an overload.
+	calm, over time.Duration
 }
 
 func newRule(within time.Duration) rule {
-	return rule{within: within.Seconds(), limit: firstLimit, longest: within}
+	return rule{within: within.Seconds(), limit: firstLimit, calm: within, over: within}
 }
 
 // served tells of the service time of one answered request.
@@ -59,26 +58,26 @@ func (r *rule) service() float64 {
 // target is T, the service time at the limit.
 func (r *rule) target() float64 { return max(slack*r.unloaded, share*r.within) }
 
-func (r *rule) overloaded() bool { return r.stood >= standing }
-
-// longestWait is W.
-func (r *rule) longestWait() time.Duration {
-	if r.overloaded() {
-		// A queue that may hold nobody would leave the service idle between two requests.
-		return seconds(max(min(r.within-r.times.quantile(0.99), r.within/2), r.within/10))
+// longest is W.
+func (r *rule) longest(overloaded bool) time.Duration {
+	if overloaded {
+		return r.over
 	}
-	return seconds(max(r.within-r.times.quantile(0.5), r.within/10))
+	return r.calm
+}
+
+// bound sets W. A queue that stands for long needs a W that is surely in time, since all wait that
+// long; another one lets a request wait that has a chance. A queue that may hold nobody would leave
+// the service idle between two requests.
+func (r *rule) bound() {
+	r.calm = seconds(max(r.within-r.times.quantile(0.9), r.within/10))
+	r.over = seconds(max(min(r.within-r.times.quantile(0.99), r.within/2), r.within/10))
 }
 
 // learn takes in one interval.
 func (r *rule) learn(t interval, took time.Duration) {
-	if t.lowest > 0 {
-		r.stood++
-	} else {
-		r.stood = 0
-	}
 	r.times.decay()
-	r.longest = r.longestWait()
+	r.bound()
 	// About 30 completions make a mean, in at least two ticks and at most ten.
 	keep := min(max(1/(1+float64(t.completed)/30), 0.5), 0.9)
 	r.inService = keep*r.inService + t.inService
@@ -105,22 +104,27 @@ func (r *rule) learnService(t interval) {
 
 // move sets the limit.
 func (r *rule) move(t interval, took time.Duration) {
-	now, rate := r.service(), r.completed/r.time
+	now, at, rate := r.service(), r.inService/r.time, r.completed/r.time
+	if t.completed >= 5 && t.inService/float64(t.completed) > now {
+		// A step of the load shows in this tick before it shows in the means.
+		now, at = t.inService/float64(t.completed), t.inService/took.Seconds()
+	}
 	waited := t.full > took/2
 	// A tick that was busy only for a part shows less than the service can do.
 	if busy := float64(t.completed) / took.Seconds(); busy > 0 && t.full >= took*9/10 {
-		if r.capacity == 0 {
-			r.capacity = busy
+		if busy > r.capacity {
+			r.capacity += (busy - r.capacity) * rise
+		} else {
+			r.capacity += (busy - r.capacity) * fall
 		}
-		r.capacity += (busy - r.capacity) / 4
 	}
+	r.capacity = max(r.capacity, rate)
 	if now == 0 {
 		now = math.Inf(1)
 	}
 	want := rate * r.target()
 	switch {
-	case now > r.target() && r.inService/r.time > 1:
-		at := r.inService / r.time
+	case now > r.target() && at > 1:
 		if r.cutFrom == 0 {
 			r.cutFrom, r.cutTime = at, now
 		}
@@ -129,7 +133,7 @@ func (r *rule) move(t interval, took time.Duration) {
 			r.unloaded, r.cutFrom = now, 0
 			return
 		}
-		r.limit = max(min(r.limit, max(want, shrink*at)), 1)
+		r.limit = max(min(r.limit, max(r.capacity*r.target(), shrink*at)), 1)
 	case waited:
 		r.cutFrom = 0
 		r.limit = max(r.limit, min(want, grow*r.limit))

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"container/heap"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -36,6 +37,8 @@ type world struct {
 	serving, queue []*request
 	all            []*request
 	events         events
+	// stalls counts the reasons for which the service makes no progress now.
+	stalls int
 }
 
 type event struct {
@@ -75,6 +78,9 @@ func (w *world) fill() {
 
 // speed is the share of a processor that each request in service has.
 func (w *world) speed() float64 {
+	if w.stalls > 0 {
+		return 0
+	}
 	if !w.sharing || len(w.serving) <= w.processors {
 		return 1
 	}
@@ -86,6 +92,9 @@ func (w *world) run(end time.Duration) {
 	for w.now < end {
 		next, first := end, -1
 		for i, r := range w.serving {
+			if w.stalls > 0 {
+				break
+			}
 			if t := w.now + time.Duration(float64(r.needs)/w.speed()) + 1; t < next {
 				next, first = t, i
 			}
@@ -132,6 +141,31 @@ type setting struct {
 	// dearer multiplies what requests need, from a time on.
 	dearer     float64
 	dearerFrom time.Duration
+	// drift is how many times dearer the dearest requests are than the cheapest, over 20 s.
+	drift float64
+	// stalls are the ways in which the service makes no progress for a while.
+	stalls []stall
+}
+
+// stall stops a service for a time between least and most, after a time of every on average;
+// regular stalls come each time after the same time, as those of a CPU quota do.
+type stall struct {
+	every, least, most time.Duration
+	regular            bool
+}
+
+func (w *world) stall(s stall, random *rand.Rand) {
+	gap := s.every
+	if !s.regular {
+		gap = time.Duration((0.5 + random.Float64()) * float64(s.every))
+	}
+	w.at(w.now+gap, func() {
+		w.stalls++
+		w.at(w.now+s.least+time.Duration(random.Float64()*float64(s.most-s.least)), func() {
+			w.stalls--
+			w.stall(s, random)
+		})
+	})
 }
 
 func (s setting) capacity() float64 { return float64(s.processors) / s.mean.Seconds() }
@@ -150,6 +184,9 @@ func (s setting) play(make func(w *world) gate, seed uint64) *world {
 		if s.dearer > 0 && w.now >= s.dearerFrom {
 			r.needs = time.Duration(float64(r.needs) * s.dearer)
 		}
+		if s.drift > 0 {
+			r.needs = time.Duration(float64(r.needs) * math.Pow(s.drift, math.Sin(2*math.Pi*w.now.Seconds()/20)/2))
+		}
 		if w.random.Float64() >= s.important {
 			r.class = 1
 		}
@@ -159,6 +196,9 @@ func (s setting) play(make func(w *world) gate, seed uint64) *world {
 		w.next(s, arrive)
 	}
 	w.next(s, arrive)
+	for i, stall := range s.stalls {
+		w.stall(stall, rand.New(rand.NewPCG(seed, uint64(2+i))))
+	}
 	for t := 100 * time.Millisecond; t < end; t += 100 * time.Millisecond {
 		w.at(t, func() { w.gate.tick(w.now) })
 	}
@@ -178,8 +218,9 @@ func (w *world) next(s setting, arrive func()) {
 
 // score is what came of the requests that came in a span of time.
 type score struct {
-	goodput, shed, p99  float64
-	firstShed, lastShed time.Duration
+	// late is the share that was neither shed nor answered in time.
+	goodput, shed, late, p99 float64
+	firstShed, lastShed      time.Duration
 }
 
 func (w *world) score(from, to time.Duration, capacity float64, class int) (s score) {
@@ -205,6 +246,7 @@ func (w *world) score(from, to time.Duration, capacity float64, class int) (s sc
 		}
 	}
 	s.shed = float64(shed) / float64(max(n, 1))
+	s.late = float64(n-shed-good) / float64(max(n, 1))
 	s.goodput = float64(good) / (capacity * (to - from).Seconds())
 	if len(took) > 0 {
 		slices.Sort(took)

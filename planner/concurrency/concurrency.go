@@ -59,7 +59,7 @@ func (s *State) Take(e *trimtab.Estimate, slo float64) {
 	}
 	if c := e.Curve; c != nil {
 		load := c.Load + c.Headroom
-		if a := c.Least(1, slo, func(b trimtab.Band) float64 { return b.Mean }); a > 0 && load > 0 {
+		if a := c.Least(1, slo, func(b trimtab.Band) float64 { return b.Mean }); a > 0 && load > 0 && a/load <= math.MaxFloat64 {
 			s.Need, s.Idle = a/load, c.Headroom
 		}
 	}

@@ -81,3 +81,12 @@ func TestWhatIsNotKnownGivesNoLimit(t *testing.T) {
 		t.Error("what is valid")
 	}
 }
+
+func TestANeedThatNoNumberHoldsIsNotLearnt(t *testing.T) {
+	var s State
+	e := report(0.95, 0.05)
+	e.Curve.Load = math.SmallestNonzeroFloat64
+	if s.Take(e, 0.5); !s.Valid() || s.Need != 0 {
+		t.Errorf("%+v", s)
+	}
+}
