@@ -144,19 +144,24 @@ func (q *queue) serve(t, budget float64) {
 			q.left -= w
 			q.used += w
 		}
-		q.waiting = slices.DeleteFunc(q.waiting, func(r request) bool {
+		still := slices.DeleteFunc(q.waiting[:n], func(r request) bool {
 			if r.left <= 1e-12 && !r.dead {
 				q.done = append(q.done, answer{r.at, max(t+step, r.at)})
 			}
 			return r.left <= 1e-12
 		})
+		q.waiting = slices.Delete(q.waiting, len(still), n)
 	}
 }
 
 // leave has the clients of what waited too long give up. The work is done nevertheless.
 func (q *queue) leave(t float64) {
 	for i := range q.waiting {
-		if r := &q.waiting[i]; !r.dead && t-r.at > timeout {
+		r := &q.waiting[i]
+		if t-r.at <= timeout {
+			break // those behind it came later
+		}
+		if !r.dead {
 			r.dead = true
 			q.done = append(q.done, answer{r.at, t + step})
 		}

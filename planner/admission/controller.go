@@ -158,7 +158,7 @@ func (c *Controller) Done(now time.Duration, t *Ticket, r Result) (inTime bool) 
 		c.rule.served(now - t.started)
 	case Streaming:
 		c.count.Answered++
-		c.tick.inService -= (now - t.started).Seconds() // it was no work of that length
+		c.tick.inService -= (now - max(t.started, c.tick.began)).Seconds() // it was no work of that length
 	case TimedOut:
 		c.count.Answered++
 		inTime = false

@@ -188,6 +188,19 @@ func TestTheLimitStaysThroughALongOverload(t *testing.T) {
 	}
 }
 
+// What a stream took in the ticks before was work in service there; it is not taken back later.
+func TestALongStreamTakesBackNoMoreThanItsTick(t *testing.T) {
+	c, stream := New(Settings{Within: 200 * time.Millisecond, Classes: 1}), &Ticket{}
+	c.Arrive(0, stream)
+	for now := 100 * time.Millisecond; now <= 2*time.Second; now += 100 * time.Millisecond {
+		c.Tick(now)
+	}
+	c.Done(2050*time.Millisecond, stream, Streaming)
+	if got := c.tick.inService; got < -1e-9 || got > 1e-9 {
+		t.Errorf("%v s in service in this tick, want 0", got)
+	}
+}
+
 func Example() {
 	c := New(Settings{Within: 200 * time.Millisecond, Classes: 1})
 	c.SetEnvelope(0, Envelope{Max: 1, Until: time.Hour})

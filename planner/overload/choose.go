@@ -60,10 +60,12 @@ func (d *decision) proven() bool {
 	return news && waits
 }
 
-// disturbed reports whether one that is served missed its SLO since it was chosen.
+// disturbed reports whether one that is served missed its SLO since it was chosen, though others
+// are behind it.
 func (d *decision) disturbed() bool {
 	return slices.ContainsFunc(d.Members, func(m Member) bool {
-		return m.Turn.Rank > 0 && m.missed() > 1 && !d.free(&m) && d.Now.Sub(d.state.ChoseAt) >= max(fails, m.Window)
+		last := !slices.ContainsFunc(d.Members, func(o Member) bool { return o.Turn.Rank == 0 || o.Turn.Rank > m.Turn.Rank })
+		return m.Turn.Rank > 0 && !last && m.missed() > 1 && !d.free(&m) && d.Now.Sub(d.state.ChoseAt) >= max(fails, m.Window)
 	})
 }
 
@@ -126,8 +128,8 @@ func (d *decision) elect() {
 		if d.stands(m) < 2 {
 			size = m.wants(d.Unit)/full + slack
 		}
-		w.Curve = step(size*d.Unit, m.SLO*(1-breaks*float64(d.before(m))), m.Curve)
 		w.Demand = int(math.Ceil(size))
+		w.Curve = step(w.Demand, d.Unit, m.SLO*(1-breaks*float64(d.before(m))), m.Curve)
 		if w.Max = max(min(d.Units, w.Demand), w.Min); d.Now.Before(m.Turn.Barred) {
 			w.Max = w.Min
 		}
@@ -202,10 +204,10 @@ func (d *decision) stands(m *Member) int {
 	return 2
 }
 
-// step is a curve that reaches the SLO at a size, and nothing below.
-func step(size, slo float64, like *trimtab.Curve) *trimtab.Curve {
+// step is a curve that reaches the SLO at a size in units, and nothing with a unit less.
+func step(size int, unit, slo float64, like *trimtab.Curve) *trimtab.Curve {
 	c := &trimtab.Curve{Level: like.Level, Load: like.Load}
-	for _, k := range []struct{ at, performance float64 }{{0.999 * size, 0}, {size, slo}} {
+	for _, k := range []struct{ at, performance float64 }{{float64(size-1) * unit, 0}, {float64(size) * unit, slo}} {
 		c.Knots = append(c.Knots, trimtab.Knot{Allocation: k.at, Band: trimtab.Band{Lower: k.performance, Mean: k.performance, Upper: k.performance}})
 	}
 	return c

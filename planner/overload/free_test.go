@@ -125,3 +125,20 @@ func TestReportsOfAnOldQueueBeginNoOverload(t *testing.T) {
 		}
 	}
 }
+
+// What is wanted is rounded up to units: 173 + 190 + 298 = 661. With one unit less than all want,
+// it is who wants most that is not served.
+func TestWhereOneUnitIsMissingItIsWhoWantsMostThatIsNotServed(t *testing.T) {
+	for _, units := range []int{600, 659, 660, 661} {
+		w := newWorld(welfare.Social{}, 3)
+		for i, wants := range []float64{.176, .160, .277} {
+			w.members[i].Turn.Wants, w.members[i].Turn.At, w.members[i].Max = wants, at(0), 660
+		}
+		_, _, turns := overload.Decide(overload.State{Lasts: true}, overload.Round{Now: at(1), Units: units, Unit: .001, Policy: w.policy, Members: w.members})
+		for i, want := range []bool{true, true, units == 661} {
+			if got := turns[i].Rank > 0; got != want {
+				t.Errorf("%d units: member %d is served: %v", units, i, got)
+			}
+		}
+	}
+}
