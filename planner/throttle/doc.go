@@ -1,14 +1,15 @@
-// Package throttle decides, on one host, which speculative tasks start, which end and
-// which are throttled for the long-running applications (LRAs) beside them.
+// Package throttle decides, on one host, which speculative tasks start, which end, and which are
+// throttled to protect the long-running applications (LRAs) there.
 //
 // Admission (6.1), in both modes. A task leaves the bounded queue and starts when
 //
 //	metric_i < threshold_i                              of every metric i
 //	Σ held_r + wanted_r <= ratio_r · capacity_r         of every resource r
 //
-// by priority, then by arrival; one that does not fit lets a bounded number pass. A
-// metric, a capacity or a holding that is missing starts nothing. A grant is a lease:
-// it ends unless it is renewed. Regular tasks take back what they ask for.
+// by priority, then by arrival. A task that does not fit lets a limited number of later ones start
+// before it. While a metric, a capacity or the resources of a task are unknown, nothing starts. A
+// task runs on a lease, which ends unless it is renewed. Tasks are ended when regular tasks ask for
+// their resources.
 //
 // Cores (6.2) are of two classes, by number; which ones is the actuator's choice:
 //
@@ -16,10 +17,10 @@
 //
 // Tasks go to the second class while it has room.
 //
-// Throttle (6.2), in mode RP. With e = value / boundary − 1 of each signal (CPI, MPKI,
-// PSI, run-queue delay, latency) of an LRA, an anomaly that the analyzer reports stops all
-// starts. The paper then throttles tasks until it is over; here each step is a trial
-// of which the outcome is known before the next (ours, but for the order):
+// Throttle (6.2), in mode RP. With e = value / boundary − 1 of each signal (CPI, MPKI, PSI,
+// run-queue delay, latency) of an LRA, an anomaly that the analyzer reports stops all starts. The
+// paper then throttles tasks until it is over. Here each step is a trial whose outcome is known
+// before the next begins (ours, except for the order of tasks):
 //
 //  1. Suspects are ordered by evidence, in natural logarithms of odds rounded to whole
 //     numbers: that of the correlation of their activity with the signal, and that of
@@ -47,26 +48,26 @@
 //     in vain, too, the anomaly is not theirs: nobody is accused for a while, a longer
 //     one each time, and then all at once first.
 //
-// A guilty task stays throttled for a time that doubles with each proof against its
-// job, of which no queued task starts meanwhile; on its release it is watched again.
-// One trial runs at a time on a host, and all victims watch it: two would say nothing
-// of either. A victim that recovers before anybody was accused is counted as noise.
+// A guilty task stays throttled for a time that doubles with each guilty verdict on its job; no
+// queued task of that job starts meanwhile. After its release it is watched again. Only one trial
+// runs at a time on a host, and all victims are measured in it: the effects of two could not be
+// told apart. A victim that recovers before any task was accused counts as noise.
 //
-// Sensitivity: the fall of e in each trial is regressed on what was freed of each
-// resource that a throttled task does not keep (sensitivity.go): slopes with their
-// deviation, per victim.
+// Sensitivity: the fall of e in each trial is regressed on what was freed of each resource that a
+// throttled task does not keep (sensitivity.go): slopes with their deviation, per victim.
 //
-// Nothing stays throttled for ever: every throttling has an end that is renewed, at
-// most MaxHold after it began, and a decision lists all that are throttled, so that a
-// policy that is gone or has forgotten releases them. Where the time goes back, or
-// stands still, all are released: no lease can end then.
+// Nothing stays throttled for ever. Every throttling has an end; renewals extend it to at most
+// MaxHold after it began. A decision lists all throttled tasks, so that a policy which stops or
+// loses its state releases them. If the clock goes back or stands still, all tasks are released,
+// since no lease could end.
 //
-// Source: "ROSE" (IEEE TPDS 2020), 3.3, 6.1 and 6.2. Left open there, and chosen here:
-// thresholds are strict, the ratio is not; all of steps 1 to 5 but the order.
+// Source: "ROSE" (IEEE TPDS 2020), 3.3, 6.1 and 6.2. The paper leaves open, and we chose:
+// thresholds are strict inequalities, the ratio is not; all of steps 1 to 5 except the order of
+// tasks.
 //
-// What it does not do: tasks that exit at once again and again, and where else a task
-// may run, are the job manager's; LLC ways and memory bandwidth (CAT, MBA) it does not
-// turn; what is an anomaly, the analyzer says.
+// The package does not handle tasks that crash again and again, nor where else a task may run (the
+// job manager does). It does not set LLC ways or memory bandwidth (CAT, MBA). The analyzer decides
+// what is an anomaly.
 //
 //	p, err := throttle.New(throttle.Config{Metrics: bounds, Resources: ratios})
 //	why := p.Offer(now, request) // "": accepted
