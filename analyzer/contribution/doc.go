@@ -1,8 +1,8 @@
-// Package contribution says how much each component of an application
-// contributes to the tail of its latency.
+// Package contribution computes how much each component of an application contributes to the tail
+// of its latency.
 //
-// With m load levels, T_i^j the mean sojourn time of component i at level j,
-// and T_tail^j the tail latency of whole requests there:
+// With m load levels, T_i^j the mean sojourn time of component i at level j, and T_tail^j the tail
+// latency of whole requests there:
 //
 //	T̄_i = Σ_j T_i^j / m
 //	P_i = T̄_i / Σ_k T̄_k                                               (2)
@@ -10,26 +10,24 @@
 //	V_i = √( Σ_j (T_i^j − T̄_i)² / (m (m−1)) ) / T̄_i                    (4)
 //	C_i = α_i ρ_i P_i V_i                                          (5), (6)
 //
-// α_i is 1 on the critical path R, and else the length of the longest other
-// path through i, as a share of the length of R. The loadlimit is the first
-// load whose coefficient of variation of sojourn times is over the mean of
-// all levels, and the step of the slacklimit is 1 − C_i / Σ C.
+// α_i is 1 on the critical path R; otherwise it is the length of the longest other path through i
+// relative to the length of R. The loadlimit is the first load at which the coefficient of
+// variation (CoV) of sojourn times exceeds its mean over all levels. The step of the slacklimit is
+// 1 − C_i / Σ C.
 //
-// Source: Zhao et al., Rhythm, ACM TOCS 2023, equations (2) to (6), section
-// 3.5.1 and algorithm 1. A component stands for the paper's Servpod, which is
-// what one service has on one machine; with hosts in the spans it is that.
+// Source: Zhao et al., Rhythm, ACM TOCS 2023, equations (2) to (6), section 3.5.1 and algorithm 1.
+// A component stands for the paper's Servpod, which is all instances of one service on one machine;
+// if spans name hosts, it is exactly that.
 //
-// Where the paper leaves something open: ρ of a constant series is 0; a
-// component that never took time has V = 0; C_norm is C / Σ C, or 1/n where
-// the sum is 0; without paths, and for a component on none of them, α is 1;
-// of paths of one length the first listed is the critical one.
+// The paper leaves open, and we chose: ρ of a constant series is 0; a component that never took
+// time has V = 0; C_norm is C / Σ C, or 1/n if the sum is 0; α is 1 without paths, and for a
+// component on none of them; of several longest paths the first one listed is critical.
 //
-// A [Study] takes requests one by one, cuts them into load levels by the rate at
-// which they came, and gives such a profile. [Blame] compares the requests of two
-// times and says in which components the tail of their latency grew. Both read
-// what package path tells of a request ([path.Request]).
+// A [Study] reads single requests, divides them into load levels by their rate, and computes such a
+// profile. [Blame] compares the requests of two times, and finds the components in which the tail
+// of their latency grew. Both read requests from package path ([path.Request]).
 //
-// A [Live] does both from sketches of live traffic, which have sums and no requests:
+// A [Live] does both from sketches of live traffic, which have sums but no single requests:
 //
 //   - Load levels: each 10 s of traffic is a load. The 12 clusters of loads with
 //     the fewest requests are merged with their neighbours, and cut into at most 10
