@@ -103,6 +103,6 @@
 // decide about allocations. It cannot tell an idle service from a broken exporter, and holds both.
 //
 //	a, err := analyzer.New(analyzer.Config{Workloads: …, Report: time.Second, Round: 10 * time.Second})
-//	a.Step(now, sketch)               // taken in
+//	a.Step(now, sketch)               // stored
 //	estimates := a.Step(now, nil)     // a tick
 package analyzer

@@ -83,7 +83,7 @@ func (w *workload) declaredFor(now time.Time) standIn {
 func (w *workload) stand(e *trimtab.Estimate, in standIn) {
 	e.Fallback, e.Curve, e.Model, e.Reports = in.name, in.curve, in.name, 0
 	if in.name == ByIdleness || in.name == ByStarvation {
-		return // they have texts of their own
+		return // both have explained themselves in e already
 	}
 	switch in.name {
 	case ByProxy:

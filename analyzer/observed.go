@@ -14,8 +14,8 @@ import (
 type observed struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Read is the number of spans' requests, Requests the number that they stand for after
-	// sampling.
+	// Read is the number of requests whose spans were read, Requests the number that they stand for
+	// under sampling.
 	Read     float64            `json:"read"`
 	Requests float64            `json:"requests"`
 	LoadMost float64            `json:"load_most"`

@@ -80,7 +80,7 @@ func (r *decision) locate(prob *policy.Problem, asked []*allocation.Allocation, 
 	at := make([]int, len(left)) // by site: index in prob.Hosts plus 1; 0: not in prob.Hosts
 	names := make([]site, 0, len(left))
 	for _, s := range asked {
-		if s.CountsUp() { // it can grow on other nodes, so that no host limits it
+		if s.CountsUp() { // it can get instances on other nodes, so that no host limits it
 			for i := range s.Knobs {
 				if k := &s.Knobs[i]; k.Bounded(left) {
 					left[k.Site()] -= k.Has

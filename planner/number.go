@@ -23,8 +23,8 @@ import (
 // instances start is reserved in the pool before they are requested, until they have knobs of their
 // own (coming).
 
-// afterCame is the least time between a round and the next one that an instance starts by beginning
-// to serve.
+// afterCame is the least time between a round and an early one that starts because an instance
+// began to serve.
 const afterCame = 2 * time.Second
 
 // noteNumbers records the written numbers of instances, from which the bounds on their rate of

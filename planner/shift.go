@@ -21,10 +21,10 @@ import (
 // hosting is the pass that sets the amounts of the instances on each host.
 type hosting struct{ *decision }
 
-// berth is a host, or a node of a cluster, with the instances that share it. has is how much CPU
-// they may be given in total. node is how much CPU they have there, which decides whether their
-// needs fit. The two differ only if the shares are reservations: has is then at least what the site
-// reserved, plus what the pool can add.
+// berth is a host, or a node of a cluster, with the instances that share it. node is the CPU that
+// they have there, which decides whether their needs fit; has is how much of it they may be given
+// in total. The two differ only if the shares are reservations: has is then what the site reserved,
+// plus what the pool can add.
 type berth struct {
 	name      string
 	has, node float64

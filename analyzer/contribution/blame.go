@@ -216,8 +216,8 @@ func (c *comparison) normalOf(e namedEdge, pooledBefore, pooledNow map[namedEdge
 		return normal{weight: 1} // the edge is new: all of its time is growth
 	}
 	rank := before.rank(usual)
-	// Each rank of n values has 1/(n+1) of what follows over it; one more value that is not over
-	// it prevents that a single visit proves anything.
+	// By chance, the fraction 1/(n+1) of later values falls between two neighbours of n values. One
+	// more value that does not exceed rank is added, so that a single visit proves nothing.
 	n, m := before.effective(), now.effective()
 	chance := n * before.from(rank) / (n + 1)
 	seen := m * now.over(before.values[rank].value) / (m + 1)

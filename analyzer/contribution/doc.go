@@ -29,28 +29,29 @@
 //
 // A [Live] does both from sketches of live traffic, which have sums but no single requests:
 //
-//   - Load levels: each 10 s of traffic is a load. The 12 clusters of loads with
-//     the fewest requests are merged with their neighbours, and cut into at most 10
-//     levels of 100 requests or more. Requests count half after 6 hours of traffic,
-//     so what a service was like before fades. Traffic beside best-effort jobs is
-//     kept apart: it tells contributions where there is no other, and no loadlimit.
+//   - Load levels: each 10 s of traffic has a load. At most 12 clusters of loads are
+//     kept, of which neighbours with few requests are merged, and divided into at most
+//     10 levels of at least 100 requests. Requests have a half-life of 6 hours of
+//     traffic, so that the behavior of older releases is forgotten. Traffic during
+//     best-effort jobs is kept apart: contributions are computed from it only if there
+//     is no other, and a loadlimit never.
 //
-//   - loadlimit: as above, from the calmest level on and where the CoV is over the
-//     mean by twice its standard error; with at least 4 levels whose loads differ
-//     by half. The load is a share of the largest one seen.
+//   - loadlimit: as above, but from the level with the lowest CoV on, and only where the
+//     CoV exceeds the mean by twice its standard error. It needs at least 4 levels, and
+//     a largest load of 1.5 times the smallest. The load is relative to the largest one.
 //
-//   - Growth of the tail: the last minute against the time before, which counts half
-//     after an hour. A quantile has grown where the precedence test (with at most
+//   - Growth of the tail: the last minute is compared with the time before, which has a
+//     half-life of an hour. A quantile has grown if the precedence test (with at most
 //     500 requests each, since live requests are not independent) and the scatter of
-//     10-s quantiles both say so, and by a tenth. While it has, the traffic is not
-//     taken for normal, until that lasted half an hour.
+//     10-s quantiles both say so, and the growth is at least 10%. While it lasts, the
+//     traffic does not count as normal; after half an hour it does.
 //
-//   - Its parts: the votes of [Blame] by class of latency, each √2 wide. All requests
-//     of a class vote together, so a request that is slow for a reason of its own
-//     cannot be told from others of its class, and an edge has no distribution of
-//     its own to be judged by: these two rules of [Blame] need single requests.
+//   - Parts of the growth: the votes of [Blame], by classes of latency that are a factor
+//     of √2 wide. All requests of a class vote together. Two rules of [Blame] need single
+//     requests and do not apply: a request that is slow for a reason of its own cannot be
+//     told from others of its class, and an edge is not judged by its own distribution.
 //
-//   - The gap rule is the same, with means in the place of medians.
+//   - Starved callers are found as in [Blame], with means in place of medians.
 //
 //     c, err := contribution.Profile{Components: …, Tail: …}.Compute()
 //

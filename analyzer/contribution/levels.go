@@ -40,7 +40,7 @@ func (p pod) compare(q pod) int {
 type podMoments struct {
 	Moments
 	Off, OffLatency, Slack float64
-	// sends: it sends spans, and is not only named by its callers.
+	// sends: it sends spans, and is not only named in those of its callers.
 	sends bool
 }
 

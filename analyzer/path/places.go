@@ -292,7 +292,7 @@ func (p *places) component(workload int32, service string) placeID {
 	}
 	key := placeKey{workload: workload, component: service + p.process}
 	if id, ok := p.byPlace[key]; ok {
-		p.seen[id] = p.now // or a sweep on behalf of its instance could remove it
+		p.seen[id] = p.now // otherwise the sweep for a new instance could remove it
 		return id
 	}
 	p.workloads[workload].places++ // so that the sweep below keeps the workload

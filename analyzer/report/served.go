@@ -21,7 +21,7 @@ import (
 // instances count as serving equal shares.
 type served struct {
 	// of has the instances that are counted. counts has the requests of each since the time from,
-	// read the number of these requests' spans.
+	// and read the number of requests whose spans were read in that time.
 	of     map[instanceID]bool
 	counts map[instanceID]float64
 	read   float64

@@ -58,8 +58,8 @@ func (d *Decision) on(host string) []trimtab.Action {
 	return all
 }
 
-// turn returns how long the changes of one step may take. The two steps share a third of the lease,
-// so that a plan is carried out long before it expires.
+// turn is how long the changes of one plan may take: a sixth of the lease for both of its steps, so
+// that a plan is carried out long before it expires.
 func (i *Issuer) turn() time.Duration { return i.Lease / 6 }
 
 // rest filters the actions of a decision that are left for later.

@@ -25,10 +25,10 @@ import (
 )
 
 const (
-	// enough is the κ up to which a workload must be served to be left alone. Between that and κ*,
-	// which it gets once anything moves, lies the hysteresis. Tuned with `trimtab-lab sim services
-	// --seeds 20`, peaks and noise by spans: .7, .35 and 0 give 95.5, 95.3 and 94.2% of requests in
-	// time, and 32, 21 and 11 moves in 6 minutes in which nothing changes.
+	// enough is the κ at which the need of a workload must be met for it to be left alone. Between
+	// that and κ*, which it gets once anything moves, lies the hysteresis. Tuned with `trimtab-lab
+	// sim services --seeds 20`, peaks and noise by spans: .7, .35 and 0 give 95.5, 95.3 and 94.2%
+	// of requests in time, and 32, 21 and 11 moves in 6 minutes in which nothing changes.
 	enough = 0.35
 	// counted is the window, in seconds, over which requests are assumed to be counted for a load.
 	// The real window is 5 s while the load moves, 30 s while it is steady. With 5, a service with

@@ -123,7 +123,9 @@ func (d *decision) bar(out *Member) {
 // elect asks the objective whom to serve, orders the served members, and divides the pool.
 func (d *decision) elect() {
 	prob := &policy.Problem{Units: d.Units, Unit: d.Unit, Groups: d.Groups, Stop: d.Stop}
-	slack := 0.0 // by how much the demand of members that meet their SLO may rise before another may join them
+	// Members that meet their SLO count with the size wants/fuller. Another one may only join if
+	// they could have wants/full: slack is the difference, in units.
+	slack := 0.0
 	for i := range d.Members {
 		if m := &d.Members[i]; d.stands(m) == 2 {
 			slack += m.wants(d.Unit) * (1/full - 1/fuller)

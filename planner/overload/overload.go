@@ -44,11 +44,11 @@ const (
 	// proves is the time in which the first in turn has to show that it can use its share; the
 	// second has twice that, and so on. Barred is for how long a member that failed is not served.
 	proves, Barred = time.Minute, 10 * time.Minute
-	// similar: a member that wants more than this fraction of what another wants, which could not
-	// be served, counts as wanting as much.
+	// similar is the fraction of a member's demand from which on another member counts as wanting
+	// as much.
 	similar = 0.8
-	// spares is the multiple of a served member's demand that is left to it before the others'
-	// caps.
+	// spares is the multiple of its demand that each served member is left with when the caps of
+	// the others are computed.
 	spares = 1.5
 	// settles is for how long a served member must meet its SLO until its demand counts as known.
 	settles = 15 * time.Second

@@ -107,7 +107,8 @@ func (p *Policy) advance(now time.Time) bool {
 	if step < 0 {
 		return false
 	}
-	// Limit a step to a day, so that a clock that jumps by years cannot overflow now soon.
+	// Limit a step to a day: that ends all leases, and a clock that jumps by years does not
+	// overflow now.
 	c.now += min(step, 24*time.Hour)
 	if c.now < 0 { // overflow after 292 years: start from scratch
 		c.now, p.trial, p.lras.disturbed = 0, trial{}, 0
@@ -154,8 +155,9 @@ type Counts struct {
 	// Proofs (guilty), Joint (guilty with others that could not be told apart),
 	// FalseAccusations (innocent) and Undecided (it ended, or nothing was measured).
 	Accusations, Proofs, Joint, FalseAccusations, Undecided uint64
-	// Accepted counts tasks that entered the queue, Started those that started, LeasesEnded and
-	// Preempted those that ended so, Rejected those not accepted, by reason.
+	// Accepted counts tasks that entered the queue, Started tasks that were started, LeasesEnded
+	// tasks whose lease ended, Preempted tasks that were ended for regular ones, and Rejected
+	// refused requests, by reason.
 	Accepted, Started, LeasesEnded, Preempted uint64
 	Rejected                                  map[Reason]uint64
 	// Ignored counts samples and tasks that are invalid or too many.

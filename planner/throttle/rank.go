@@ -108,10 +108,10 @@ func (f *freeing) add(c *Config, o *Observation, t *task) (most float64) {
 
 // group returns the suspects to throttle at once, from the head of the list. If the victim's
 // sensitivity is known, they are the fewest whose predicted effect, less one standard deviation,
-// brings the victim below its boundary. Otherwise they are the fewest that have the configured
-// fraction of all suspects' resources. If that is too many, it is half of them, at least one. If
-// the evidence against the first one stands out, the group ends before the first suspect with less
-// evidence.
+// brings the victim below its boundary; if not even all suffice, they are half of the suspects. If
+// it is unknown, they are the fewest that have the configured fraction of all suspects' resources,
+// at most half of the suspects. If the evidence against the first one stands out, the group ends
+// before the first suspect with less evidence.
 func (p *Policy) group(o *Observation, lead *victim, all []suspect) []suspect {
 	total := 0.0
 	for _, s := range all {

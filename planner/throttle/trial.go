@@ -263,8 +263,8 @@ func (p *Policy) accuse(o *Observation) {
 }
 
 // choose returns the tasks to try, and the phase. It tries suspects that were not found innocent
-// since the anomaly began; if none is left, it tries all tasks. After a trial of all tasks without
-// effect, the next anomaly begins with all of them. idle: no task is left to try, or all were
+// since the anomaly began; if none is left, it tries all tasks. If throttling all tasks had no
+// effect, the next attempt begins with all of them. idle: no task is left to try, or all were
 // tried.
 func (p *Policy) choose(o *Observation, lead *victim, cleared uint64) ([]suspect, phase) {
 	if lead.backoff == 0 || lead.triedAll {
