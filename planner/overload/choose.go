@@ -86,9 +86,10 @@ func (m *Member) missed() int { return min(m.Missed, m.Turn.Reports) }
 // since returns for how long the reports of a member have covered only time after the last choice.
 func (d *decision) since(m *Member) time.Duration { return d.Now.Sub(d.state.ChoseAt) - m.Window }
 
-// stuck returns a served member that is to make room, or nil: one that did not meet its SLO in the
-// time it had for that, or one that is late itself while the first in turn cannot be served,
-// because it takes CPU from the first. If there are several, it returns the last in turn.
+// stuck returns a member that is to make room for others, or nil: one that was not served well
+// enough (see works) in the time that it had for that, or one that is not served well enough itself
+// while the first in turn misses its SLO, since it takes CPU from the first. If there are several,
+// it returns the last in turn.
 func (d *decision) stuck() (out *Member) {
 	first := slices.IndexFunc(d.Members, func(m Member) bool { return m.Turn.Rank == 1 })
 	for i := range d.Members {
@@ -102,8 +103,8 @@ func (d *decision) stuck() (out *Member) {
 	return out
 }
 
-// works reports whether a member was served well enough since the last choice, and not too long
-// ago.
+// works reports whether a member was served well enough (see Turn.Served) since the last choice, and
+// not too long ago.
 func (d *decision) works(m *Member) bool {
 	return !m.Turn.Served.Before(d.state.ChoseAt) && d.Now.Sub(m.Turn.Served) < time.Duration(max(m.Turn.Rank, 1))*proves
 }
@@ -123,8 +124,8 @@ func (d *decision) bar(out *Member) {
 // elect asks the objective whom to serve, orders the served members, and divides the pool.
 func (d *decision) elect() {
 	prob := &policy.Problem{Units: d.Units, Unit: d.Unit, Groups: d.Groups, Stop: d.Stop}
-	// Members that meet their SLO count with the size wants/fuller. Another one may only join if
-	// they could have wants/full: slack is the difference, in units.
+	// Members that are served well enough count with the size wants/fuller. Another one may only
+	// join if these could have wants/full: slack is the difference, in units.
 	slack := 0.0
 	for i := range d.Members {
 		if m := &d.Members[i]; d.stands(m) == 2 {
@@ -188,9 +189,9 @@ func (d *decision) ranks() (all []int) {
 // to it: enough to break ties.
 const breaks = 0.01
 
-// before returns how many members are preferred to m where not all can be served. Members that are
-// served and meet their SLO come first, then other served ones, then those that clearly want less,
-// then those with cheaper requests.
+// before returns how many members are preferred to m if not all can be served. Members that are
+// served well enough come first, then other served ones. Among equals, members that clearly want
+// less come first, then those with cheaper requests.
 func (d *decision) before(m *Member) (n int) {
 	for i := range d.Members {
 		o := &d.Members[i]
@@ -202,8 +203,7 @@ func (d *decision) before(m *Member) (n int) {
 	return n
 }
 
-// stands returns 2 for a member that is served and meets its SLO, 1 for another served member, else
-// 0.
+// stands returns 2 for a member that is served well enough, 1 for another served member, else 0.
 func (d *decision) stands(m *Member) int {
 	switch {
 	case m.Turn.Rank == 0:
@@ -261,7 +261,7 @@ func (d *decision) recaps() bool {
 }
 
 // waits reports whether the share of a served member is also a limit while shares are capped: until
-// all members before it meet their SLO.
+// all members before it are served well enough.
 func (d *decision) waits(m *Member) bool {
 	return slices.ContainsFunc(d.Members, func(o Member) bool {
 		return o.Turn.Rank > 0 && o.Turn.Rank < m.Turn.Rank && !d.works(&o)

@@ -31,8 +31,9 @@ type Turn struct {
 	Slice int `json:"slice,omitempty"`
 	// Capped: its share is also a limit.
 	Capped bool `json:"capped,omitempty"`
-	// Served is when its performance was last at least half of its SLO. Barred is until when it is
-	// not chosen, because it could not use its share.
+	// Served is when it was last served well enough: its performance was at least half of its SLO,
+	// or nothing stopped it. Barred is until when it is not chosen, because it could not use its
+	// share.
 	Served time.Time `json:"served,omitzero"`
 	Barred time.Time `json:"barred,omitzero"`
 	// InTime is since when its reports meet its SLO; zero: they do not.
