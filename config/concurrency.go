@@ -101,7 +101,7 @@ func (h *HAProxy) check(v *validator, at string) {
 			v.fail(orSection(v, at, key), fmt.Sprintf("%q is no name of a %s of HAProxy", clip(value), key), "write it as in haproxy.cfg: letters, digits, -, _, . and :")
 		}
 	}
-	if _, _, isAddress := address(h.Socket); !isAddress && !(filepath.IsAbs(h.Socket) && len(h.Socket) <= maxSocketPath && !strings.ContainsAny(h.Socket, "\x00\n*")) && !v.lost(at+".socket") {
+	if !isAddress(h.Socket) && !(filepath.IsAbs(h.Socket) && len(h.Socket) <= maxSocketPath && !strings.ContainsAny(h.Socket, "\x00\n*")) && !v.lost(at+".socket") {
 		v.fail(orSection(v, at, "socket"), fmt.Sprintf("socket %q is neither an absolute path nor HOST:PORT", clip(h.Socket)), "write that of the line `stats socket PATH level admin` in haproxy.cfg")
 	}
 }
@@ -117,20 +117,16 @@ func orSection(v *validator, section, key string) string {
 	return section
 }
 
-// address splits HOST:PORT.
-func address(s string) (host, port string, ok bool) {
+// isAddress reports whether a text is HOST:PORT.
+func isAddress(s string) bool {
 	u, err := url.Parse("tcp://" + s)
-	if err != nil || u.Host != s || u.Hostname() == "" || u.Port() == "" || strings.Contains(s, "*") {
-		return "", "", false
-	}
-	return u.Hostname(), u.Port(), true
+	return err == nil && u.Host == s && u.Hostname() != "" && u.Port() != "" && !strings.Contains(s, "*")
 }
 
 func checkGate(v *validator, at, text string) {
 	file, unix := strings.CutPrefix(text, "unix:")
 	host, tcp := strings.CutPrefix(strings.TrimSuffix(text, "/"), "http://")
-	_, _, isAddress := address(host)
-	if unix && filepath.IsAbs(file) && len(file) <= maxSocketPath && !strings.ContainsAny(file, "\x00\n*") || tcp && isAddress {
+	if unix && filepath.IsAbs(file) && len(file) <= maxSocketPath && !strings.ContainsAny(file, "\x00\n*") || tcp && isAddress(host) {
 		return
 	}
 	v.fail(at, fmt.Sprintf("gate %q is neither http://HOST:PORT nor unix:/PATH", clip(text)), "write the --admin address of its trimtab gate")

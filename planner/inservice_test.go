@@ -18,7 +18,6 @@ type limited struct {
 	cores    float64
 	limits   map[string]trimtab.Amount // by instance
 	problem  string
-	plans    []*trimtab.Plan
 }
 
 func newLimited(t *testing.T, mode trimtab.Mode, admit planner.Admit, instances ...string) *limited {

@@ -34,7 +34,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if b.Keep {
 		fmt.Fprintln(b.err, "data and logs:", dir)
 	} else {
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 	}
 	if b.Trimtab == "" && (b.Proxy || slices.Contains(b.Rows, rowGate)) {
 		b.Trimtab = filepath.Join(dir, "trimtab")
