@@ -23,15 +23,15 @@ const (
 	locksKey      = "locks"
 )
 
-// position is the highest plan that was accepted. It is durable before the
-// first effect of that plan.
+// position identifies the newest plan that was accepted. It is durable before the first effect of
+// that plan.
 type position struct {
 	Epoch    uint64 `json:"epoch"`
 	Sequence uint64 `json:"sequence"`
 	Step     int    `json:"step"`
 }
 
-// compare returns -1, 0 or +1 as p is before, at or after q.
+// compare returns -1, 0 or +1 if p is before, at or after q.
 func (p position) compare(q position) int {
 	switch {
 	case p == q:
@@ -51,17 +51,16 @@ func sign(before bool) int {
 	return 1
 }
 
-// lease is how long the allocation holds: until a time of the boot clock, in
-// one boot.
+// lease is the time until which the allocation lasts, on the clock of one boot.
 type lease struct {
 	Boot  string        `json:"boot"`
 	Until time.Duration `json:"until_ns"`
-	// BorrowUntil is until when what knobs have above their baselines holds; 0: until Until.
+	// BorrowUntil is when knobs above their baselines must be lowered to them; 0: at Until.
 	BorrowUntil time.Duration   `json:"borrow_until_ns,omitempty"`
 	Length      trimtab.Seconds `json:"length_s"`
 }
 
-// left returns how long the lease holds at the given boot time, at least 0.
+// left returns the time until the lease expires at the given boot time, at least 0.
 func (l lease) left(boot string, now time.Duration) time.Duration {
 	if l.Boot != boot {
 		return 0
@@ -69,29 +68,29 @@ func (l lease) left(boot string, now time.Duration) time.Duration {
 	return max(0, l.Until-now)
 }
 
-// entry is what the journal keeps of one knob that was written: enough to put
-// it back without any configuration.
+// entry is the journal entry of a knob that was written: enough to restore it without any
+// configuration.
 type entry struct {
 	trimtab.KnobID
-	// ID is that of the instance, 0 for a declared knob.
+	// ID is the ID of the instance; 0: the knob is declared.
 	ID uint64 `json:"instance_id,omitempty"`
-	// Undo is what Knob.Undo returned.
+	// Undo is the result of Knob.Undo.
 	Undo []byte `json:"undo"`
-	// Baseline was found before the first write.
+	// Baseline is the value to restore; it was read before the first write.
 	Baseline trimtab.Amount `json:"baseline"`
-	// Rest tells that Baseline is not what was found, but the least that the target is
-	// left with: not even [Traits].Restore brings back more.
+	// Rest says that Baseline is not the value found, but a lower one to which the target falls
+	// back. [Traits].Restore must not restore more either.
 	Rest bool `json:"rest,omitempty"`
-	// Wrote are the values that may stand there by trimtab's doing: the last
-	// one known to stand, and the one about to be written.
+	// Wrote are the values that trimtab may have set: the last one that was read back, and the one
+	// about to be written.
 	Wrote []trimtab.Amount `json:"wrote"`
-	// Free is what the fast loop may set it to, from one to the other; nil: nothing else.
+	// Free is the range in which the fast loop may set the knob; nil: it may not.
 	Free *[2]float64 `json:"free,omitempty"`
-	// Above tells that it is the group above the others: it rises first, and falls last.
+	// Above says that the knob is the parent group's: it is raised first, and lowered last.
 	Above bool `json:"above,omitempty"`
 }
 
-// ours reports whether v is a value that trimtab wrote.
+// ours reports whether trimtab wrote the value v.
 func (e *entry) ours(v trimtab.Amount) bool {
 	if e.free(v) {
 		return true
@@ -104,7 +103,7 @@ func (e *entry) ours(v trimtab.Amount) bool {
 	return false
 }
 
-// last is the value that was written last, or is about to be.
+// last returns the value that was written last, or is about to be.
 func (e *entry) last() trimtab.Amount { return e.Wrote[len(e.Wrote)-1] }
 
 // tolerance is the difference below which two amounts are the same: far below

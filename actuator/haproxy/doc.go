@@ -3,8 +3,8 @@
 //
 //	requests in service ≤ maxconn of the server; the others wait in the queue of the backend
 //
-// How long they wait, and what they are told then, is the site's: timeout queue, and retries. A
-// maxconn of 0 is no limit.
+// How long they wait, and which answer they get after that, the operator configures in HAProxy
+// (timeout queue, retries). A maxconn of 0 means no limit.
 //
 // What HAProxy 2.6 does that a reader would not expect:
 //

@@ -95,7 +95,7 @@ func startLeaf(ctx context.Context, c Config) (*leafNode, error) {
 	return l, nil
 }
 
-// joined reports whether the link carries.
+// joined reports whether the link to a central server is up.
 func (l *leafNode) joined() bool { return l.NumLeafNodes() > 0 }
 
 func (l *leafNode) close() {

@@ -43,7 +43,7 @@ type gap struct {
 	since    time.Time
 }
 
-// arrived notes that message n of id is here.
+// arrived records that message n of the sequence id arrived.
 func (l *losses) arrived(id sequenceID, n uint64, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

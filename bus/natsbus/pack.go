@@ -21,8 +21,8 @@ const (
 	maxUnpacked = codec.MaxBytes
 )
 
-// alone reports whether nobody but this process can reach the bus: what it
-// stores is then compressed, since no other program reads it.
+// alone reports whether no other process can reach the bus. It then compresses what it stores,
+// since no other program reads it.
 func (c *Config) alone() bool { return c.URL == "" && c.Listen == "" }
 
 // pack compresses the data of a message if that makes it smaller. A plan of 100 workloads takes a

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// headerOrigin holds "source incarnation sequence place", the source escaped; place is the
-	// number of this message among those that this publisher sent on this subject.
+	// headerOrigin holds "source incarnation sequence place", with the source escaped. place is
+	// this message's number in the sequence of messages from this publisher on this subject.
 	headerOrigin = "Trimtab-Origin"
 	// headerError holds the handler's error in the answer to a request, headerErrorKind which of
 	// the errorKinds it is.
