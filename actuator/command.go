@@ -27,7 +27,7 @@ func (a *Actuator) Command(ctx context.Context, c *trimtab.Command) error {
 	case trimtab.Pause:
 		a.fence.paused = c.Time
 		if now := a.clock.wall(); now.Before(c.Time) {
-			a.fence.paused = now // otherwise a command dated in the future would block every resume until then
+			a.fence.paused = now // so that a clock that was ahead does not block a resume
 		}
 		err = a.journal.Append(put(pausedKey, a.fence.paused))
 		if a.knobs.holds() {

@@ -148,7 +148,7 @@ func (c *Config) filled() Config {
 		full.MaxKnobs = MaxKnobs
 	}
 	if full.JournalSize == 0 && len(full.Finders) > 0 {
-		full.JournalSize = 4 * hostfs.DefaultJournalSize // for MaxKnobs entries, twice: once more in one plan
+		full.JournalSize = 4 * hostfs.DefaultJournalSize // twice MaxKnobs entries
 	}
 	return full
 }

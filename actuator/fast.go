@@ -159,8 +159,8 @@ func (l *lending) tend(ctx context.Context) {
 	}
 }
 
-// potential is what the pool may have of CPU time inside all envelopes, beyond what is
-// set now: it is claimed of the host as long as plans allow it.
+// potential returns how much more CPU time the pool could have within all envelopes than is set
+// now, in cores. The pool claims it of the host while plans allow it.
 func (l *lending) potential() float64 {
 	targets, set := 0.0, 0.0
 	for _, h := range l.knobs.all {

@@ -83,7 +83,7 @@ func (f *fence) check(p *trimtab.Plan, at position) (kind, why string, again *tr
 func alike(p, q *trimtab.Plan) bool {
 	a, err := json.Marshal(p)
 	b, bad := json.Marshal(q)
-	return err == nil && bad == nil && bytes.Equal(a, b) // one with no number in it is invalid
+	return err == nil && bad == nil && bytes.Equal(a, b) // a plan that cannot be encoded is invalid
 }
 
 // take accepts a step, and starts its lease.

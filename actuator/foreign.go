@@ -171,9 +171,9 @@ func usualSuspect(h *held) string {
 	return "systemd does so to the groups of its units at daemon-reload"
 }
 
-// undone reports whether somebody else has set the baseline while the lease
-// holds: it is there instead of a value of trimtab's that was seen before. A
-// group that was removed and made anew begins with it, which is nobody's doing.
+// undone reports whether another program has set the knob to its baseline while the lease lasts,
+// after trimtab's value was read there. It is false for a control group that was removed and made
+// again, which starts with the baseline.
 func (ks *knobs) undone(h *held, before trimtab.Amount) bool {
 	e := h.entry
 	if !same(h.now, e.Baseline) || same(h.now, e.last()) || ks.fence.left() == 0 ||

@@ -177,7 +177,7 @@ func (ks *knobs) inherit(ctx context.Context, h *held, last *owner, place string
 	}
 	old := s.at(place, h.Resource, ks.config.Reopen)
 	switch {
-	case old != nil && old.ID != 0 && h.id != 0 && old.ID != h.id: // an entry of an instance that is gone
+	case old != nil && old.ID != 0 && h.id != 0 && old.ID != h.id: // of an instance that is gone
 	case old != nil && !h.takesOver(old.Undo):
 		return fmt.Errorf("was owned by %v, which turned something else there: run `trimtab restore --storage.path %s`", last, filepath.Dir(last.Dir))
 	case old != nil:

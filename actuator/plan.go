@@ -145,7 +145,7 @@ func (x *executor) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move)
 // to write; the other actions have their results.
 func (x *executor) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome) []*move {
 	var moves []*move
-	o.Results = make([]trimtab.Result, 0, len(p.Actions)) // the capacity must suffice, since moves point into it
+	o.Results = make([]trimtab.Result, 0, len(p.Actions)) // never reallocated: moves point into it
 	for i := range p.Actions {
 		action := &p.Actions[i]
 		if action.Host != x.config.Host {

@@ -120,7 +120,7 @@ func reopenAll(entries []*entry, reopen func([]byte) (Knob, error)) []undoing {
 	all := make([]undoing, len(entries))
 	for i, e := range entries {
 		knob, err := reopen(e.Undo)
-		if all[i] = (undoing{entry: e, err: err}); err == nil { // a nil interface must not hold a nil pointer
+		if all[i] = (undoing{entry: e, err: err}); err == nil { // else a nil pointer in an interface
 			all[i].knob, all[i].can = knob, knob.Traits()
 		}
 	}

@@ -112,7 +112,8 @@ const tolerance = 1e-7
 
 func same(a, b trimtab.Amount) bool { return a.Equal(b, tolerance) }
 
-// journalKey is the same with every pool and host: a journal is of one of each.
+// journalKey returns the entry's key in the journal. It leaves out pool and host, since a journal
+// belongs to one of each.
 func (e *entry) journalKey() string { return keyIn(knobPrefix, e.KnobID) }
 
 func keyIn(prefix string, id trimtab.KnobID) string {
@@ -127,13 +128,13 @@ func keyIn(prefix string, id trimtab.KnobID) string {
 func put(key string, v any) hostfs.Entry {
 	b, err := json.Marshal(v)
 	if err != nil {
-		// The types of this file hold no NaN, channel or cycle.
+		// The types of this file cannot contain NaN, channels or cycles.
 		panic("actuator: encode journal record: " + err.Error())
 	}
 	return hostfs.Entry{Key: key, Value: b}
 }
 
-// stored is the journal's content, read.
+// stored is the decoded content of a journal.
 type stored struct {
 	position position
 	lease    lease
@@ -142,21 +143,19 @@ type stored struct {
 	// locks is the directory of the knobs' locks.
 	locks   string
 	entries []*entry
-	// touched are the knobs that somebody else turned lately.
+	// touched are the knobs that another program changed lately.
 	touched []*touched
-	// unreadable counts what cannot be read: places, and records that are whole and make
-	// no sense.
+	// unreadable counts damaged places, and valid records with an invalid meaning.
 	unreadable int
-	// damage is what the journal's files say of themselves.
+	// damage describes damage of the journal's files.
 	damage hostfs.Damage
 }
 
-// whole reports whether all that was written is known: each record makes sense, and one copy
-// is whole, as after a kill in the middle of a write to the other.
+// whole reports whether nothing was lost: each record is valid, and one copy of the journal is
+// complete, as after a kill in the middle of a write to the other.
 func (s *stored) whole() bool { return !s.damage.Lost && s.unreadable == s.damage.Places }
 
-// readState decodes what a journal holds. Nothing in it is fatal: a record
-// that makes no sense is counted and left out.
+// readState decodes what a journal holds. It counts and leaves out invalid records.
 func readState(state map[string][]byte, keys []string) stored {
 	s := stored{released: map[string]bool{}}
 	for _, k := range keys {
@@ -186,7 +185,7 @@ func (s *stored) read(k string, value []byte) error {
 	var e entry
 	old := struct {
 		*entry
-		Target string `json:"target"` // what builds before trimtab.KnobID called the workload
+		Target string `json:"target"` // the name of the workload in entries of releases before trimtab.KnobID
 	}{entry: &e}
 	if err := json.Unmarshal(value, &old); err != nil {
 		return fmt.Errorf("read journal record %q: %w", k, err)
@@ -211,7 +210,7 @@ func (e *entry) validate() error {
 	return nil
 }
 
-// scaled is the entry in the amounts of a knob whose unit may have changed since.
+// scaled converts the entry's amounts to the knob's present unit, which may have changed since.
 func (e *entry) scaled(can *Traits) *entry {
 	if can.Scale == nil {
 		return e
@@ -235,7 +234,7 @@ func (e *entry) scaled(can *Traits) *entry {
 	return &out
 }
 
-// borrowed is the part of the lease for which what knobs have above their baselines holds.
+// borrowed returns the lease of amounts above the baselines.
 func (l lease) borrowed() lease {
 	if l.BorrowUntil > 0 {
 		l.Until = min(l.Until, l.BorrowUntil)
@@ -243,8 +242,8 @@ func (l lease) borrowed() lease {
 	return l
 }
 
-// borrows reports whether a value is above the baseline, of what hosts share. How many
-// instances or requests there are takes nothing from others, and a group above gives nothing itself.
+// borrows reports whether a value above the baseline takes a resource that hosts share. A number of
+// instances or requests does not, and neither does a parent group's quota.
 func (e *entry) borrows(v trimtab.Amount) bool {
 	return e.Baseline.Less(v) && e.Resource != trimtab.Replicas && !trimtab.ResourceOf(e.Resource).Apart && !e.Above
 }

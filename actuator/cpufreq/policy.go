@@ -34,7 +34,7 @@ type files interface {
 	Close() error
 }
 
-// folder is files of a directory.
+// folder implements files with a directory.
 type folder struct{ *hostfs.Root }
 
 func openFolder(dir string) (files, error) {
@@ -70,7 +70,7 @@ type policy struct {
 	name string
 	// cpus are the CPUs of the policy that are online.
 	cpus []int
-	// ceiling is the highest frequency in force; it can be set within [least, most].
+	// ceiling is the highest frequency in force; it can be set from least to most.
 	ceiling, least, most int64
 	// table has the frequencies that the hardware offers, ascending; nil: any.
 	table []int64
@@ -93,9 +93,9 @@ func readAll(f files, dir string) (map[string]*policy, error) {
 	return shapes.read(f, func(*policy) bool { return true })
 }
 
-// shapes are what changes only when CPUs go online or offline: the CPUs of each policy, its
-// lowest frequency and its table. They are cached, as a host may have hundreds of policies, and a
-// knob needs few of them.
+// shapes has the properties that change only when CPUs go online or offline: the CPUs of each
+// policy, its lowest frequency and its table. They are cached, as a host may have hundreds of
+// policies, and a knob needs few of them.
 type shapes map[string]*policy
 
 // readShapes reads the shapes of the policies that are there.
@@ -111,7 +111,7 @@ func readShapes(f files, dir string) (shapes, error) {
 	for _, name := range names {
 		p, err := readShape(f, name)
 		switch {
-		case errors.Is(err, os.ErrNotExist): // it just went
+		case errors.Is(err, os.ErrNotExist): // the policy was removed meanwhile
 		case err != nil:
 			return nil, err
 		default:
@@ -256,7 +256,7 @@ func amountOf(all []*policy) trimtab.Amount {
 	return trimtab.Units(float64(highest) / 1000)
 }
 
-// kilohertz returns what to write for an amount.
+// kilohertz returns the value to write for an amount, in kHz.
 func kilohertz(a trimtab.Amount) int64 {
 	if a.Unlimited {
 		return maxFrequency

@@ -78,8 +78,8 @@ type undo struct {
 	Config
 }
 
-// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported when undo is
-// another kind of knob's.
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
+// another kind of knob.
 func Reopen(b []byte) (*Limit, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {

@@ -65,8 +65,8 @@ type undo struct {
 	Process process `json:"process,omitempty"`
 }
 
-// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported when undo is
-// another kind of knob's.
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
+// another kind of knob.
 func Reopen(b []byte) (*MaxConn, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {

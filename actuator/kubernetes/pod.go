@@ -51,7 +51,7 @@ type Limit struct {
 	full full
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (l *Limit) Traits() actuator.Traits {
 	return actuator.Traits{
 		Pace: l.from.pace(), Place: l.Place, Effective: l.Effective, Hopeless: l.Hopeless, Version: l.Version, Mark: l.Mark,

@@ -40,7 +40,7 @@ type written struct {
 	at               time.Time
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (s *Scale) Traits() actuator.Traits {
 	return actuator.Traits{
 		Pace:  s.from.pace() / 2, // the workload is read for each
@@ -49,7 +49,7 @@ func (s *Scale) Traits() actuator.Traits {
 	}
 }
 
-// scaleKind marks what Undo returns.
+// scaleKind is the format name in what Undo returns.
 const scaleKind = "kubernetes-scale/1"
 
 type scaleUndo struct {

@@ -51,7 +51,7 @@ func plain(name string) bool {
 // for each use, as that comes and goes with its container.
 type Interface struct{ config Config }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (k *Interface) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place}
 }
@@ -64,7 +64,7 @@ func Open(c Config) (*Interface, error) {
 	return &Interface{c}, nil
 }
 
-// kind marks what Undo returns.
+// kind is the format name in what Undo returns.
 const kind = "network-tbf/1"
 
 type undo struct {
@@ -72,8 +72,8 @@ type undo struct {
 	Config
 }
 
-// Reopen opens the knob that undo describes. The error is
-// trimtab.ErrUnsupported when undo is another kind of knob's.
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
+// another kind of knob.
 func Reopen(b []byte) (*Interface, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {

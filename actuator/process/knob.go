@@ -43,7 +43,7 @@ type Workers struct {
 	config Config
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (w *Workers) Traits() actuator.Traits {
 	return actuator.Traits{Place: w.Place}
 }
@@ -104,7 +104,7 @@ func (w *Workers) read(name string) (text string, err error) {
 	return text, err
 }
 
-// kind marks what Undo returns.
+// kind is the format name in what Undo returns.
 const kind = "process-workers/1"
 
 type undo struct {
@@ -112,8 +112,8 @@ type undo struct {
 	Config
 }
 
-// Reopen opens the knob that undo describes. The error is
-// trimtab.ErrUnsupported when undo is another kind of knob's.
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
+// another kind of knob.
 func Reopen(b []byte) (*Workers, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {

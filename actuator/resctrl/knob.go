@@ -61,7 +61,7 @@ type Knob struct {
 	removed bool
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (k *Knob) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place}
 }
@@ -84,7 +84,7 @@ func (h Host) OpenKnob(c Config) (*Knob, error) {
 	return &Knob{config: c, host: h, id: c.ID, grid: unknownGrid()}, nil
 }
 
-// kind marks what Undo returns.
+// kind is the format name in what Undo returns.
 const kind = "resctrl/1"
 
 type undo struct {
@@ -92,8 +92,8 @@ type undo struct {
 	Config
 }
 
-// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported when
-// undo is another kind of knob's.
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
+// another kind of knob.
 func (h Host) Reopen(b []byte) (*Knob, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
