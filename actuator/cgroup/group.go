@@ -25,8 +25,8 @@ type Group struct {
 	made []*hostfs.Root
 }
 
-// Create makes the group name, a path relative to root whose parent exists, with the cpu
-// controller and those named. An existing group is used as it is.
+// Create creates the group name with the cpu controller and the given ones. name is a path relative
+// to root, and its parent must exist. An existing group is used as it is.
 func Create(root, name string, controllers ...string) (*Group, error) {
 	if name == "." || name != path.Clean(name) || path.IsAbs(name) || strings.HasPrefix(name, "..") {
 		return nil, trimtab.Invalidf("create cgroup %q: want a plain relative path", name)

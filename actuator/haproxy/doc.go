@@ -19,8 +19,8 @@
 //     configuration. A knob is that of one process, by its number and start; in the next one the
 //     server is another instance, with a baseline of its own.
 //
-// maxconn of a frontend is left alone: beyond it HAProxy accepts no connection, so those who wait
-// do so in the kernel, unseen.
+// trimtab does not set the maxconn of a frontend: beyond it HAProxy accepts no connections, so
+// clients wait in the kernel, where nothing counts them.
 //
 // Source: HAProxy 2.6, doc/management.txt, section 9.3, and doc/configuration.txt, section 5.2
 // (maxconn, minconn). Tried with Debian's 2.6.12.

@@ -40,7 +40,7 @@ func dialed(socket string) (network, address string, err error) {
 }
 
 // ask sends commands in one line and returns their answers as one text. HAProxy closes the
-// connection behind the last.
+// connection after the last answer.
 func ask(ctx context.Context, socket string, commands ...string) (string, error) {
 	network, address, err := dialed(socket)
 	if err != nil {
@@ -71,7 +71,7 @@ func ask(ctx context.Context, socket string, commands ...string) (string, error)
 	return string(b), nil
 }
 
-// remedy says what to do about a connection that failed.
+// remedy returns a hint for the operator on how to repair a failed connection.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, os.ErrNotExist):

@@ -85,7 +85,7 @@ func followsUse(t testing.TB, k actuator.Knob, f Fixture) {
 		t.Errorf("the floor is %v, and %v are in use", now, f.Most/2)
 	}
 	if v := k.Nearest(trimtab.Units(1.5 * low.Value)); v.Value < f.Most/2 {
-		write(t, k, v) // up, though not enough
+		write(t, k, v) // a raise is allowed even if it stays below the floor
 		if err := k.Write(context.Background(), low); !errors.Is(err, trimtab.ErrRefused) {
 			t.Errorf("lowered from %v to %v with %v in use: error %v, want refused", v, low, f.Most/2, err)
 		}
@@ -152,7 +152,7 @@ func delayed(t testing.TB, f Fixture) {
 	unknown(t, f, func(ctx context.Context) error { _, err := k.Traits().Effective(ctx); return err })
 }
 
-// unknown wants an error with a cancelled context, and when the target is gone.
+// unknown tests that a call fails with a cancelled context, and when the target is gone.
 func unknown(t testing.TB, f Fixture, ask func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

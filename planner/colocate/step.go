@@ -14,38 +14,38 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// StepConfig says for which host a [Step] decides, and how.
+// StepConfig configures a [Step] for a host.
 type StepConfig struct {
-	// Pool is that of the host's best-effort jobs alone.
+	// Pool is the name of the pool of the host's best-effort jobs.
 	Pool, Host string
 	// Policy names the co-location policy, such as rhythm; Config has the settings that
 	// all policies share.
 	Policy string
 	Config
-	// Mode is the most that it may do; "": Recommend. The host's limits on the knobs of single
-	// jobs bound it further.
+	// Mode limits what the step may do; "": Recommend. The host's limits for single jobs limit it
+	// further.
 	Mode trimtab.Mode
-	// Lease is how long the host keeps what a plan sets; 0: 10 periods. Confirm is how long grows
-	// wait for the outcomes of shrinks; 0: 2 periods.
+	// Lease is how long the host keeps the values of a plan; 0: 10 periods. Confirm is how long
+	// raises wait for the outcomes of reductions; 0: 2 periods.
 	Lease, Confirm time.Duration
-	// Resources are those whose knobs may be set, each with what is declared for all jobs
-	// together; Capacity 0: what the host reports. Others are not set.
+	// Resources are those whose knobs may be set, each with the declared capacity for all jobs;
+	// Capacity 0: as the host reports. Others are not set.
 	Resources []issue.Resource
-	// Services are the workloads that have a Servpod here: one that has not reported counts as
-	// missing. Others count once they report.
+	// Services are the workloads that must have a Servpod here: one that has not reported counts as
+	// missing. Others count from their first report.
 	Services []string
 	// Silent is how long a job may run without a report and still be predicted; 0: 1 min.
 	Silent time.Duration
 }
 
-// The resources that no pool shares: each job has its own.
+// The resources that jobs do not share: each has its own.
 const (
 	running = "running"
 	alive   = "alive"
 	weight  = "weight"
 )
 
-// own reports whether each job has its own of a resource.
+// own reports whether jobs do not share a resource.
 func own(resource string) bool {
 	switch resource {
 	case running, alive, weight, frequency:
@@ -54,14 +54,14 @@ func own(resource string) bool {
 	return false
 }
 
-// unshared stands for the capacity of a resource that is not shared.
+// unshared is used as the capacity of a resource that is not shared.
 const unshared = 1e15
 
 // Step is the co-location controller of one host as a [trimtab.Step]. Contributions, holdings,
 // outcomes, commands, [Progress] and [Surroundings] go in; each tick makes a decision, and plans
-// come out. It is the only planner of its pool, in terms that follow what the host has accepted;
-// a [trimtab.Leader] may set one. A job whose knob another program sets is not decided on: the
-// step recommends what it would do. What that job has is not given to others.
+// come out. It is the only planner of its pool. Its leader terms follow the newest one that the
+// host has accepted, unless a [trimtab.Leader] sets one. For a job whose knob another program sets
+// it only recommends, and keeps that job's resources out of the capacity.
 type Step struct {
 	config    StepConfig
 	policy    *policy
@@ -70,8 +70,8 @@ type Step struct {
 	resources []issue.Resource
 
 	now, ticked, planned time.Time
-	// holding is the host's last; services has the last report of each service, here the newest
-	// surroundings.
+	// holding is the host's last holding; services has the last report of each service; here has
+	// the newest surroundings.
 	holding  *trimtab.Holding
 	services map[string]*colocation.Contributions
 	here     *Surroundings
@@ -80,17 +80,17 @@ type Step struct {
 	observed Observation
 	decided  Decision
 	released map[string]bool
-	// commands are the last, so that one that is delivered again is known.
+	// commands are the last commands, to recognise one that is delivered again.
 	commands []trimtab.Command
 	counts   Counts
 }
 
-// Counts are totals since the step was made.
+// Counts are totals since the step was created.
 type Counts struct {
-	// Decisions are by verb, Changes by act.
+	// Decisions are counted by verb, Changes by act.
 	Decisions map[Verb]uint64
 	Changes   map[Act]uint64
-	// Ignored values were of somebody else, late, or made no sense.
+	// Ignored counts values that were for another host or pool, late, or invalid.
 	Ignored uint64
 }
 
