@@ -75,7 +75,7 @@ func keepsTheFloor(t testing.TB, k actuator.Knob, most, inUse float64) {
 	}
 }
 
-// followsUse raises the use above the set value, and lets it fall again.
+// followsUse raises the usage above the set value, and lets it fall again.
 func followsUse(t testing.TB, k actuator.Knob, f Fixture) {
 	t.Helper()
 	low := floorOf(t, k)

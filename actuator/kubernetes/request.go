@@ -171,7 +171,7 @@ func (l *Limit) fits(p *kube.Pod, c *kube.Container, more float64) error {
 	}
 	room, err := w.RoomOn(p, l.at.Resource)
 	if err != nil || more <= 0 {
-		return nil // the kubelet will decide
+		return nil //nolint:nilerr // the kubelet will decide
 	}
 	room -= p.Requests(l.at.Resource)
 	if more <= room+1e-9 {

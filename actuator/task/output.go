@@ -118,7 +118,7 @@ func (o *output) take(b []byte) {
 	}
 }
 
-// store writes as much as fits into one file, at least a byte.
+// store writes as much as fits into one file, at least one byte.
 func (o *output) store(b []byte) (int, error) {
 	if half := o.limit / 2; o.headed < half {
 		return o.write(&o.head, headFile, &o.headed, b[:min(int64(len(b)), half-o.headed)])
@@ -148,7 +148,7 @@ func (o *output) write(f **os.File, name string, size *int64, b []byte) (int, er
 	return n, err
 }
 
-// told fills in the fields of Info about output.
+// told sets the fields of Info about output.
 func (o *output) told(i *Info) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -182,14 +182,14 @@ func lines(b []byte, cut bool) []string {
 	return all
 }
 
-// Output is what is kept of a task's output.
+// Output is the part of a task's output that was kept.
 type Output struct {
-	// Head are the first bytes, Tail the last; Dropped were between them.
+	// Head has the first bytes, Tail the last; Dropped is the number of bytes between them.
 	Head, Tail []byte
 	Dropped    int64
 }
 
-// readOutput reads the files in a directory, also of a task of another agent.
+// readOutput reads the output files in a directory, even those of another agent's task.
 func readOutput(dir string) (Output, error) {
 	var out Output
 	for _, name := range []string{headFile, olderFile, newerFile} {

@@ -83,8 +83,9 @@ func (m *memory) forget(r *round) {
 	}
 }
 
-// fit cuts jobs until they fit the capacity: first each job down to its need, in the order of the
-// queue, then it suspends jobs from the front of the queue. It reports whether it had to cut.
+// fit cuts jobs until they fit the capacity. It first cuts each job down to its need, in the order
+// of the queue. Then, from the front of the queue, it suspends jobs, or kills them if memory is
+// short. It reports whether it had to cut.
 func (p *policy) fit(r *round) (forced bool) {
 	for k, name := range r.names {
 		if r.free(k) >= 0 {

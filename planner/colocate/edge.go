@@ -105,9 +105,9 @@ func (p *policy) trial(s *standing, v *verdict) {
 	}
 }
 
-// above is for how many ticks a service must have slack above its loadlimit, with jobs suspended,
-// before jobs are tried there: above the loadlimit latencies scatter, so slack that was measured
-// there is the better evidence.
+// above is the number of ticks for which a service must have slack above its loadlimit, with jobs
+// suspended, before jobs are tried there. Above the loadlimit latencies scatter, so slack that was
+// measured there is better evidence than the limit.
 const above = 30
 
 // stands reports whether jobs may run above the loadlimit.

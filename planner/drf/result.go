@@ -6,8 +6,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Options say how a [Matrix] is solved; the zero value is one thread and no
-// deadline.
+// Options say how to solve a [Matrix]; the zero value is one thread and no deadline.
 type Options struct {
 	// Run runs loops in parallel; nil is [Serial]. The answer has the same
 	// bits for any number of threads.
@@ -26,7 +25,7 @@ type Result struct {
 	// Reached is the level up to which the answer is exact; if Stopped, the tenants that were
 	// active have it.
 	Reached float64
-	// Active is how many tenants Stop froze.
+	// Active is the number of tenants that Stop froze.
 	Active int
 	// Stats counts the work.
 	Stats Stats
@@ -118,7 +117,7 @@ func (m *Matrix) SweepNarrow(sums []float64) {
 	}
 }
 
-// Demanded says whether any tenant demands resource r.
+// Demanded reports whether any tenant demands a resource.
 func (r Result) Demanded(resource int) bool {
 	return r.m.column[r.m.place[resource]].length > 0
 }

@@ -13,8 +13,8 @@ const (
 	// tick is the simulation step, look the interval of decisions, both in seconds.
 	tick, look = 5, 15
 	day        = 86400
-	// podCores is the size of a pod in the day of ten services; the others bound the sizes that
-	// trimtab may choose. All are in cores.
+	// podCores is the size of a pod in the day of ten services, in cores; the others bound what
+	// trimtab may choose.
 	podCores             = 1.0
 	leastCores, maxCores = 0.1, 2.0
 	maxPods              = 60
