@@ -77,7 +77,7 @@ func (g *gate) leave(n int64) {
 	g.admit()
 }
 
-// admit admits waiting requests in order, as long as they fit. The caller holds mu.
+// admit admits waiting requests in order while they fit. The caller holds mu.
 func (g *gate) admit() {
 	for len(g.queue) > 0 && g.used+g.queue[0].bytes <= g.limit {
 		t := g.queue[0]

@@ -52,8 +52,8 @@ func countDamaged(b bus.Bus, set *metric.Set) func() {
 	}
 }
 
-// gaugeUntested exports whether the server of a bus that has one is of a release
-// that nobody tested trimtab with.
+// gaugeUntested exports whether the NATS server of the bus, if it has one, is of another release
+// than the tested one.
 func gaugeUntested(b bus.Bus, set *metric.Set) {
 	u, ok := b.(interface{ Untested() bool })
 	if !ok {

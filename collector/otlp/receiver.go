@@ -166,7 +166,7 @@ func (r *Receiver) drain(ctx context.Context) {
 		}
 	}()
 	if r.http != nil {
-		_ = r.http.Shutdown(ctx) // what it leaves, Close ends
+		_ = r.http.Shutdown(ctx) // Close ends what remains
 	}
 	select {
 	case <-done:

@@ -20,19 +20,19 @@ const (
 	OTLP   Format = "otlp"
 )
 
-// Options bound what is read and say how it is cut. The zero value is usable.
+// Options limit what is read and configure the frames. The zero value is usable.
 type Options struct {
 	// MaxBytes bounds the decompressed file, which is never in memory as a whole; 0: 64 GiB.
 	MaxBytes int64
 	// MaxSpans bounds the spans of all files, which are held, 80 bytes each; 0: 8 million.
 	MaxSpans int
-	// Partitions is for how many analyzers the frames are; 0: 1.
+	// Partitions is the number of partitions of the frames; 0: 1.
 	Partitions int
 }
 
 // Recording is the content of one or several files.
 type Recording struct {
-	// Formats are those of the files, in their order.
+	// Formats are the formats of the files, in their order.
 	Formats []Format
 	Frames  []*trimtab.SpanFrame
 	// Spans is how many spans the frames hold, Rejected how many had no ids, and Repeated how

@@ -7,7 +7,7 @@ import (
 	"github.com/trimtab/trimtab/collector"
 )
 
-// span is one span while it is read. Times are nanoseconds.
+// span is one span that is being read. Times are in nanoseconds.
 type span struct {
 	trimtab.Span
 	service       []byte
@@ -21,12 +21,12 @@ type span struct {
 	peer   *collector.Peer
 }
 
-// tag reads what a tag says of its span.
+// tag applies a tag to its span.
 func (s *span) tag(key, value []byte) {
 	switch string(key) {
-	case "error": // its presence says so, whatever its text
+	case "error": // its presence means an error, whatever its text
 		s.failed = string(value) != "false"
-	case "span.kind": // kinds that Zipkin does not have
+	case "span.kind": // for kinds that Zipkin does not have
 		s.kind = collector.KindNamed(value)
 	case collector.TraceStateTag:
 		s.state = value
@@ -40,7 +40,7 @@ func (s *span) pack(cache *collector.ResourceCache, p *collector.Packer) {
 	s.Adjusted = 1
 	if s.Kind == trimtab.SpanUnspecified {
 		if s.Kind = s.kind; s.shared && s.Kind == trimtab.SpanUnspecified {
-			s.Kind = trimtab.SpanServer // only one that answers a client shares its id
+			s.Kind = trimtab.SpanServer // only a span that answers a client shares its ID
 		}
 	}
 	if s.failed {

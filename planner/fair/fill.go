@@ -148,7 +148,7 @@ func (f *filling) run() {
 		if !math.IsInf(dt, 0) {
 			f.advance(dt, group, v)
 		} else if f.active == before {
-			return // nobody rises: weights beyond the range of floats
+			return // no claim rises: the weights exceed the range of floats
 		}
 	}
 }

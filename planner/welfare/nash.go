@@ -30,6 +30,11 @@ func (s Nash) Traits() policy.Traits {
 func (Nash) Name() string { return "nash" }
 
 // scale defines how Nash welfare is counted for n workloads: a utility v has the value
+//
+//	(reward + log2 v)·steps   for v >= 2^-40,   0 for less,
+//
+// where the reward exceeds what all others together can lose by their logarithms, so that one
+// more workload with any utility is always worth it.
 type scale struct{ reward, steps float64 }
 
 // smallest is the least utility that counts as more than 0: 2^-40.

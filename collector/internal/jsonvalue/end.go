@@ -7,7 +7,7 @@ import (
 	"math/bits"
 )
 
-// MaxDepth is how deep objects and lists may be nested in what [End] reads.
+// MaxDepth is the deepest nesting of objects and lists that [End] reads.
 const MaxDepth = 1000
 
 // ErrCut means that a text ends within a value.
@@ -211,7 +211,7 @@ func special(b []byte, at int) int {
 	return at
 }
 
-// errEscape: a backslash is followed by an invalid character.
+// errEscape says that a backslash is followed by an invalid character.
 var errEscape = errors.New("unknown escape")
 
 // escape returns the length of an escape sequence.
