@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// maxBody bounds what a request may carry: commands are small.
+// maxBody is the longest body of a command, in bytes.
 const maxBody = 64 << 10
 
 // commandWithin is how long the bus may take to confirm a command: a second to store it, another

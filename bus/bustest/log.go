@@ -172,7 +172,7 @@ func (m *Memory) handleStored(ctx context.Context, s bus.Subscription, msg *mess
 	return err
 }
 
-// after returns the next message for c and moves c to it; nil: none yet.
+// after returns the next message for c and moves c to it; nil: there is none yet.
 func (l *log) after(c *cursor, key string) *message {
 	before := c.next
 	c.next = max(c.next, l.first)

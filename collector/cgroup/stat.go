@@ -18,7 +18,7 @@ import (
 type Reading struct {
 	// At is the time since the host booted.
 	At time.Duration
-	// Used is all CPU time so far.
+	// Used is the total CPU time.
 	Used time.Duration
 	// Periods and Throttled count all periods of the group's own quota, and those in which it
 	// throttled the group. Above and Stopped are the same for the parent group with the lowest

@@ -38,8 +38,8 @@ func (v *Model) Lacking(p *Pipeline) {
 	p.Inputs = p.Inputs[:min(len(p.Inputs), maxMissing)]
 }
 
-// silent tells of a workload that the analyzer says nothing of, or whose
-// estimate holds it for a reason that no single input shows; nil: neither.
+// silent returns an entry for a workload without an estimate, or whose estimate holds it for a
+// reason that no single input shows; nil: neither is true.
 func (m *moment) silent(s *state, began time.Time) *MissingInput {
 	if !s.declared {
 		return nil

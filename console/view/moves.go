@@ -66,13 +66,13 @@ func (w *words) slimMoves(moves []Move) []Move {
 	return moves
 }
 
-// hosts are those that the decision concerns, each once.
+// hosts returns the hosts of the decision, each once.
 func (d *Decision) hosts() []string {
 	if len(d.Moves) == 0 {
 		return []string{d.Action.Host}
 	}
 	var out []string
-	for i := range d.Moves { // which are in order
+	for i := range d.Moves { // they are in order
 		if n := len(out); n == 0 || out[n-1] != d.Moves[i].Host {
 			out = append(out, d.Moves[i].Host)
 		}
@@ -111,7 +111,7 @@ func worst(s trimtab.Status) int {
 	return slices.Index([]trimtab.Status{trimtab.Failed, trimtab.Refused, trimtab.Pending, trimtab.Written, trimtab.Recommended, trimtab.Equal}, s)
 }
 
-// summed is what became of all moves that were answered.
+// summed returns the combined result of all answered moves.
 func (d *Decision) summed() *trimtab.Result {
 	out := &trimtab.Result{KnobID: d.Action.KnobID, Before: d.Action.Expect, Asked: d.Action.Set, Known: true}
 	answered, same, reason := 0, 0, ""

@@ -29,11 +29,11 @@ func holderOf(barred string) string {
 	return ""
 }
 
-// advisable is what would be advised on a workload that others turn.
+// advisable says what could be advised for a workload that another program controls.
 type advisable struct {
 	by []string
-	// unit is what one pod has where their number is turned; 0: amounts are not counted
-	// in pods. least and most bound what all have together.
+	// unit is the size of one pod if their number is controlled; 0: amounts are not counted in
+	// pods. least and most bound the total.
 	unit, least, most float64
 }
 

@@ -85,9 +85,9 @@ func (a *assembler) estimate(e *trimtab.Estimate) {
 		list = slices.Delete(list, 0, 1)
 	}
 	kept := *e
-	kept.Curve, kept.Curves = nil, nil // no trace tells them
+	kept.Curve, kept.Curves = nil, nil // traces do not contain them
 	if a.kept += weigh(&kept); a.kept > maxKeptBytes {
-		// Everybody who is there tells again within a round: begin anew.
+		// All senders publish again within a round, so it can start empty.
 		a.estimates, a.kept, list = map[string][]*trimtab.Estimate{}, weigh(&kept), nil
 	}
 	a.estimates[e.Workload] = append(list, &kept)

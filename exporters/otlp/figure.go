@@ -18,8 +18,8 @@ import (
 // forgotten is how long the gauges of a workload are pushed after its last value.
 const forgotten = 15 * time.Minute
 
-// figures holds the newest values of all workloads, which the SDK reads at every push. Missing
-// values are not pushed.
+// figures has the newest values of all workloads, which the SDK reads at every push. Missing values
+// are not pushed.
 type figures struct {
 	utility func(string, float64) (float64, bool)
 
@@ -32,7 +32,7 @@ type figures struct {
 	latency metric.Float64Histogram
 }
 
-// figure is what is known of one workload; nil is missing.
+// figure has the values of one workload; nil is missing.
 type figure struct {
 	seen time.Time
 	// values are in the order of gauges.

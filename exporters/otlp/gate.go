@@ -16,13 +16,13 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// complainer logs at most once a minute what goes wrong all the time.
+// complainer logs a repeated problem at most once a minute.
 type complainer struct {
 	logger *slog.Logger
 
 	mu     sync.Mutex
 	last   time.Time
-	silent int // complaints since the last that was logged
+	silent int // problems since the last that was logged
 }
 
 func (c *complainer) complain(what string, err error) {
@@ -64,7 +64,7 @@ func (g *spanGate) OnEnd(s sdktrace.ReadOnlySpan) {
 	g.SpanProcessor.OnEnd(s)
 }
 
-// abandon counts what was still inside when the processor was shut down.
+// abandon counts the spans that were not sent when the processor was shut down.
 func (g *spanGate) abandon() {
 	g.bytes.Store(0)
 	if n := g.inside.Swap(0); n > 0 {
@@ -72,7 +72,7 @@ func (g *spanGate) abandon() {
 	}
 }
 
-// batchExporter is where the batching sends spans.
+// batchExporter is the exporter to which the batch processor sends spans.
 type batchExporter struct{ *spanGate }
 
 // ExportSpans sends a batch and counts what became of it. The error ends

@@ -15,7 +15,7 @@ const (
 	// that the whole has at most 5 MB for 10,000 workloads with 20,000 knobs on 1,000 hosts
 	// (TestAFleetHasFiveMegabytesOfMetrics).
 	maxBytes = 4_600_000
-	// value is the length of a value and what is around it.
+	// value is the length of a value and the text around it.
 	value = 12
 	// maxSpread is on how many hosts a workload has a series of each.
 	maxSpread = 64
@@ -27,7 +27,7 @@ func brief() []string {
 	return []string{"trimtab_workload_allocation", "trimtab_workload_held", "trimtab_workload_performance", "trimtab_workload_slo_performance"}
 }
 
-// each are the label values, beside the workload, of one workload's series of a metric.
+// each returns the label values, besides the workload, of one workload's series of a metric.
 // Allocations and curves are counted elsewhere.
 func each(name string) [][]string {
 	switch name {
@@ -43,7 +43,7 @@ func each(name string) [][]string {
 	return [][]string{nil}
 }
 
-// pairs are all pairs of two lists.
+// pairs returns all pairs of elements of two lists.
 func pairs(first, second []string) (out [][]string) {
 	for _, a := range first {
 		for _, b := range second {

@@ -31,7 +31,7 @@ type Reader struct {
 	closer  io.Closer
 	header  Header
 
-	// size is that of all segments, bytesRead what of them was read.
+	// size is the size of all segments; bytesRead is how much of them was read.
 	size, bytesRead int64
 
 	window []*Line // in order of Received; of equal ones as they were written
@@ -103,7 +103,7 @@ func (r *Reader) Header() Header { return r.header }
 // Part returns the part of the recording that was read, by bytes, in [0, 1].
 func (r *Reader) Part() float64 { return min(1, float64(r.bytesRead)/float64(max(r.size, 1))) }
 
-// counting counts what is read of a segment.
+// counting counts the bytes read from a segment.
 type counting struct {
 	io.Reader
 	n *int64
@@ -187,7 +187,7 @@ func (r *Reader) begin() error {
 	r.rest = r.rest[1:]
 	f, err := os.Open(next.path)
 	if errors.Is(err, os.ErrNotExist) && strings.HasSuffix(next.path, plain) {
-		next.path += ".gz" // packed since it was listed
+		next.path += ".gz" // it was compressed since the listing
 		f, err = os.Open(next.path)
 	}
 	if errors.Is(err, os.ErrNotExist) {

@@ -17,12 +17,12 @@ import (
 
 // Program is a command line program: its grammar, and what differs between programs.
 type Program struct {
-	// Name is what people type, About the head of its --help, and Foot the end of it.
+	// Name is the command's name; About begins its --help, and Foot ends it.
 	Name, About, Foot string
 	// Grammar is a pointer to a struct with kong's tags.
 	Grammar any
 	Vars    kong.Vars
-	// Bind has what commands may take as arguments, beside a context.
+	// Bind has the values that commands may take as arguments, besides a context.
 	Bind []any
 	// Args rewrites the arguments before they are parsed; may be nil.
 	Args func([]string) []string

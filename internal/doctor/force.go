@@ -75,7 +75,7 @@ func (v *visit) scheduler(dir string) {
 	if err != nil || strings.TrimSpace(string(state)) != "enabled" {
 		return
 	}
-	name, _ := os.ReadFile(filepath.Join(dir, "root", "ops")) // without it its name is not known
+	name, _ := os.ReadFile(filepath.Join(dir, "root", "ops")) // on an error the name is unknown
 	v.add("host", "scheduler", FoundNote, fmt.Sprintf("the scheduler %s of sched_ext runs: quotas and weights read back, and may do nothing", strings.TrimSpace(string(name))),
 		"look whether nr_periods in cpu.stat of a group with a quota rises; if not, end that scheduler or use one that knows cpu.max and cpu.weight")
 }

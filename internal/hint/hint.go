@@ -37,7 +37,7 @@ func Else(err error, format string, args ...any) error {
 	return Add(err, format, args...)
 }
 
-// Of returns the outermost hint of err, "" when it has none.
+// Of returns the outermost hint of err, "" if it has none.
 func Of(err error) string {
 	h, _ := errors.AsType[hinted](err)
 	return h.text

@@ -30,8 +30,8 @@ func CPUs(root string) (float64, error) {
 	return cpus(all, append(sets, all...), "/sys/devices/system/cpu/online"), nil
 }
 
-// cpus measures with the groups from the innermost out, and the file that lists
-// what is online. What cannot be read does not bound it.
+// cpus returns the number of CPUs, given the groups from the innermost out and the file that lists
+// online CPUs. A file that cannot be read sets no bound.
 func cpus(groups, sets []string, online string) float64 {
 	n := float64(runtime.NumCPU())
 	isolated := listCPUs(readText(filepath.Join(filepath.Dir(online), "isolated")))

@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// MaxDirs is how many directories [Root.Walk] visits.
+// MaxDirs is the largest number of directories that [Root.Walk] visits.
 const MaxDirs = 10_000
 
 // Walk calls visit for a directory and all beneath it, a parent before its children, which come

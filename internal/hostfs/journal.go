@@ -21,7 +21,7 @@ const (
 	maxJournal = 16 << 20
 )
 
-// ErrUnreadable is a journal that is there, and of which no record can be read.
+// ErrUnreadable says that a journal exists, and none of its records can be read.
 var ErrUnreadable = errors.New("the journal is unreadable")
 
 // sizeKey is of the first record of a journal, a deletion that has the size of the copies
@@ -93,7 +93,7 @@ func OpenJournal(dir string, size int) (*Journal, error) {
 	}
 	j.heal()
 	if sizeIn(j.newest) != j.size {
-		// Where it cannot be written now, the first entry will tell.
+		// If it cannot be written now, the first entry will fail.
 		_ = j.append(record{op: opDelete, key: sizeKey, value: sizeEntry(j.size)})
 	}
 	return j, nil
@@ -306,7 +306,7 @@ func (j *Journal) rewrite(c *copyFile, image []byte) error {
 func (j *Journal) heal() {
 	for i, c := range j.copies {
 		if image := j.image(); j.damage.copies[i] && !j.damage.Lost && j.copies[1-i].complete && len(image) <= j.size {
-			_ = j.rewrite(c, image) // where that fails, the next Append tries again
+			_ = j.rewrite(c, image) // on an error, the next Append tries again
 		}
 	}
 }

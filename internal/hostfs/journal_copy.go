@@ -32,7 +32,7 @@ type storage interface {
 	Close() error
 }
 
-// copyContent is what was read of a copy; why is the reason if the rest could not be read.
+// copyContent is the readable content of a copy; why is the reason if the rest could not be read.
 type copyContent struct {
 	bytes []byte
 	why   error
@@ -58,7 +58,7 @@ func copyPath(dir string, i int) string {
 // openCopy opens the copy that found was read from, and extends it to at least that size.
 func openCopy(path string, found *copyContent, size int) (*dataFile, error) {
 	if found.why != nil && !found.absent() && !errors.Is(found.why, trimtab.ErrInvalid) {
-		return nil, found.why // it may be readable later, as one of another user
+		return nil, found.why // it may be readable later, for example if it belongs to another user
 	}
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return makeCopy(path, found, size)

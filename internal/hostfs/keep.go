@@ -9,8 +9,8 @@ import (
 const (
 	// maxOpen bounds the files that a root keeps open; the kernel has a page for each.
 	maxOpen = 512
-	// openReads is after how many reads a file is opened again: a group of version 1 can be
-	// renamed, and another made under its name.
+	// openReads is the number of reads after which a file is opened again: a group of version 1 can
+	// be renamed, and another created with its name.
 	openReads = 60
 )
 
@@ -36,7 +36,7 @@ func (r *Root) KeepOpen() {
 	}
 }
 
-// read reads a file that is open; false: it is not, or not to be read so.
+// read reads an open file; false: it is not open, or must not be read this way.
 func (k *kept) read(name string) (string, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

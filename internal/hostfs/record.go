@@ -31,7 +31,7 @@ const (
 	MaxRecord = 64 << 10
 )
 
-// operation is what a record does to its key.
+// operation is the change that a record makes to its key.
 type operation byte
 
 const (

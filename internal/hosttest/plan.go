@@ -138,7 +138,7 @@ func (k *state) status(done trimtab.Status) trimtab.Status {
 	return done
 }
 
-// note notes what is about to be written, as the journal does.
+// note records the value that is about to be written, as the journal does.
 func (k *state) note(goal trimtab.Amount) {
 	if k.wrote == nil {
 		k.baseline, k.wrote = k.Now, []trimtab.Amount{goal}

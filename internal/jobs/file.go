@@ -20,8 +20,8 @@ const MaxFile = 1 << 20
 type Source struct {
 	// Name is its absolute path.
 	Name string
-	// Strict: an untrusted user named it. No part of the path may be a symbolic link, and errors
-	// do not reveal whether the file exists.
+	// Strict says that an untrusted user chose the file name. No part of the path may be a symbolic
+	// link, and errors do not reveal whether the file exists.
 	Strict bool
 }
 

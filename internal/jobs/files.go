@@ -16,7 +16,7 @@ const (
 	// maxReads bounds the reads at a time that are not late, maxLate those that are: a
 	// read that hangs in the kernel can be neither ended nor waited for.
 	maxReads, maxLate = 16, 256
-	// lateAfter is when a read is late.
+	// lateAfter is the duration after which a read counts as late.
 	lateAfter = 5 * time.Second
 )
 
@@ -89,7 +89,7 @@ func (f *Files) Poll(now time.Time, sources map[string]Source) {
 	}
 }
 
-// read reads what is queued until nothing is, or until it was late.
+// read reads the queued files until none is left, or until a read was late.
 func (f *Files) read() {
 	for {
 		f.mu.Lock()
@@ -130,7 +130,7 @@ func (f *Files) done(id string, r *reading, now knownFile, news bool) (tell, lat
 		f.late--
 	}
 	if f.sources[id] != r.source {
-		return false, r.late // the job is gone, or tells it elsewhere
+		return false, r.late // the job is gone, or reports elsewhere
 	}
 	same := now.problem != "" && now.problem == f.known[id].problem
 	if now.problem != "" {

@@ -14,7 +14,7 @@ import (
 // MaxReport bounds the bytes of one report.
 const MaxReport = 4 << 10
 
-// Report is what a job reports of itself.
+// Report is a job's own report.
 type Report struct {
 	// Done is the part of the work that is done, in [0, 1].
 	Done *float64 `json:"done,omitempty"`
@@ -25,9 +25,9 @@ type Report struct {
 	// work up to there cannot be lost. Unlike Checkpoint it stays valid until the next one, so
 	// that polling misses none.
 	Saved *float64 `json:"saved,omitempty"`
-	// Checkpoint says that what was done so far cannot be lost any more, once.
+	// Checkpoint says that all work so far was saved, once.
 	Checkpoint bool `json:"checkpoint,omitempty"`
-	// Finished says that it ends, and needs nothing any more.
+	// Finished says that the job needs no more resources.
 	Finished bool `json:"finished,omitempty"`
 }
 
@@ -80,13 +80,14 @@ func (r *Report) reached() *float64 {
 	return r.Done
 }
 
-// silentAfter is how long, of its running time, a job may be silent and still be predicted.
+// silentAfter is how long, of its running time, a job may be without a report and still be
+// predicted.
 const silentAfter = time.Minute
 
 // Progress is the state of a job. Durations count only the time that it runs, not the time that
 // it is suspended. The zero Progress is that of a job that has reported nothing.
 type Progress struct {
-	// Last is what was reported last, field by field; At when that came.
+	// Last has the last reported value of each field; At is when the report came.
 	Last Report
 	At   time.Time
 	// Elapsed is how long it ran since it was first seen, or restarted, and SinceCheckpoint since
