@@ -109,7 +109,8 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 	printHosts(w, s.Tightest, fewHosts)
 }
 
-// printUnmet prints what is not in force, and what to do about each.
+// printUnmet prints the parts of the configuration that are not in force, and what to do about
+// each.
 func printUnmet(w io.Writer, all []view.UnmetOn) {
 	for i := range all {
 		u := &all[i]

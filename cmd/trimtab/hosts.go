@@ -36,7 +36,7 @@ func printHosts(w io.Writer, all []view.Host, most int) {
 	}
 }
 
-// binds is how many workloads a host limits.
+// binds returns how many workloads a host limits, as a text.
 func binds(h *view.Host) string {
 	if h.Binds == 0 {
 		return ""
@@ -53,7 +53,7 @@ func measured(all []view.Host) bool {
 	return false
 }
 
-// freeOn is what is free on a host, and its capacity.
+// freeOn formats the unallocated part of a host's capacity.
 func freeOn(h *view.Host) string {
 	var out []string
 	for _, r := range h.Rooms {

@@ -59,7 +59,7 @@ type podsAnswer struct {
 	// Played says with what each workload was played.
 	Played []playedWith `json:"workloads"`
 	Notes  []string     `json:"notes"`
-	// scaled is what autoscalers name to scale each workload, beside its own name.
+	// scaled has the names by which autoscalers refer to each workload, besides its own name.
 	scaled map[string][]scaled
 }
 
@@ -85,7 +85,7 @@ type playedWith struct {
 	VPA      string  `json:"vpa"`
 }
 
-// compare plays what was recorded with autoscalers.
+// compare replays the recording with autoscalers.
 func (c *replayCmd) compare(ctx context.Context, t terminal) error {
 	if err := cli.Within(cli.In("pod-cores", c.Cores, 0, 1000), cli.In("slo-fraction", c.Fraction, 0.01, 0.9999), cli.In("scale", c.Scale, 1e-6, 1e9), cli.In("capacity", c.Capacity, 0, 1e6)); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (c *replayCmd) fromLoads(x *kubernetes.Replay, answer *podsAnswer) error {
 	return nil
 }
 
-// fromRecording makes workloads of those of a recording.
+// fromRecording takes the workloads from a recording.
 func (c *replayCmd) fromRecording(ctx context.Context, t terminal, x *kubernetes.Replay, answer *podsAnswer) error {
 	cfg, err := c.config()
 	if err != nil {
@@ -238,7 +238,7 @@ func (c *replayCmd) cost(otherwise float64) float64 {
 	return otherwise
 }
 
-// startup is 0 where that is asked for: pods are there at once.
+// startup returns the start time of pods; 0 if requested, so that pods start at once.
 func (c *replayCmd) startup() float64 {
 	if c.Startup != nil {
 		return c.Startup.Seconds()

@@ -39,7 +39,7 @@ func (testAlertCmd) Example() string {
 	return "trimtab test alert --config.file trimtab.yaml --workload checkout\ntrimtab test alert --config.file trimtab.yaml --workload checkout --resolved\ntrimtab test alert webhook.json --token-file alertmanager.token"
 }
 
-// Run sends an alert and prints what the receiver did with it.
+// Run sends an alert and prints the receiver's answer.
 func (c *testAlertCmd) Run(ctx context.Context, t terminal) error {
 	cfg := config.Default()
 	if c.Config != "" {

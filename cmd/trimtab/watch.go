@@ -59,7 +59,7 @@ func (f watchFlags) repeat(ctx context.Context, t terminal, show func(context.Co
 	}
 }
 
-// draw shows once; on a terminal it replaces what it showed before.
+// draw shows the state once. On a terminal it replaces the former output.
 func (f watchFlags) draw(ctx context.Context, t terminal, show func(context.Context, terminal) error) {
 	var b strings.Builder
 	err := show(ctx, terminal{&b, t.err})

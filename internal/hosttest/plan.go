@@ -174,7 +174,7 @@ func (h *Host) sumWith(k *state, v trimtab.Amount) (sum float64) {
 		case o == k:
 			sum += o.atMost(v)
 		case o.Resource != k.Resource || o.Mode != trimtab.Act && o.wrote == nil:
-		case o.Resource == trimtab.CPU && o.Now.Unlimited && o.old == nil: // it takes what others leave
+		case o.Resource == trimtab.CPU && o.Now.Unlimited && o.old == nil: // an unlimited knob may use what others leave idle
 			sum += o.Min
 		default:
 			sum += o.atMost(o.Now)

@@ -110,7 +110,7 @@ func (s Source) open(known mark) (*os.File, mark, error) {
 	return f, now, err
 }
 
-// nameOnly opens a name without an effect on what it names; for a link, the link itself.
+// nameOnly opens a name without an effect on the file; for a link, it opens the link itself.
 const nameOnly = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
 func lookAt(name string) (int, error) { return unix.Open(name, nameOnly, 0) }
@@ -134,7 +134,7 @@ func lookStepwise(name string) (int, error) {
 		}
 		flags := nameOnly
 		if i < len(parts)-1 {
-			flags |= unix.O_DIRECTORY // no link is one
+			flags |= unix.O_DIRECTORY // a directory is never a link
 		}
 		var next int
 		next, err = unix.Openat(at, part, flags, 0)

@@ -108,7 +108,7 @@ func (f *Files) read() {
 			known = knownFile{source: source}
 		}
 		r, now, news, err := source.readNew(known.mark)
-		if errors.Is(err, os.ErrNotExist) { // only of a file that the host's configuration names
+		if errors.Is(err, os.ErrNotExist) { // only for a file that the host's configuration names
 			news, err = false, nil
 		}
 		tell, late := f.done(id, this, knownFile{source, now, textOf(err)}, news || err != nil)
@@ -134,7 +134,7 @@ func (f *Files) done(id string, r *reading, now knownFile, news bool) (tell, lat
 	}
 	same := now.problem != "" && now.problem == f.known[id].problem
 	if now.problem != "" {
-		now.mark = mark{} // it is read again, though it may not change
+		now.mark = mark{} // read it again even if it does not change
 	}
 	f.known[id] = now
 	return news && !same, r.late

@@ -93,17 +93,17 @@ type Progress struct {
 	// Elapsed is how long it ran since it was first seen, or restarted, and SinceCheckpoint since
 	// then or since its last checkpoint.
 	Elapsed, SinceCheckpoint time.Duration
-	// Attained is what it was given so far, in core-seconds.
+	// Attained is the CPU time that it was given so far, in core-seconds.
 	Attained float64
 	// Backwards counts reports with less progress than before, Lost the core-seconds that were
 	// lost when it was killed.
 	Backwards int
 	Lost      float64
-	// Problem is why the last thing that it said could not be used; "": it could.
+	// Problem is why its last report could not be used; "": it could.
 	Problem string
 
 	heard time.Duration // Elapsed at the last report
-	rate  *float64      // steps per second that it runs
+	rate  *float64      // steps per second of running time
 }
 
 // Take applies a valid report.
@@ -164,7 +164,7 @@ func (p *Progress) save(r *Report) {
 
 func less(v, before *float64) bool { return v != nil && before != nil && *v < *before }
 
-// Run records that it ran for a while with so many cores.
+// Run records that the job ran for a while with the given number of cores.
 func (p *Progress) Run(d time.Duration, cores float64) {
 	if d <= 0 || !(cores >= 0) || math.IsInf(cores, 1) {
 		return
@@ -174,7 +174,7 @@ func (p *Progress) Run(d time.Duration, cores float64) {
 	p.Attained += d.Seconds() * cores
 }
 
-// Kill notes that it was killed: what it did since its last checkpoint is lost.
+// Kill records that the job was killed, which loses the work since its last checkpoint.
 func (p *Progress) Kill(cores float64) {
 	p.Lost += p.SinceCheckpoint.Seconds() * cores
 	p.Last, p.rate = Report{}, nil

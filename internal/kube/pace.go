@@ -14,8 +14,8 @@ const (
 	queryBurst       = 20
 )
 
-// Pace is how many requests a second are for writes: one is left for journals and for the
-// heartbeat.
+// Pace is the rate limit of requests for writes, in requests a second: one is reserved for journals
+// and the heartbeat.
 const Pace = queriesPerSecond - 1
 
 // pace limits the rate of requests, and allows a few more at once after a pause. Every request
@@ -26,7 +26,7 @@ type pace struct {
 	burst int
 
 	mu sync.Mutex
-	// free is when all of the burst is to be had again.
+	// free is when the whole burst is available again.
 	free time.Time
 }
 

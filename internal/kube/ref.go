@@ -89,7 +89,7 @@ func (w *Cluster) byLabels(p *Pod) (r Ref, ok bool) {
 		return Ref{}, false
 	}
 	if set := w.tables.replicasets.get(p.Namespace, o.Name); set != nil && set.UID == o.UID {
-		return Ref{}, false // it is known, and of no Deployment
+		return Ref{}, false // it is known, and belongs to no Deployment
 	}
 	w.tables.deployments.each(p.Namespace, func(d *Workload) bool {
 		if labels := d.Spec.Selector.MatchLabels; len(labels) > 0 && selects(labels, p.Labels) {

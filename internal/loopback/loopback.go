@@ -1,5 +1,5 @@
-// Package loopback gives tests addresses that stay theirs, for servers that
-// other processes start, or that start more than once.
+// Package loopback reserves addresses for tests, for servers that other processes start, or that
+// start more than once.
 //
 // A port that the kernel chose and that is closed again may at once become
 // that of an outgoing connection, or of another test. Those given here lie

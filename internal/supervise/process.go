@@ -14,9 +14,9 @@ import (
 
 // Process is shared by all parts of one process.
 type Process struct {
-	// Host is what this host calls itself.
+	// Host is the name of this host.
 	Host string
-	// Bus is what the stages meet on; nil until it is open.
+	// Bus is the bus of the stages; nil until it is open.
 	Bus     bus.Bus
 	Metrics *metric.Set
 	Logger  *slog.Logger

@@ -33,7 +33,7 @@ const (
 	ReportEnv = "TRIMTAB_TRIALS"
 )
 
-// Report is what a trial has tried so far. The last one of a test counts.
+// Report has the counts of a trial so far. The last one of a test counts.
 type Report struct {
 	Test     string
 	Seed     uint64

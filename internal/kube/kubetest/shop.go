@@ -55,7 +55,7 @@ func (s *Server) Shop(pods int, resources string) {
 	}
 }
 
-// Settle does what the controller does after a change of replicas: all are there.
+// Settle does the work of the controller after a change of replicas: all pods exist.
 func (s *Server) Settle() {
 	s.Edit(Deployment, func(o Object) {
 		n, status := Sub(o, "spec")["replicas"], Sub(o, "status")
