@@ -18,8 +18,8 @@ import (
 // lockWait is how long Open waits while a watchdog restores the knobs.
 const lockWait = 3 * time.Second
 
-// Actuator holds the knobs of one host for one pool. Its methods are safe for
-// concurrent use; plans, commands and ticks take turns.
+// Actuator controls the knobs of one host for one pool. Its methods are safe for concurrent use: a
+// mutex serialises plans, commands and ticks.
 //
 // It is made of parts, each with fields of its own, which know only the parts before them:
 //

@@ -94,7 +94,7 @@ type Config struct {
 
 // Target is one declared knob.
 type Target struct {
-	// KnobID is what plans call it.
+	// KnobID is the knob's name in plans.
 	trimtab.KnobID
 	Knob Knob
 	// Min and Max limit every value that is set, 0 <= Min <= Max, Max > 0.

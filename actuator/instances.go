@@ -46,7 +46,7 @@ type Instance struct {
 	ID uint64
 }
 
-// finder is a Finder with what it found.
+// finder is a Finder with its last results.
 type finder struct {
 	Finder
 	// there maps the name of each instance whose knobs are open to its ID.
@@ -69,8 +69,8 @@ type instances struct {
 // hold: counting a million takes long.
 const lookAgainAfter = time.Minute
 
-// seek opens the knobs of new instances, and closes those of instances that are gone. An
-// instance with a known name and another ID is a new one. live: only of the kinds that are
+// seek opens the knobs of new instances, and closes those of instances that are gone. An instance
+// with a known name and another ID is a new one. With live it does so only for kinds that are
 // [Kind].Live.
 func (in *instances) seek(ctx context.Context, live bool) {
 	for _, f := range in.finders {

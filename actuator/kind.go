@@ -37,8 +37,8 @@ type Kind struct {
 	Measure func(at Location, resource string) (float64, error)
 }
 
-// Join adds the resources of other kinds to the first. All of them use the same locations;
-// Probe and Find are those of the first.
+// Join adds the resources of other kinds to the first. All of them use the same locations, and
+// Probe and Find of the first.
 func Join(first Kind, more ...Kind) Kind {
 	all := append([]Kind{first}, more...)
 	of := func(resource string) Kind {

@@ -205,8 +205,8 @@ type held struct {
 	// file.
 	written os.FileInfo
 	loan    loan
-	// problem is why the knob cannot be used now; foreign marks the problem
-	// that somebody else changed it.
+	// problem is why the knob cannot be used now; foreign says that the reason is a change by
+	// another program.
 	problem  string
 	foreign  bool
 	released bool

@@ -127,7 +127,7 @@ func reopenAll(entries []*entry, reopen func([]byte) (Knob, error)) []undoing {
 	return all
 }
 
-// closeAll closes what reopenAll opened.
+// closeAll closes the knobs that reopenAll opened.
 func closeAll(all []undoing) {
 	for _, u := range all {
 		if u.knob != nil {

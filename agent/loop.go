@@ -43,7 +43,7 @@ type Loop[Seen, Decision any] struct {
 	// round; nil: nothing is saved.
 	Save      func(ctx context.Context, now time.Time)
 	SaveEvery time.Duration
-	// Took is called with the duration of each round; nil: not called.
+	// Took is called with the duration of each round; it may be nil.
 	Took func(time.Duration)
 
 	saved time.Time

@@ -159,7 +159,7 @@ type Queue struct {
 	// Waiting counts the values that were not handled; of a group it is the
 	// group's. The one that a handler has now is among them.
 	Waiting uint64
-	// Again counts those of them that were delivered before.
+	// Again counts the waiting values that were delivered before.
 	Again uint64
 	// Oldest is when the bus stored the first waiting value of a Durable or Latest kind; zero
 	// when none waits.

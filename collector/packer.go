@@ -50,7 +50,8 @@ type part struct {
 	resource *Resource
 	index    uint16
 	known    map[*Resource]entry
-	// peers are whom spans in this frame call, in peerBytes.
+	// peers are the peers that spans in this frame call, with their numbers; peerBytes is their
+	// size.
 	peers     map[call]entry
 	peerBytes int
 }

@@ -11,8 +11,8 @@ import (
 const maxPeerName = 253
 
 // Peer collects the attributes of a CLIENT or PRODUCER span that name the peer (a database, a
-// broker, another service), and those of any span about the sampler. It keeps the texts that it
-// is given, which must not change until [Peer.Name]. The zero value is empty.
+// broker, another service), and those of any span about the sampler. It keeps references to the
+// texts, which must not change before [Peer.Name] is called. The zero value is empty.
 type Peer struct {
 	// an attribute was recorded
 	used      bool
@@ -145,7 +145,7 @@ func (p *Peer) Take(key, value []byte) {
 	}
 }
 
-// TakeNumber notes an attribute with an integer.
+// TakeNumber records an attribute with an integer.
 func (p *Peer) TakeNumber(key []byte, n int64) {
 	switch is, rank := peerKey(key); {
 	case is == peerPort && n > 0 && n < 1<<16:
@@ -164,7 +164,7 @@ func (p *Peer) TakeTruth(key []byte, is bool) {
 	}
 }
 
-// TakeLiteral notes an attribute with an integer or boolean as JSON writes it.
+// TakeLiteral records an attribute with an integer or boolean as JSON writes it.
 func (p *Peer) TakeLiteral(key []byte, literal string) {
 	if n, err := strconv.ParseInt(literal, 10, 64); err == nil {
 		p.TakeNumber(key, n)
@@ -173,7 +173,7 @@ func (p *Peer) TakeLiteral(key []byte, literal string) {
 	}
 }
 
-// TakeEndpoint records an endpoint in Zipkin's form; the zero Addr is none.
+// TakeEndpoint records an endpoint in Zipkin's form; the zero Addr means that it has no address.
 func (p *Peer) TakeEndpoint(service []byte, address netip.Addr, port uint16) {
 	p.set(peerEndpoint, 1, service)
 	if address.IsValid() {

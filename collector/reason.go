@@ -84,7 +84,7 @@ func (r *Refusal) Error() string {
 // Unwrap makes errors.Is see ErrRefused and the cause.
 func (r *Refusal) Unwrap() []error { return []error{trimtab.ErrRefused, r.Cause} }
 
-// AsRefusal returns the refusal in err, and nil when there is none.
+// AsRefusal returns the refusal in err, or nil.
 func AsRefusal(err error) *Refusal {
 	var r *Refusal
 	if errors.As(err, &r) {

@@ -78,7 +78,7 @@ func (p *Peer) sample(is peerText, value []byte) {
 	}
 }
 
-// TakeDecimal notes an attribute with a number that may have a fraction.
+// TakeDecimal records an attribute with a number that may have a fraction.
 func (p *Peer) TakeDecimal(key []byte, value float64) {
 	if is, _ := peerKey(key); is.isSampler() {
 		p.sample(is, strconv.AppendFloat(nil, value, 'g', -1, 64))

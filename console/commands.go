@@ -20,8 +20,8 @@ const maxBody = 64 << 10
 // to find out whether it did.
 const commandWithin = 3 * time.Second
 
-// readJSON reads the body of a request, of at most so many bytes, into v. With an error it
-// returns the status to answer.
+// readJSON reads the body of a request, of at most most bytes, into v. With an error it returns the
+// status to answer.
 func readJSON(w http.ResponseWriter, r *http.Request, most int64, v any) (int, error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return http.StatusUnsupportedMediaType, errors.New("Content-Type must be application/json")

@@ -136,7 +136,7 @@ func (h *handler) routeAPI(mux *http.ServeMux) {
 func compressed(next http.Handler) http.Handler {
 	wrap, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed))
 	if err != nil {
-		// Only settings that make no sense are an error, and there are none.
+		// Only invalid settings give an error, and these are valid.
 		return next
 	}
 	return wrap(next)
@@ -217,8 +217,8 @@ func foreignOrigin(r *http.Request) bool {
 	return err != nil || u.Host != r.Host
 }
 
-// ready answers 503 with one line for each part that fails: its name, what it does not do, since
-// when, and what to do.
+// ready answers 503 if a part fails, with a line for each: its name, the failure, since when, and
+// what to do.
 func (h *handler) ready(w http.ResponseWriter, _ *http.Request) {
 	bad := map[string]string{}
 	if h.options.Ready != nil {

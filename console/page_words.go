@@ -77,7 +77,7 @@ func between(lower, upper float64, share bool) string {
 	return view.Performance(&lower, share) + " to " + view.Performance(&upper, share)
 }
 
-// sized prints so much of a resource with its unit.
+// sized formats an amount of a resource with its unit.
 func sized(v float64, resource string) string {
 	return view.Sized(v, resource)
 }

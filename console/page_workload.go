@@ -148,7 +148,7 @@ func (d *detail) ShownKnobs() []view.Knob {
 	return knobs[:min(len(knobs), knobsPerPage)]
 }
 
-// HiddenKnobs counts what ShownKnobs leaves out.
+// HiddenKnobs returns how many knobs ShownKnobs leaves out.
 func (d *detail) HiddenKnobs() int { return len(d.Knobs) - len(d.ShownKnobs()) + d.Omitted }
 
 // missing answers 404 for a workload that is neither configured nor seen.

@@ -34,7 +34,7 @@ func (a Alone) Run(ctx context.Context, run func(context.Context) error) error {
 
 // Term is one uninterrupted time in which a process has the lock.
 type Term struct {
-	// Epoch is higher than that of every term before.
+	// Epoch is higher than that of every earlier term.
 	Epoch uint64
 	// Saw reports the epoch of the lock that was seen in a message. If it is higher than Epoch,
 	// this term ends, and the next one gets a higher epoch than that.

@@ -246,7 +246,7 @@ func (h *Health) hearsNoPlans(now time.Time) string {
 	return fmt.Sprintf("received no plan since %s although %s leads pool %s; if that planner is ready, restart this process", at(last), h.leader.holder, h.work.Follows)
 }
 
-// begin notes that a handler or a step was called.
+// begin records that a handler or a step was called.
 func (h *Health) begin(now time.Time) (id int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -255,22 +255,22 @@ func (h *Health) begin(now time.Time) (id int) {
 	return h.nextID
 }
 
-// end notes that the call with this id returned.
+// end records that the call with this id returned.
 func (h *Health) end(id int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.running, id)
 }
 
-// turn notes that the goroutine that owns the step went through its loop, which it should
-// do once per every.
+// turn records that the goroutine that owns the step completed a loop, which it should do once per
+// every.
 func (h *Health) turn(now time.Time, every time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.turned, h.turns = now, every
 }
 
-// lead notes the epoch that a part with a leader's lock leads under, 0 for none.
+// lead records the epoch in which a part leads, 0: it does not lead.
 func (h *Health) lead(now time.Time, epoch uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -285,7 +285,7 @@ func (h *Health) lead(now time.Time, epoch uint64) {
 	}
 }
 
-// sending notes that Publish was called.
+// sending records that Publish was called.
 func (h *Health) sending(now time.Time, k trimtab.Kind) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -300,7 +300,7 @@ func (h *Health) sending(now time.Time, k trimtab.Kind) {
 	}
 }
 
-// sent notes what became of a call of Publish.
+// sent records the result of a call of Publish.
 func (h *Health) sent(now time.Time, v trimtab.Value, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -338,7 +338,7 @@ func (h *Health) sent(now time.Time, v trimtab.Value, err error) {
 	}
 }
 
-// got notes a value that is about to be handled.
+// got records a value that is about to be handled.
 func (h *Health) got(now time.Time, v trimtab.Value) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -354,7 +354,7 @@ func (h *Health) got(now time.Time, v trimtab.Value) {
 	}
 }
 
-// trouble notes that a subscription gets nothing, or with nil that it does.
+// trouble records that a subscription receives nothing; nil: it does receive.
 func (h *Health) trouble(now time.Time, id int, k trimtab.Kind, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -378,13 +378,13 @@ func (h *Health) Bus(b bus.Bus) bus.Bus {
 	return &notedBus{b, h}
 }
 
-// notedBus notes what passes through.
+// notedBus records what passes through it.
 type notedBus struct {
 	bus.Bus
 	health *Health
 }
 
-// Publish publishes, and notes whether that works.
+// Publish publishes, and records whether that works.
 func (n *notedBus) Publish(ctx context.Context, v trimtab.Value) error {
 	n.health.sending(time.Now(), v.Kind())
 	err := n.Bus.Publish(ctx, v)
@@ -392,7 +392,7 @@ func (n *notedBus) Publish(ctx context.Context, v trimtab.Value) error {
 	return err
 }
 
-// Subscribe subscribes, and notes what arrives and whether handlers return.
+// Subscribe subscribes, and records deliveries and whether handlers return.
 func (n *notedBus) Subscribe(ctx context.Context, s bus.Subscription) (func(), error) {
 	h := n.health
 	h.mu.Lock()

@@ -180,7 +180,7 @@ func (l *lock) tell() {
 	}
 }
 
-// saw notes the epoch of a value that passes through.
+// saw records the epoch of a value that passes through.
 func (l *lock) saw(v trimtab.Value) {
 	if l == nil {
 		return
@@ -217,7 +217,7 @@ func (l *lock) sawEpoch(epoch uint64) {
 	}
 }
 
-// sends notes a plan that is about to be published.
+// sends records a plan that is about to be published.
 func (l *lock) sends(v trimtab.Value) {
 	if p, ok := v.(*trimtab.Plan); ok && l != nil && p.Host == "" {
 		l.sent.epoch, l.sent.sequence = p.Epoch, p.Sequence

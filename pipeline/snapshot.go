@@ -187,8 +187,8 @@ func (s *saver) restoreOne(step trimtab.Snapshotter, name string, raw []byte) (e
 	return step.Restore(name, state)
 }
 
-// save queues what to save, replacing an older request that still waits. The owner's goroutine
-// takes the states itself at the end, and if they cannot be taken one by one.
+// save queues a request to save, which replaces an older one that still waits. The owner's
+// goroutine takes the states itself at the end, and if they cannot be taken one by one.
 func (r *stage) save(end bool) {
 	if r.saver == nil {
 		return
@@ -214,7 +214,7 @@ func (r *stage) save(end bool) {
 	r.saver.queue <- next
 }
 
-// state owns the step while it takes one of its states; false: there is none of that name.
+// state owns the step while it takes one of its states; false: the step has no state of that name.
 func (r *stage) state(name string) (state []byte, ok bool, err error) {
 	r.owned <- struct{}{}
 	defer r.disown()
@@ -234,7 +234,7 @@ func (r *stage) recovered(take func()) (err error) {
 	return nil
 }
 
-// close writes what is queued and ends.
+// close writes the queued states and ends.
 func (s *saver) close() {
 	if s == nil {
 		return

@@ -41,7 +41,7 @@ type Stage struct {
 	Ready func(reason string)
 }
 
-// Validate checks what Run needs.
+// Validate checks that Run has all it needs.
 func (s *Stage) Validate() error {
 	switch {
 	case s.Name == "" || s.Bus == nil || s.Step == nil:

@@ -57,7 +57,7 @@ func New(dir string, who Claimant, logger *slog.Logger) *Arbiter {
 
 // Settle writes this claimant's claims, granted or not, and reads those of the others. If another
 // holds the lock the error is trimtab.ErrRefused, and nothing changes. It waits for the lock only
-// where the others would otherwise count too little for this claimant until the next try.
+// if the published claims are too low, so that others would count too little for this claimant.
 func (a *Arbiter) Settle(ctx context.Context, claims map[string]Claim) error {
 	wait := time.Duration(0)
 	if a.more(claims) {
@@ -119,7 +119,7 @@ func (a *Arbiter) Others(resource string, own Claim) (sum float64) {
 	return sum
 }
 
-// of lists what the others claim of a resource.
+// of lists the others' claims on a resource.
 func (a *Arbiter) of(resource string) (all []Claim) {
 	for i := range a.others {
 		if c, ok := a.others[i].Claims[resource]; ok {
@@ -129,14 +129,14 @@ func (a *Arbiter) of(resource string) (all []Claim) {
 	return all
 }
 
-// Share is what one other claimant may use of a resource.
+// Share is the amount of a resource that one other claimant may use.
 type Share struct {
 	Claimant
 	May float64
 }
 
-// Shares are what each of the others may use of a resource, largest first, of claims that compete
-// with own.
+// Shares returns the amount that each of the others may use of a resource, the largest first, for
+// claims that compete with own.
 func (a *Arbiter) Shares(resource string, own Claim) (all []Share) {
 	for i := range a.others {
 		o := &a.others[i]

@@ -7,7 +7,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Claim is what one claimant uses of one resource, in the resource's unit.
+// Claim is one claimant's use of one resource, in the resource's unit.
 type Claim struct {
 	// Now is the sum of the limits of its knobs.
 	Now float64 `json:"now"`

@@ -59,7 +59,7 @@ func (k *CPU) Ready(burst bool) error {
 	return nil
 }
 
-// Recall restores what an earlier process recorded of the knob: the baselines of its parents, and
+// Recall restores the record that an earlier process made: the baselines of the knob's parents, and
 // whether a burst or a weight was set.
 func (k *CPU) Recall(b []byte) error {
 	var u undo
@@ -138,8 +138,8 @@ func (k *CPU) shut() {
 	}
 }
 
-// Look reads what is set, and the counters. A group that was removed, and perhaps made
-// again, fails once with os.ErrNotExist and is opened anew by the next look.
+// Look reads the quota and the counters. If the group was removed, and perhaps made again, Look
+// fails once with os.ErrNotExist; the next look opens the group again.
 func (k *CPU) Look() (c actuator.Counters, err error) {
 	if err := k.openQuick(); err != nil {
 		return c, err

@@ -285,7 +285,7 @@ func (k *Share) Restore(ctx context.Context, b []byte) error {
 	return nil
 }
 
-// check reads back what was restored.
+// check reads the restored values back.
 func (k *Share) check(ctx context.Context, was *shareBefore) error {
 	weight, err := k.Weight.Read(ctx)
 	quota, bad := k.quota()

@@ -26,8 +26,7 @@ type files interface {
 	Read(name string) (string, error)
 	Write(name, value string) error
 	Writable(name string) error
-	// Policies lists the policies that are there, without an order; none where the
-	// kernel has no cpufreq.
+	// Policies lists the existing policies, in no order; none if the kernel has no cpufreq.
 	Policies() ([]string, error)
 	// Online lists the CPUs that are online.
 	Online() (string, error)
@@ -84,7 +83,7 @@ func offline(err error) bool {
 	return errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EAGAIN)
 }
 
-// readAll reads the policies that are there, by name.
+// readAll reads the existing policies, by name.
 func readAll(f files, dir string) (map[string]*policy, error) {
 	shapes, err := readShapes(f, dir)
 	if err != nil {
@@ -98,7 +97,7 @@ func readAll(f files, dir string) (map[string]*policy, error) {
 // policies, and a knob needs few of them.
 type shapes map[string]*policy
 
-// readShapes reads the shapes of the policies that are there.
+// readShapes reads the shapes of the existing policies.
 func readShapes(f files, dir string) (shapes, error) {
 	names, err := f.Policies()
 	if err != nil {
@@ -139,7 +138,8 @@ func readShape(f files, name string) (*policy, error) {
 	return p, err
 }
 
-// read returns all policies, and for the wanted ones also reads what may change at any time.
+// read returns all policies. For the wanted ones it also reads the values that may change at any
+// time.
 func (s shapes) read(f files, wanted func(*policy) bool) (map[string]*policy, error) {
 	all := make(map[string]*policy, len(s))
 	for name, shape := range s {

@@ -81,9 +81,9 @@ func (g group) frozen() (bool, error) {
 	return state == "FROZEN", err
 }
 
-// refrozen reports whether the group is frozen, and asks again if not. Version 1 asks each
-// process once: a parent in vfork then sleeps until its child goes on, which is frozen, and the
-// group stays FREEZING for ever. Asked again, the kernel counts the sleeping parent as frozen.
+// refrozen reports whether the group is frozen, and asks again if not. Version 1 asks each process
+// once. A parent in vfork then sleeps until its child, which is frozen, continues, so the group
+// stays FREEZING for ever. When asked again, the kernel counts the sleeping parent as frozen.
 func (g group) refrozen() (bool, error) {
 	on, err := g.frozen()
 	if on || err != nil || g.version() != 1 {

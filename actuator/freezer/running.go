@@ -47,7 +47,7 @@ type undo struct {
 // encode describes a knob of this package.
 func encode(kind string, c Config) []byte { return actuator.UndoOf(undo{kind, c}) }
 
-// decode reads what encode wrote for a kind.
+// decode parses the output of encode for a kind.
 func decode(kind string, b []byte) (Config, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {

@@ -20,7 +20,7 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// Fixture is one target with its knob, made anew for each test.
+// Fixture is one target with its knob, created again for each test.
 type Fixture struct {
 	// Knob must work, and must be writable.
 	Knob actuator.Knob

@@ -10,9 +10,9 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// floored tests Floor of [actuator.Traits]: it is the least value that may be set, it
-// covers what is in use, and nothing is lowered below it. A rise is always allowed, also to less
-// than the floor. The knob of a restore does the same.
+// floored tests Floor of [actuator.Traits]: it is the least value that may be set, it covers the
+// amount in use, and no write lowers the knob below it. A raise is always allowed, even to less
+// than the floor. A reopened knob must do the same.
 func floored(t testing.TB, f Fixture) {
 	k := f.Knob
 	inUse := 0.0
@@ -97,9 +97,9 @@ func followsUse(t testing.TB, k actuator.Knob, f Fixture) {
 	write(t, k, low)
 }
 
-// delayed tests Effective of [actuator.Traits]: from the write on Read returns the last set value,
-// and Effective what is in force, which is the former value or one set since. The knob of a
-// restore does the same.
+// delayed tests Effective of [actuator.Traits]: after a write, Read returns the value set last, and
+// Effective the value in force, which is the former value or one set since. A reopened knob must do
+// the same.
 func delayed(t testing.TB, f Fixture) {
 	k := f.Knob
 	if f.TakeEffect == nil {

@@ -136,7 +136,7 @@ func (a *asked) workload(ctx context.Context, r kube.Ref) (*kube.Workload, error
 	return c.Workload(ctx, r)
 }
 
-// Reopener opens knobs from what Undo returned. Those of one cluster share a client.
+// Reopener opens knobs from the results of their Undo. Those of one cluster share a client.
 type Reopener struct {
 	mu  sync.Mutex
 	all map[kube.Config]*asked

@@ -60,7 +60,7 @@ func (l *Limit) Traits() actuator.Traits {
 	}
 }
 
-// limitKind and requestKind mark what Undo returns.
+// limitKind and requestKind are the format names in what Undo returns.
 const (
 	limitKind   = "kubernetes-limit/1"
 	requestKind = "kubernetes-request/1"
@@ -107,7 +107,7 @@ func (l *Limit) String() string {
 // Resource is cpu or memory.
 func (l *Limit) Resource() string { return l.at.Resource }
 
-// Close does nothing: nothing is open.
+// Close does nothing: the knob has nothing open.
 func (l *Limit) Close() error { return nil }
 
 // Place identifies the container for other processes of this host.

@@ -162,8 +162,8 @@ func (l *Limit) allowRequest(ctx context.Context, p *kube.Pod, c *kube.Container
 	return l.fits(p, c, v-now)
 }
 
-// fits returns an error if the node has no room for so much more, as far as its pods are known:
-// requesting it would block the room for others without effect.
+// fits returns an error if the node, by its known pods, has no capacity for more: the request would
+// then take capacity from other pods without effect.
 func (l *Limit) fits(p *kube.Pod, c *kube.Container, more float64) error {
 	w, err := l.from.watched()
 	if err != nil || w == nil {

@@ -78,7 +78,7 @@ func (s *Scale) String() string { return "replicas of " + s.ref.String() }
 // Resource returns "replicas".
 func (s *Scale) Resource() string { return trimtab.Replicas }
 
-// Close does nothing: nothing is open.
+// Close does nothing: the knob has nothing open.
 func (s *Scale) Close() error { return nil }
 
 // Place identifies the workload for other processes of this host.

@@ -20,8 +20,8 @@ const handle = 0x7472 << 16
 // space is an open network namespace.
 type space struct{ *netlink.Handle }
 
-// enter opens a namespace by its file; "" is that of this process. Nothing stays open after
-// Close, as an open file would keep the namespace alive.
+// enter opens a namespace by its file; "": that of this process. Nothing stays open after Close,
+// since an open file would keep the namespace alive.
 func enter(file string) (*space, error) {
 	ns := netns.None()
 	if file != "" {
@@ -38,7 +38,7 @@ func enter(file string) (*space, error) {
 	return &space{h}, nil
 }
 
-// link finds an interface; the error is os.ErrNotExist when it is not there.
+// link finds an interface; the error is os.ErrNotExist if it does not exist.
 func (s *space) link(name string) (netlink.Link, error) {
 	l, err := s.LinkByName(name)
 	var gone netlink.LinkNotFoundError

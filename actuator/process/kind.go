@@ -27,8 +27,8 @@ func Kind() actuator.Kind {
 	}
 }
 
-// split splits an absolute directory into the root and the path beneath; with a * the root ends
-// before the part that has it.
+// split splits an absolute directory into a root and a relative path. With a * in it, the root ends
+// before the first element with a *.
 func split(dir string) actuator.Location {
 	before, _, several := strings.Cut(dir, "*")
 	if !several {

@@ -249,8 +249,8 @@ func (k *Knob) read(f rdt.Files) (trimtab.Amount, error) {
 	return l.value(k.config.Resource, g), nil
 }
 
-// Nearest rounds to the kernel's values: whole ways, steps of bandwidth, not below the least, and
-// Unlimited for what the default group has.
+// Nearest rounds to a value that the kernel can store: whole ways, or steps of bandwidth, not below
+// the least. It returns Unlimited for values from that of the default group on.
 func (k *Knob) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return a

@@ -83,7 +83,7 @@ func turned(width int, all []span) []span {
 	return out
 }
 
-// gap returns where the first gap of want ways begins, -1 if there is none.
+// gap returns the beginning of the first gap of want ways, -1 if there is none.
 func gap(width int, others []span, want int) int {
 	end := 0
 	for _, s := range others {

@@ -12,9 +12,9 @@ import (
 	"github.com/trimtab/trimtab/internal/rdt"
 )
 
-// Write limits the workload, or with Unlimited gives it what the default group has. It refuses
-// with trimtab.ErrRefused a limit that does not fit, a workload whose tasks are in another
-// program's group, and a CPU without a free class of service (CLOSID).
+// Write limits the workload; Unlimited gives it the values of the default group. The error is
+// trimtab.ErrRefused if the limit does not fit, if tasks of the workload are in another program's
+// group, or if the CPU has no free class of service (CLOSID).
 func (k *Knob) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := a.Validate(); err != nil {
 		return fmt.Errorf("write %s: %w", k, err)

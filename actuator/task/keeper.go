@@ -186,8 +186,8 @@ const (
 	longestBackoff = time.Minute
 )
 
-// bury kills what is left of a task and removes its group, and retries as long as needed. It
-// returns false if the runner is closed meanwhile.
+// bury kills the remaining processes of a task and removes its group, and retries as long as
+// needed. It returns false if the runner is closed meanwhile.
 func (r *Runner) bury(ctx context.Context, t *task) bool {
 	if t.failed && t.cmd != nil {
 		_ = t.cmd.Process.Kill() // a shim that has not entered the group yet, if any

@@ -22,7 +22,7 @@ type ID = speculation.AttemptID
 // kernel's own files contain no @.
 func leafOf(id ID) string { return fmt.Sprintf("%s@%s@%d", id.Job, id.Task, id.Attempt) }
 
-// parseLeaf reads what leafOf returned.
+// parseLeaf parses the output of leafOf.
 func parseLeaf(leaf string) (ID, error) {
 	part := strings.Split(leaf, "@")
 	if len(part) != 3 {
@@ -50,7 +50,7 @@ const (
 // classes returns all classes with their CPU weights relative to each other.
 func classes() map[Class]float64 { return map[Class]float64{Oversubscribed: 1, Regular: 100} }
 
-// Resources bound what a task may use. Unlimited is a value; zero is a mistake.
+// Resources are the limits of a task. Unlimited is a value; zero is an error.
 type Resources struct {
 	// Cores is the CPU quota, Memory the limit in bytes, at least MinMemory.
 	Cores  trimtab.Amount `json:"cores"`
@@ -112,7 +112,7 @@ type Spec struct {
 	Env map[string]string `json:"env,omitempty"`
 	// Dir is the working directory, an absolute path.
 	Dir string `json:"dir"`
-	// User and Group are names or numbers; "": those of this process, and the user's.
+	// User and Group are names or numbers; "": the user of this process, and the user's group.
 	User  string `json:"user,omitempty"`
 	Group string `json:"group,omitempty"`
 	Resources

@@ -230,7 +230,7 @@ func (h *jobHost) measure(ctx context.Context, now time.Time) {
 	})
 }
 
-// takeSurroundings returns what was measured since the last tick.
+// takeSurroundings removes and returns the measurement since the last tick.
 func (h *jobHost) takeSurroundings() *colocate.Surroundings {
 	h.mu.Lock()
 	defer h.mu.Unlock()

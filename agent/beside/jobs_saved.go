@@ -57,7 +57,7 @@ func (k *savedState) save(ctx context.Context, state []byte) error {
 }
 
 // load passes the saved state to restore: from the file, or else from the bucket. The error
-// includes what restore refused.
+// includes the reasons of a refused state.
 func (k *savedState) load(ctx context.Context, restore func(state []byte) error) error {
 	state, err := hostfs.ReadFile(filepath.Join(k.dir, thresholdsFile), maxSaved)
 	if err == nil {

@@ -178,7 +178,7 @@ func (h *taskHost) decide(_ context.Context, _ time.Time, o *throttle.Observatio
 	return h.policy.Decide(o)
 }
 
-// save saves what was learned.
+// save saves the learned state.
 func (h *taskHost) save(context.Context, time.Time) {
 	if err := h.signals.Save(h.dir, h.policy); err != nil {
 		h.logger.Warn("keep what was learned", "err", err)

@@ -123,8 +123,8 @@ func (g *group) note(set float64, now time.Duration) {
 	g.low[0], g.high[0] = min(g.low[0], set), max(g.high[0], set)
 }
 
-// tell updates the holding and the metrics. Of what was borrowed meanwhile, each lender gave in
-// proportion to what it lent; if more was borrowed than lent, the rest came from unallocated
+// tell updates the holding and the metrics. It attributes the borrowed CPU time to the lenders in
+// proportion to what each lent; if more was borrowed than lent, the rest came from unallocated
 // capacity.
 func (s *totals) tell(l *loop) {
 	lent, borrowed := map[string]float64{}, 0.0
@@ -169,7 +169,7 @@ func (g *group) credit(mine float64, lent map[string]float64, all, borrowed floa
 	}
 }
 
-// count adds what happened since the last report to the metrics.
+// count adds the events since the last report to the metrics.
 func (g *group) count(l *loop, now *local.Status) {
 	for _, m := range []struct {
 		name    string

@@ -33,7 +33,7 @@ type savedModel struct {
 	State    []byte `json:"state"`
 }
 
-// Save saves what was learned.
+// Save saves the learned state.
 func (s *Set) Save(dir string, p *throttle.Policy) error {
 	out := learned{Policy: p.Snapshot(), Models: []savedModel{}}
 	for id, m := range s.models {

@@ -127,7 +127,7 @@ type inbox struct {
 	seen []bus.Delivery
 }
 
-// handle is a handler that notes the names of values.
+// handle is a handler that records the names of values.
 func (i *inbox) handle(_ context.Context, d bus.Delivery) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

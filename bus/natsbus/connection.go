@@ -212,7 +212,7 @@ func (n *connection) unanswered(began time.Time, err error) error {
 	return err
 }
 
-// flush waits until the server has read what was sent before.
+// flush waits until the server has read everything sent before.
 func (n *connection) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

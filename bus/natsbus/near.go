@@ -94,7 +94,7 @@ func (n *near) latest() []*kind {
 	return out
 }
 
-// load reads what an earlier process stored of k.
+// load reads the values of k that an earlier process stored.
 func (n *near) load(ctx context.Context, k *kind) error {
 	s, err := n.bus.js.Stream(ctx, k.stream.Name)
 	if err != nil {

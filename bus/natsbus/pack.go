@@ -17,7 +17,7 @@ const (
 	encodingS2     = "s2"
 	// packFrom is the size from which a message is compressed, in bytes.
 	packFrom = 1 << 10
-	// maxUnpacked bounds what a compressed message may hold.
+	// maxUnpacked is the largest decompressed size of a message, in bytes.
 	maxUnpacked = codec.MaxBytes
 )
 

@@ -160,7 +160,7 @@ func (b *Bus) storeNow(ctx context.Context, k *kind, m *nats.Msg, o trimtab.Orig
 		return fmt.Errorf("ask server that stores: %w", err)
 	}
 	id, answer := formatOrigin(o, 0), deadline
-	if !now.IsZero() { // servers before 2.10 do not tell
+	if !now.IsZero() { // servers before 2.10 do not report it
 		var until time.Time
 		until, answer = storeBy(now, asked, time.Now(), deadline)
 		m.Header = nats.Header{headerUntil: {strconv.FormatInt(until.UnixNano(), 10)}}

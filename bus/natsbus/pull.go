@@ -118,7 +118,7 @@ func (p *pull) wait(ctx context.Context) (*nats.Msg, error) {
 	return m, err
 }
 
-// status reads the status of an answer that is no message.
+// status handles an answer that is a status, and not a message.
 func (p *pull) status(code, text string) error {
 	switch code {
 	case "100": // heartbeat

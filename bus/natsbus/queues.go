@@ -66,7 +66,7 @@ func (b *Bus) aside(ctx context.Context, into map[trimtab.Kind]uint64) error {
 	return nil
 }
 
-// queue returns what the server holds for the consumer.
+// queue returns the server's queue for the consumer.
 func (d *storedSub) queue(ctx context.Context) (bus.Queue, error) {
 	q := bus.Queue{For: d.For, Kind: d.Kind, Consumer: d.Consumer}
 	c, err := d.bus.js.Consumer(ctx, d.kind.stream.Name, d.name)

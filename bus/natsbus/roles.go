@@ -107,8 +107,8 @@ type Scope struct {
 	Places []string
 }
 
-// Permissions are NATS permissions of one user. A NATS server denies what is
-// not allowed, and what is denied also where it is allowed.
+// Permissions are NATS permissions of one user. A NATS server denies every subject that is not
+// allowed; a denied subject stays denied even if it is also allowed.
 type Permissions struct {
 	Publish, Deny, Subscribe []string
 	// Answers allows one answer to each request that was received.
@@ -167,7 +167,7 @@ func SecretOf(key []byte) string {
 // GroupOf is the group in which the actuator of a host subscribes.
 func GroupOf(host string) string { return "actuator-" + host }
 
-// PermissionsOf derives from the table what a user needs, and no more.
+// PermissionsOf derives from the table the least permissions that a user needs.
 func PermissionsOf(r Role, s Scope) Permissions {
 	p := Permissions{Publish: []string{userInfo}, Subscribe: []string{Inbox(r, s.Host) + ".>"}}
 	if r == Observer {

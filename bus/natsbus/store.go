@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab/internal/pause"
 )
 
-// store has what the server keeps: the streams and buckets of the table.
+// store manages the streams and buckets of the table on the server.
 type store struct {
 	connection
 	streams []StreamInfo

@@ -45,7 +45,7 @@ type storedSub struct {
 	unreachable string
 }
 
-// label is the consumer's name for people: that of an agent has a secret at its end.
+// label returns the consumer's name for people, without the secret at the end of an agent's.
 func (d *storedSub) label() string {
 	if d.bus.secret == "" {
 		return d.name
@@ -276,9 +276,8 @@ func (d *storedSub) run(ctx context.Context, p *pull) {
 	}
 }
 
-// resume is the time from which a nameless subscriber wants its messages
-// again: that of its last, but never later than now, should a clock have
-// been set back.
+// resume returns the time from which a nameless subscriber needs its messages again: that of its
+// last message, but never later than now, in case a clock was set back.
 func (d *storedSub) resume() time.Time {
 	now := time.Now()
 	if d.last.stored.IsZero() || d.last.stored.After(now) {
@@ -375,7 +374,7 @@ func (d *storedSub) settle(ctx context.Context, m *nats.Msg, meta *nats.MsgMetad
 	d.nakLater(m, min(d.bus.config.Pause<<min(n-1, 10), maxPause))
 }
 
-// done notes that everything up to meta was handled and need not be delivered again.
+// done records that everything up to meta was handled and need not be delivered again.
 func (d *storedSub) done(meta *nats.MsgMetadata) {
 	d.last.sequence, d.last.stored = meta.Sequence.Stream, meta.Timestamp
 }

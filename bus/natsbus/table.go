@@ -25,7 +25,7 @@ type StreamInfo struct {
 	Subjects string
 	// PerSubject is how many messages are kept per subject; 0: no bound.
 	PerSubject int64
-	// MaxBytes and MaxAge bound what is kept, the oldest going first; 0: no bound.
+	// MaxBytes and MaxAge limit the stored messages; the oldest are deleted first; 0: no limit.
 	MaxBytes int64
 	MaxAge   time.Duration
 	// AckWait, MaxDeliver and Unreadable are settings of the consumers.

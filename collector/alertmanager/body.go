@@ -27,7 +27,7 @@ const (
 	maxName, maxGroup, maxSummary = 200, 200, 500
 )
 
-// labels are texts by name; a value that is no text is left out.
+// labels are texts by name; values that are not texts are left out.
 type labels map[string]string
 
 // UnmarshalJSON reads an object leniently: anything else, and an object larger than any alert
@@ -123,7 +123,7 @@ func decode(body []byte, take func(group string, a *received)) (message, error) 
 			return message{}, trimtab.Invalidf("read webhook: more than %d alerts", maxAlerts)
 		}
 		var a received
-		// The text is JSON, so an error is only an alert that is no object.
+		// The text is valid JSON, so an error means that the alert is not an object.
 		if err := d.Decode(&a); err != nil || !a.complete(e.Status) {
 			m.malformed++
 			continue
@@ -165,7 +165,7 @@ func (a *received) alert(workload, group string, now time.Time) *trimtab.Alert {
 	return out
 }
 
-// timeOf reads a time; one that cannot be read is none.
+// timeOf parses a time; an invalid one is the zero time.
 func timeOf(s text) time.Time {
 	t, err := time.Parse(time.RFC3339, string(s))
 	if err != nil || t.UTC().Year() <= 1 || t.UTC().Year() >= 10000 {

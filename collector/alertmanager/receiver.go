@@ -35,8 +35,8 @@ func Open(c Config) (*Receiver, error) {
 	return &Receiver{config: c, index: newIndex(c.Workloads), room: room{most: int64(c.HeldBytes)}, slots: make(chan struct{}, c.Requests)}, nil
 }
 
-// Summary is the answer to an accepted webhook: how many alerts came and what was done with them.
-// An alert that concerns several workloads is published, or repeated, once for each.
+// Summary is the answer to an accepted webhook: the number of alerts, and what was done with them.
+// An alert that concerns several workloads counts once for each.
 type Summary struct {
 	Alerts    int    `json:"alerts"`
 	Published int    `json:"published"`

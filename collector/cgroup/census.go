@@ -20,8 +20,8 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// A census checks each group, once a minute, for what makes its weight and quota act differently
-// than their values say. It changes nothing: it makes remarks, for people.
+// A census checks once a minute whether something makes the weight and quota of a group act
+// differently than their values say. It only makes remarks for people.
 
 const (
 	// censusEvery is how often groups are checked.

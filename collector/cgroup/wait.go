@@ -20,9 +20,9 @@ import (
 // all of its quota, and for all that run while all CPUs of the host are busy.
 
 const (
-	// readThreads and readFiles bound how many threads, and descriptors of processes, are read in
-	// a round, at some 3 µs and 2 µs each: all threads may be one group's, a quarter of the
-	// descriptors. The first group that did not get its turn is first in the next round.
+	// readThreads and readFiles bound how many threads, and descriptors of processes, are read in a
+	// round, at some 3 µs and 2 µs each: one group may use all threads, or a quarter of the
+	// descriptors. The first group that was not read is the first in the next round.
 	readThreads, readFiles = 1000, 4000
 	// remembered is for how many rounds the collector remembers that a group is too large to be
 	// read completely.
@@ -60,7 +60,7 @@ type threads struct {
 	of map[int]waits.Thread
 }
 
-// waiter reads what waits.
+// waiter measures waiting.
 type waiter struct {
 	threads waits.Threads
 	sockets waits.Sockets
@@ -117,8 +117,8 @@ func suspects(usage, throttled, allocation *trimtab.Sample, full bool) bool {
 	return full && usage.Value >= leastUse || throttled.Missing == "" && throttled.Value >= mayWait || allocation.Missing == "" && usage.Value >= nearAll*allocation.Value
 }
 
-// wait measures what waits in a group, if it may wait, at the time of its usage samples, with
-// which the analyzer joins these.
+// wait measures waiting in a group, if it may wait, and gives the result the time of its usage
+// samples, so that the analyzer can join them.
 func (c *Collector) wait(g *group, samples []*trimtab.Sample) []*trimtab.Sample {
 	if g.suspect--; suspects(samples[0], samples[1], samples[2], c.waiter.full) {
 		g.suspect = suspectFor

@@ -91,7 +91,7 @@ func (r *reader) missing(all map[device]*gpu, err error) {
 	}
 }
 
-// Lacks lists what was missing in the last answer.
+// Lacks lists the values that the last answer did not have.
 func (r *reader) Lacks() []string { return r.lacks }
 
 // Close closes idle connections.

@@ -167,7 +167,7 @@ func setIDs(s *trimtab.Span, own ids, parent []byte) (bad bool, reason collector
 	return false, 0
 }
 
-// scanRef notes a reference into the same trace, if it is the first of its type.
+// scanRef records a reference into the same trace, if it is the first of its type.
 func scanRef(b, trace []byte, refs *[2]ids) error {
 	var to ids
 	kind := uint64(0)

@@ -117,7 +117,7 @@ func (t *Tracer) begin(s *socket, e *Event) {
 	binary.BigEndian.PutUint64(s.visit.TraceID[8:], mix(t.seed+^t.count))
 }
 
-// cause returns the request that a call belongs to; nil: there is none.
+// cause returns the request to which a call belongs; nil: none is known.
 func (t *Tracer) cause(s *socket, e *Event) *Visit {
 	open := t.open[s.process]
 	of := func(fits func(*socket) bool) *Visit {

@@ -40,7 +40,7 @@ type body struct {
 // that an announced length alone costs nothing.
 const firstBuffer = 4 << 10
 
-// keptBuffer is up to what size a buffer is reused.
+// keptBuffer is the largest size of a buffer that is reused, in bytes.
 const keptBuffer = 1 << 20
 
 // read returns the decompressed body. A body that is returned must be freed,

@@ -91,7 +91,7 @@ func addr(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// Counts returns the sum of what gRPC and HTTP received.
+// Counts returns the sum of the counts of gRPC and HTTP.
 func (r *Receiver) Counts() collector.Counts {
 	sum := collector.Counts{Rejected: map[collector.Reason]uint64{}}
 	for _, from := range r.sources {

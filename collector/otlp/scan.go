@@ -123,8 +123,7 @@ func scanScope(b []byte, p *collector.Packer) error {
 	})
 }
 
-// scanSpan reads one span into s, and whom it calls into peer. bad is the reason to reject
-// it, or < 0.
+// scanSpan reads one span into s, and its callee into peer. bad is the reason to reject it, or < 0.
 func scanSpan(b []byte, s *trimtab.Span, peer *collector.Peer) (bad int, err error) {
 	*s = trimtab.Span{Adjusted: 1}
 	var trace, id, parent, state, value, attributes []byte

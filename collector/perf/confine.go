@@ -16,7 +16,7 @@ import (
 // confined is set in a process that has restarted itself without privileges.
 const confined = "TRIMTAB_PERF_CONFINED"
 
-// nobody is the user and group that owns no file.
+// nobody is the ID of the user and group that own no files.
 const nobody = 65534
 
 // Confine drops all privileges of this process but CAP_PERFMON, if it has that: it restarts

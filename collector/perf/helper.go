@@ -45,7 +45,7 @@ type helper struct {
 	died error
 }
 
-// start starts the process and reads what it can count.
+// start starts the process and reads which events it can count.
 func (h *helper) start(ctx context.Context) error {
 	read, in, err := os.Pipe()
 	if err != nil {

@@ -61,8 +61,8 @@ func newClient(base string, c promconfig.HTTPClientConfig, timeout time.Duration
 	return &client{http: h, url: u.JoinPath("api/v1/").String(), timeout: timeout}, nil
 }
 
-// sameHost refuses to be sent to another server: it would get our credentials'
-// headers and could make us ask what only we can reach.
+// sameHost refuses a redirect to another server, which would receive our credentials and could make
+// us send requests to servers that only we can reach.
 func sameHost(next *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return &fault{kindRefused, fmt.Sprintf("more than %d redirects", maxRedirects)}

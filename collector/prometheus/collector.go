@@ -23,7 +23,7 @@ import (
 // Query is one expression of one workload.
 type Query struct {
 	Workload string
-	// Quantity is what the value measures; load, performance, allocation, …
+	// Quantity is the measured quantity: load, performance, allocation, …
 	Quantity quantity.Quantity
 	// Expr is PromQL for one number, with its labels filled in, or for one for each
 	// instance, with the labels host and instance.
@@ -140,7 +140,7 @@ func (c *Collector) round(ctx context.Context) {
 	group.Wait()
 }
 
-// one asks query i and publishes its samples.
+// one sends query i and publishes its samples.
 func (c *Collector) one(ctx context.Context, i int) {
 	q, s := &c.config.Queries[i], &c.states[i]
 	samples, kind := c.samples(ctx, q, s)
@@ -340,7 +340,7 @@ func (c *Collector) forget() {
 	}
 }
 
-// count records what became of a query.
+// count counts the result of a query.
 func (c *Collector) count(s *trimtab.Sample, kind string) {
 	c.config.Metrics.Counter("trimtab_collector_prometheus_samples_total", kind).Inc()
 	if s.Missing != "" {

@@ -174,7 +174,7 @@ func (t *targets) enter(now time.Time, found map[target]ages, up health, away []
 	}
 }
 
-// judge enters what up says of a target.
+// judge records the value of up for a target.
 func (s *source) judge(now time.Time, id target, up health) {
 	if up == nil {
 		return

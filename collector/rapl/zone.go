@@ -61,7 +61,7 @@ type Reader struct {
 	Zones, Policies string
 }
 
-// Read reads all once. What could not be read says why.
+// Read reads all values once. A value that could not be read has the error.
 func (r *Reader) Read() Reading {
 	out := Reading{At: hostfs.BootTime()}
 	out.Zones, out.Err = readZones(orElse(r.Zones, Zones))

@@ -155,7 +155,7 @@ func (d *decoder) lines() error {
 	return nil
 }
 
-// report notes that lines were passed over.
+// report adds a note about skipped lines.
 func (d *decoder) report(p *passed, one, several string) {
 	switch p.n {
 	case 0:

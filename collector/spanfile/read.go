@@ -40,7 +40,7 @@ type Recording struct {
 	Spans    int
 	Rejected uint64
 	Repeated uint64
-	// Notes say what else was left out, and why, by file.
+	// Notes say, by file, what else was left out, and why.
 	Notes []string
 }
 
@@ -150,7 +150,7 @@ func (r *Reader) Recording() *Recording {
 }
 
 // Frames calls f with the spans of some traces at a time, all spans of a trace in one call, and
-// returns what else there was. The frames are valid during the call.
+// returns the recording without its frames. The frames are valid during the call.
 func (r *Reader) Frames(f func([]*trimtab.SpanFrame)) *Recording {
 	p := collector.NewPacker(r.options.Partitions)
 	return r.each(func(spans []held, last bool) {

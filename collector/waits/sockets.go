@@ -297,8 +297,8 @@ func (l *look) files(pid int, in *space) error {
 	return nil
 }
 
-// sum adds up the queues of the group. It fails if there are none and the owners of other queues
-// are unknown.
+// sum returns the sum of the group's queues. It fails if there are none and the owners of other
+// queues are unknown.
 func (l *look) sum() (n int, err error) {
 	unknown := l.unseen
 	for id, in := range l.spaces {

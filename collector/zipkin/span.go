@@ -14,7 +14,7 @@ type span struct {
 	shared        bool
 	duration      int64
 	timed, lasted bool
-	// state is the tracestate, kind and failed what tags say of kind and error.
+	// state is the tracestate; kind and failed are the values of the tags kind and error.
 	state  []byte
 	kind   trimtab.SpanKind
 	failed bool
@@ -64,7 +64,7 @@ func serviceOf(name []byte) (*collector.Resource, error) {
 	return collector.NewResource([]trimtab.Attr{{Key: "service.name", Value: string(name)}}), nil
 }
 
-// portOf returns a number as a port, 0 for one that is none.
+// portOf returns a number as a port, 0 if it is not a valid one.
 func portOf[T int64 | uint64](n T) uint16 {
 	if n < 0 || n > math.MaxUint16 {
 		return 0

@@ -234,7 +234,7 @@ func (b *batchBook) signalsOf(workload string, now time.Time) (all []HostSignal)
 	return all[:min(len(all), maxHostSignals)]
 }
 
-// Verdict says how a signal stands: "1.32, anomalous: over 1.2 (typical 1.02)".
+// Verdict describes the state of a signal: "1.32, anomalous: over 1.2 (typical 1.02)".
 func (s HostSignal) Verdict() string {
 	switch {
 	case s.Boundary <= 0:
@@ -247,8 +247,8 @@ func (s HostSignal) Verdict() string {
 	return fmt.Sprintf("%s, under %s (typical %s)", Number(s.Value), Number(s.Boundary), Number(s.Typical))
 }
 
-// Judge says what judged it and how good that is: "by phases (KS 0.31); false alarms 0.2%
-// of 512 windows alone".
+// Judge describes the model that judged the signal and its quality: "by phases (KS 0.31); false
+// alarms 0.2% of 512 windows alone".
 func (s HostSignal) Judge() string {
 	text := "by " + s.Model
 	if s.Model == "unknown" {

@@ -8,7 +8,7 @@ import (
 // maxNames is the largest number of workloads that one [Change] names.
 const maxNames = 200
 
-// Changes returns what changed after version, and the version it is now.
+// Changes returns the changes after version, and the present version.
 func (v *Model) Changes(version uint64, now time.Time) (Change, uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

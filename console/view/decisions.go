@@ -120,7 +120,7 @@ func (b *book) causeOf(c trimtab.Cause) *trimtab.Cause {
 	return b.cause
 }
 
-// decide notes one decision of a plan, over all instances of a workload.
+// decide records one decision of a plan, over all instances of a workload.
 func (b *book) decide(s *state, p *trimtab.Plan, a trimtab.Action, moves []Move, of spread) {
 	d := &Decision{Plan: b.words.one(p.ID()), Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: p.Time, Cause: b.causeOf(p.Cause), Action: b.words.slim(a), Moves: b.words.slimMoves(moves)}
 	d.Effect = &Effect{Performance: TooEarly}
@@ -296,7 +296,7 @@ func (d *Decision) shown(now time.Time, round time.Duration) *Decision {
 	return &done
 }
 
-// brief returns d without what only the decision's own page shows.
+// brief returns d without the parts that only the decision's own page shows.
 func (d *Decision) brief() *Decision {
 	b := *d
 	b.Action.Why.Inputs, b.Action.Why.Alternatives, b.Moves = nil, nil, nil
@@ -333,7 +333,7 @@ func (v *Model) Decisions(workload, before string, limit int, now time.Time) (ou
 	return out, true, nil
 }
 
-// readCursor reads what names a decision; without a text it is behind all of them.
+// readCursor parses the name of a decision; an empty text means the newest.
 func readCursor(text string) (p newest.Position, err error) {
 	if text == "" {
 		return newest.Position{Epoch: math.MaxUint64}, nil

@@ -71,7 +71,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	return e, true
 }
 
-// decision fills in the newest decision, or why there is none.
+// decision sets the newest decision, or why there is none.
 func (m *moment) decision(e *Explanation, s *state, row *Row) {
 	held, isHeld := m.plans.heldNow(s)
 	switch {

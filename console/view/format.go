@@ -108,7 +108,7 @@ func Percent(v float64) string {
 	return fmt.Sprintf("%.0f%%", p)
 }
 
-// Expected prints what a curve expects: "95% (93% to 97%)".
+// Expected formats the performance that a curve predicts: "95% (93% to 97%)".
 func Expected(b *trimtab.Band, share bool) string {
 	if b == nil {
 		return Missing
@@ -160,7 +160,7 @@ func Clock(t time.Time) string {
 // Unit returns the word for the unit of a resource.
 func Unit(resource string) string { return trimtab.ResourceOf(resource).Unit }
 
-// Sized prints so much of a resource with its unit: 1 core, 12000 MHz, 2 GiB.
+// Sized formats an amount of a resource with its unit: 1 core, 12000 MHz, 2 GiB.
 func Sized(v float64, resource string) string {
 	r := trimtab.ResourceOf(resource)
 	if r.Bytes {

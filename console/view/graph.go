@@ -95,8 +95,8 @@ func (v *Model) CallGraph(c *colocation.Contributions, now time.Time) *CallGraph
 	})
 }
 
-// shortage says what keeps the workload short: it misses its SLO, or has less than the
-// least that would meet it; "" where neither is known.
+// shortage says why the workload has too little: it misses its SLO, or has less than the least that
+// would meet it; "" if neither is known.
 func (r *Row) shortage(resource string) string {
 	has := cmp.Or(r.Total, r.Allocation)
 	switch {

@@ -65,7 +65,7 @@ func (h *host) lease(now time.Time) trimtab.Seconds {
 // has expired.
 func (h *host) gone(now time.Time) bool { return h.silent(now) && h.lease(now) == 0 }
 
-// of are the host's knobs of one workload.
+// of returns the host's knobs of one workload.
 func (h *host) of(workload string) []trimtab.KnobState {
 	from, _ := slices.BinarySearchFunc(h.knobs, workload, func(k trimtab.KnobState, name string) int { return strings.Compare(k.Workload, name) })
 	n := 0
@@ -116,7 +116,7 @@ func taken(said *trimtab.Holding, all *workloads) []trimtab.KnobState {
 	for i := range said.Targets {
 		k := said.Targets[i]
 		if s := all.all[k.Workload]; s != nil {
-			k.Workload = s.Name // one memory
+			k.Workload = s.Name // shares the memory of the name
 		}
 		k.Pool, k.Host = said.Pool, said.Host
 		k.Knob, k.Problem, k.Barred = brief(k.Knob), brief(k.Problem), brief(k.Barred)
@@ -201,7 +201,7 @@ func problems(knobs []trimtab.KnobState) (n int) {
 	return n
 }
 
-// moveIn notes that a host's knobs of a workload changed.
+// moveIn records that a host's knobs of a workload changed.
 func (w *workloads) moveIn(name string, h *host, was, is []trimtab.KnobState) {
 	if w.all[name] == nil && len(is) == 0 {
 		return

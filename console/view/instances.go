@@ -77,7 +77,7 @@ func (h *host) rank(k *trimtab.KnobState, now time.Time) int {
 	return serves
 }
 
-// held returns what the workload has of a resource at now.
+// held returns the workload's allocation of a resource at now.
 func (s *state) held(resource string, now time.Time) held {
 	out := held{resource: resource, rank: unusable}
 	for h, k := range s.knobs(resource) {
@@ -167,7 +167,7 @@ func (l *loads) of(k *trimtab.KnobState) inverse {
 	return inverse(l.n)
 }
 
-// gives is the effective allocation of a workload with so much here, a/f.
+// gives returns the effective allocation of a workload with the amount a here, a/f.
 func (f inverse) gives(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited || f == 1 {
 		return a

@@ -12,8 +12,7 @@ import (
 // maxMissing bounds the inputs that one answer names.
 const maxMissing = 1000
 
-// Lacking adds what the view knows: the newest plan, and which inputs are
-// missing, longest first.
+// Lacking adds the newest plan, and the missing inputs, the longest missing first.
 func (v *Model) Lacking(p *Pipeline) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

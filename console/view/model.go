@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// maxWorkloads bounds what discovery may add to the view.
+// maxWorkloads is the largest number of workloads in the view, including discovered ones.
 const maxWorkloads = MaxRows
 
 // Config has the settings that the view starts with, before any message arrives.
@@ -100,7 +100,7 @@ func (v *Model) Configure(c Config) {
 	v.tell()
 }
 
-// tell wakes all who wait for a change.
+// tell wakes all waiters for a change.
 func (v *Model) tell() {
 	if !v.awaited {
 		return

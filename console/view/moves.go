@@ -80,8 +80,7 @@ func (d *Decision) hosts() []string {
 	return out
 }
 
-// answer takes what became of one knob. It reports false for one that the
-// decision is not about.
+// answer records the result for one knob. It returns false if the decision has no such knob.
 func (d *Decision) answer(r *trimtab.Result, took trimtab.Seconds) bool {
 	if len(d.Moves) == 0 {
 		if d.Action.KnobID != r.KnobID {
@@ -144,8 +143,8 @@ func (d *Decision) summed() *trimtab.Result {
 	return out
 }
 
-// Each says what a decision does with every one of several instances: "3
-// instances on 2 hosts, 0.5 -> 0.7 each". "": it moves only one.
+// Each describes what a decision does with each of several instances: "3 instances on 2 hosts, 0.5
+// -> 0.7 each". "": it changes only one.
 func (d *Decision) Each() string { return Each(d.Moves, d.Action.Resource) }
 
 // Each says what is done with every one of several instances, each alike or from
@@ -174,7 +173,7 @@ func widened(r [2]trimtab.Amount, a trimtab.Amount) [2]trimtab.Amount {
 	return r
 }
 
-// span prints what instances have: "0.5", or "0.5 to 0.7".
+// span formats the amounts of instances: "0.5", or "0.5 to 0.7".
 func span(r [2]trimtab.Amount, resource string) string {
 	if r[0] == r[1] {
 		return AmountIn(r[0], resource)

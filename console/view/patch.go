@@ -99,7 +99,7 @@ func (p *Patch) write() {
 	}
 }
 
-// ceil rounds up to at least 1, and forgives what arithmetic leaves behind.
+// ceil rounds up to at least 1, and ignores rounding errors.
 func ceil(v float64) int64 {
 	return int64(max(1, min(math.Ceil(v-1e-6), math.MaxInt64/2)))
 }

@@ -50,7 +50,7 @@ func (r *plans) outlived(p *trimtab.Plan, round time.Duration) bool {
 	return time.Since(r.heard) > 3*round+patience && !ahead(p.Time) && (p.Time.After(r.newest.Time) || ahead(r.newest.Time))
 }
 
-// refute forgets what plans that belong behind p said.
+// refute drops what plans newer than p said.
 func (r *plans) refute(p *trimtab.Plan) {
 	for _, q := range []**trimtab.Plan{&r.newest, &r.acting, &r.fair, &r.applied} {
 		if *q != nil && newest.PositionOf(*q).Compare(newest.PositionOf(p)) > 0 {
@@ -99,7 +99,7 @@ func (r *plans) hold(p *trimtab.Plan, all *workloads) {
 	r.roundAt = p.Time
 }
 
-// answer notes a step of a plan that answers an apply command.
+// answer records a step of a plan that answers an apply command.
 func (r *plans) answer(p *trimtab.Plan) {
 	all := *p
 	if a := r.applied; a != nil && p.Step > 1 && a.Epoch == p.Epoch && a.Sequence == p.Sequence {

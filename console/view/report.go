@@ -35,7 +35,7 @@ func (v *Model) Report(since, now time.Time) Report {
 	r.From = since
 	var gaps lack
 	for _, name := range names {
-		v.reportOn(&r, name, &gaps) // one after another, so that nobody waits for all
+		v.reportOn(&r, name, &gaps) // one workload after the other, so that other users of the view need not wait for all
 	}
 	slices.SortStableFunc(r.Incidents, func(a, b Incident) int { return cmp.Compare(b.To.Sub(b.From), a.To.Sub(a.From)) })
 	r.Omitted = max(0, len(r.Incidents)-maxIncidents)
@@ -240,7 +240,7 @@ func (s *state) incidents(spans []stretch, now time.Time, round time.Duration) (
 // lack collects what a report cannot compute.
 type lack struct{ curves, knobs, unlimited, short, starved []string }
 
-// coverage notes a workload of which less than nine tenths is known.
+// coverage records a workload of which less than nine tenths of the time is known.
 func (l *lack) coverage(name string, minutes, all float64) {
 	if minutes < 0.9*all {
 		l.short = append(l.short, fmt.Sprintf("%s %s", name, Age(trimtab.Seconds(60*minutes))))

@@ -124,7 +124,7 @@ func (s *state) besides(spans []stretch, resource string, now time.Time) (by []s
 	return a.by, out
 }
 
-// others is the part of a report on workloads that others turn; ok is false where
+// others returns the section of a report on workloads that other programs control; ok is false if
 // there is none.
 func (r *Report) others() (s Section, ok bool) {
 	hours := hoursOf(r.Resource)
@@ -152,7 +152,7 @@ func (r *Report) others() (s Section, ok bool) {
 	return s, len(s.Rows) > 0
 }
 
-// missed says in how many of so many minutes the SLO is missed.
+// missed says in how many of the given minutes the SLO is missed.
 func (b *ByCurve) missed(of float64) string {
 	left := func(met float64) string { return Number(max(0, of-met)) }
 	return fmt.Sprintf("%s min (%s to %s)", left(b.SLOMinutes.Mean), left(b.SLOMinutes.Upper), left(b.SLOMinutes.Lower))

@@ -210,8 +210,8 @@ func (b *book) unshelve(s *state) {
 	s.decisions = slices.Concat(all, s.decisions)
 }
 
-// lose takes so many of a workload's decisions, which could not be read back,
-// out of the order in which decisions go.
+// lose removes a workload's decisions that could not be read back from the order in which decisions
+// are dropped.
 func (b *book) lose(s *state, n int) {
 	b.order = slices.DeleteFunc(b.order, func(other *state) bool {
 		n--
@@ -316,8 +316,8 @@ func (s *decisionLog) cut(p newest.Position, room int) (dropped []*Decision) {
 // when what came after it was made up.
 const lookBack = 1000
 
-// noteNewest notes the newest decision on its resource. Of many resources, the
-// one whose newest is oldest goes.
+// noteNewest records the newest decision on its resource. If there are too many resources, it drops
+// the one with the oldest decision.
 func (s *decisionLog) noteNewest(d *Decision, room int) {
 	if s.newestOn == nil {
 		s.newestOn = map[string]*Decision{}

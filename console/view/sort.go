@@ -141,7 +141,7 @@ func (t *trend) points() []*float64 {
 // Trend is the last hour of a workload for small pictures, oldest first; nil is missing.
 type Trend struct{ Performance, Load, Allocation []*float64 }
 
-// Trends returns those of some workloads, by name.
+// Trends returns the trends of the given workloads, by name.
 func (v *Model) Trends(rows []Row, now time.Time) map[string]Trend {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -66,7 +66,7 @@ func (v *Model) Page(now time.Time, f Filter) Status {
 	return s
 }
 
-// fill adds what the hosts have to a status.
+// fill adds the capacity and allocation of the hosts to a status.
 func (f *fleet) fill(s *Status, now time.Time) {
 	for _, h := range f.hosts {
 		s.Paused = s.Paused || h.paused
@@ -324,8 +324,8 @@ const (
 	maxNotes = 5
 )
 
-// latest is the newest decision on a resource: that of the pool, or whatever
-// there is when the pool's does not occur in the newest plan that did.
+// latest returns the newest decision on the pool's resource, or on any resource if the newest plan
+// on the workload does not have that one.
 func (s *decisionLog) latest(resource string) *Decision {
 	n := len(s.decisions)
 	if n == 0 {
@@ -343,7 +343,7 @@ func (s *decisionLog) latest(resource string) *Decision {
 	return last
 }
 
-// stateAt says how the workload is; what needs a person comes first.
+// stateAt returns the state of the workload; a state that needs a person takes precedence.
 func (m *moment) stateAt(s *state) situation {
 	e := s.estimate
 	held, isHeld := m.plans.heldNow(s)
@@ -384,7 +384,7 @@ func (s *state) missesIt(e *trimtab.Estimate) bool {
 	return e.Hold == nil && s.Target > 0 && e.Performance != nil && *e.Performance < s.Target
 }
 
-// starvedText says what starves a workload, and what is missing.
+// starvedText says why a workload starves, and which input is missing.
 func starvedText(e *trimtab.Estimate) string {
 	if e.Hold != nil {
 		return e.Hold.Text
@@ -396,8 +396,7 @@ func starvedText(e *trimtab.Estimate) string {
 	return text
 }
 
-// silentSince reports whether the analyzer said nothing of a workload for so long that its
-// estimate no longer counts.
+// silentSince reports whether the last estimate of a workload is too old to count.
 func (m *moment) silentSince(e *trimtab.Estimate) bool {
 	return m.round > 0 && m.now.Sub(e.Time) > Patience(m.round)
 }

@@ -98,7 +98,7 @@ func mostFirst(of map[string]int) []Counted {
 // maxAlarms bounds the rounds by alerts that are kept of one workload.
 const maxAlarms = 100
 
-// alarm notes a round that an alert on a workload started.
+// alarm records a round that an alert on a workload started.
 func (s *state) alarm(p *trimtab.Plan) {
 	if p.Cause.Kind != codes.CauseAlert || p.Step != 1 {
 		return

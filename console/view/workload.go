@@ -10,7 +10,8 @@ import (
 // workloads has all workloads that are reported or configured.
 type workloads struct {
 	all map[string]*state
-	// version counts the changes of the view. Each workload has that of its own last one.
+	// version counts the changes of the view. Each workload stores the version of its own last
+	// change.
 	version uint64
 }
 

@@ -125,7 +125,7 @@ func (e *Exporter) count(err error) {
 // Addr returns the address at which the exporter listens.
 func (e *Exporter) Addr() net.Addr { return e.listener.Addr() }
 
-// Follow subscribes to published plans and to what workloads have; stop ends it.
+// Follow subscribes to plans and holdings; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, false, e.Observe, trimtab.KindPlan, trimtab.KindHolding)
 }

@@ -177,7 +177,7 @@ func spread(resource string, all []*trimtab.Result, of func(*trimtab.Result) tri
 	return text(lo)
 }
 
-// noteOf is the sentence of an event: what was done, why, and where to read more.
+// noteOf returns the sentence of an event: the change, the reason, and where to read more.
 func noteOf(c change, all []*trimtab.Result, why, plan string) string {
 	note := textOf(c, all)
 	if why != "" && c.status != trimtab.Refused && c.status != trimtab.Failed {
@@ -225,7 +225,7 @@ func (e *Exporter) next() (x *event, as event) {
 	return nil, event{}
 }
 
-// sendEvents sends what waits, as far as it may.
+// sendEvents sends the waiting events, within the rate limits.
 func (e *Exporter) sendEvents(ctx context.Context, cluster *kube.Cluster) {
 	for e.tries("event") {
 		x, as := e.next()

@@ -41,7 +41,7 @@ type Config struct {
 	Recommender string
 	// Watched returns the cluster. Required.
 	Watched func() (*kube.Cluster, error)
-	// Metrics counts what is written. Required.
+	// Metrics counts the writes. Required.
 	Metrics *metric.Set
 	Logger  *slog.Logger
 }
@@ -120,7 +120,7 @@ func open(c Config, now func() time.Time) (*Exporter, error) {
 	return e, nil
 }
 
-// Follow subscribes to what is exported; stop ends it.
+// Follow subscribes to the values that it exports; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, false, e.Observe, trimtab.KindPlan, trimtab.KindOutcome, trimtab.KindHolding, trimtab.KindEstimate)
 }

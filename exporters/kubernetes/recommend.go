@@ -19,7 +19,7 @@ const (
 	remembered = 24 * time.Hour
 )
 
-// peak notes the bound of the load of the newest estimate.
+// peak records the upper bound of the load in the newest estimate.
 func (s *state) peak(now time.Time) {
 	if s.estimate.Load == nil || s.estimate.Hold != nil {
 		return

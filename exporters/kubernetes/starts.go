@@ -107,7 +107,7 @@ func fits(cluster *kube.Cluster, namespace, resource string, v float64) bool {
 	return true
 }
 
-// writeStarts writes what changed of the start values.
+// writeStarts writes the start values that changed.
 func (e *Exporter) writeStarts(ctx context.Context, cluster *kube.Cluster) {
 	if e.config.StartValues == "" || e.now().Sub(e.starts) < writeAfter || !e.tries("start value") {
 		return

@@ -172,8 +172,8 @@ func (a *assembler) expire(now time.Time) []*decision {
 	return out
 }
 
-// complete reports whether the last step is there and every host that got an
-// action has answered each of its steps.
+// complete reports whether the last step has arrived and every host with an action has answered
+// each of its steps.
 func (d *decision) complete() bool {
 	if n := len(d.steps); n == 0 || !d.steps[n-1].Last || d.steps[n-1].Step != n {
 		return false

@@ -80,7 +80,7 @@ func newFigures(m metric.Meter, utility func(string, float64) (float64, bool)) (
 	return f, errors.Join(append(errs, err)...)
 }
 
-// of returns the gauges of a workload; nil when there are too many workloads.
+// of returns the gauges of a workload; nil if there are too many workloads.
 func (f *figures) of(name string, now time.Time) *figure {
 	w := f.workloads[name]
 	if w == nil {

@@ -75,8 +75,8 @@ func (g *spanGate) abandon() {
 // batchExporter is the exporter to which the batch processor sends spans.
 type batchExporter struct{ *spanGate }
 
-// ExportSpans sends a batch and counts what became of it. The error ends
-// here: the SDK would only print it.
+// ExportSpans sends a batch and counts the result. It returns no error, since the SDK would only
+// print it.
 func (b batchExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := b.next.ExportSpans(ctx, spans)
 	b.inside.Add(-int64(len(spans)))
@@ -102,7 +102,7 @@ type pushGate struct {
 	complainer *complainer
 }
 
-// Export sends and counts what became of it.
+// Export sends metrics and counts the result.
 func (g *pushGate) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	result := "sent"
 	if err := g.Exporter.Export(ctx, m); err != nil {

@@ -39,7 +39,7 @@ import (
 // maxWorkloads limits the series: discovered workloads beyond it are not exported.
 const maxWorkloads = 10000
 
-// Exporter turns values into metrics. It is safe for concurrent use.
+// Exporter sets metrics from values. It is safe for concurrent use.
 type Exporter struct {
 	metrics *metric.Set
 
@@ -183,7 +183,7 @@ func (e *Exporter) took(o *trimtab.Outcome) {
 	h.Observe(float64(o.Took))
 }
 
-// Follow subscribes to what is exported; stop ends it.
+// Follow subscribes to the values that it exports; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, false, e.Observe,
 		trimtab.KindEstimate, colocation.KindContributions, colocation.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)

@@ -49,7 +49,7 @@ func (e *Exporter) hear(said *trimtab.Holding) {
 	h.news, h.heard = said, time.Now()
 }
 
-// settle reads the new reports of all hosts, and exports what workloads and hosts have.
+// settle reads the new reports of all hosts, and exports the allocations of workloads and hosts.
 func (e *Exporter) settle() {
 	for _, key := range slices.SortedFunc(maps.Keys(e.hosts), func(a, b hostKey) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.pool, b.pool))
@@ -88,7 +88,7 @@ func (e *Exporter) forget(key hostKey, h *host) {
 	delete(e.hosts, key)
 }
 
-// take replaces what workloads have on a host by its report.
+// take replaces the workloads' allocations on a host by those in its report.
 func (e *Exporter) take(said *trimtab.Holding) {
 	changed := e.held.Hear(said, time.Now(), func(k *trimtab.KnobState) bool {
 		return e.known(k.Workload) != nil && e.names.resource(k.Resource) == k.Resource

@@ -21,8 +21,8 @@ const (
 	maxSpread = 64
 )
 
-// brief are the metrics of a workload that has no others, once [maxBytes] is
-// reached: what rules and alerts ask.
+// brief returns the only metrics that further workloads have once [maxBytes] is reached: those that
+// rules and alerts need.
 func brief() []string {
 	return []string{"trimtab_workload_allocation", "trimtab_workload_held", "trimtab_workload_performance", "trimtab_workload_slo_performance"}
 }
@@ -53,7 +53,7 @@ func pairs(first, second []string) (out [][]string) {
 	return out
 }
 
-// room counts what the series use.
+// room counts the bytes and the series in use.
 type room struct {
 	bytes, curves int
 	// full are the workloads with all series, in the order in which they came; the last is
@@ -102,7 +102,7 @@ func (r *room) measure() {
 	}
 }
 
-// of is about how many bytes a workload's series have.
+// of returns about how many bytes a workload's series take.
 func (r *room) of(name string, w *workload) int {
 	all := r.briefly
 	if !w.inBrief {

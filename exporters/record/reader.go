@@ -20,7 +20,7 @@ const Window = 256
 const (
 	// windowBytes bounds the same in bytes.
 	windowBytes = 8 << 20
-	// maxSegment bounds what is read of one segment: more is no recording.
+	// maxSegment is the largest segment that is read, in bytes.
 	maxSegment = 2 << 30
 )
 
@@ -44,7 +44,7 @@ type Counts struct {
 	// Segments and Lines were read, Damaged lines passed over: cut, not
 	// readable, or of a kind that this version does not know.
 	Segments, Lines, Damaged int
-	// Lost calls were never written, by what the lines say.
+	// Lost is the number of calls that were never written, according to the lines.
 	Lost uint64
 }
 
@@ -97,7 +97,7 @@ func (r *Reader) Next() (*Line, error) {
 	return l, nil
 }
 
-// Header returns that of the newest segment that was opened.
+// Header returns the header of the newest opened segment.
 func (r *Reader) Header() Header { return r.header }
 
 // Part returns the part of the recording that was read, by bytes, in [0, 1].

@@ -54,7 +54,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate checks what Start needs.
+// Validate checks that Start has all it needs.
 func (c *Config) Validate() error {
 	switch {
 	case c.Dir == "" || c.Metrics == nil:
@@ -118,7 +118,7 @@ func (r *Recorder) drop() {
 	r.lost++
 }
 
-// Close writes what is queued and completes the segment. Taps must be done.
+// Close writes the queued calls and completes the segment. The taps must not be used any more.
 func (r *Recorder) Close() error {
 	r.once.Do(func() { close(r.quit) })
 	<-r.done

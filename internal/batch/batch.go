@@ -41,8 +41,8 @@ const (
 	batchInputs = 256
 )
 
-// Part manages the jobs of the pool, under a lock in which holder names this process: it receives
-// reports and requests, stores what it decides, and then publishes it.
+// Part manages the jobs of the pool, under a lock in which holder names this process. It receives
+// reports and requests, stores its decisions, and then publishes them.
 func Part(p *supervise.Process, cfg *config.Config, holder string) (supervise.Part, error) {
 	c, rule := managerConfig(cfg), newSelector(cfg.Batch)
 	try := c

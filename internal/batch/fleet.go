@@ -143,7 +143,7 @@ func (f *fleet) hear(now time.Time, m *speculation.Machine) {
 	}
 	known.heard, known.blocked = now, m.Blocked != ""
 	if known.first == nil {
-		_, _ = f.index.Update(now, f.report(m)) // what it refuses is silence
+		_, _ = f.index.Update(now, f.report(m)) // a refused report counts as silence
 	} else {
 		known.first = m
 	}
@@ -177,7 +177,7 @@ func (f *fleet) choose(now time.Time) (message, list []byte, err error) {
 	return message, list, nil
 }
 
-// listed notes whether the list was stored.
+// listed records whether the list was stored.
 func (f *fleet) listed(stored bool) {
 	if stored {
 		f.version = f.told

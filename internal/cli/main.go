@@ -15,7 +15,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hint"
 )
 
-// Program is a command line program: its grammar, and what differs between programs.
+// Program is a command line program: its grammar, and the texts that differ between programs.
 type Program struct {
 	// Name is the command's name; About begins its --help, and Foot ends it.
 	Name, About, Foot string
@@ -107,7 +107,7 @@ func (p *Program) hint(args []string) string {
 func PrintError(w io.Writer, program string, err error) {
 	text := strings.TrimPrefix(err.Error(), "trimtab: ")
 	if mistakes := (config.Errors)(nil); errors.As(err, &mistakes) {
-		// One per line first, as compilers do, then how many.
+		// One per line first, as compilers do, then the number.
 		fmt.Fprintln(w, mistakes.Error())
 		text = fmt.Sprintf("read configuration: %d mistakes", len(mistakes))
 		if len(mistakes) == 1 {

@@ -215,8 +215,8 @@ func (a *Answer) Print(w io.Writer, tail string) error {
 	return nil
 }
 
-// Split splits what was typed into words, as a shell would, with the word that
-// was not finished at the end. Quotes and backslashes are removed.
+// Split splits the typed text into words, as a shell would, including the unfinished word at the
+// end. Quotes and backslashes are removed.
 func Split(line string) []string {
 	words, word := []string{}, strings.Builder{}
 	var quote rune

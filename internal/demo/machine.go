@@ -32,8 +32,8 @@ func (m Machine) String() string {
 // busy reports whether others use more than a quarter of the machine.
 func (m Machine) busy() bool { return m.Free < 0.75*float64(m.CPUs) }
 
-// Calibrate measures three times for d and returns the time with most cores
-// free: what disturbs for a moment is not the machine.
+// Calibrate measures three times for d and returns the measurement with the most free cores, since
+// a short disturbance lowers the others.
 func Calibrate(d time.Duration) Machine {
 	var best Machine
 	for range 3 {

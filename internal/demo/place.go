@@ -30,7 +30,7 @@ type place interface {
 	Has(ctx context.Context, s *Service) (float64, error)
 	Read(ctx context.Context, s *Service) (float64, error)
 	Set(ctx context.Context, s *Service, amount float64) error
-	// Close ends all processes and removes what Add made.
+	// Close ends all processes and removes the groups that Add made.
 	Close() error
 }
 

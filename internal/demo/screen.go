@@ -71,7 +71,7 @@ const (
 // shortDay leaves too few reports for curves of a whole day.
 const shortDay = 40 * time.Second
 
-// opening prints what will be played, on which machine, and where else to look.
+// opening prints which phases will be played, on which machine, and where else to look.
 func (s *Screen) opening(r *run, m Machine) {
 	knob := "CPU of cgroups"
 	if r.setup.Knob == KnobProcess {

@@ -64,7 +64,7 @@ func (r *reader) open(object bool) error {
 	return nil
 }
 
-// next reads what follows a value within a container: its end, or another value.
+// next reads the token after a value within a container: its end, or another value.
 func (r *reader) next() error {
 	c, err := r.peek()
 	switch {
@@ -156,7 +156,7 @@ func (r *reader) key() error {
 	return nil
 }
 
-// peek returns the next byte that is no space.
+// peek returns the next byte that is not white space.
 func (r *reader) peek() (byte, error) {
 	for r.at < len(r.b) {
 		switch c := r.b[r.at]; c {
