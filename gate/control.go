@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab/planner/admission"
 )
 
-// Document is what GET /v1/limit answers.
+// Document is the answer to GET /v1/limit.
 type Document struct {
 	// Concurrency is the number of requests that may be in service.
 	Concurrency int `json:"concurrency"`

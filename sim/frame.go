@@ -50,9 +50,9 @@ func (f *Frame) Each(n int, work func(i int)) {
 	f.Runner(n, work)
 }
 
-// Play plays all runs of so many rows: run k of a row, from 0 on, has the seed First + k.
-// It returns for each row whether all of its runs came to their end. The error is
-// ErrStopped, or that of the first run that failed.
+// Play plays all runs of so many rows: run k of a row, from 0 on, has the seed First + k. It
+// returns for each row whether all of its runs finished. The error is ErrStopped, or that of the
+// first run that failed.
 func (f *Frame) Play(rows int, play func(row, k int) error) (finished []bool, err error) {
 	errs := make([]error, rows*f.Seeds)
 	for i := range errs {

@@ -311,6 +311,10 @@ func (s *Set) judge(r *round, busy time.Duration) (out []throttle.Sample) {
 }
 
 // stretch returns the factor by which work takes longer when a share of the time is lost:
+//
+//	1 / (1 − share)
+//
+// It is to time what CPI is to instructions, so the same models judge both.
 func stretch(share float64) float64 { return 1 / (1 - min(0.99, max(0, share))) }
 
 // named returns the name of a signal, with the instance if the workload has several copies.

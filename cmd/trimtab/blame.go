@@ -83,7 +83,7 @@ type blameAnswer struct {
 	IncidentSampled int         `json:"incident_sampled_requests"`
 	Tail            []tailLine  `json:"tail"`
 	Components      []blameLine `json:"components"`
-	// Notes say what of the files was left out, and why.
+	// Notes say which parts of the files were left out, and why.
 	Notes  []string `json:"notes,omitempty"`
 	chosen contribution.Growth
 }

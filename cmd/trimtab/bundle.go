@@ -94,7 +94,7 @@ func (b *bundle) add(name string, data []byte) {
 	b.files = append(b.files, bundleFile{name, b.scrubber.Bytes(data)})
 }
 
-// lack notes a file that could not be read, and why.
+// lack records a file that could not be read, and why.
 func (b *bundle) lack(name string, err error) {
 	b.missing = append(b.missing, string(b.scrubber.Bytes([]byte(name+": "+err.Error()))))
 }

@@ -121,7 +121,7 @@ func printUnmet(w io.Writer, all []view.UnmetOn) {
 	}
 }
 
-// stateSince is the state, since when it is bad, and the notes on it.
+// stateSince formats the state, since when it is bad, and the notes on it.
 func stateSince(r *view.Row) string {
 	state := r.State
 	if !r.Since.IsZero() && r.Kind != "ok" && r.Kind != "quiet" {

@@ -89,7 +89,7 @@ type contributionsAnswer struct {
 	Requests float64           `json:"requests"`
 	Sampled  int               `json:"sampled_requests"`
 	Flagged  map[string]uint64 `json:"flagged"`
-	// Notes say what of the files was left out, and why.
+	// Notes say which parts of the files were left out, and why.
 	Notes []string `json:"notes,omitempty"`
 }
 

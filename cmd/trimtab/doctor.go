@@ -88,7 +88,7 @@ func (c *doctorCmd) running(ctx context.Context) []doctor.Finding {
 	return append(out, c.status(ctx)...)
 }
 
-// status returns what hosts do not have in force, and notes on workloads.
+// status returns the settings that are not in force on hosts, and notes on workloads.
 func (c *doctorCmd) status(ctx context.Context) (out []doctor.Finding) {
 	s, err := client.Client{URL: c.URL}.Status(ctx)
 	if err != nil {

@@ -187,7 +187,7 @@ func (x *explanation) alternatives() {
 	}
 }
 
-// history adds what earlier plans did with the workload.
+// history adds the changes of the workload by earlier plans.
 func (x *explanation) history() {
 	for _, d := range x.History {
 		result := ""

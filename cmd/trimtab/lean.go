@@ -77,8 +77,8 @@ func stayLean(ctx context.Context, room uint64) {
 // the journal of 1,000 knobs takes 30 MiB. A process that uses more ends, and is restarted.
 const waitRoom = 128 << 20
 
-// waitLean shrinks a process that will mostly wait, and limits its memory: what parsing the
-// command line used is released at once.
+// waitLean shrinks a process that will mostly wait, and limits its memory: it releases the memory
+// used for parsing the command line at once.
 func waitLean() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(leanPercent)

@@ -21,7 +21,7 @@ type recorded struct {
 	requests float64
 	// flagged counts spans that were mended or set aside, by kind of fault.
 	flagged map[string]uint64
-	// notes say what of the files was left out, and why.
+	// which parts of the files were left out, and why
 	notes []string
 }
 

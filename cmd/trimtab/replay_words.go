@@ -46,8 +46,8 @@ var errTwice = errors.New("both scale")
 // scaled identifies the object that an autoscaler scales.
 type scaled struct{ namespace, name string }
 
-// of is the object of a manifest that scales the workload: the one that targets it, or the only
-// one. With several and none that fits, the error says why.
+// of returns the object in a manifest that scales the workload: the one that targets it, or the
+// only one. If there are several and none fits, the error says why.
 func of(all []config.Autoscaler, workload string, known []scaled) (*config.Autoscaler, error) {
 	var found []*config.Autoscaler
 	for _, s := range known { // the most reliable knowledge comes first

@@ -69,7 +69,7 @@ func (c *testAlertCmd) Run(ctx context.Context, t terminal) error {
 	})
 }
 
-// told describes what the receiver did with the alerts of one webhook.
+// told describes how the receiver handled the alerts of one webhook.
 func told(s *alertmanager.Summary) string {
 	text := fmt.Sprintf("%d received: %d handed to the planner, %d known already, %d concern no workload", s.Alerts, s.Published, s.Repeated, s.Unmatched)
 	if s.Malformed > 0 {

@@ -41,8 +41,8 @@ type watchFlags struct {
 	Watch every `help:"Print again every 2s, or at the given interval (--watch=5s), until Ctrl-C." group:"Connection and output:"`
 }
 
-// repeat shows once, or again and again until ctx ends. What fails while
-// watching is shown and tried again: a restart of trimtab ends no watch.
+// repeat shows once, or repeatedly until ctx ends. While watching, it shows an error and tries
+// again, so that a restart of trimtab does not end the watch.
 func (f watchFlags) repeat(ctx context.Context, t terminal, show func(context.Context, terminal) error) error {
 	if f.Watch == 0 {
 		return show(ctx, t)

@@ -56,8 +56,8 @@ type Phase struct {
 	Social     float64 `json:"social"`
 }
 
-// ServiceResult is what clients measured of one service in one phase. Latencies are milliseconds
-// from the intended start; requests without an answer count as the time-out.
+// ServiceResult has the measurements of one service in one phase by its clients. Latencies are in
+// ms from the intended start; requests without an answer count as the time-out.
 type ServiceResult struct {
 	Name string `json:"name"`
 	// Utility is the mean over windows of min(1, attained / SLO), in [0, 1].

@@ -95,7 +95,7 @@ func (v *visit) cluster() {
 	}
 }
 
-// clusterCheck counts what does not work.
+// clusterCheck collects the findings, and counts the parts that do not work.
 type clusterCheck struct {
 	client   *kube.Client
 	out      io.Writer
@@ -181,7 +181,8 @@ func (c *clusterCheck) workload(ctx context.Context, w *config.Workload) {
 	}
 }
 
-// cpu says which of the container's CPU values will be set, by its template; false: none can be.
+// cpu determines, by the template, which of the container's CPU values trimtab will set; false: it
+// can set none.
 func (c *clusterCheck) cpu(w *config.Workload, container *kube.Container, ref kube.Ref) bool {
 	request := container.Resources.Requests[trimtab.CPU]
 	_, limited := container.Resources.Limits[trimtab.CPU]

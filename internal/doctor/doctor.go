@@ -1,9 +1,9 @@
-// Package doctor looks whether a configuration would work: on this host, with the servers
-// that it names, and in its cluster. What it found is a list of [Finding]s.
+// Package doctor checks whether a configuration would work on this host, with the servers that it
+// names, and in its cluster. It returns a list of [Finding]s.
 //
 //	found := doctor.Examine(ctx, cfg, doctor.Place{Role: natsbus.Agent})
 //
-// It asks as the parts of the program ask, and changes nothing.
+// It uses the same requests as the parts of the program, and changes nothing.
 package doctor
 
 import (

@@ -18,8 +18,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// NotInForce returns what of a configuration would have no effect on this host, as far as reading
-// shows. What does not exist here may be on another host, and is left out.
+// NotInForce returns the parts of a configuration that would have no effect on this host, as far as
+// reading shows. It leaves out objects that do not exist here, since they may be on another host.
 func NotInForce(ctx context.Context, cfg *config.Config) []Finding {
 	v := newVisit(ctx, cfg, Place{})
 	v.here = true

@@ -1,6 +1,5 @@
-// Package hint gives an error a second line for the person at the command
-// line: what to do. The first line stays the error's own. [Edits] finds the word that was
-// meant by one that is not known.
+// Package hint gives an error a second line for the person at the command line: what to do. The
+// first line stays the error's own. [Edits] finds the known word that is closest to an unknown one.
 package hint
 
 import (

@@ -38,7 +38,7 @@ func cpus(groups, sets []string, online string) float64 {
 	if v := unisolated(readText(online), isolated); v > 0 {
 		n = float64(v)
 	}
-	// What is in force in a group is within that of the groups above.
+	// The cpuset in force in a group is a part of its parents'.
 	for _, dir := range sets {
 		text := firstText(dir, "cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
 		if v := unisolated(text, isolated); v > 0 {

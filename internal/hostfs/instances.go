@@ -86,7 +86,7 @@ func (r *Root) instances(pattern string) (all []Instance, n int, err error) {
 			}
 			id, ok := directory(int(f.Fd()), path.Join(entry, rest))
 			if !ok {
-				continue // it is none, went, or has no such group in it
+				continue // it is no directory, was removed, or lacks the group
 			}
 			if n++; n <= MaxInstances { // the surplus is only counted
 				all = append(all, Instance{name, path.Join(parent, entry, rest), id})
@@ -130,7 +130,7 @@ func identity(x *unix.Statx_t) uint64 {
 	return h.Sum64()
 }
 
-// instanceName returns what the * matches in part, between prefix and suffix.
+// instanceName returns the text that the * matches in part, between prefix and suffix.
 func instanceName(part, prefix, suffix string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(part, prefix)
 	if ok {

@@ -16,8 +16,8 @@ const (
 	// DefaultJournalSize is the size of each of a journal's two copies, in bytes:
 	// room for the state of about a thousand knobs.
 	DefaultJournalSize = 1 << 20
-	// maxJournal bounds what is read of a copy, in bytes: four times the largest that trimtab
-	// makes. Anything beyond it is damage.
+	// maxJournal is the largest part of a copy that is read, in bytes: four times the largest that
+	// trimtab makes. Anything beyond it is damage.
 	maxJournal = 16 << 20
 )
 
@@ -55,7 +55,7 @@ type Entry struct {
 type Journal struct {
 	copies [2]*copyFile
 	// newest has the newest record of every key, including deletions: they override what an
-	// interrupted rewrite may leave behind, until neither copy has any of it.
+	// interrupted rewrite may leave behind, until both copies are free of such leftovers.
 	newest map[string]record
 	next   uint64
 	size   int
@@ -117,8 +117,8 @@ func ReadJournal(dir string) (state map[string][]byte, damage Damage, err error)
 	return state, j.damage, nil
 }
 
-// JournalReadable returns why neither copy of an existing journal can be read, such as that it is
-// another user's; nil if there is none.
+// JournalReadable returns why neither copy of an existing journal can be read, for example because
+// it belongs to another user; nil if there is no journal.
 func JournalReadable(dir string) error {
 	var errs [2]error
 	for i := range errs {
@@ -175,7 +175,7 @@ func newer(m map[string]record, r record) {
 // are readable in either copy are not lost.
 func (j *Journal) Damaged() int { return j.damage.Places }
 
-// Damage returns what could not be read when the journal was opened.
+// Damage returns the damage found when the journal was opened.
 func (j *Journal) Damage() Damage { return j.damage }
 
 // Get returns the value of a key.
@@ -250,7 +250,7 @@ func (j *Journal) write(b []byte) error {
 	return nil
 }
 
-// append writes behind the tail and syncs. Reading skips what a failed write left there.
+// append writes after the last record and syncs. Readers skip the remains of a failed write.
 func (c *copyFile) append(b []byte) error {
 	at := c.tail
 	c.tail += len(b)
@@ -260,8 +260,8 @@ func (c *copyFile) append(b []byte) error {
 	return c.file.Sync()
 }
 
-// room makes c complete, with space for more bytes: by appending what is missing if it fits, else
-// by rewriting it.
+// room makes c complete, with space for more bytes: it appends the missing records if they fit,
+// else it rewrites the copy.
 func (j *Journal) room(c, other *copyFile, more int) error {
 	if err := c.there(); err != nil {
 		return err
@@ -311,8 +311,8 @@ func (j *Journal) heal() {
 	}
 }
 
-// prune forgets deletions that outrank nothing: since they were made, both
-// copies were written anew.
+// prune drops deletions that no longer override anything, since both copies were rewritten after
+// them.
 func (j *Journal) prune() {
 	before := min(j.copies[0].anew, j.copies[1].anew)
 	maps.DeleteFunc(j.newest, func(k string, r record) bool {

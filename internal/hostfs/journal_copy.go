@@ -20,8 +20,8 @@ type copyFile struct {
 	there    func() error
 	tail     int
 	complete bool
-	// anew is the highest number in it when it was last rewritten: of the numbers up to it, it
-	// has only what was the newest then. 0: never.
+	// anew is the highest record number at its last rewrite. Of records up to that number, the copy
+	// has only those that were the newest then. 0: it was never rewritten.
 	anew uint64
 }
 
@@ -73,7 +73,7 @@ func openCopy(path string, found *copyContent, size int) (*dataFile, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size() > maxJournal {
-		err = f.Truncate(maxJournal) // nobody reads it
+		err = f.Truncate(maxJournal) // bytes beyond this are never read
 	}
 	if err == nil && there < size {
 		_, err = f.WriteAt(make([]byte, size-there), int64(there))
@@ -118,8 +118,8 @@ type dataFile struct {
 	path string
 }
 
-// there returns an error if the file was removed or replaced: nothing written to it then could be
-// found again.
+// there returns an error if the file was removed or replaced, so that later writes to it would be
+// lost.
 func (f *dataFile) there() error {
 	own, err := f.Stat()
 	if err != nil {
@@ -153,9 +153,9 @@ type Damage struct {
 	Places int
 	// Lost says that neither copy is whole: records may be missing.
 	Lost bool
-	// Words say of each copy that is not whole what is wrong with it.
+	// Words describes the damage of each incomplete copy.
 	Words []string
-	// copies tells which those are.
+	// copies says which copies these are.
 	copies [2]bool
 }
 

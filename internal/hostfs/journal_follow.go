@@ -20,7 +20,7 @@ type JournalFollower struct {
 
 // followed says how far a copy was read.
 type followed struct {
-	info os.FileInfo // nil: it is to be read from its beginning
+	info os.FileInfo // nil: read it from its beginning
 	// last is the beginning of the last record read, at its position: a rewritten copy has
 	// another one there, or none, since it was full.
 	last [recordHeader]byte

@@ -18,7 +18,7 @@ const (
 type kept struct {
 	mu    sync.Mutex
 	files map[string]*keptFile // nil: none is kept
-	buf   []byte               // of quickMax bytes, what was read last
+	buf   []byte               // buffer of quickMax bytes with the last read
 }
 
 type keptFile struct {
@@ -60,7 +60,7 @@ func (k *kept) keep(name string, fd int) bool {
 	if k.files == nil || k.files[name] != nil {
 		return false
 	}
-	if len(k.files) >= maxOpen { // some may be of groups that nobody reads any more
+	if len(k.files) >= maxOpen { // some may belong to groups that are no longer read
 		k.close()
 	}
 	k.files[name] = &keptFile{fd: fd}

@@ -97,8 +97,8 @@ func (h *Host) find(id trimtab.KnobID) *state {
 	return nil
 }
 
-// Given returns what the host may be giving of a resource: for each knob the larger of the set
-// and the effective value; unlimited counts as its Max.
+// Given returns the amount of a resource that the host may have allocated: for each knob the larger
+// of the set and the effective value; unlimited counts as its Max.
 func (h *Host) Given(resource string, now time.Time) (sum float64) {
 	h.settle(now)
 	for _, k := range h.knobs {
@@ -122,8 +122,8 @@ func (h *Host) settle(now time.Time) {
 	}
 }
 
-// tolerance is the difference below which two amounts are the same; slack is what rounding may
-// add to a sum. Both are as in package actuator.
+// tolerance is the difference below which two amounts are the same; slack is the largest rounding
+// error of a sum. Both are as in package actuator.
 const (
 	tolerance = 1e-7
 	slack     = 1e-3
@@ -180,8 +180,8 @@ func (k *state) write(now time.Time, v trimtab.Amount) bool {
 // lowered.
 const waitsForShrinks = 10 * time.Second
 
-// Tick restores the baselines once the lease has ended, falling values first. A rise that needs
-// what a failed fall still has waits for it.
+// Tick restores the baselines once the lease has expired, reductions first. A raise that needs the
+// capacity of a failed reduction waits for it.
 func (h *Host) Tick(now time.Time) {
 	h.settle(now)
 	if now.Before(h.lease) || !slices.ContainsFunc(h.knobs, func(k *state) bool { return k.wrote != nil }) {

@@ -40,7 +40,7 @@ func (s Source) Read() (Report, error) {
 	return r, err
 }
 
-// readNew reads the report unless the file is as it was when it was marked so.
+// readNew reads the report unless the file has not changed since it had the given mark.
 func (s Source) readNew(known mark) (r Report, now mark, news bool, err error) {
 	r, now, err = s.read(known)
 	if err != nil && s.Strict {

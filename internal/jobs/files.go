@@ -51,9 +51,9 @@ type knownFile struct {
 	problem string
 }
 
-// NewFiles returns a reader that passes what it reads to take, from its own goroutines, with the
-// time of the poll that asked for it: each new report, and each changed error. A missing file of
-// the host's own configuration is no error: its job has not reported yet.
+// NewFiles returns a reader that calls take from its own goroutines for each new report and each
+// changed error, with the time of the poll that read it. A missing file of the host's own
+// configuration is no error: its job has not reported yet.
 func NewFiles(take func(id string, now time.Time, r Report, err error)) *Files {
 	return &Files{take: take, pending: map[string]*reading{}, known: map[string]knownFile{}}
 }

@@ -151,7 +151,7 @@ func (p *Progress) save(r *Report) {
 	case r.Saved == nil || p.Last.Saved != nil && *r.Saved == *p.Last.Saved:
 	case done != nil && *r.Saved == *done:
 		p.SinceCheckpoint = 0
-	case p.At.IsZero(): // it may have been made long before it was heard of
+	case p.At.IsZero(): // the report may have been written long before it was read
 	case done == nil || before == nil || *done <= *before:
 		p.SinceCheckpoint = min(p.SinceCheckpoint, p.Elapsed-p.heard)
 	default:

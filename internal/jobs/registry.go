@@ -272,7 +272,7 @@ func (r *Registry) Take(id string, now time.Time, report Report) {
 	r.of(id).Take(now, report)
 }
 
-// Fail notes why a report could not be read.
+// Fail records why a report could not be read.
 func (r *Registry) Fail(id string, problem string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -29,7 +29,7 @@ import (
 // FieldManager is the field manager of trimtab's writes.
 const FieldManager = "trimtab"
 
-// requestTimeout bounds a request that is no watch.
+// requestTimeout is the time limit of a request that is not a watch.
 const requestTimeout = 15 * time.Second
 
 // Config says which cluster.
@@ -299,7 +299,7 @@ func isReplaced(err error) bool {
 // maxAnswer bounds an answer that is not a list of objects.
 const maxAnswer = 4 << 20
 
-// raw reads a path of the server that is no object into out.
+// raw decodes the answer of a path of the server that is not an object.
 func (c *Client) raw(ctx context.Context, path string, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

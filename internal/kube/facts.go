@@ -162,8 +162,8 @@ func since(c *Condition) time.Time {
 	return t
 }
 
-// Others names the autoscaler that sets a resource of a workload, "" if there is none. requests:
-// the change concerns requests too.
+// Others names the autoscaler that sets a resource of a workload, "" if there is none. requests
+// says that the change also affects requests.
 func (w *Cluster) Others(r Ref, container, resource string, requests bool) (string, error) {
 	if err := w.fresh(hpas(), scaledObjects(), vpas()); err != nil {
 		return "", fmt.Errorf("whether an autoscaler has %s cannot be told: %w", r, err)
@@ -232,8 +232,8 @@ func (v *VPA) policy(container string) *VPAPolicy {
 	return nil
 }
 
-// Spared returns how many pods of a workload may be evicted at once, and the number that must
-// stay: what every PodDisruptionBudget that selects them allows.
+// Spared returns how many pods of a workload may be evicted at once, and the number that must stay,
+// as all PodDisruptionBudgets that select them allow.
 func (w *Cluster) Spared(of *Workload, labels map[string]string) (atOnce, least int64, by string, err error) {
 	if err := w.fresh(budgets()); err != nil {
 		return 0, 0, "", fmt.Errorf("what disruption budgets allow cannot be told: %w", err)

@@ -17,7 +17,7 @@ type Ref struct {
 // String is NAMESPACE/KIND/NAME, the name of a workload in all messages.
 func (r Ref) String() string { return r.Namespace + "/" + r.Kind + "/" + r.Name }
 
-// ParseRef reads NAMESPACE/KIND/NAME and what follows it.
+// ParseRef parses NAMESPACE/KIND/NAME, and returns the elements after it.
 func ParseRef(s string) (r Ref, rest []string, err error) {
 	parts := strings.Split(s, "/")
 	if len(parts) < 3 || parts[0] == "" || parts[2] == "" {

@@ -18,7 +18,7 @@ type Needs struct {
 	Journal, JournalName string
 }
 
-// Rights lists what must be allowed for it.
+// Rights lists the rights that these operations need.
 func (n *Needs) Rights() (all []Right) {
 	for _, namespace := range n.Namespaces {
 		for _, r := range []Resource{pods(), deployments(), statefulsets(), replicasets(), hpas(), budgets(), quotas(), ranges(), scaledObjects(), vpas()} {

@@ -44,7 +44,7 @@ func newTable[T any, P object[T]](r Resource, logger *slog.Logger, changes *atom
 	return &table[T, P]{resource: r, logger: logger, changes: changes, fresh: fresh, all: map[key]P{}}
 }
 
-// get returns an object, or nil. What it returns is never written to again.
+// get returns an object, or nil. The object is never changed afterwards.
 func (t *table[T, P]) get(namespace, name string) P {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -146,7 +146,7 @@ func follow[T any, P object[T]](ctx context.Context, w *Cluster, t *table[T, P],
 	}
 }
 
-// listing notes that a list is whole.
+// listing records that a list is complete.
 type listing[T any, P object[T]] struct {
 	side[T, P]
 	life *life
@@ -248,7 +248,7 @@ func (s *source) listWatch() *cache.ListWatch {
 	}
 }
 
-// failed notes why the server does not answer, once for each reason.
+// failed records why the server does not answer, and logs each reason once.
 func (s *source) failed(ctx context.Context, verb string, err error) error {
 	named := kindOf(err, verb, s.resource, s.namespace, "")
 	if ctx.Err() == nil {

@@ -28,7 +28,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// None fails the test if goroutines are left that no option leaves out.
+// None fails the test if goroutines are left, except those that the options exclude.
 func None(t testing.TB, options ...goleak.Option) {
 	t.Helper()
 	if err := find(patience, options...); err != nil {

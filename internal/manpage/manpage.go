@@ -142,7 +142,7 @@ func (r *roff) flags(flags []*kong.Flag) {
 	}
 }
 
-// escape escapes what roff would interpret.
+// escape escapes the characters that roff interprets.
 func escape(s string) string {
 	return strings.NewReplacer(`\`, `\e`, "-", `\-`, "^", `\(ha`, "~", `\(ti`, "`", `\(ga`, "'", `\(aq`).Replace(s)
 }

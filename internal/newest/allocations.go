@@ -24,7 +24,7 @@ type Given struct {
 	Instances int
 }
 
-// Add adds what other instances have.
+// Add adds the allocation of other instances.
 func (g *Given) Add(o Given) {
 	g.Amount, g.Unknown, g.Instances = g.Amount+o.Amount, g.Unknown || o.Unknown, g.Instances+o.Instances
 }

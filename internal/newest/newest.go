@@ -1,5 +1,5 @@
-// Package newest keeps the newest of what the stages tell each other, for the console, the
-// exporters and the planner.
+// Package newest keeps the newest values of the stages, for the console, the exporters and the
+// planner.
 //
 // [Position] orders the plans of a pool, and their steps. [Allocations] sums, by the last
 // word of each host, what its knobs have in force:

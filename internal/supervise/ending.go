@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// The end of a process. systemd kills it 30 s after it asked (TimeoutStopSec of the
-// units), so that all waits together are bounded, whatever does not answer: a full disk,
-// a NATS server that is away, a collector of yours. What was not put back by then the
-// watchdog puts back.
+// The end of a process. systemd kills it 30 s after it asked (TimeoutStopSec of the units), so that
+// all waits together are bounded, whatever does not answer: a full disk, a NATS server that is
+// away, a collector of yours. The watchdog restores limits that were not restored by then.
 const (
 	// EndBus is how long stages may wait for the bus at the end, to publish and to save the learned
 	// state.
 	EndBus = 10 * time.Second
-	// endParts bounds what puts limits back, ends tasks and answers requests.
+	// endParts is the time limit of the parts that restore limits, end tasks and answer requests.
 	endParts = 20 * time.Second
 	// EndWithin bounds all of it.
 	EndWithin = 27 * time.Second

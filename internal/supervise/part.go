@@ -18,8 +18,8 @@ type Part struct {
 	// Start returns when the part works, or takes too long to, which readiness then shows. stop
 	// ends it; ctx bounds only the start.
 	Start func(ctx context.Context) (stop func() error, err error)
-	// Leaves, if not nil, is called before the part is stopped, with what its successor is built
-	// from; nil: it has none.
+	// Leaves, if not nil, is called before the part is stopped, with the values from which its
+	// successor is built; nil: it has no successor.
 	Leaves func(next any)
 	Built  any
 }
@@ -87,7 +87,7 @@ func (p *Parts) change(ctx context.Context, next []Part) error {
 		p.Logger.Debug("starting", "part", n.Name)
 		stop, e := n.Start(ctx)
 		if e != nil {
-			// What is kept must not be lost, whatever its place.
+			// A kept part must not be lost, whatever its position.
 			for _, r := range kept {
 				if !slices.ContainsFunc(p.running, func(x runningPart) bool { return x.Name == r.Name }) {
 					p.running = append(p.running, r)

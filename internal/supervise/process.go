@@ -46,7 +46,7 @@ func (p *Process) Background(ctx context.Context, name string, run func(context.
 	}
 }
 
-// Working runs a part that is no stage, and reports by its health whether it works.
+// Working runs a part that is not a stage, and reports by its health whether it works.
 func (p *Process) Working(name string, h *pipeline.Health, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)

@@ -121,7 +121,7 @@ type Change struct {
 	To Amounts
 }
 
-// Decision is what to do until the next tick.
+// Decision has the changes to make until the next tick.
 type Decision struct {
 	Verb Verb
 	// By is the service that determined the decision; "": there is none.

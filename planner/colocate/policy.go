@@ -269,7 +269,7 @@ func (p *policy) queue(r *round, share float64) (places []int, size int) {
 }
 
 // rank sorts the indices into the order of the reclamation queue. Jobs whose progress is invalid
-// come first: nothing is known to be lost with them.
+// come first, since it is unknown whether any work would be lost.
 func (r *round) rank(places []int) {
 	sorted, jobs, predictable := make([]int, 0, len(places)), make([]reclaim.Job, 0, len(places)), 0
 	first := len(places)

@@ -128,7 +128,7 @@ func falls(before, after *float64) bool {
 	return !math.IsNaN(b) && !math.IsNaN(a) && a < b
 }
 
-// run records that the job ran for a while with so many cores.
+// run records that the job ran for a while with the given number of cores.
 func (c *measuredWork) run(d time.Duration, cores float64) {
 	c.silent += d
 	c.Ran += d.Seconds()

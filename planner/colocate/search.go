@@ -33,7 +33,7 @@ const (
 	// and nearly 1 with many, so that one step would end the search. A step is also at most half of
 	// the limit.
 	leastStep, greatestStep = 0.05, 0.25
-	// leastSlack is the least slacklimit, that of HAProxy in the paper.
+	// leastSlack is the smallest slacklimit: that of HAProxy in the paper.
 	leastSlack = 0.03
 	// firstLoad is where loadlimit starts, greatestLoad its upper bound; near is how close to it
 	// the load must be for a tick to count as evidence.

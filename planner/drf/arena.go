@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Size bounds what a [Matrix] can hold.
+// Size has upper bounds on the contents of a [Matrix].
 type Size struct {
 	// Tenants, Resources and Entries (positive demands) are upper bounds. Entries needs some
 	// slack if rows are updated in place: a row that gets longer moves behind the others.

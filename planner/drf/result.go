@@ -12,8 +12,8 @@ type Options struct {
 	// bits for any number of threads.
 	Run Runner
 	// Stop, if not nil, is called before every batch of events. Once it returns true, all active
-	// tenants freeze at the level that all of them have reached: the answer is feasible, fair up
-	// to there, and what is left of each resource is exactly known ([Result.Room]).
+	// tenants freeze at the level that all of them have reached: the answer is feasible, fair up to
+	// that level, and the unused part of each resource is known exactly ([Result.Room]).
 	Stop func() bool
 }
 
@@ -76,7 +76,7 @@ func (r Result) Bounds() []int {
 	return out
 }
 
-// Room returns what is left of every resource, as a fraction of its capacity: summed again from
+// Room returns the unused part of every resource, as a fraction of its capacity: summed again from
 // the levels, with compensated rounding; below 0 if the resource is over its capacity.
 func (r Result) Room() []float64 {
 	m := r.m

@@ -75,8 +75,8 @@ func (s *sum) drop(v float64) (afresh bool) {
 }
 
 // filling is progressive filling: the levels rise until a row, a host or the pool, is full, which
-// freezes the claims that use it; the others continue. What a claim leaves goes to its siblings
-// first.
+// freezes the claims that use it; the others continue. The rest of a frozen claim's share goes to
+// its siblings first.
 type filling struct {
 	room   *hosts.Room // the rows are its hosts, then the pool
 	left   []float64   // by row

@@ -92,8 +92,8 @@ func round(left int, of []bounded, s float64) []int {
 // grain is the fraction of a unit below which shares count as equal.
 const grain = 1e-9
 
-// solve levels the tree of groups, from the root down, each workload between
-// its minimum and what it may want.
+// solve divides the units down the tree of groups, each workload between its minimum and the most
+// that it wants.
 func solve(p *policy.Problem, want func(*policy.Workload) int) (policy.Solution, error) {
 	if err := p.ValidateHosts(); err != nil {
 		return policy.Solution{}, err

@@ -14,7 +14,7 @@ type Result struct {
 	// Share is the allocation per unit of weight of workloads whose demand is not met; nil if every
 	// demand is met.
 	Share *float64 `json:"share"`
-	// Unused is the capacity that nobody demands.
+	// Unused is the capacity that no workload demands.
 	Unused float64 `json:"unused"`
 	// Useful is Σ min(a_j, d_j) (equation 8).
 	Useful float64 `json:"useful"`

@@ -20,9 +20,9 @@ type node struct {
 	members                   []*node
 }
 
-// treeOf makes the tree of the problem's groups with the workloads at its
-// leaves, each group with its members in order of name, groups last. most is
-// what each workload may want.
+// treeOf builds the tree of the problem's groups with the workloads at its leaves. The members of
+// each group are in order of name, groups last. most is the largest amount that each workload may
+// want.
 func treeOf(p *policy.Problem, most []int) *node {
 	root := &node{at: -1, weight: 1}
 	groups := map[string]*node{"": root}

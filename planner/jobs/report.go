@@ -139,7 +139,7 @@ func (m *Manager) conclude(h *host) {
 	}
 }
 
-// end removes an ended attempt, and decides what happens to its task.
+// end removes an ended attempt, and determines the next state of its task.
 func (m *Manager) end(a *attempt, kind EventKind, last *speculation.Attempt, why string) {
 	j, t, h := a.job, a.of(), a.host
 	if kind != Succeeded && a.kill != "" {

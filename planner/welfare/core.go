@@ -204,7 +204,8 @@ const none = math.MinInt64 / 2
 // one, which is the optimum and in c.best; ended says that the search finished.
 func (c *core) within(allowance float64) (proven, ended bool) {
 	n := len(c.choices)
-	// Rounding may affect the answer, what it is compared with, and the loss on the way to it.
+	// Rounding may affect the answer, the bound to which it is compared, and the loss on the way to
+	// it.
 	limit := allowance + 3*c.rounding
 	cores := make([][]int32, n)
 	// The range of sums for workloads i and later: the units left, less the most and the least that

@@ -19,8 +19,8 @@ type fall struct {
 	close int
 }
 
-// at returns what lowering to k units costs, in steps: at most the loss that the mean predicts,
-// and at most the doubt. It does not rise with k.
+// at returns the cost of lowering to k units, in steps: at most the loss that the mean predicts,
+// and at most the doubt. It does not increase with k.
 func (f *fall) at(k int) int64 {
 	switch {
 	case f == nil || k >= f.current:

@@ -138,7 +138,7 @@ func meanScorer(p *policy.Problem, how reading) func(units []int) float64 {
 		for _, j := range known {
 			sum += float64(of[j].value(units[j])) / quantum
 		}
-		return sum / float64(max(1, len(known))) // 0: nothing is known of anybody
+		return sum / float64(max(1, len(known))) // 0: no workload has a known curve
 	}
 }
 

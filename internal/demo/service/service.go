@@ -115,7 +115,7 @@ func serve(ctx context.Context, srv *http.Server, listener net.Listener) error {
 		l.drain(drain)
 	}
 	if srv.Shutdown(drain) != nil {
-		_ = srv.Close() // cuts what did not end in time
+		_ = srv.Close() // cuts requests that did not end in time
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)

@@ -50,7 +50,7 @@ type Server struct {
 	before func(r *http.Request)
 	// lose is the number of further writes that are carried out and answered 504.
 	lose int
-	// silent is open while watches tell nothing; nil: they do.
+	// silent is open while watches send nothing; nil: they send.
 	silent chan struct{}
 	// denied are rights that no client has, such as "patch pods/resize".
 	denied []string
@@ -118,7 +118,7 @@ func (s *Server) Before(f func(r *http.Request)) {
 	s.before = f
 }
 
-// Fail sets what requests are answered; nil: as they are.
+// Fail sets a function that returns the status with which a request fails; nil: none fails.
 func (s *Server) Fail(f func(r *http.Request) int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

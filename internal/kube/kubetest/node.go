@@ -70,7 +70,7 @@ func (r *Real) ready() {
 }
 
 // RestartKubelet kills the kubelet of [Real.Node] and starts it again, and waits until it has
-// reported the node. It handles what was requested before that 30 s after its start.
+// reported the node. It handles earlier requests 30 s after its start.
 func (r *Real) RestartKubelet() {
 	r.t.Helper()
 	_ = r.kubelet.Kill() // its end is waited for by whoever started it

@@ -2,7 +2,7 @@ package kubetest
 
 import "fmt"
 
-// The paths of what Shop makes.
+// The paths of the objects that Shop creates.
 const (
 	Deployment = "/apis/apps/v1/namespaces/shop/deployments/checkout"
 	replicaSet = "/apis/apps/v1/namespaces/shop/replicasets/checkout-7d9f"

@@ -28,7 +28,8 @@ import (
 type Spec struct {
 	// Ways of the last-level cache; 0: no cache allocation.
 	Ways int
-	// MinBits is the least of a mask, 1 if 0; Shareable what devices use.
+	// MinBits is the least number of bits of a mask, 1 if 0; Shareable are the ways that devices
+	// use.
 	MinBits   int
 	Shareable uint64
 	// CDP is the mount option cdp: code and data apart.
@@ -76,7 +77,7 @@ type Tree struct {
 	// locked contains an element while the tree is locked.
 	locked chan struct{}
 	gone   bool
-	// fail is asked before each write, mkdir and rmdir.
+	// fail is called before each write, mkdir and rmdir; its error is the result.
 	fail func(op, name, value string) error
 	// before is called before each, without the lock: it may change the tree.
 	before func(op, name string)
