@@ -30,7 +30,7 @@ const (
 	maxSocketPath = 107
 )
 
-// limits is the JSON document that a gate returns for GET and PUT of its limit.
+// limits is the JSON document that a gate returns from its limit API.
 type limits struct {
 	// Concurrency is the limit that the gate's own rule has set; nil: it set none.
 	Concurrency *float64  `json:"concurrency"`
@@ -91,7 +91,7 @@ func dialed(text string) (network, address string, err error) {
 	return "tcp", u.Host, nil
 }
 
-// call sends one request to the gate, in a new connection. A nil body makes it a GET.
+// call sends one request to the gate, in a new connection, and decodes the answer. body may be nil.
 func call(ctx context.Context, gate, method string, body []byte) (limits, error) {
 	network, address, err := dialed(gate)
 	if err != nil {

@@ -201,7 +201,7 @@ func (s *Scale) floor(ctx context.Context, w *kube.Workload) (least int64, why s
 	if c == nil {
 		return s.leaves(ctx, w, now)
 	}
-	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // a change that the cluster has not taken up yet is trimtab's own
+	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // not observed yet: our change
 	if why := c.Rollout(w); why != "" && !own {
 		return now, why, nil
 	}

@@ -77,7 +77,7 @@ func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 	if err != nil || c == nil {
 		return nil
 	}
-	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // a change that the cluster has not taken up yet is trimtab's own
+	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // not observed yet: our change
 	out := &trimtab.Standing{Starts: map[string]float64{}, Rollout: !own && c.Rollout(w) != ""}
 	asks := map[string]float64{"pods": 1, "count/pods": 1}
 	for _, resource := range []string{trimtab.CPU, trimtab.Memory} {

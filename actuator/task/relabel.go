@@ -125,7 +125,7 @@ func moveAll(r *hostfs.Root, from, to string, class Class) (n int, err error) {
 			if err := r.Write(path.Join(to, "cgroup.procs"), word); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return err
 			}
-			_ = os.WriteFile("/proc/"+word+"/oom_score_adj", []byte(score), 0) // on an error the process ended meanwhile, or the kernel lacks the file
+			_ = os.WriteFile("/proc/"+word+"/oom_score_adj", []byte(score), 0) // the process may have ended
 		}
 		return err
 	})

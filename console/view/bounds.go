@@ -39,7 +39,7 @@ func (s *state) shown(e *trimtab.Estimate) *trimtab.Estimate {
 	if s.declared {
 		return &out
 	}
-	out.Model, out.Fallback, out.Hold = brief(e.Model), brief(e.Fallback), nil // workloads that are not configured are not planned
+	out.Model, out.Fallback, out.Hold = brief(e.Model), brief(e.Fallback), nil // it is not planned
 	if h := e.Hold; h != nil && h.Input == string(quantity.Load) {
 		out.Hold = &trimtab.Held{Code: h.Code, Input: string(quantity.Load)} // its load is stale
 	}

@@ -283,7 +283,7 @@ func (v *visit) knobs() {
 	root, err := hostfs.CPURoot(v.cfg.Actuator.CgroupRoot)
 	all := kinds.On(kinds.RDT(v.cfg.Actuator.LockDir))
 	declared, also := v.declared(all)
-	declared = slices.DeleteFunc(declared, func(d knobs.Declared) bool { return kinds.OfCluster(d.Kind) }) // CheckCluster checks those
+	declared = slices.DeleteFunc(declared, func(d knobs.Declared) bool { return kinds.OfCluster(d.Kind) }) // see CheckCluster
 	if !also || len(declared) == 0 {
 		return
 	}

@@ -43,8 +43,7 @@ type Root struct {
 	kind  Filesystem
 	mount uint64
 	whole bool // see Whole
-	// opened is the directory as an open file; self is the path of its descriptor, through which
-	// files are opened.
+	// opened is the directory as an open file; self gives access to its descriptor.
 	opened *os.File
 	self   syscall.RawConn
 	// more is how many have it besides the one that opened it; below 0: closed.

@@ -197,7 +197,7 @@ func (s *Site) Metrics() *metric.Set { return s.process.Metrics }
 
 func (s *Site) onClose(f func() error) { s.stops = append(s.stops, f) }
 
-// Close stops the parts, consumers last, then the bus and the web server. It returns within
+// Close stops the parts in the reverse order of their start, then the rest. It returns within
 // [EndWithin], plus the time to restore knobs behind an API server; if something has not ended by
 // then it returns an error, and the caller must end the process.
 func (s *Site) Close() error {

@@ -82,7 +82,7 @@ func (c *candidates) choose(u *usable, t *task) *host {
 	}
 	h := u.hosts[at]
 	u.turn = at + 1
-	if len(h.live)+1 >= c.config.Here || len(h.live)-h.running+1 >= c.config.Queued { // with this attempt the host is full
+	if len(h.live)+1 >= c.config.Here || len(h.live)-h.running+1 >= c.config.Queued { // now full
 		u.hosts = slices.Delete(u.hosts, at, at+1)
 		u.turn = at
 	}
