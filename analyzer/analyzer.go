@@ -12,11 +12,11 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// maxTold bounds the hosts whose clocks are followed.
+// maxTold bounds the number of hosts whose holding times are remembered.
 const maxTold = 10_000
 
-// Analyzer is the learn step; make one with [New]. It implements
-// trimtab.Step, trimtab.Parted and trimtab.Counted.
+// Analyzer is the learn step of the loop; make one with [New]. It implements trimtab.Step,
+// trimtab.Parted and trimtab.Counted.
 type Analyzer struct {
 	config Config
 	// workloads are in order of name.
@@ -24,14 +24,14 @@ type Analyzer struct {
 	app        *application // nil: no Config.Entry
 	discovered int
 	counts     counts
-	// about has, by key, the workloads of which holdings told, in order of name; room
-	// is how many more instances may be kept, forgot when some last were dropped.
+	// about has, by key of a holding, the workloads in it, in order of name. room is how many more
+	// instances may be remembered. forgot is when old ones were last dropped.
 	about  map[string][]*workload
 	room   int
 	forgot time.Time
-	// told is, by key, when the latest holding of it was made, by the clock of its host.
+	// told is, by key, the time of the latest holding, by the clock of its host.
 	told map[string]time.Time
-	// beside says where best-effort jobs run.
+	// beside has the hosts on which best-effort jobs run.
 	beside beside
 }
 
@@ -41,7 +41,7 @@ var (
 	_ trimtab.Counted = (*Analyzer)(nil)
 )
 
-// New returns an analyzer that has seen nothing.
+// New returns an analyzer without any history.
 func New(c Config) (*Analyzer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func New(c Config) (*Analyzer, error) {
 	return a, nil
 }
 
-// Step takes a sketch, a sample, a holding or where best-effort jobs run and keeps it, or on a tick (nil)
-// closes the intervals that are due and returns the estimates and contributions.
+// Step reads a value: a sketch, a sample, a holding, or where best-effort jobs run. On a tick (nil)
+// it closes the intervals that are due, and returns estimates and contributions.
 func (a *Analyzer) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	switch v := in.(type) {
 	case nil:
@@ -94,7 +94,7 @@ func (a *Analyzer) sketch(now time.Time, s *trimtab.Sketch) {
 	case !a.believed(now, s.To) || s.To.Sub(s.From) > 2*a.config.Report:
 		a.counts.misdated++
 	case s.Requests <= 0:
-		// No request is no measurement, not a load of zero.
+		// An interval without requests is not a measurement of load 0.
 		w.samples.arrival.take(s)
 		a.counts.empty++
 	default:
@@ -108,7 +108,7 @@ func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 	a.counts.samples++
 	if s.Quantity.Monitored() {
 		a.counter(now, s)
-		return // nothing is estimated of it
+		return // it plays no part in estimates
 	}
 	w := a.find(s.Workload)
 	switch {
@@ -123,7 +123,7 @@ func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 	}
 }
 
-// counter keeps a sample of a performance counter, or a remark, for those who ask.
+// counter keeps a sample of a performance counter, or a remark, for display.
 func (a *Analyzer) counter(now time.Time, s *trimtab.Sample) {
 	w := a.find(s.Workload)
 	if w == nil || w.spec.elsewhere(s.Host) || !a.believed(now, s.Time) {
@@ -139,9 +139,9 @@ func (a *Analyzer) counter(now time.Time, s *trimtab.Sample) {
 func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 	a.counts.holdings++
 	h = a.dated(now, h)
-	// Each workload is handed its own targets only, and no holding that is not about
-	// it and was not before: to let each look through all would take the product of
-	// their number and that of the hosts, every second.
+	// Each workload gets only its own targets, and only holdings that are about it or were before.
+	// If each searched all targets, this would take time in proportion to workloads times hosts,
+	// every second.
 	own := make(map[string][]trimtab.KnobState, len(h.Targets))
 	about := append(slices.Clone(a.about[h.Key()]), a.about[h.Host]...)
 	for i := range h.Targets {
@@ -160,7 +160,7 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 		switch n := len(mine); {
 		case n == 0:
 			mine = h.Targets[i : i+1]
-		case &mine[n-1] == &h.Targets[i-1]: // they stand together, as a rule, and need no copy
+		case &mine[n-1] == &h.Targets[i-1]: // they are usually adjacent: extend the slice without a copy
 			mine = mine[:n+1]
 		default:
 			mine = append(slices.Clip(mine), *t)
@@ -179,10 +179,10 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 	}
 }
 
-// dated returns the holding with the times of our clock, where that of its host
-// differs from it by more than a message is under way: without the host the workload
-// would be believed to do with less. What a host said long ago, which is kept for
-// whoever begins, is left as it is: only a host that says more is there.
+// dated returns the holding with times of our clock, if the clock of its host differs by more than
+// a message takes. Otherwise the workload would seem to do with less than it has, since that host's
+// instances would be missing. An old holding that the bus replays to a new subscriber keeps its
+// time: only a host that sends a newer one is still there.
 func (a *Analyzer) dated(now time.Time, h *trimtab.Holding) *trimtab.Holding {
 	last, known := a.told[h.Key()]
 	if known || len(a.told) < maxTold {
@@ -203,7 +203,7 @@ func (a *Analyzer) dated(now time.Time, h *trimtab.Holding) *trimtab.Holding {
 	return &ours
 }
 
-// forget drops what is known of instances that went long ago.
+// forget drops the history of instances that went away long ago.
 func (a *Analyzer) forget(now time.Time) {
 	if !a.forgot.IsZero() && now.Sub(a.forgot) < report.Forgotten/10 {
 		return
@@ -226,10 +226,10 @@ func (a *Analyzer) forget(now time.Time) {
 
 func byName(x, y *workload) int { return strings.Compare(x.spec.Name, y.spec.Name) }
 
-// believed reports whether an event's time is not in our future.
+// believed reports whether a time is not in the future by our clock, with a tolerance of Skew.
 func (a *Analyzer) believed(now, t time.Time) bool { return !t.After(now.Add(a.config.Skew)) }
 
-// tick closes what is due, in order of workload and interval.
+// tick closes the intervals that are due, in order of workload and interval.
 func (a *Analyzer) tick(now time.Time) []trimtab.Value {
 	a.forget(now)
 	var out []trimtab.Value
@@ -261,7 +261,8 @@ func (a *Analyzer) find(name string) *workload {
 	return nil
 }
 
-// discover makes a workload of an unknown name, or returns nil.
+// discover adds a workload of an unknown name. It returns nil if that is disabled or there are too
+// many.
 func (a *Analyzer) discover(name string) *workload {
 	if !a.config.Discover || a.discovered >= a.config.MaxDiscovered || name == "" {
 		return nil

@@ -14,23 +14,22 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// application is the workloads that serve the requests of one of them,
-// Config.Entry, together: one signal over the allocations of all.
+// application is a set of workloads that together serve the requests of one of them, Config.Entry.
+// One signal, the entry's performance, is learned over the allocations of all.
 type application struct {
 	config *Config
 	entry  *workload
-	// members are in order of name; parts has what spans say of each.
+	// members are in order of name; parts has what the spans of each show.
 	members []*workload
 	parts   []part
 	vector  *kernel.Vector
-	// news is what live traffic last told of the components of the entry's requests;
-	// nil: nothing.
+	// news has the latest contributions of the components that serve the entry's requests, nil if
+	// there are none.
 	news *colocation.Contributions
-	// rate is that of the entry's requests, in 1/s, of the latest report.
+	// rate is the entry's request rate in the latest report, in requests per second.
 	rate float64
-	// fresh tells of a report since the last estimates, moving counts reports
-	// set aside in a row because some allocation changed, aside says why the
-	// latest was.
+	// fresh: there was a report since the last estimates. moving counts the reports in a row that
+	// were ignored because an allocation changed. aside is why the latest report was ignored.
 	fresh    bool
 	moving   int
 	aside    string
@@ -38,26 +37,27 @@ type application struct {
 	toldHold *trimtab.Held
 }
 
-// part is what the spans of one member say; without any it is the zero part.
+// part is what the spans of one member show; without spans it is the zero part.
 type part struct {
 	curve sojourn.Curve
-	// rate is that of its visits, in 1/s.
+	// rate is the rate of its visits, per second.
 	rate float64
-	// components are those that send its spans, in order.
+	// components are the components that send its spans, sorted by name.
 	components []string
 }
 
 const (
-	// jointShare is the weight of the kernel that knows no components.
+	// jointShare is the weight of the kernel that treats all allocations jointly, not per
+	// component.
 	jointShare = 0.3
-	// pointsKept bounds what is kept of reports.
+	// pointsKept is the number of reports that the learner keeps.
 	pointsKept = 128
-	// length is how far, in ln(allocation/load), components are alike.
+	// length is the length scale of the kernel, in ln(allocation/load).
 	length = 2
-	// ceiling is how many times the least latency, as ln, is told from more: the
-	// queues of a start say where it was bad, and drown all else.
+	// ceiling limits ln(latency / lowest latency): beyond that, latencies are not told apart.
+	// Otherwise the queues of a cold start would dominate everything else that is learned.
 	ceiling = 1
-	// gridKnots is how many points of a curve are asked for.
+	// gridKnots is the number of points at which a curve is evaluated.
 	gridKnots = 40
 )
 
@@ -76,7 +76,7 @@ func newApplication(c *Config, all []*workload) (*application, error) {
 	return p, p.begin()
 }
 
-// begin forgets all that was learnt.
+// begin forgets everything that was learned.
 func (p *application) begin() (err error) {
 	p.parts, p.rate, p.news = make([]part, len(p.members)), 0, nil
 	p.vector, err = kernel.New(kernel.Config{Dimensions: len(p.members), Level: p.config.Level, Points: pointsKept, Joint: jointShare,
@@ -84,8 +84,8 @@ func (p *application) begin() (err error) {
 	return err
 }
 
-// target is the performance asked for: 1 where latency by spans counts, as the
-// SLO's latency over that which the SLO's fraction of requests kept.
+// target is the performance asked for. For latency from spans it is 1: performance is then the
+// latency limit of the SLO divided by the measured latency at the SLO's fraction.
 func (p *application) target() float64 {
 	if p.entry.spec.PerformanceFrom == FromSpans {
 		return 1
@@ -93,8 +93,8 @@ func (p *application) target() float64 {
 	return p.entry.spec.Target
 }
 
-// take learns from a closed interval of one of the workloads: what its spans
-// say of it, and, of the entry, what all allocations gave.
+// take learns from a closed interval of one of the workloads: from a member its sojourn times, from
+// the entry the performance that all allocations gave.
 func (p *application) take(w *workload, r *report.Report, s *report.Spans, c *counts) {
 	if w.member > 0 && s.Visits > 0 && s.Sojourn > 0 && r.Aside == "" && r.Allocation != nil {
 		v := &p.parts[w.member-1]
@@ -122,7 +122,7 @@ func (p *application) take(w *workload, r *report.Report, s *report.Spans, c *co
 	}
 }
 
-// learn gives a report of the entry to the learner, or says why not.
+// learn gives a report of the entry to the learner, or returns why not.
 func (p *application) learn(r *report.Report) (aside string) {
 	switch {
 	case r.Performance == nil || !(*r.Performance > 0):
@@ -147,8 +147,8 @@ func (p *application) learn(r *report.Report) (aside string) {
 	return ""
 }
 
-// where returns ln(allocation/load) of all members over a time, and whether
-// any of them changed; ok is false when one of them is not known.
+// where returns ln(allocation/load) of all members over a time, and whether any allocation changed
+// in it. ok is false if one of them is unknown.
 func (p *application) where(from, to time.Time, load float64) (x []float64, transient, ok bool) {
 	for _, w := range p.members {
 		f := w.held.during(from, to, p.config.Settle)
@@ -167,7 +167,8 @@ func (p *application) where(from, to time.Time, load float64) (x []float64, tran
 	return x, transient, true
 }
 
-// hold returns why nobody may be lowered: the one signal is missing.
+// hold returns why no member may be lowered: load or performance of the entry is missing. nil:
+// neither is.
 func (p *application) hold(now time.Time) *trimtab.Held {
 	w := p.entry
 	why := w.lacks(now, quantity.Load)
@@ -180,7 +181,8 @@ func (p *application) hold(now time.Time) *trimtab.Held {
 	return why
 }
 
-// tick returns the estimates of all members when there is news.
+// tick returns the estimates of all members if there is a new report, or the reason to hold has
+// changed.
 func (p *application) tick(now time.Time) []trimtab.Value {
 	hold := p.hold(now)
 	if !p.fresh && (hold == nil || alike(hold, p.toldHold) && now.Sub(p.told) < p.config.Round) {
@@ -191,7 +193,7 @@ func (p *application) tick(now time.Time) []trimtab.Value {
 	var x []float64
 	if load != nil && load.Upper > 0 && p.vector.Reports() > 0 {
 		x, _, _ = p.where(now.Add(-1), now, load.Upper)
-		// The constants of kernel hold for any weights > 0.
+		// no error is possible: the shares are > 0
 		_ = p.vector.Expect(p.expected, p.shares(x))
 	}
 	out := make([]trimtab.Value, 0, len(p.members))
@@ -209,8 +211,8 @@ func (p *application) tick(now time.Time) []trimtab.Value {
 	return out
 }
 
-// estimate says all but the curve of one member: the performance and the load
-// are those of the entry.
+// estimate returns the estimate of one member without its curve. Performance and load are those of
+// the entry.
 func (p *application) estimate(now time.Time, w *workload, hold *trimtab.Held) *trimtab.Estimate {
 	e := &trimtab.Estimate{Workload: w.spec.Name, Time: now, Hold: hold, Performance: p.entry.last.Performance, Allocation: w.last.Allocation,
 		Latency: w.last.Latency, Reports: p.vector.Reports(), Model: p.vector.Name(), Exemplars: w.last.Slowest}
@@ -239,9 +241,9 @@ func (p *application) estimate(now time.Time, w *workload, hold *trimtab.Held) *
 	return e
 }
 
-// section is the performance end to end over the allocation of one member, all
-// others as they are, at the given load. More of what it has is not expected to
-// make it slower, nor less to make it faster.
+// section returns the entry's performance as a function of the allocation of one member, with all
+// others unchanged, at the given load. It is made monotone around the current allocation: more does
+// not make it slower, less not faster.
 func (p *application) section(i int, x []float64, load float64) *trimtab.Curve {
 	w := p.members[i]
 	c := &trimtab.Curve{Load: load, Level: p.config.Level}
@@ -266,7 +268,8 @@ func (p *application) section(i int, x []float64, load float64) *trimtab.Curve {
 	return c
 }
 
-// lowered and raised move a mean to at most, and at least, that.
+// lowered and raised limit the mean of a band to at most most, or at least least, and widen the
+// band as needed.
 func lowered(b trimtab.Band, most float64) trimtab.Band {
 	b.Mean = math.Min(b.Mean, most)
 	b.Lower = math.Min(b.Lower, b.Mean)
@@ -279,8 +282,8 @@ func raised(b trimtab.Band, least float64) trimtab.Band {
 	return b
 }
 
-// grid is from least to most, the same share apart, with what there is now,
-// which is at here.
+// grid returns allocations from least to most with equal ratios, and the current one, now, at index
+// here.
 func grid(least, most, now float64) (out []float64, here int) {
 	low := math.Max(least, most/1000)
 	ratio := math.Log(most / low)

@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// elasticity is what is expected of a member without spans, or of all: that
-	// so many percent less of everything make the latency longer by one.
+	// elasticity is the prior for a member without spans: if all such members have 1% less, latency
+	// is this many percent longer.
 	elasticity = 1.0
-	// leastShare is the part of the mean weight that every member has.
+	// leastShare is the least weight of a member, as a fraction of the mean weight.
 	leastShare = 0.01
-	// careful is how many standard deviations longer than estimated the service
-	// times of the prior are.
+	// careful is how many standard deviations above their estimates the service times of the prior
+	// are.
 	careful = 2
 )
 
-// visits are those of member i per request of the entry; 0: it has no spans.
+// visits returns how often a request of the entry visits member i, on average; 0: it has no spans.
 func (p *application) visits(i int) float64 {
 	if p.rate <= 0 {
 		return 0
@@ -24,8 +24,8 @@ func (p *application) visits(i int) float64 {
 	return p.parts[i].rate / p.rate
 }
 
-// tail is how many standard deviations the latency that the SLO counts is above
-// its mean: between that of one exponential time and that of very many.
+// tail returns how many standard deviations the latency at the SLO's fraction lies above its mean.
+// It is the average of the value for one exponential time and that for a sum of many.
 func (p *application) tail() float64 {
 	q := p.entry.spec.SLO.Fraction
 	if !(q > 0 && q < 1) {
@@ -34,15 +34,15 @@ func (p *application) tail() float64 {
 	return (-math.Log(1-q) - 1 + math.Sqrt2*math.Erfinv(2*q-1)) / 2
 }
 
-// spread is the variance of v visits on average, each exponential with mean 1:
-// some requests make one, the others none.
+// spread returns the variance of the total time of v visits on average, each exponential with mean
+// 1. For v < 1 some requests make one visit, the others none.
 func spread(v float64) float64 { return v * math.Max(1, 2-v) }
 
-// expected is ln(latency/SLO) by the spans, but for a constant, at ln(a/load):
+// expected returns the prior of ln(latency/SLO), up to a constant, at x = ln(a/load):
 //
 //	ln(Σ v_i T_i(a_i) + k √(Σ (2−v_i) v_i T_i²)) − (elasticity/n) Σ x_j
 //
-// where i has spans and j none.
+// where i runs over members with spans, j over those without.
 func (p *application) expected(x []float64) float64 {
 	mean, variance, blind := 0.0, 0.0, 0.0
 	for i := range p.parts {
@@ -62,10 +62,10 @@ func (p *application) expected(x []float64) float64 {
 	return out
 }
 
-// shares weigh what is left to learn of each member. They are its part in the variance
-// of the latency by its spans and, once live traffic tells what each component adds to the
-// tail, the mean of that and of its part in it: a member that the tail grows in is tried
-// first.
+// shares returns the weights with which the learner attributes deviations from the prior to
+// members. A member's weight is its part of the variance of the latency, by its spans. Once
+// contributions are known, it is the mean of that and of the member's part of the contribution to
+// the tail, so that members which cause the tail are explored first.
 func (p *application) shares(x []float64) []float64 {
 	out := p.variances(x)
 	if added := p.added(); added != nil {
@@ -80,9 +80,8 @@ func (p *application) shares(x []float64) []float64 {
 	return out
 }
 
-// added are the parts of the members in what all of them add to the tail of the entry,
-// C_i / Σ C (Rhythm, equation 5); nil where that is not known. One that varies against
-// the tail adds nothing.
+// added returns each member's part of the sum of contributions to the entry's tail, C_i / Σ C
+// (Rhythm, equation 5); nil if unknown. A negative contribution counts as 0.
 func (p *application) added() []float64 {
 	if p.news == nil || p.news.Levels < 2 {
 		return nil
@@ -108,8 +107,8 @@ func (p *application) added() []float64 {
 	return out
 }
 
-// variances are the parts of the members in the variance of the latency; without spans,
-// all have the same.
+// variances returns each member's part of the variance of the latency. Without spans all have the
+// same.
 func (p *application) variances(x []float64) []float64 {
 	out := make([]float64, len(p.members))
 	all := 0.0

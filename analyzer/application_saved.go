@@ -7,14 +7,13 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// savedApplication is what is learnt over all members; it is saved with the
-// entry.
+// savedApplication is what was learned over all members; it is saved with the entry.
 type savedApplication struct {
-	// Members are the coordinates of the vector, in order.
+	// Members are the dimensions of the vector, in order.
 	Members []string `json:"members"`
 	Learner string   `json:"learner"`
 	Vector  []byte   `json:"vector"`
-	// Curves and Rates are those of the spans of the members, in order.
+	// Curves and Rates are the sojourn curves and visit rates of the members, in order.
 	Curves [][]byte  `json:"curves"`
 	Rates  []float64 `json:"rates"`
 	Rate   float64   `json:"rate"`
@@ -44,14 +43,14 @@ func (p *application) save() (*savedApplication, error) {
 	return s, nil
 }
 
-// restore takes back what was learnt by the same learner over the same members;
-// of others nothing is known. After an error nothing is.
+// restore restores what the same learner has learned over the same members, and ignores anything
+// else. After an error nothing is known.
 func (p *application) restore(s *savedApplication) error {
 	if s == nil || s.Learner != p.vector.Name() || !slices.Equal(s.Members, p.names()) {
 		return nil
 	}
 	if err := p.adopt(s); err != nil {
-		_ = p.begin() // of a configuration that was good before
+		_ = p.begin() // no error is possible: the same configuration was accepted before
 		return err
 	}
 	return nil

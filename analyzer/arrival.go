@@ -9,25 +9,25 @@ import (
 	"github.com/trimtab/trimtab/codes"
 )
 
-// arrival is what the sketches of a workload tell of the way of its spans: how long
-// after an interval all of it has come, and what came later than is waited for.
+// arrival is how the spans of a workload arrive, by its sketches: how long after an interval all of
+// them have come, and what came too late.
 type arrival struct {
-	// waits are the longest of this and of the last minute, which began at since.
+	// waits are the longest waits of this minute, which began at since, and of the one before.
 	waits [2]time.Duration
 	since time.Time
-	// requests and late are those that counted, and those that came too late to, of the
-	// last half minute, fading. missing is the share of the latest interval that was not
-	// waited for, [0, 1].
+	// requests and late are the requests that counted and those that came too late, as
+	// exponentially decaying sums over about half a minute. missing is the fraction of the latest
+	// interval that was not waited for, [0, 1].
 	requests, late, missing float64
-	// adjusted are the requests of the last half minute whose spans tell how many they
-	// stand for, clock the spans whose sender has a wrong clock, unserved the requests that
-	// no SERVER or CONSUMER span tells.
+	// The same sums: adjusted are requests whose spans say how many requests they stand for, clock
+	// are spans whose sender has a wrong clock, and unserved are requests without a SERVER or
+	// CONSUMER span.
 	adjusted, clock, unserved float64
-	// ahead is what the newest sketch of each partition tells of the time after it.
+	// ahead is, by partition, what the newest sketch says of requests after its end.
 	ahead []ahead
 }
 
-// ahead is what has come of the requests in the intervals after a sketch that ends at to.
+// ahead is what has arrived so far of the intervals after a sketch that ended at to.
 type ahead struct {
 	to    time.Time
 	every time.Duration
@@ -35,21 +35,21 @@ type ahead struct {
 }
 
 const (
-	// waitsFor is how long a wait is remembered at least.
+	// waitsFor is the least time for which a wait is remembered.
 	waitsFor = time.Minute
-	// mostLate is the share of requests that may come too late, or be missing, before the
-	// load is not believed to be all of it.
+	// mostLate is the fraction of requests that may be late or missing before the load from spans
+	// counts as incomplete.
 	mostLate = 0.05
-	// arrivalMemory is the time over which the share of late requests is averaged.
+	// arrivalMemory is the time constant of the decaying sums.
 	arrivalMemory = 30 * time.Second
-	// noticed is the delay of spans from which on it is told; fewLate and fewFlagged the
-	// shares of requests up to which nothing is.
+	// noticed is the delay of spans from which on a note reports it. fewLate and fewFlagged are the
+	// fractions of requests up to which no note is made.
 	noticed, fewLate, fewFlagged = 2 * time.Second, 0.01, 0.05
-	// maxArrived is more requests than a workload has, so that sums stay finite.
+	// maxArrived is more than the number of requests of any workload; it keeps the sums finite.
 	maxArrived = 1e15
 )
 
-// take enters a sketch.
+// take updates the sums with a sketch.
 func (a *arrival) take(s *trimtab.Sketch) {
 	if s.To.Sub(a.since) > waitsFor {
 		a.waits, a.since = [2]time.Duration{0, a.waits[0]}, s.To
@@ -63,8 +63,8 @@ func (a *arrival) take(s *trimtab.Sketch) {
 	a.unserved = min(a.unserved*keep+s.Unserved, maxArrived)
 }
 
-// foretell keeps what a sketch tells of the requests after it, where they are judged by the
-// latency of the SLO. There are at most so many partitions.
+// foretell keeps what a sketch says of requests after its end, if it counts them by the SLO's
+// latency. There are the given number of partitions.
 func (a *arrival) foretell(s *trimtab.Sketch, latency time.Duration, partitions int) {
 	if latency <= 0 || s.Threshold != trimtab.SecondsOf(latency) {
 		return
@@ -77,8 +77,8 @@ func (a *arrival) foretell(s *trimtab.Sketch, latency time.Duration, partitions 
 	}
 }
 
-// newer returns what has come, by now, of the requests after the newest sketches, but for
-// the interval that missed most; nil: too few to tell, or no sketch came lately.
+// newer returns the requests that have arrived so far after the newest sketches, without the
+// interval that missed most; nil if there are too few, or no sketch came recently.
 func (a *arrival) newer(now time.Time) *trimtab.Part {
 	var all, worst trimtab.Part
 	byEnd := map[time.Time]trimtab.Part{}
@@ -106,10 +106,11 @@ func (a *arrival) newer(now time.Time) *trimtab.Part {
 	return &all
 }
 
-// fewNewer is how many requests tell of a miss before its time.
+// fewNewer is the number of requests from which on a miss may be reported before its interval is
+// closed.
 const fewNewer = 5
 
-// notes say what is unexpected of the spans of a workload.
+// notes returns what is unusual about the spans of a workload, for people.
 func (a *arrival) notes() (all []string) {
 	if w := a.wait(); w > noticed {
 		all = append(all, fmt.Sprintf("spans come up to %v late", w.Round(time.Second)))
@@ -129,10 +130,10 @@ func (a *arrival) notes() (all []string) {
 	return all
 }
 
-// wait is how long after its end an interval is told.
+// wait returns how long after the end of an interval its spans have arrived.
 func (a *arrival) wait() time.Duration { return max(a.waits[0], a.waits[1]) }
 
-// complete is the share of the requests that counts, [0, 1].
+// complete returns the fraction of requests that count, [0, 1].
 func (a *arrival) complete() float64 {
 	if a.requests+a.late == 0 {
 		return 1 - a.missing
@@ -140,7 +141,7 @@ func (a *arrival) complete() float64 {
 	return min(1-a.missing, a.requests/(a.requests+a.late))
 }
 
-// lacks says why the load by spans is not all of it; nil: it is.
+// lacks returns why the load from spans is incomplete, or nil if it is not.
 func (a *arrival) lacks() *trimtab.Held {
 	if a.complete() >= 1-mostLate {
 		return nil

@@ -19,93 +19,88 @@ const (
 	FromPrometheus = "prometheus"
 )
 
-// SLO is what a latency-critical workload promises.
+// SLO is the service level objective of a workload.
 type SLO struct {
-	// Latency is the threshold that a request should stay under; 0: none.
+	// Latency is the latency limit of a request; 0: none.
 	Latency time.Duration
-	// Fraction is the share of requests that should, in (0, 1].
+	// Fraction is the fraction of requests that should stay within it, in (0, 1].
 	Fraction float64
 }
 
-// Workload says what is known of one workload beforehand.
+// Workload is the configuration of one workload.
 type Workload struct {
 	Name string
-	// Host is the only one that may have instances of it; "": any host may.
+	// Host is the only host that may have instances of it; "": any host may.
 	Host string
 	SLO  SLO
 	// Target is the performance asked for, in the unit of the performance.
 	Target float64
-	// Resource is the one that the curve is over: "cpu", "workers".
+	// Resource is the resource of the curve: "cpu", "workers".
 	Resource string
-	// Min and Max bound the allocation, 0 <= Min < Max; Max 0: unknown, and
-	// there is no curve.
+	// Min and Max bound the allocation, 0 <= Min < Max. Max 0: unknown, and there is no curve.
 	Min, Max float64
-	// Others are further resources, each with a curve of its own by the same
-	// learner. They need Learner and Max.
+	// Others are further resources. Each has a curve of its own from the same kind of learner. They
+	// need Learner and Max.
 	Others []Axis
 	// LoadFrom and PerformanceFrom are FromSpans (default) or FromPrometheus.
 	LoadFrom, PerformanceFrom string
-	// Learner makes the curve's learner; nil: no curve. Nor is there one
-	// without Max, or when performance comes from spans and SLO.Latency is 0.
+	// Learner makes the learner of the curve; nil: no curve. There is none either if Max is 0, or
+	// if performance comes from spans and SLO.Latency is 0.
 	Learner func() learn.Learner
 	// Forecaster makes the load's forecaster; nil: Config.Forecaster.
 	Forecaster func() forecast.Forecaster
-	// Queue tells that performance is a share of requests and that use is
-	// measured in the unit of Resource: what a request costs then tells what was
-	// never tried; see learn/queue.
+	// Queue: performance is a fraction of requests, and use is measured in the unit of Resource.
+	// The cost of a request then also predicts allocations that were never tried; see learn/queue.
 	Queue bool
-	// Within is the latency that a performance which comes from a metric counts
-	// requests under; 0: not known.
+	// Within is the latency limit of a performance that comes from a metric; 0: unknown.
 	Within time.Duration
-	// Fallback is what stands in while performance is missing.
+	// Fallback stands in while performance is missing.
 	Fallback Fallback
-	// MaxLoad is the most that it is declared to carry, in requests/s; 0: nothing is.
+	// MaxLoad is the declared highest load that it can carry, in requests/s; 0: not declared.
 	MaxLoad float64
-	// Servpods are the thresholds declared for its components.
+	// Servpods has the declared thresholds of its components.
 	Servpods map[string]contribution.Thresholds
-	// Ahead is how far the load is forecast beside the coming round, for what takes
-	// longer than one to start; 0: no further.
+	// Ahead is a second horizon of the load forecast beside the coming round, for what takes longer
+	// than a round to start; 0: none.
 	Ahead time.Duration
 }
 
-// Config holds the parameters of an [Analyzer]. Zero durations stand for the
-// defaults.
+// Config configures an [Analyzer]. Zero values stand for the defaults.
 type Config struct {
 	Workloads []Workload
-	// Entry names the workload whose requests all workloads with a Resource and
-	// a Max serve together; their Learner, Fallback and Others are not used then:
-	// one learner is over the allocations of all, and each gets, as its curve,
-	// the performance of the entry over its own allocation. "": each workload
-	// speaks for itself.
+	// Entry names the workload whose requests are served together by all workloads with a Resource
+	// and a Max. Their Learner, Fallback and Others are then not used: one learner works over the
+	// allocations of all, and the curve of each is the performance of the entry as a function of
+	// its own allocation. "": each workload has its own performance.
 	Entry string
-	// Discover makes workloads of unknown names in sketches: load and
-	// latency, no curve. At most MaxDiscovered, default 512.
+	// Discover adds workloads for unknown names in sketches, with load and latency but without a
+	// curve: at most MaxDiscovered, default 512.
 	Discover      bool
 	MaxDiscovered int
-	// Forecaster makes the forecaster of workloads that bring none, and of
-	// discovered ones. Nil: no forecast, the load now stands for it.
+	// Forecaster makes the forecaster of workloads that have none of their own, and of discovered
+	// ones. Nil: no forecast; the current load is used instead.
 	Forecaster func() forecast.Forecaster
-	// Report is the interval of a report, >= 10 ms. Default 1 s.
+	// Report is the length of a report's interval, >= 10 ms. Default 1 s.
 	Report time.Duration
-	// Round is the planner's, >= Report. Default 10 s. The load is forecast
-	// for Round/Report reports.
+	// Round is the length of the planner's round, >= Report. Default 10 s. The load is forecast for
+	// Round/Report reports.
 	Round time.Duration
 	// Level is the confidence of all bounds, in (0, 1). Default 0.9.
 	Level float64
-	// StaleAfter is the number of rounds, or of the source's own intervals where
-	// those are longer, after which an input is stale rather than late. Default 3.
-	// The workload holds from one round, or two intervals, on.
+	// StaleAfter is the number of rounds after which an input is stale rather than late; a source
+	// with a longer interval than a round counts its own intervals. Default 3. The workload is held
+	// from one round, or two intervals, on.
 	StaleAfter int
-	// Partitions is how many path steps share the spans. Default 1.
+	// Partitions is the number of path steps that share the spans. Default 1.
 	Partitions int
-	// Settle is how long after a change of the allocation reports are set
-	// aside, besides the one that it falls into. Default Report, at most a
-	// quarter of Round; negative: none.
+	// Settle is how long after a change of the allocation reports are not learned from, in addition
+	// to the report during which it changes. Default Report, at most a quarter of Round; negative:
+	// 0.
 	Settle time.Duration
-	// Grace is how long after its end an interval waits for what is missing.
-	// Default 500 ms, at most Report.
+	// Grace is how long after its end an interval waits for missing values. Default 500 ms, at most
+	// Report.
 	Grace time.Duration
-	// Skew is how far in our future a time may lie to be believed. Default
+	// Skew is how far in the future a time may lie, by our clock, without being rejected. Default
 	// one round.
 	Skew time.Duration
 }
@@ -148,8 +143,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate checks c, with zero values standing for the defaults. Its errors
-// are trimtab.ErrInvalid.
+// Validate returns an error that is trimtab.ErrInvalid if c is invalid. Zero values stand for the
+// defaults.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	switch {
@@ -234,27 +229,27 @@ func (w *Workload) validate() error {
 	return nil
 }
 
-// elsewhere reports whether the configuration gives the workload to another host
-// than this one; "" is none.
+// elsewhere reports whether the configuration assigns the workload to another host than the given
+// one, "" if unknown.
 func (w *Workload) elsewhere(host string) bool {
 	return w.Host != "" && host != "" && w.Host != host
 }
 
-// bySpans reports whether spans tell load or performance.
+// bySpans reports whether load or performance comes from spans.
 func (w *Workload) bySpans() bool { return w.LoadFrom == FromSpans || w.PerformanceFrom == FromSpans }
 
-// measured reports whether there should be a performance.
+// measured reports whether the workload has a performance.
 func (w *Workload) measured() bool { return w.PerformanceFrom == FromPrometheus || w.SLO.Latency > 0 }
 
-// knowsEnough reports whether a declared demand is all that there is to go by,
-// so that no input can be missing.
+// knowsEnough reports whether the workload has only a declared demand to plan by, so that no input
+// can be missing.
 func (w *Workload) knowsEnough() bool {
 	return !w.measured() && w.Fallback.Demand != nil && w.Fallback.Profile == nil && !w.Fallback.Proxy
 }
 
-// enough is the performance that a resource is not short for: all requests of
-// a share, a quarter over any other target. At the target itself no bound
-// would ever prove it.
+// enough returns the performance that is assumed for a resource of which the workload has enough: 1
+// for a fraction of requests, else 1.25 times the target. With the target itself no lower bound
+// would ever reach it.
 func (w *Workload) enough(r *report.Report) float64 {
 	if r.Requests > 0 && w.Target <= 1 {
 		return 1
@@ -262,8 +257,8 @@ func (w *Workload) enough(r *report.Report) float64 {
 	return 1.25 * w.Target
 }
 
-// ratio is the SLO's latency over that of its fraction of the requests: 1 where
-// the SLO is just met, and more where there is room.
+// ratio returns the SLO's latency divided by the measured latency at the SLO's fraction: 1 if the
+// SLO is just met, more if it is met with a margin.
 func (w *Workload) ratio(s *report.Spans) (float64, bool) {
 	q, ok := s.Latency.Quantile(w.SLO.Fraction)
 	if !ok || !(q > 0) {
@@ -272,16 +267,16 @@ func (w *Workload) ratio(s *report.Spans) (float64, bool) {
 	return w.SLO.Latency.Seconds() / q, true
 }
 
-// history returns an empty one of a resource.
+// history returns an empty history of a resource.
 func (c *Config) history(resource string) report.History {
 	return report.NewHistory(resource, time.Duration(c.StaleAfter)*c.Round)
 }
 
-// maxAhead bounds how far a load is forecast.
+// maxAhead bounds the horizon of a load forecast.
 const maxAhead = time.Hour
 
-// horizon is the number of reports in a round.
+// horizon returns the number of reports in a round.
 func (c *Config) horizon() int { return c.reports(c.Round) }
 
-// reports is the number of reports in a time.
+// reports returns the number of reports in a time, rounded up.
 func (c *Config) reports(d time.Duration) int { return int((d + c.Report - 1) / c.Report) }

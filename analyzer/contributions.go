@@ -9,17 +9,17 @@ import (
 	"github.com/trimtab/trimtab/colocation"
 )
 
-// tail is what each component of a workload adds to the tail of its latency.
+// tail computes what each component of a workload adds to its tail latency.
 type tail struct {
 	config *Config
 	spec   *Workload
 	live   *contribution.Live // nil: no latency SLO
-	// news is what live said of the latest report, until it is told.
+	// news has the contributions of the latest report, until they are published.
 	news   *colocation.Contributions
 	beside beside // see [Analyzer]
 }
 
-// begin forgets what is known.
+// begin resets what was learned.
 func (l *tail) begin() {
 	l.live, l.news = nil, nil
 	if slo := l.spec.SLO; slo.Latency > 0 {
@@ -28,7 +28,7 @@ func (l *tail) begin() {
 	}
 }
 
-// take enters what the spans of an interval told.
+// take adds the spans of an interval.
 func (l *tail) take(end time.Time, s *report.Spans) {
 	if l.live == nil {
 		return
@@ -39,14 +39,14 @@ func (l *tail) take(end time.Time, s *report.Spans) {
 	l.news = l.live.Report(end)
 }
 
-// beside is until when best-effort jobs ran on each host, as far as is known.
+// beside has, by host, until when best-effort jobs are known or assumed to run there.
 type beside map[string]time.Time
 
-// besideFor is how long jobs are taken to run on after a word that they do. Agents say
-// so more often, and at once when it changes.
+// besideFor is how long jobs are assumed to run after an agent reported them. Agents report more
+// often, and at once when it changes.
 const besideFor = time.Minute
 
-// hear takes in how the jobs of a host stand.
+// hear records whether best-effort jobs run on a host.
 func (b beside) hear(now time.Time, c *colocation.Colocation) {
 	if _, known := b[c.Host]; !known && len(b) >= maxTold {
 		return
@@ -59,8 +59,8 @@ func (b beside) hear(now time.Time, c *colocation.Colocation) {
 	}
 }
 
-// ran reports whether best-effort jobs ran after a time on a host of one of the
-// Servpods. One that names no host may be on any; where a peer runs is no matter.
+// ran reports whether best-effort jobs ran after from on a host of one of the Servpods. A Servpod
+// without a host may be on any of them. The hosts of peers do not matter.
 func (b beside) ran(servpods []trimtab.ServpodSketch, from time.Time) bool {
 	for i := range servpods {
 		if b[servpods[i].Host].After(from) {

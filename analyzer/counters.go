@@ -11,27 +11,27 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// maxCounters bounds the newest samples of counters of one workload: eight quantities of
-// 125 instances.
+// maxCounters bounds the number of counter samples of one workload: eight quantities of 125
+// instances.
 const maxCounters = 1000
 
-// maxCounterText bounds the texts of one sample: a longer one would make the whole estimate
-// invalid.
+// maxCounterText bounds the length of the texts of one sample: a longer one would make the whole
+// estimate invalid.
 const maxCounterText = 256
 
-// counterKey is one quantity of one instance.
+// counterKey identifies one quantity of one instance.
 type counterKey struct {
 	quantity       quantity.Quantity
 	host, instance string
 }
 
-// counters are the newest samples of performance counters of one workload. Nothing is
-// estimated of them: they are told with the estimate, for people.
+// counters has the newest samples of performance counters of one workload. They are not used in
+// estimates, only shown with them.
 type counters struct {
 	newest map[counterKey]*trimtab.Sample
 }
 
-// take keeps a sample, and reports false where there is no room for it.
+// take keeps a sample, and returns false if there is no space for it.
 func (c *counters) take(s *trimtab.Sample) bool {
 	k := counterKey{s.Quantity, s.Host, s.Instance}
 	old, known := c.newest[k]
@@ -49,20 +49,19 @@ func (c *counters) take(s *trimtab.Sample) bool {
 	return true
 }
 
-// forget drops what is older than before: of an instance, or a host, that is gone.
+// forget drops samples from before a time: the instance or host is gone.
 func (c *counters) forget(before time.Time) {
 	maps.DeleteFunc(c.newest, func(_ counterKey, s *trimtab.Sample) bool { return s.Time.Before(before) })
 }
 
-// of are the inputs of the last rounds.
+// of returns the counters of the last rounds as inputs of an estimate.
 func (c *counters) of(now time.Time, round time.Duration) []trimtab.Input {
 	c.forget(now.Add(-max(time.Minute, 3*round)))
 	return c.inputs(now)
 }
 
-// inputs are one value of each quantity: of several instances the sum of what adds up,
-// which is missing where one is, and of ratios the highest, which is that of the instance
-// that is worst off.
+// inputs returns one value of each quantity. For several instances it is the sum, missing if one of
+// them is, or for a ratio the highest one, that of the instance that is worst off.
 func (c *counters) inputs(now time.Time) (out []trimtab.Input) {
 	of := map[quantity.Quantity][]counterKey{}
 	for k := range c.newest {

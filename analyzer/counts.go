@@ -1,6 +1,6 @@
 package analyzer
 
-// counts are totals since New.
+// counts are totals since the start of the analyzer.
 type counts struct {
 	sketches, samples, holdings, ignored     uint64
 	unknown, empty, misdated, misplaced      uint64
@@ -11,7 +11,7 @@ type counts struct {
 	shared                                   uint64
 }
 
-// aside counts a report that did not teach the curve.
+// aside counts a report that the curve did not learn from.
 func (c *counts) aside(reason string) {
 	switch reason {
 	case "transient", "backlog":

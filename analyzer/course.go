@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// course follows the load of a workload, which stays, rises or falls evenly for some
-// time and then takes another course: it jumps to another level, or bends. When that
-// was is not known, so all times are followed side by side, as in Adams and MacKay,
-// "Bayesian Online Changepoint Detection" (2007), each by a Kalman filter with state
-// (load, slope),
+// course estimates the load of a workload and its slope. A load is constant, rises or falls
+// steadily for some time, and then changes its course: it jumps to another level, or its slope
+// changes. The time of the change is unknown, so all possible times are followed side by side, as
+// in Adams and MacKay, "Bayesian Online Changepoint Detection" (2007), each by a Kalman filter with
+// state (load, slope),
 //
 //	x_t = [1 T; 0 1] x_{t−1},    n_t/T = load_t + N(0, load_t/T)
 //
-// since n_t, the requests of T seconds, are Poisson, as which they are weighed: of few
-// requests, many more come by chance sooner than of many. With every report a new run
-// begins for each way to go on,
+// n_t, the number of requests in T seconds, is Poisson, and its likelihood is that of a Poisson
+// variable: with few requests, many more than expected come by chance more often than a normal
+// distribution says. Each report starts a new run for each combination
 //
 //	jump or bend × level (slope 0) or ramp (slope N(0, (σ load)²))
 //
-// and a run counts by how likely it made the reports since. The mean over the runs
-// is over long where nothing changes, and over the last reports once that is told
-// from noise; the same for the slope.
+// and a run is weighted by the likelihood of the reports since. While nothing changes, the mean
+// over the runs averages over a long time; once a change is told from noise, it averages over the
+// latest reports only. The same holds for the slope.
 type course struct{ runs []run }
 
-// run is one course since some time: the mean and covariance of load and slope.
+// run is the course since one possible change: mean, variance and covariance of load and slope.
 type run struct {
 	load, slope float64
 	vl, vls, vs float64
@@ -33,25 +33,25 @@ type run struct {
 }
 
 const (
-	// jumps and bends are how likely a load is to do so before a report, steep is σ,
-	// per second, and wide that of where it jumps to, as a part of it. By `trimtab-lab sim
-	// services --seeds 10` half or twice of each is worse by at most half a point.
+	// jumps and bends are the probabilities of such a change before a report. steep is σ, per
+	// second. wide is the standard deviation of a jump, relative to the load. By `trimtab-lab sim
+	// services --seeds 10`, half or twice of each makes results worse by at most half a point.
 	jumps, bends, steep, wide = 1.0 / 60, 1.0 / 20, 0.04, 1.0
-	// maxRuns bounds how many are followed; one that is less likely than lost is not:
-	// where the load comes back to it, a jump is far more likely.
+	// maxRuns is the largest number of runs. A run whose relative weight is below lost is dropped:
+	// if the load returns to it, a new jump is far more likely.
 	maxRuns, lost = 32, 1e-9
-	// huge is what no load is; a report is of shortest to longest seconds.
+	// huge is more than any load. A report covers shortest to longest seconds.
 	huge, shortest, longest = 1e15, 1e-3, 60
 )
 
-// start begins anew with a load of so much variance.
+// start restarts with the given load and its variance.
 func (c *course) start(load, variance float64) {
 	s := steep * load
 	c.runs = append(c.runs[:0], run{load: load, vl: variance, weight: 0.5}, run{load: load, vl: variance, vs: s * s, weight: 0.5})
 }
 
-// see enters the load of the next so many seconds, where each request that was seen
-// stands for so many.
+// see updates the runs with the load during the next seconds. Each observed request stands for each
+// requests (sampling).
 func (c *course) see(load, seconds, each float64) {
 	if !(load >= 0 && load < huge) || !(seconds >= shortest && seconds <= longest) || !(each >= 1 && each < huge) {
 		return
@@ -66,12 +66,12 @@ func (c *course) see(load, seconds, each float64) {
 		r.vl += seconds * (2*r.vls + seconds*r.vs)
 		r.vls += seconds * r.vs
 	}
-	// What is known by all runs together is where a new one starts from.
+	// A new run starts from the mixture of all runs.
 	mean, spread := c.load(), 0.0
 	for _, r := range c.runs {
 		spread += r.weight * (r.vl + (r.load-mean)*(r.load-mean))
 	}
-	// A run that is far off must not be all the surer.
+	// A run with a very low load must not claim very low noise, which its own load would imply.
 	noise := func(at float64) float64 { return each * math.Max(at, math.Max(0.5*mean, 1/seconds)) / seconds }
 	s := steep * math.Max(mean, 1/seconds)
 	far := wide * math.Max(math.Max(mean, load), 1/seconds)
@@ -99,7 +99,7 @@ func (c *course) see(load, seconds, each float64) {
 		sum += c.runs[i].weight
 	}
 	if !(sum > 0) {
-		c.start(load, noise(load)) // rounding has left nothing
+		c.start(load, noise(load)) // all weights have underflowed
 		return
 	}
 	c.runs = slices.DeleteFunc(c.runs, func(r run) bool { return r.weight < lost*sum })
@@ -114,9 +114,9 @@ func (c *course) see(load, seconds, each float64) {
 	}
 }
 
-// deviance is that of n requests where mean are expected, twice the logarithm of how
-// much less likely they are than if n were: (n − mean)²/mean for many. For few it
-// tells that many more come by chance sooner than a normal distribution says.
+// deviance returns the deviance of n requests from a Poisson distribution with the given mean:
+// twice the log of the likelihood ratio to one with mean n. For large numbers it is (n −
+// mean)²/mean; for small ones it allows for the Poisson distribution's longer upper tail.
 func deviance(n, mean float64) float64 {
 	if n == 0 {
 		return 2 * mean
@@ -127,7 +127,7 @@ func deviance(n, mean float64) float64 {
 // load returns the load at the end of the latest report; 0 before the first.
 func (c *course) load() float64 { return c.in(0) }
 
-// in returns the load that is expected in so many seconds, at least 0.
+// in returns the expected load after the given number of seconds, at least 0.
 func (c *course) in(seconds float64) float64 {
 	mean := 0.0
 	for _, r := range c.runs {

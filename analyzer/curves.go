@@ -10,24 +10,24 @@ import (
 	"github.com/trimtab/trimtab/analyzer/report"
 )
 
-// curves are what is learnt of the performance of a workload over its resources.
+// curves has what was learned of the performance of a workload as a function of its resources.
 type curves struct {
 	config  *Config
 	spec    *Workload
 	learner learn.Learner // nil: no curve
-	proxy   learn.Learner // of Fallback.Proxy; nil: none
+	proxy   learn.Learner // learner of Fallback.Proxy; nil: none
 	fixed   fixed
 	axes    []*axis // further resources
-	changes int     // learner changes already counted
-	// versions are what the curve was learnt from.
+	changes int     // changes of the learner that were counted already
+	// versions are the versions of the workload that the curve was learned from.
 	versions versions
-	// taught is when the performance was that last taught the curve.
+	// taught is the time of the performance that the curve was last taught.
 	taught time.Time
-	// disturbed counts reports set aside in a row for changes of further resources.
+	// disturbed counts the reports in a row that were ignored because further resources changed.
 	disturbed int
 }
 
-// begin makes the learners anew.
+// begin creates new learners.
 func (k *curves) begin() {
 	if k.spec.Learner != nil && k.spec.Max > 0 && k.spec.measured() {
 		k.learner = k.spec.Learner()
@@ -43,17 +43,17 @@ func (k *curves) begin() {
 	}
 }
 
-// leastFresh keeps a report whose requests were all known before a share of
-// requests; it counts for next to nothing.
+// leastFresh is the fraction of its requests with which a report counts if all of them were known
+// before: next to nothing.
 const leastFresh = 1e-3
 
-// freshOf returns how many of the requests of r no report taught before. Reports
-// of a window W that are Δ apart share all but
+// freshOf returns how many requests of r were in no earlier report. Two reports over a window W
+// that are Δ apart share all but
 //
 //	n = N · min(1, Δ / W)
 //
-// of their N requests. A learner that was told N each time would take W/Δ times
-// as many for proven as there were.
+// of their N requests. With N for each, a learner would count every request W/Δ times, and be too
+// certain.
 func (k *curves) freshOf(r *report.Report) float64 {
 	if r.Window <= 0 || k.taught.IsZero() || r.Requests == 0 {
 		return r.Requests
@@ -61,7 +61,7 @@ func (k *curves) freshOf(r *report.Report) float64 {
 	return max(leastFresh, r.Requests*min(1, r.PerfAt.Sub(k.taught).Seconds()/r.Window.Seconds()))
 }
 
-// teach gives r to the learner, or notes why not. The first resource may have some to spare.
+// teach gives r to the learner, or sets r.Aside to why not. spare: the first resource is idle.
 func (k *curves) teach(r *report.Report, held *allocation, q *queueing, spare bool, c *counts) {
 	if k.learner == nil {
 		return
@@ -88,7 +88,7 @@ func (k *curves) teach(r *report.Report, held *allocation, q *queueing, spare bo
 	}
 }
 
-// learn gives a report that lacks nothing to the learners, or says why not.
+// learn gives a complete report to the learners, or returns why not.
 func (k *curves) learn(r *report.Report, held *allocation, q *queueing, spare bool, c *counts) (aside string) {
 	performance, ok := k.teachFurther(r, held, spare, c)
 	if !ok {
@@ -108,8 +108,8 @@ func (k *curves) learn(r *report.Report, held *allocation, q *queueing, spare bo
 	return ""
 }
 
-// teachProxy gives the proxy's value to the learner that stands in. What is
-// set aside for the curve is set aside here, too.
+// teachProxy gives the value of the proxy to the learner that stands in. It skips the same reports
+// as the curve.
 func (k *curves) teachProxy(r *report.Report, s *trimtab.Sample, c *counts) {
 	if k.proxy == nil || s == nil || r.Load == nil || *r.Load <= 0 || r.Allocation == nil || *r.Allocation <= 0 || r.Aside == "transient" {
 		return
@@ -121,8 +121,8 @@ func (k *curves) teachProxy(r *report.Report, s *trimtab.Sample, c *counts) {
 	}
 }
 
-// revise keeps the curves as guesses when a report tells of another version:
-// what a release did to them is not known yet. It reports whether one does.
+// revise widens the curves if a report comes from a new version of the workload: it is unknown how
+// the release changed them. It returns whether there is a new version.
 func (k *curves) revise(v *interval, end time.Time) bool {
 	var running []string
 	for _, s := range v.sketches {
@@ -145,22 +145,21 @@ func (k *curves) revise(v *interval, end time.Time) bool {
 }
 
 const (
-	// maxKnown bounds the versions of one workload that are remembered.
+	// maxKnown is the number of versions of one workload that are remembered.
 	maxKnown = 64
-	// calm is how many rounds must lie between two new versions that are
-	// believed: a site that numbers every start must not keep a curve from
-	// being learnt.
+	// calm is the least number of rounds between two new versions that are taken into account: a
+	// site that gives every start a new version must not keep the curve from being learned.
 	calm = 10
 )
 
-// versions remembers what a workload's curve was learnt from.
+// versions has the versions of a workload that its curve was learned from.
 type versions struct {
 	known   []string // the oldest first
 	revised time.Time
 }
 
-// take notes what runs at now, and reports whether a version is new. The first
-// ones that are ever seen are what the curve is of, and so are not new.
+// take records the versions that run at now, and reports whether one is new. The first ones ever
+// observed are not new: the curve is learned from them.
 func (v *versions) take(now time.Time, running []string, gap time.Duration) bool {
 	first, fresh := len(v.known) == 0, false
 	for _, name := range running[:min(len(running), maxKnown)] {
@@ -180,14 +179,14 @@ func (v *versions) take(now time.Time, running []string, gap time.Duration) bool
 	return true
 }
 
-// restore takes over what a snapshot says, as far as it makes sense.
+// restore restores the versions from a snapshot, if they are valid.
 func (v *versions) restore(known []string) {
 	if len(known) <= maxKnown {
 		v.known = slices.Clone(known)
 	}
 }
 
-// save enters what was learnt into s.
+// save stores what was learned in s.
 func (k *curves) save(s *saved) (err error) {
 	s.Versions = k.versions.known
 	if k.learner != nil {
@@ -211,8 +210,7 @@ func (k *curves) save(s *saved) (err error) {
 	return err
 }
 
-// load takes over what save entered, as far as it was learnt by the same learners over the same
-// ranges.
+// load restores what save stored, as far as it comes from the same learners over the same ranges.
 func (k *curves) load(s *saved) (err error) {
 	k.versions.restore(s.Versions)
 	if k.learner != nil && s.Learner == k.learner.Name() {

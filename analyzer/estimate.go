@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// hold returns why the workload must not be lowered; nil when there is no
-// reason. When input counts as late and as stale is told in samples.go.
+// hold returns why the workload must not be lowered, or nil. samples.go says when an input is late
+// or stale.
 func (w *workload) hold(now time.Time) *trimtab.Held {
 	if w.spec.knowsEnough() {
 		return nil
@@ -33,7 +33,7 @@ func (w *workload) hold(now time.Time) *trimtab.Held {
 	return nil
 }
 
-// lacks says what is wrong with the load or the performance.
+// lacks returns what is wrong with the load or the performance, or nil.
 func (w *workload) lacks(now time.Time, q quantity.Quantity) *trimtab.Held {
 	from, v, at := w.spec.LoadFrom, w.last.Load, w.last.LoadAt
 	if q == quantity.Performance {
@@ -45,12 +45,12 @@ func (w *workload) lacks(now time.Time, q quantity.Quantity) *trimtab.Held {
 	return w.samples.lacks(now, q, from, at)
 }
 
-// alike tells two reasons of one kind: what differs is in the texts.
+// alike reports whether two reasons are of the same kind and differ only in their texts.
 func alike(a, b *trimtab.Held) bool {
 	return a == b || a != nil && b != nil && a.Code == b.Code && a.Input == b.Input
 }
 
-// estimate says all that is known at now.
+// estimate returns the estimate at now. in is the fallback in use.
 func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trimtab.Estimate {
 	r := &w.last
 	e := &trimtab.Estimate{
@@ -99,33 +99,33 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 		e.Notes = append(e.Notes, text)
 	}
 	if err := e.Validate(); err != nil {
-		// A learner or forecaster broke its contract: say so and hold.
+		// A learner or forecaster broke its contract.
 		return invalid(e, err)
 	}
 	return e
 }
 
-// invalid is what is said instead of an estimate that is not valid.
+// invalid returns a held estimate in place of one that is not valid.
 func invalid(e *trimtab.Estimate, err error) *trimtab.Estimate {
 	return &trimtab.Estimate{Workload: e.Workload, Time: e.Time, Model: e.Model,
 		Hold: &trimtab.Held{Code: codes.HeldInvalid, Text: "the estimate was not valid: " + err.Error()}}
 }
 
-// upTo returns up to which allocation a curve at the upper bound of the load must
-// go to cover the workload's maximum when it is read at the mean. The load of the
-// latest report does not count: while it is next to nothing, the knots would be
-// spread over a thousand times the maximum, with none where they are read.
+// upTo returns up to which allocation a curve at the upper bound of the load must go to still cover
+// the workload's maximum when it is scaled to the mean load. The latest measured load is not used:
+// while it is next to nothing, the knots would be spread over a thousand times the maximum, with
+// none where they are needed.
 func (w *workload) upTo(l *trimtab.LoadForecast) float64 {
 	headroom := w.queueing.headroom()
 	return w.held.most() * (l.Upper + headroom) / math.Max(l.Mean+headroom, 1e-3*l.Upper)
 }
 
-// forecastLoad returns what is expected of the coming round; nil while no load was seen.
+// forecastLoad returns the forecast of the coming round, or nil while no load was observed.
 func (w *workload) forecastLoad() *trimtab.LoadForecast {
 	return w.expected.forecast(&w.last, &w.queueing, w.samples.underWay(quantity.Load))
 }
 
-// loadToCome returns the bound of that; 0: no load was seen.
+// loadToCome returns the upper bound of the forecast; 0: no load was observed.
 func (w *workload) loadToCome() float64 {
 	if l := w.forecastLoad(); l != nil {
 		return l.Upper
@@ -133,7 +133,7 @@ func (w *workload) loadToCome() float64 {
 	return 0
 }
 
-// inputs lists what the estimate looked at, in a fixed order.
+// inputs lists the inputs of the estimate, in a fixed order.
 func (w *workload) inputs(now time.Time) []trimtab.Input {
 	r := &w.last
 	in := append(make([]trimtab.Input, 0, 8),

@@ -10,24 +10,24 @@ import (
 	"github.com/trimtab/trimtab/analyzer/report"
 )
 
-// expected is the load that a workload is expected to have.
+// expected forecasts the load of a workload.
 type expected struct {
 	config     *Config
 	spec       *Workload
 	forecaster forecast.Forecaster // nil: none
-	// recent holds the rates of the latest intervals in a row, oldest first.
+	// recent has the rates of the latest intervals in a row, the oldest first.
 	recent []rate
 }
 
-// begin makes the forecaster anew.
+// begin creates a new forecaster.
 func (p *expected) begin() {
 	if p.spec.Forecaster != nil {
 		p.forecaster = p.spec.Forecaster()
 	}
 }
 
-// take gives the load of the next report to the forecaster; nil: it is missing. It reports
-// whether the forecaster took it.
+// take gives the load of the next report to the forecaster, nil if it is missing. It reports
+// whether the forecaster accepted it.
 func (p *expected) take(load *float64) bool {
 	if load == nil {
 		p.skip(1)
@@ -36,15 +36,16 @@ func (p *expected) take(load *float64) bool {
 	return p.forecaster == nil || p.forecaster.Observe(*load) == nil
 }
 
-// skip tells the forecaster that the loads of n intervals are missing, so that
-// a season stays at its time of day.
+// skip tells the forecaster that the loads of n intervals are missing, so that a seasonal model
+// stays in step with the time of day.
 func (p *expected) skip(n int) {
 	if p.forecaster != nil {
 		p.forecaster.Skip(n)
 	}
 }
 
-// rate is the load of one interval, over the requests that it was counted by.
+// rate is the load of one interval in requests per second, with the number of requests that were
+// counted for it.
 type rate struct {
 	Number   int64   `json:"number"`
 	Load     float64 `json:"load"`
@@ -52,14 +53,14 @@ type rate struct {
 }
 
 const (
-	// enough requests make a rate good; fewer are joined by those of
-	// the intervals before, at most so many.
+	// enough is the number of requests from which on a rate is precise; with fewer it is averaged
+	// with those of up to maxJoined latest intervals.
 	enough, maxJoined = report.Enough, 5
 )
 
-// smooth returns the load over the latest intervals in a row that hold enough
-// requests together. A rate of a few requests is mostly counting noise, which
-// would both flatten the curve over a/l and raise the forecast's bound.
+// smooth returns the mean load over the latest intervals in a row that have enough requests
+// together. A rate of a few requests is mostly counting noise, which would flatten the curve over
+// a/l and raise the forecast's upper bound.
 func (p *expected) smooth(number int64, s report.Spans) float64 {
 	if n := len(p.recent); n > 0 && p.recent[n-1].Number != number-1 {
 		p.recent = p.recent[:0]
@@ -77,8 +78,8 @@ func (p *expected) smooth(number int64, s report.Spans) float64 {
 	return load / float64(n)
 }
 
-// forecast returns what is expected of the coming round; nil while no
-// load was seen.
+// forecast returns the forecast of the coming round, or nil while no load was observed. late is by
+// how long reports are late.
 func (p *expected) forecast(last *report.Report, q *queueing, late time.Duration) *trimtab.LoadForecast {
 	l := &trimtab.LoadForecast{Level: p.config.Level, Model: "none"}
 	if last.Now != nil {
@@ -103,16 +104,16 @@ func (p *expected) forecast(last *report.Report, q *queueing, late time.Duration
 	return l
 }
 
-// lag widens the bound of a forecast for the time by which reports are late, which spans
-// that are collected make long: the coming round begins later by so much. Errors of a
-// random walk grow with the root of the time ahead, and of no load faster for long.
+// lag widens the upper bound of a forecast if reports are late, as they are if spans are collected
+// for long: the forecast then starts further in the past. The error of a random walk grows with the
+// square root of the time ahead, and no load's error grows faster for long.
 func (p *expected) lag(l *trimtab.LoadForecast, late time.Duration) {
 	if late > p.config.Report && l.Upper > l.Mean {
 		l.Upper = l.Mean + (l.Upper-l.Mean)*math.Sqrt(1+late.Seconds()/p.config.Round.Seconds())
 	}
 }
 
-// lookAhead adds the bound over a time that is longer than a round.
+// lookAhead adds the upper bound over the longer horizon Ahead.
 func (p *expected) lookAhead(l *trimtab.LoadForecast) {
 	if p.spec.Ahead <= p.config.Round {
 		return

@@ -18,36 +18,34 @@ const (
 	ByDemand  = "demand"
 )
 
-// Fallback is what an operator declared for when there is no performance to
-// learn from.
+// Fallback is the operator's declaration for the time without a performance.
 //
-// It stands in when the performance was not seen for StaleAfter rounds. Then
-// Hold stays, and the planner may raise the workload by the curve, never lower
-// it. Where no performance is declared at all, it is all that there is to
-// know, and the planner goes by it in both directions.
+// It stands in when no performance was observed for StaleAfter rounds. Hold then stays set, and the
+// planner may raise the workload by the fallback's curve, but not lower it. If the workload has no
+// performance at all, the fallback is all that is known, and the planner uses it in both
+// directions.
 //
 // Source: Cilantro (OSDI'23), section 5, its three fallback options.
 type Fallback struct {
-	// Proxy tells that samples of the quantity Proxy stand for performance,
-	// in the same unit. They teach a learner of their own.
+	// Proxy: samples of the quantity Proxy stand in for performance, in the same unit. A separate
+	// learner learns from them.
 	Proxy bool
 	// Profile is a recorded curve; nil: none.
 	Profile *declared.Profile
-	// Demand is an amount that is enough; nil: none.
+	// Demand is an amount that suffices; nil: none.
 	Demand *declared.Demand
 }
 
-// Declared reports whether there is any.
+// Declared reports whether any fallback is declared.
 func (f *Fallback) Declared() bool { return f.Proxy || f.Profile != nil || f.Demand != nil }
 
-// standIn is the fallback in use; the zero value is none.
+// standIn is the fallback in use; the zero value: none.
 type standIn struct {
 	name  string
 	curve *trimtab.Curve
 }
 
-// standIn returns the first fallback that can answer, when the performance is
-// missing for longer than it takes to be stale.
+// standIn returns the first fallback that applies, once the performance is stale.
 func (w *workload) standIn(now time.Time, hold *trimtab.Held) standIn {
 	if in := w.declaredFor(now); in.name != "" {
 		return in
@@ -55,7 +53,7 @@ func (w *workload) standIn(now time.Time, hold *trimtab.Held) standIn {
 	return w.inferred(now, hold)
 }
 
-// declaredFor is standIn of what an operator declared.
+// declaredFor returns the first declared fallback that applies.
 func (w *workload) declaredFor(now time.Time) standIn {
 	if !w.spec.Fallback.Declared() || !(w.spec.Max > 0) || w.spec.measured() && !w.samples.stale(now, w.samples.sawPerformance) {
 		return standIn{}
@@ -81,11 +79,11 @@ func (w *workload) declaredFor(now time.Time) standIn {
 	return standIn{}
 }
 
-// stand puts the fallback's curve into e.
+// stand uses the fallback's curve in e.
 func (w *workload) stand(e *trimtab.Estimate, in standIn) {
 	e.Fallback, e.Curve, e.Model, e.Reports = in.name, in.curve, in.name, 0
 	if in.name == ByIdleness || in.name == ByStarvation {
-		return // which says itself what it knows, and of what
+		return // both have explained themselves in e already
 	}
 	switch in.name {
 	case ByProxy:

@@ -9,31 +9,33 @@ import (
 	"github.com/trimtab/trimtab/analyzer/report"
 )
 
-// fixed knows when a fast loop was to leave the quota of a workload at its target, and
-// what it gives then. With loans a workload does better at the same target: one curve over
-// both would hold for neither. So reports of a fixed quota teach a curve of their own. A
-// trial, at a target that is lower than before, teaches both: the loop does no worse there.
+// fixed records when a fast loop left the quota of a workload at its target, and learns the curve
+// for that case. With loans a workload does better at the same target, so that one curve for both
+// cases would be wrong for each. Reports with a fixed quota therefore teach a curve of their own. A
+// trial at a lower target than before teaches both, since with a moving quota the workload does no
+// worse there.
 type fixed struct {
 	learner learn.Learner // nil: no such report yet
-	// changes are when the quota began to be fixed or to move, in order.
+	// changes are the times at which the quota began to be fixed or to move, in order.
 	changes []fixing
-	// rested is the allocation of the last report in which it moved; 0: none.
+	// rested is the allocation in the last report during which the quota moved; 0: none.
 	rested float64
 }
 
-// fixing is a state of the loop from at on.
+// fixing is the state of the fast loop from the time at on.
 type fixing struct {
 	at    time.Time
 	fixed bool
 }
 
-// maxFixings bounds the changes that are kept; a round makes at most one for each host.
+// maxFixings bounds the number of remembered changes; a round causes at most one per host.
 const maxFixings = 32
 
-// mostFixed is the share of a report with a fixed quota that does not matter to it.
+// mostFixed is the fraction of a report's time with a fixed quota up to which the report counts as
+// one with a moving quota.
 const mostFixed = 0.25
 
-// take notes what a holding says of the loop of workload w.
+// take records what a holding says of the fast loop of workload w.
 func (f *fixed) take(w *Workload, h *trimtab.Holding) {
 	seen, moves := false, false
 	for i := range h.Targets {
@@ -53,7 +55,7 @@ func (f *fixed) take(w *Workload, h *trimtab.Holding) {
 	f.changes = append(f.changes, fixing{h.Time, !moves})
 }
 
-// share returns the share of [from, to) in which the quota was fixed.
+// share returns the fraction of [from, to) in which the quota was fixed.
 func (f *fixed) share(from, to time.Time) float64 {
 	sum, end := 0.0, to
 	for i := len(f.changes) - 1; i >= 0 && end.After(from); i-- {
@@ -72,7 +74,7 @@ func (f *fixed) share(from, to time.Time) float64 {
 	return sum / to.Sub(from).Seconds()
 }
 
-// mix sets r aside where the quota was fixed in a part of it.
+// mix marks r as transient if the quota was fixed during a part of it.
 func (f *fixed) mix(r *report.Report, interval time.Duration) {
 	r.Fixed = f.share(r.At.Add(-max(interval, r.Window)), r.At)
 	if r.Aside == "" && r.Fixed > mostFixed && r.Fixed < 1 {
@@ -80,8 +82,8 @@ func (f *fixed) mix(r *report.Report, interval time.Duration) {
 	}
 }
 
-// teach gives a report of a fixed quota to its curve, and reports whether that is all
-// that it teaches.
+// teach gives a report with a fixed quota to its curve. only: the report must not teach the other
+// curve.
 func (f *fixed) teach(r *report.Report, o learn.Observation, learner func() learn.Learner) (only bool) {
 	if r.Fixed < 1 {
 		f.rested = o.Allocation
@@ -91,13 +93,13 @@ func (f *fixed) teach(r *report.Report, o learn.Observation, learner func() lear
 		f.learner = learner()
 	}
 	if f.learner.Observe(o) != nil {
-		return false // the other learner tells why
+		return false // the other learner reports the error
 	}
 	return f.rested > 0 && !report.Far(trimtab.Units(f.rested), trimtab.Units(o.Allocation))
 }
 
-// at is what the workload would do at its allocation with a fixed quota; nil: not
-// known, or its quota is fixed anyway.
+// at returns the performance at the current allocation with a fixed quota; nil: unknown, or the
+// quota is fixed already.
 func (f *fixed) at(r *report.Report, headroom float64) *trimtab.Band {
 	if f.learner == nil || r.Allocation == nil || r.Load == nil || r.Fixed == 1 {
 		return nil
@@ -106,7 +108,7 @@ func (f *fixed) at(r *report.Report, headroom float64) *trimtab.Band {
 	return &b
 }
 
-// save returns the curve of a fixed quota; nil: there is none.
+// save returns the state of the curve for a fixed quota, or nil if there is none.
 func (f *fixed) save() ([]byte, error) {
 	if f.learner == nil {
 		return nil, nil
@@ -114,7 +116,7 @@ func (f *fixed) save() ([]byte, error) {
 	return f.learner.Snapshot()
 }
 
-// load takes over what save returned.
+// load restores what save returned.
 func (f *fixed) load(state []byte, learner func() learn.Learner) error {
 	if len(state) == 0 {
 		return nil

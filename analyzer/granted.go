@@ -7,22 +7,23 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// grants turn the totals that hosts tell of their fast loops into what was granted, on
-// average, and how long a quota stopped a workload. The curve is taught at the target,
-// where the knob rests: that was chosen without regard to trouble, while what was granted
-// follows it, so that more of it would seem to make latency worse.
+// grants computes from the totals of fast loops how much CPU was granted on average, and for how
+// long a quota stopped a workload. The curve is learned at the target, the quota's resting value,
+// which is chosen independently of current latencies. The granted amount reacts to them, so that
+// more of it would seem to make latency worse.
 type grants struct {
 	last map[counterKey]grant
 }
 
-// grant is what was told of one instance, and when.
+// grant has the totals of one instance, and their time.
 type grant struct {
 	at               time.Time
 	granted, stalled float64
 }
 
-// take enters what a holding says of a workload. Differences of totals give the mean of the
-// time between, whatever was lost in it; totals that fell are of another life.
+// take reads the totals in a holding. The difference of two totals gives the mean of the time
+// between, even if holdings in between were lost. A total that fell belongs to a new incarnation of
+// the agent.
 func (g *grants) take(h *trimtab.Holding, workload string, interval time.Duration, to *counters) {
 	for i := range h.Targets {
 		t := &h.Targets[i]
@@ -37,7 +38,7 @@ func (g *grants) take(h *trimtab.Holding, workload string, interval time.Duratio
 		case !known && len(g.last) >= maxCounters:
 			continue
 		case known && elapsed > 0 && elapsed < interval && f.Granted >= old.granted:
-			continue // too short a time to say anything
+			continue // too short for a mean
 		case known && elapsed <= 0:
 			continue
 		case g.last == nil:

@@ -10,41 +10,41 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// interval gathers what was measured in one report's interval: number n
-// covers [n Report, (n+1) Report) since 1970.
+// interval has what was measured in the interval of one report. Number n covers [n Report, (n+1)
+// Report) since 1970.
 type interval struct {
 	number   int64
 	sketches report.Sketches
-	// performance is the latest sample of it, nil: none.
+	// performance is the latest sample of the performance; nil: none.
 	performance *trimtab.Sample
-	// proxy is the latest sample of what stands for it, nil: none.
+	// proxy is the latest sample of the proxy for it; nil: none.
 	proxy *trimtab.Sample
-	// load tells that a load sample fell into it.
+	// load: a load sample fell into the interval.
 	load bool
-	// arrived is the first tick after the last arrival; stirred tells that
-	// something came since the last tick.
+	// arrived is the first tick after the last arrival. stirred: something has arrived since the
+	// last tick.
 	arrived time.Time
 	stirred bool
 }
 
-// newer reports whether sample a replaces b: the later one; of equal times an
-// arbitrary but fixed one.
+// newer reports whether sample a replaces b: if it is later, or, for equal times, by an arbitrary
+// but fixed order.
 func newer(a, b *trimtab.Sample) bool {
 	return b == nil || cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Value, b.Value),
 		cmp.Compare(a.Requests, b.Requests)) > 0
 }
 
-// intervals are those of a workload that are open.
+// intervals has the open intervals of a workload.
 type intervals struct {
 	config *Config
 	spec   *Workload
 	open   []*interval // in order of number
-	// closed is the number of the last closed interval, once one was: begun.
+	// closed is the number of the last closed interval, if begun.
 	closed int64
 	begun  bool
 }
 
-// number returns the interval that t falls into.
+// number returns the number of the interval that t falls into.
 func (x *intervals) number(t time.Time) int64 {
 	n, d := t.UnixNano(), int64(x.config.Report)
 	q := n / d
@@ -54,8 +54,7 @@ func (x *intervals) number(t time.Time) int64 {
 	return q
 }
 
-// at returns the open interval n, or nil when it is closed already, or too
-// many are open.
+// at returns the open interval n, or nil if it is closed already or too many are open.
 func (x *intervals) at(n int64) *interval {
 	if x.begun && n <= x.closed {
 		return nil
@@ -72,7 +71,7 @@ func (x *intervals) at(n int64) *interval {
 	return v
 }
 
-// takeSketch enters what spans tell.
+// takeSketch adds a sketch to its interval.
 func (x *intervals) takeSketch(s *trimtab.Sketch, c *counts) {
 	v := x.at(x.number(s.From.Add(s.To.Sub(s.From) / 2)))
 	switch {
@@ -85,13 +84,13 @@ func (x *intervals) takeSketch(s *trimtab.Sketch, c *counts) {
 	}
 }
 
-// takeSample enters a sample of the workload where a report is made of it.
+// takeSample adds a sample of the workload to its interval, if reports use its quantity.
 func (x *intervals) takeSample(s *trimtab.Sample, proxy bool, c *counts) {
 	if !(s.Quantity == quantity.Performance && x.spec.PerformanceFrom == FromPrometheus ||
 		s.Quantity == quantity.Load && x.spec.LoadFrom == FromPrometheus || s.Quantity == quantity.Proxy && proxy) {
 		return
 	}
-	// A sample speaks of the time before it.
+	// A sample covers the time before it.
 	v := x.at(x.number(s.Time.Add(-1)))
 	switch {
 	case v == nil:
@@ -107,14 +106,16 @@ func (x *intervals) takeSample(s *trimtab.Sample, proxy bool, c *counts) {
 	}
 }
 
-// reopen opens our future, which only a damaged or foreign snapshot closes.
+// reopen corrects a closed interval in the future, which only a damaged or foreign snapshot can
+// cause.
 func (x *intervals) reopen(now time.Time) {
 	if x.begun && x.closed > x.number(now.Add(x.config.Skew)) {
 		x.closed = x.number(now) - 1
 	}
 }
 
-// next closes the first interval, and returns how many before it nothing was told of.
+// next closes the first open interval, and returns the number of intervals before it without any
+// value.
 func (x *intervals) next() (v *interval, missing int) {
 	v = x.open[0]
 	x.open = slices.Delete(x.open, 0, 1)
@@ -125,9 +126,8 @@ func (x *intervals) next() (v *interval, missing int) {
 	return v, missing
 }
 
-// due returns how many of the open intervals, from the first, are to be
-// closed: all up to the last that is complete or has waited long enough. Spans are under way
-// for so long, since their senders collect them.
+// due returns how many of the open intervals, from the first, are to be closed: all up to the last
+// that is complete or has waited long enough. collected is how long spans take to arrive.
 func (x *intervals) due(now time.Time, collected time.Duration, c *counts) int {
 	n := 0
 	for i, v := range x.open {
@@ -149,7 +149,7 @@ func (x *intervals) end(v *interval) time.Time {
 	return time.Unix(0, (v.number+1)*int64(x.config.Report)).UTC()
 }
 
-// complete reports whether nothing more can come for v.
+// complete reports whether everything expected for v has arrived.
 func (x *intervals) complete(v *interval, now time.Time) bool {
 	present, whole := v.sketches.Cells(x.config.Partitions, x.config.Report)
 	return (!x.spec.bySpans() || present > 0 && present >= whole) &&
@@ -157,8 +157,8 @@ func (x *intervals) complete(v *interval, now time.Time) bool {
 		(x.spec.LoadFrom == FromSpans || v.load) && !now.Before(x.end(v))
 }
 
-// waited reports whether v is past its grace: ours by the clock, and quiet
-// for as long, unless later intervals show that the senders went on.
+// waited reports whether v has waited long enough: its grace has passed by our clock, and nothing
+// has arrived for as long, unless later intervals show that the senders have moved on.
 func (x *intervals) waited(v *interval, now time.Time, collected time.Duration, later bool) bool {
 	wait := x.config.Grace
 	if now.Before(x.end(v).Add(wait + collected)) {

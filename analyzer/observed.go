@@ -9,20 +9,21 @@ import (
 	"github.com/trimtab/trimtab/quantile"
 )
 
-// observed counts all requests of a discovered workload: see [trimtab.Observed]. The
-// zero value has seen none.
+// observed sums up all requests of a discovered workload: see [trimtab.Observed]. The zero value
+// has none.
 type observed struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Read counts the requests that were read, Requests those that they stand for.
+	// Read is the number of requests whose spans were read, Requests the number that they stand for
+	// under sampling.
 	Read     float64            `json:"read"`
 	Requests float64            `json:"requests"`
 	LoadMost float64            `json:"load_most"`
 	Latency  quantile.Histogram `json:"latency"`
 }
 
-// maxObserved is more requests than a service has: above it one more would be lost in
-// rounding. What comes then is not counted.
+// maxObserved is more than the number of requests of any service: above it, adding one would be
+// lost in rounding. Later requests are not counted.
 const maxObserved = 1e15
 
 // take adds an interval that ended at end.
@@ -38,10 +39,10 @@ func (o *observed) take(end time.Time, length time.Duration, s *report.Spans, lo
 	o.Requests += s.Requests
 	o.LoadMost = math.Max(o.LoadMost, load)
 	o.Latency.Merge(&s.Latency)
-	o.Latency.Settle() // as after a restart
+	o.Latency.Settle() // same rounding as after a restart
 }
 
-// told returns what an estimate says of it; nil: no latency was seen.
+// told returns the summary for an estimate; nil: no latency was observed.
 func (o *observed) told() *trimtab.Observed {
 	if o == nil {
 		return nil
@@ -59,7 +60,7 @@ func (o *observed) told() *trimtab.Observed {
 	return out
 }
 
-// valid refuses a saved state that no requests can have led to.
+// valid returns an error for a saved state that no requests can lead to.
 func (o *observed) valid() error {
 	for _, v := range []float64{o.Read, o.Requests, o.LoadMost, o.Latency.Count()} {
 		if !(v >= 0 && v <= maxObserved) {

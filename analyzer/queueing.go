@@ -12,59 +12,57 @@ import (
 )
 
 const (
-	// maxUsed bounds the windows of use that are kept of one workload.
+	// maxUsed bounds the number of windows of use that are kept of one workload.
 	maxUsed = 128
-	// covered is the least part of a stretch of time that must have been
-	// measured for a mean over it.
+	// covered is the least fraction of a time that must have been measured for a mean over it.
 	covered = 0.7
-	// remembered is the time over which the cost of a request is averaged: long
-	// for its noise, short for a release that makes it dearer.
+	// remembered is the time constant of the average cost of a request: long compared with its
+	// noise, short enough to follow a release that makes requests more expensive.
 	remembered = report.Remembered
-	// fewRequests is how many requests a cost must rest on.
+	// fewRequests is the least number of requests for a cost.
 	fewRequests = 24
-	// silence is up to how long an interval without requests is no gap.
+	// silence is the longest time without requests that does not count as a gap.
 	silence = 5 * time.Second
-	// recalled is how many windows of use tell the load.
+	// recalled is the number of latest windows of use from which the load is computed.
 	recalled = 24
-	// levelled is over how many intervals arrivals are averaged.
+	// levelled is the number of intervals over which arrivals are averaged.
 	levelled = 5
 )
 
-// queueing is what is known of a workload as a queue: what a request costs,
-// what waits, and the model that both serve.
+// queueing models a workload as a queue: the cost of a request, the backlog, and the model that
+// uses both.
 type queueing struct {
-	model *queue.Model // nil: it is not seen as a queue
+	model *queue.Model // nil: it is not modelled as a queue
 	used  []used       // in order of time
-	// early came before the use in its window, by what it is of.
+	// early has samples that arrived before the use of the same window, by kind.
 	early [kinds]trimtab.Sample
-	// open are stretches whose cost is not yet counted; until is the end of the
-	// last one.
+	// open are stretches whose cost was not counted yet; until is the end of the last one.
 	open  []stretch
 	until time.Time
-	// work and requests are decayed sums, in core-seconds and requests.
+	// work and requests are exponentially decaying sums, in core seconds and requests.
 	work, requests float64
-	// begun has the requests that began in each interval up to number last; seen
-	// is how many intervals in a row it is known for.
+	// begun is the number of requests that began in each interval up to number last. seen is the
+	// number of intervals in a row for which it is known.
 	begun []float64
 	last  int64
 	seen  int
-	// waiting is how many requests wait, wait how long the median one of the last
-	// interval did, 0: in time; latency is that of the SLO. Both in seconds.
+	// waiting is the number of waiting requests. wait is the median latency in the last interval,
+	// 0: within the SLO. latency is the SLO's limit. Both in seconds.
 	waiting, wait, latency float64
-	// course is that of the load while nothing waits, up to the latest report, and
-	// lately with what the use tells since.
+	// course follows the load while no requests wait, up to the latest report. lately continues it
+	// with the load computed from the use since.
 	course, lately course
 }
 
-// stretch is a time in which so many requests were answered.
+// stretch is a time in which a number of requests were answered.
 type stretch struct {
 	from, to time.Time
 	requests float64
-	// weight is how long it counts for, where stretches overlap.
+	// weight is the time for which it counts: less than its length if stretches overlap.
 	weight time.Duration
 }
 
-// newQueueing returns what is known before anything was seen.
+// newQueueing returns the initial state.
 func newQueueing(w *Workload) queueing {
 	if !w.Queue || w.Learner == nil {
 		return queueing{}
@@ -76,10 +74,9 @@ func newQueueing(w *Workload) queueing {
 	return queueing{model: queue.New(latency.Seconds()), latency: latency.Seconds()}
 }
 
-// headroom is how many requests per second count besides the load: a service
-// must answer within the latency also when few requests come. By the model 1 to 1.2
-// of them fit into the latency where 5% of the requests wait longer, at the
-// utilisations at which a service is planned for.
+// headroom returns a rate, in requests per second, that is added to the load: a service must meet
+// its latency limit even if few requests come. By the model, 1 to 1.2 requests fit into the limit
+// at which 5% of the requests are late, at the utilizations at which services are planned.
 func (q *queueing) headroom() float64 {
 	if q.model == nil || q.latency <= 0 {
 		return 0
@@ -87,9 +84,8 @@ func (q *queueing) headroom() float64 {
 	return 1 / q.latency
 }
 
-// full reports whether the workload used nearly all that it had in some part of
-// the time from from to to: what is answered then, and what waits from then on,
-// tells of a queue and not of the allocation.
+// full reports whether the workload used nearly all of its allocation in some part of [from, to).
+// Reports of that time, and after it, depend on the backlog and not only on the allocation.
 func (q *queueing) full(from, to time.Time, held *allocation) bool {
 	if q.model == nil {
 		return false
@@ -106,7 +102,7 @@ func (q *queueing) full(from, to time.Time, held *allocation) bool {
 	return false
 }
 
-// answered notes that so many requests were answered from one time to another.
+// answered records how many requests were answered in a time.
 func (q *queueing) answered(from, to time.Time, requests float64, overlapping bool) {
 	if q.model == nil {
 		return
@@ -126,7 +122,7 @@ func (q *queueing) answered(from, to time.Time, requests float64, overlapping bo
 	n := 0
 	for _, s := range q.open {
 		if len(q.used) > 0 && q.used[len(q.used)-1].to.Before(s.to) && to.Sub(s.to) < silence {
-			break // its use is still to come
+			break // its use was not measured yet
 		}
 		n++
 		if cores, ok := q.use(s.from, s.to); ok {
@@ -139,7 +135,7 @@ func (q *queueing) answered(from, to time.Time, requests float64, overlapping bo
 	q.open = slices.Delete(q.open, 0, n)
 }
 
-// cost returns the core-seconds of a request.
+// cost returns the CPU time of a request, in core seconds.
 func (q *queueing) cost() (seconds float64, ok bool) {
 	if q.model == nil || q.requests < fewRequests || !(q.work > 0) {
 		return 0, false
@@ -147,9 +143,8 @@ func (q *queueing) cost() (seconds float64, ok bool) {
 	return q.work / q.requests, true
 }
 
-// comes enters interval number, in which so many requests per second were answered,
-// and returns how many came: what the course of the load tells, and what arrive
-// does, which goes by when they began, while they wait. late tells that most of them
+// comes adds interval number, in which the given rate of requests was answered. It returns the rate
+// at which requests arrived, by the course of the load and by arrive. late: most answered requests
 // began in an earlier interval.
 func (q *queueing) comes(number int64, s *report.Spans, answered float64, interval time.Duration) (load float64, late bool) {
 	since := time.Duration(number-q.last) * interval
@@ -167,16 +162,16 @@ func (q *queueing) comes(number int64, s *report.Spans, answered float64, interv
 	return math.Max(load, q.course.load()), late
 }
 
-// arrive enters when the requests of interval number began, and returns the
-// rate at which they arrive, in requests per second, while they wait longer than
-// the SLO allows, 0 otherwise, and whether most of them began in an earlier
-// interval. While a queue grows, what is answered tells what the service can, and
-// not what is asked of it. Of requests that wait W, those that began in the last
-// W seconds are still to be answered, so that over n intervals of length T
+// arrive records when the requests of interval number began. While they wait longer than the SLO
+// allows, it returns their arrival rate in requests per second, else 0; late: most of them began in
+// an earlier interval. While a queue grows, the rate of answers is the capacity of the service, not
+// its load. If requests wait W, those that began in the last W seconds were not answered yet, so
+// that over n intervals of length T
 //
 //	λ_n = (those that began in them) / (n·T − W)
 //
-// A load that jumped shows in the last three intervals beyond their noise.
+// A jump of the load shows first in the last three intervals: their rate is used if it exceeds the
+// other by more than noise.
 func (q *queueing) arrive(number int64, s *report.Spans, answered float64, interval time.Duration) (load float64, late bool) {
 	if q.model == nil {
 		return 0, false
@@ -199,8 +194,8 @@ func (q *queueing) arrive(number int64, s *report.Spans, answered float64, inter
 		q.wait = 0
 		return 0, false
 	}
-	// While a queue is worked off, what ended last waited least, and more was
-	// answered of what began of late than the median wait tells.
+	// While a backlog shrinks, the latest answers waited less than the median. Fewer of the latest
+	// requests are then unanswered than the median implies.
 	least := wait
 	if wait < q.wait {
 		least, _ = s.Latency.Quantile(0.2)
@@ -218,12 +213,12 @@ func (q *queueing) arrive(number int64, s *report.Spans, answered float64, inter
 	return load, lag >= 1
 }
 
-// jumped is by how many standard errors a load must lie above the one before it
-// to have jumped.
+// jumped is the number of standard errors above the earlier load from which on a load counts as
+// having jumped.
 const jumped = 1.5
 
-// rate returns the rate at which requests that wait so long arrived in the last
-// intervals, and how many of them it rests on.
+// rate returns the arrival rate of requests that wait for the given time, over the last intervals,
+// and the number of requests that it is based on.
 func (q *queueing) rate(intervals int, wait float64, interval time.Duration) (load, requests float64) {
 	intervals = min(intervals, max(q.seen, 1))
 	for _, v := range q.begun[len(q.begun)-intervals:] {
@@ -232,10 +227,9 @@ func (q *queueing) rate(intervals int, wait float64, interval time.Duration) (lo
 	return requests / math.Max(float64(intervals)*interval.Seconds()-wait, 0.5*interval.Seconds()), requests
 }
 
-// useLoad returns the load that the use of the last seconds tells, where load
-// comes as a rate over a longer window, seen: it is what the service is doing
-// now. While its quota stops the service, its use tells only the least that is
-// asked of it: the load is then no less than it was before.
+// useLoad returns the current load, computed from the use of the last seconds, if the measured load
+// (seen) is a rate over a longer window. While the quota throttles the service, its use is only a
+// lower bound of its demand; the load then counts as no less than before.
 func (q *queueing) useLoad(at time.Time, seen float64, held *allocation) float64 {
 	cost, ok := q.cost()
 	c := &q.lately
@@ -258,10 +252,9 @@ func (q *queueing) useLoad(at time.Time, seen float64, held *allocation) float64
 	return load
 }
 
-// sinceReport returns the load of the last seconds: that of a report by spans, and
-// for the time since then, while spans are still on their way, the use over the
-// cost of a request. While its quota stops the service, the load is no less than it
-// was.
+// sinceReport returns the current load: the load of a report from spans, continued by the use
+// divided by the cost of a request for the time whose spans have not arrived yet. While the quota
+// throttles the service, the load counts as no less than before.
 func (q *queueing) sinceReport(r *report.Report, held *allocation) float64 {
 	q.lately.runs = append(q.lately.runs[:0], q.course.runs...)
 	cost, ok := q.cost()
@@ -286,7 +279,7 @@ func (q *queueing) sinceReport(r *report.Report, held *allocation) float64 {
 	return q.lately.load()
 }
 
-// stopped reports whether the quota stopped the workload in a window.
+// stopped reports whether the quota throttled the workload in a window.
 func (q *queueing) stopped(u used, held *allocation) bool {
 	if u.throttled < 0.5 {
 		return false
@@ -295,10 +288,9 @@ func (q *queueing) stopped(u used, held *allocation) bool {
 	return f.Known && !f.Amount.Unlimited && u.cores >= 0.9*f.Mean
 }
 
-// follow keeps a forecast from staying behind a load that moves: its mean is no
-// further from what was just measured than half the noise of that, and goes with a
-// rise or a fall to the middle of the coming round. Its bound keeps its ratio to the
-// mean.
+// follow keeps a forecast from lagging behind a moving load. It limits the distance of the mean
+// from the load just measured to half of that load's noise, and extrapolates a rise or fall to the
+// middle of the coming round. The ratio of upper bound to mean stays.
 func (q *queueing) follow(l *trimtab.LoadForecast, last *report.Report, c *Config) {
 	if q.model == nil || last.Now == nil || !(l.Mean > 0) {
 		return
@@ -311,20 +303,20 @@ func (q *queueing) follow(l *trimtab.LoadForecast, last *report.Report, c *Confi
 	l.Mean, l.Upper = mean, math.Max(mean*l.Upper/l.Mean, l.Now)
 	now := q.lately.load()
 	if last.LoadFrom != FromSpans || !(now > 0) {
-		return // the slope of what is told by the use is mostly noise
+		return // without spans the slope is mostly noise
 	}
-	// To the middle of the round; a load is told an interval or two late.
+	// To the middle of the round; the measured load is one or two intervals old.
 	ahead := (float64(c.horizon())/2 + 2) * c.Report.Seconds()
 	goes := math.Max(1-furthest, math.Min(q.lately.in(ahead)/now, 1+furthest))
 	l.Mean, l.Upper = l.Mean*goes, l.Upper*goes
 }
 
-// furthest bounds what the course of a load may change it by.
+// furthest limits the relative change of the load by extrapolation.
 const furthest = 0.4
 
-// pressed reports whether the quota stops a workload whose reports come seldom, as those
-// by spans do that are collected for seconds, or its use tells another load than was told
-// last: the next report would come too late.
+// pressed reports whether an estimate is to be sent before the next report, for a workload whose
+// reports come late or seldom: the quota throttles it, or its use implies another load than the
+// last estimate said.
 func (w *workload) pressed(now time.Time) bool {
 	r := &w.last
 	if w.spec.LoadFrom == FromSpans && w.samples.arrival.wait() <= w.config.Report ||
@@ -348,10 +340,11 @@ func (w *workload) pressed(now time.Time) bool {
 	return true
 }
 
-// news is by what part a load must have changed to be told before its time.
+// news is the relative change of the load from which on an early estimate is sent.
 const news = 0.1
 
-// inform joins what the learner knows with what the cost of a request tells.
+// inform combines the learned curve with the queue's model, and adds cost and backlog to the
+// estimate.
 func (w *workload) inform(e *trimtab.Estimate) {
 	q := &w.queueing
 	cost, ok := q.cost()
@@ -375,10 +368,10 @@ func (w *workload) inform(e *trimtab.Estimate) {
 	}
 }
 
-// maxStopped is the longest stop that is counted.
+// maxStopped is the longest throttled time that is counted, in seconds.
 const maxStopped = 30
 
-// teach gives a report that taught the curve to the model too.
+// teach gives a report that the curve learned from to the queue's model as well.
 func (q *queueing) teach(o learn.Observation) {
 	cost, ok := q.cost()
 	if !ok || o.Performance > 1 {
@@ -388,6 +381,6 @@ func (q *queueing) teach(o learn.Observation) {
 	if requests == 0 {
 		requests = 1
 	}
-	// Out of range numbers were refused by the learner.
+	// the learner has already refused numbers out of range
 	_ = q.model.Observe(o.Allocation, o.Load, cost, o.Performance, requests)
 }

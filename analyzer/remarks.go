@@ -10,16 +10,18 @@ import (
 )
 
 const (
-	// remarksLast is how long a remark counts that is not repeated: it is each minute.
+	// remarksLast is how long a remark stays valid without repetition; it is repeated every minute.
 	remarksLast = 150 * time.Second
-	// maxRemarks bounds the instances of which remarks are kept, maxRemark the length of one.
+	// maxRemarks is the largest number of instances with remarks that are kept, maxRemark the
+	// length of a remark in bytes.
 	maxRemarks, maxRemark = 100, 1000
 )
 
-// remarks are the newest remarks on the groups of a workload, in order of host and instance.
+// remarks are the newest remarks on the control groups of a workload, in order of host and
+// instance.
 type remarks []*trimtab.Sample
 
-// take keeps a remark. Those that are over make room.
+// take keeps a remark, and drops expired ones.
 func (r *remarks) take(s *trimtab.Sample) {
 	i, found := slices.BinarySearchFunc(*r, s, func(a, b *trimtab.Sample) int {
 		return strings.Compare(a.Host+"\x00"+a.Instance, b.Host+"\x00"+b.Instance)
@@ -36,7 +38,7 @@ func (r *remarks) take(s *trimtab.Sample) {
 	}
 }
 
-// note is what is remarkable at now, of one instance, and of how many more; "": nothing.
+// note returns the current remark on one instance, and how many more there are; "": none.
 func (r remarks) note(now time.Time) (text string) {
 	n := 0
 	for _, s := range r {

@@ -12,9 +12,9 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// coming is the load that the forecaster is told: the one of the report, and what
-// the use tells since then; where the report's is a rate over a longer window, what
-// the use of the last seconds tells.
+// coming returns the load for the forecaster: the load of the report, continued by the use since
+// then. If the report's load is a rate over a longer window, it is computed from the use of the
+// last seconds.
 func (w *workload) coming(r *report.Report) *float64 {
 	r.Now = r.Load
 	if r.Load == nil || w.queueing.model == nil {
@@ -46,8 +46,8 @@ func quantiles(h *quantile.Histogram) map[string]trimtab.Seconds {
 	return out
 }
 
-// extrapolated is by how much a ratio of two rates may exceed 1 and still be a
-// share: Prometheus extrapolates each to the ends of its range.
+// extrapolated is by how much a ratio of two rates may exceed 1 and still count as a fraction:
+// Prometheus extrapolates each rate to the ends of its range.
 const extrapolated = 0.05
 
 func (w *workload) reportPerformance(r *report.Report, v *interval, s report.Spans, seen bool) {
@@ -58,7 +58,7 @@ func (w *workload) reportPerformance(r *report.Report, v *interval, s report.Spa
 			r.PerfFrom, r.PerfAt, r.Window = p.Source, p.Time, p.Window.Duration()
 			switch {
 			case value > 1+extrapolated:
-				r.Requests = 0 // not a fraction, whatever it was taken over
+				r.Requests = 0 // it is no fraction of requests
 			case value > 1 && r.Requests > 0:
 				value = 1
 			}
@@ -79,15 +79,15 @@ func (w *workload) reportPerformance(r *report.Report, v *interval, s report.Spa
 	}
 }
 
-// reportAllocation finds what was in force over the whole interval, from the
-// actuator, else from a sample.
+// reportAllocation sets the allocation that was in force over the whole interval, from the actuator
+// or else from a sample.
 func (w *workload) reportAllocation(r *report.Report, end time.Time) {
 	over := max(w.config.Report, r.Window)
 	f := w.held.during(end.Add(-over), end, w.config.Settle)
 	switch {
 	case r.Window == 0:
 	case w.queueing.uneven(end.Add(-over), end):
-		r.Aside = "transient" // a rate over a time in which the load was another
+		r.Aside = "transient" // a mean over a time in which the load changed
 	case w.queueing.full(end.Add(-2*over), end, &w.held):
 		r.Aside = "backlog"
 	}
@@ -95,8 +95,8 @@ func (w *workload) reportAllocation(r *report.Report, end time.Time) {
 	case f.Known && f.Shared && !f.Amount.Unlimited:
 		w.reportShare(r, f, end.Add(-over), end)
 	case f.Known && f.Amount.Unlimited:
-		// The planner never gives more than Max: what is reached without a
-		// limit is at least what Max reaches, and counts as that.
+		// The planner never gives more than Max, so that a performance without a limit counts as
+		// one at Max.
 		if v := w.held.most(); v > 0 {
 			if u := w.samples.fresh(quantity.Usage, end); u != nil && u.Value > v {
 				v = u.Value
@@ -132,17 +132,18 @@ func (w *workload) reportAllocation(r *report.Report, end time.Time) {
 	}
 }
 
-// hardly is up to which share of the periods in which the limit of all was used up what is set
-// for a workload did not bind.
+// hardly is the fraction of periods in which the common limit was used up, up to which the
+// workload's share counts as not limiting it.
 const hardly = 0.05
 
-// reportShare tells what a workload really had that shares by weight. Where the limit of all
-// was not used up, nothing bound it: what it reached is what its maximum reaches. Where it was,
-// it had what it used, or its share, at least, and as much more as others left while it wanted
-// it: such a report is censored, and teaches nothing. To learn from those that did well, at the
-// least that they may have had, would be to learn that little is enough. Of a node nobody tells
-// whether it was full: who is late would be no less so with the least that it had, and who is in
-// time no less with its maximum.
+// reportShare sets the allocation of a workload that shares CPU by weight. If the common limit was
+// not used up, nothing limited the workload, and its performance counts as that at its maximum. If
+// it was used up, the workload had its share or its use, whichever is more, and an unknown part of
+// what others left idle: the report is censored and teaches nothing. (To learn only from good
+// reports, at the least that the workload may have had, would be to learn that little is enough.)
+// For nodes it is unknown whether they were full. A workload that missed its SLO then counts at its
+// least, with which it would have missed it too; one that met its SLO counts at its maximum, with
+// which it would have met it too.
 func (w *workload) reportShare(r *report.Report, f report.InForce, from, to time.Time) {
 	use, known := w.queueing.use(from, to)
 	if u := w.samples.fresh(quantity.Usage, to); !known && u != nil {
@@ -166,13 +167,13 @@ func (w *workload) reportShare(r *report.Report, f report.InForce, from, to time
 	r.Allocation = &v
 }
 
-// allocation is what a workload has of its first resource.
+// allocation is the allocation of a workload's first resource over time.
 type allocation struct {
 	report.History
 	spec *Workload
-	// loads are those of its instances; nil: not known.
+	// loads are the loads of its instances; nil: unknown.
 	loads report.Loads
-	// transients counts reports set aside in a row.
+	// transients counts the reports in a row that were ignored because the allocation changed.
 	transients int
 }
 
@@ -181,12 +182,11 @@ func (a *allocation) during(from, to time.Time, settle time.Duration) report.InF
 	return a.During(from, to, settle, a.loads)
 }
 
-// most is the largest allocation that the workload can have: that of its instances
-// together, where there are several.
+// most returns the largest allocation that the workload can have, over all its instances.
 func (a *allocation) most() float64 { return max(a.spec.Max, a.Most(a.loads)) }
 
-// endure sets r aside when the allocation changed, unless it did in all of the
-// latest reports too: then the mean over the interval has to do.
+// endure marks r as transient if the allocation changed. If it changed in each of the latest
+// reports as well, it uses the mean over the interval instead.
 func (a *allocation) endure(r *report.Report, f report.InForce) {
 	if !f.Transient {
 		a.transients = 0

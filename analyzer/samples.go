@@ -12,25 +12,24 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// samples are what was measured of a workload, from when, and how often it comes.
+// samples has the measurements of a workload from outside its spans, their ages and intervals.
 type samples struct {
 	config *Config
 	spec   *Workload
-	// latest holds the latest sample of each quantity that has a value, and
-	// missing the latest without.
+	// latest has the latest sample of each quantity with a value, missing the latest one without.
 	latest, missing map[quantity.Quantity]*trimtab.Sample
-	// paces are how often those come.
+	// paces has the intervals between samples.
 	paces map[quantity.Quantity]*pace
-	// join makes samples out of those of instances, unless there are some of the
-	// workload, wholes says of when.
+	// join adds up samples of instances. They are not used while there are samples of the whole
+	// workload; wholes is when the last of those came.
 	join    report.Join
 	wholes  map[quantity.Quantity]time.Time
 	arrival arrival
-	// since is when the workload was first waited for, reported the end of the latest
-	// report, loadFrom and perfFrom what it was made of.
+	// since is when the workload was first expected to report, reported the end of the latest
+	// report, loadFrom and perfFrom the sources of that report.
 	since, reported    time.Time
 	loadFrom, perfFrom string
-	// sawLoad and sawPerformance are when each was last true.
+	// sawLoad and sawPerformance are the times of the latest known values.
 	sawLoad, sawPerformance time.Time
 }
 
@@ -54,8 +53,8 @@ func (m *samples) take(s *trimtab.Sample) bool {
 	return true
 }
 
-// gather joins the samples of instances. Of what is also told of the workload they
-// tell the shares alone.
+// gather adds up the samples of instances. If there are samples of the workload as well, those of
+// instances only determine the shares of the load.
 func (m *samples) gather(now time.Time, held *report.History, take func(*trimtab.Sample)) {
 	if m.join.Idle() {
 		return
@@ -70,7 +69,7 @@ func (m *samples) gather(now time.Time, held *report.History, take func(*trimtab
 	m.join.Lacking(now, held, m.lateAfter, give)
 }
 
-// report notes of what the latest report was made.
+// report records the sources of the latest report.
 func (m *samples) report(r *report.Report) {
 	m.reported = r.At
 	m.loadFrom, m.perfFrom = cmp.Or(r.LoadFrom, m.spec.LoadFrom), cmp.Or(r.PerfFrom, m.spec.PerformanceFrom)
@@ -82,8 +81,8 @@ func (m *samples) report(r *report.Report) {
 	}
 }
 
-// reportLoad prefers the declared source; under sampling, where the rate of
-// spans is only an estimate, the metric whenever there is one.
+// reportLoad sets the load of a report from the declared source. If spans are sampled, their rate
+// is only an estimate, and a metric is preferred.
 func (m *samples) reportLoad(r *report.Report, s report.Spans, seen bool) {
 	sample := m.fresh(quantity.Load, r.At)
 	if sample != nil && (m.spec.LoadFrom == FromPrometheus || seen && s.Sampled) {
@@ -101,7 +100,7 @@ func (m *samples) fresh(q quantity.Quantity, t time.Time) *trimtab.Sample {
 	return m.within(q, t, m.staleAfter(q))
 }
 
-// within returns the latest sample of q unless it is older than that at time t.
+// within returns the latest sample of q, unless it is older than age at time t.
 func (m *samples) within(q quantity.Quantity, t time.Time, age time.Duration) *trimtab.Sample {
 	s := m.latest[q]
 	if s == nil || t.Sub(s.Time) > age {
@@ -110,8 +109,8 @@ func (m *samples) within(q quantity.Quantity, t time.Time, age time.Duration) *t
 	return s
 }
 
-// lacks says what is wrong with one input that was last seen at the given
-// time (zero: not in the latest report).
+// lacks returns what is wrong with an input that was last known at the given time (zero: not in the
+// latest report), or nil.
 func (m *samples) lacks(now time.Time, q quantity.Quantity, from string, at time.Time) *trimtab.Held {
 	held := func(code codes.HeldCode, source, format string, args ...any) *trimtab.Held {
 		return &trimtab.Held{Code: code, Text: fmt.Sprintf("no %s from %s ", q, source) + fmt.Sprintf(format, args...), Input: string(q), Source: source}
@@ -138,10 +137,10 @@ func (m *samples) lacks(now time.Time, q quantity.Quantity, from string, at time
 	return nil
 }
 
-// whole is an age for people: whole seconds, never negative.
+// whole returns an age in whole seconds, never negative.
 func whole(age time.Duration) time.Duration { return max(0, age).Round(time.Second) }
 
-// input says what is known of one input, which has the value v or, nil, none.
+// input describes an input with the value v; nil: it has none.
 func (m *samples) input(now time.Time, name string, v *float64, at time.Time, source, from string) trimtab.Input {
 	if v == nil {
 		in := trimtab.Input{Name: name, Source: from, Missing: "none yet"}
@@ -156,15 +155,15 @@ func (m *samples) input(now time.Time, name string, v *float64, at time.Time, so
 	return trimtab.Input{Name: name, Value: *v, Age: age(now, at), Source: source}
 }
 
-// age is how long ago t was, never negative.
+// age returns how long ago t was, never negative.
 func age(now, t time.Time) trimtab.Seconds { return trimtab.SecondsOf(max(0, now.Sub(t))) }
 
-// further lists the quantities that no report is made of, in a fixed order.
+// further lists the quantities that no report uses, in a fixed order.
 func (m *samples) further(now time.Time) (in []trimtab.Input) {
 	for _, q := range []quantity.Quantity{quantity.Usage, quantity.Throttled, quantity.Waited, quantity.Queued, quantity.Latency, quantity.Proxy} {
 		s, lack := m.latest[q], m.missing[q]
 		waits := q == quantity.Waited || q == quantity.Queued
-		if waits { // it is told while it may wait alone
+		if waits { // shown only while they may be the sole sign of a wait
 			s, lack = m.current(s), m.current(lack)
 		}
 		switch {
@@ -177,7 +176,7 @@ func (m *samples) further(now time.Time) (in []trimtab.Input) {
 	return in
 }
 
-// current returns a sample unless the use of a later time is known; nil: it is, or there is none.
+// current returns the sample, or nil if the use at a later time is known.
 func (m *samples) current(s *trimtab.Sample) *trimtab.Sample {
 	if u := m.latest[quantity.Usage]; s == nil || u != nil && s.Time.Before(u.Time) {
 		return nil
@@ -185,7 +184,7 @@ func (m *samples) current(s *trimtab.Sample) *trimtab.Sample {
 	return s
 }
 
-// stale reports whether what was last seen at t is too old to go by.
+// stale reports whether a value that was last known at t is stale.
 func (m *samples) stale(now, t time.Time) bool {
 	if t.Before(m.since) {
 		t = m.since
@@ -193,31 +192,31 @@ func (m *samples) stale(now, t time.Time) bool {
 	return now.Sub(t) > m.staleAfter(quantity.Performance)
 }
 
-// idle reports whether a source outside the workload measures that it has no load.
+// idle reports whether a source outside the workload reports load 0.
 func (m *samples) idle(now time.Time) bool {
 	s, lack := m.fresh(quantity.Load, now), m.missing[quantity.Load]
 	return m.spec.LoadFrom == FromPrometheus && s != nil && s.Value == 0 && (lack == nil || !lack.Time.After(s.Time))
 }
 
-// spare reports whether the first resource is idle, by the samples of its use.
+// spare reports whether the workload leaves much of the first resource unused, by samples of its
+// use.
 func (m *samples) spare(r *report.Report) bool {
 	recently := max(2*m.config.Report, 2*time.Second)
 	used, t := m.within(quantity.Usage, r.At, recently), m.within(quantity.Throttled, r.At, recently)
 	return used != nil && r.Allocation != nil && used.Value <= idleUsage**r.Allocation && (t == nil || t.Value <= idleThrottled)
 }
 
-// pace is how often a source has news: the least of the latest distances between
-// samples of different times, so that a gap does not make it slower. A sample that
-// is asked of Prometheus is as old as its newest scrape, and no asking makes it
-// younger.
+// pace is the interval between new samples of a source: the shortest of the latest distances
+// between samples of different times, so that a gap does not make it longer. A sample from
+// Prometheus has the time of its newest scrape, however often it is queried.
 type pace struct {
 	last time.Time
-	gaps [4]time.Duration // 0: not seen yet
+	gaps [4]time.Duration // 0: unknown
 	next int
 }
 
-// take enters when a sample is of. Times that differ by less than least are one:
-// the age of a scrape is known to some milliseconds.
+// take records the time of a sample. Times that differ by less than least count as equal: the time
+// of a scrape is known to a few milliseconds only.
 func (p *pace) take(at time.Time, least time.Duration) {
 	gap := at.Sub(p.last)
 	if gap < least {
@@ -230,7 +229,7 @@ func (p *pace) take(at time.Time, least time.Duration) {
 	p.last = at
 }
 
-// every returns the time between two pieces of news; 0: unknown.
+// every returns the time between two new samples; 0: unknown.
 func (p *pace) every() (least time.Duration) {
 	for _, gap := range p.gaps {
 		if gap > 0 && (least == 0 || gap < least) {
@@ -240,7 +239,7 @@ func (p *pace) every() (least time.Duration) {
 	return least
 }
 
-// slowest is the longest pace that is waited for, in rounds.
+// slowest is the longest interval of a source that is waited for, in rounds.
 const slowest = 12
 
 // pace returns the pace of a quantity.
@@ -253,19 +252,18 @@ func (m *samples) pace(q quantity.Quantity) *pace {
 	return p
 }
 
-// lateAfter is the age at which a quantity is late: a round, or, where that is
-// longer, when the second piece of news after it was due. What spans tell comes in one
-// piece of all the time for which their senders collect them.
+// lateAfter returns the age from which on a quantity is late: a round, or two intervals of its
+// source if that is longer, plus Grace and the time that spans take to arrive.
 func (m *samples) lateAfter(q quantity.Quantity) time.Duration {
 	return max(m.config.Round, 2*m.config.Report, 2*m.every(q)) + m.config.Grace + m.underWay(q)
 }
 
-// staleAfter is the age at which nothing is proven by it any more.
+// staleAfter returns the age from which on a quantity is stale.
 func (m *samples) staleAfter(q quantity.Quantity) time.Duration {
 	return time.Duration(m.config.StaleAfter)*max(m.config.Round, m.every(q)) + m.underWay(q)
 }
 
-// from is the source of a quantity; "": it is no input of a report.
+// from returns the source of a quantity; "": reports do not use it.
 func (m *samples) from(q quantity.Quantity) string {
 	switch q {
 	case quantity.Load:
@@ -276,7 +274,7 @@ func (m *samples) from(q quantity.Quantity) string {
 	return ""
 }
 
-// underWay is for how long what tells a quantity may be on its way.
+// underWay returns how long the values of a quantity take to arrive.
 func (m *samples) underWay(q quantity.Quantity) time.Duration {
 	if m.from(q) != FromSpans {
 		return 0
@@ -284,8 +282,9 @@ func (m *samples) underWay(q quantity.Quantity) time.Duration {
 	return m.arrival.wait()
 }
 
-// every returns the pace of a quantity, as far as it is waited for; 0: unknown, or
-// told by spans, which come all the time: slow samples beside them excuse nothing.
+// every returns the interval of a quantity's source, at most the longest that is waited for. It is
+// 0 if it is unknown or the quantity comes from spans, which come all the time: slow samples of the
+// same quantity must not delay its staleness.
 func (m *samples) every(q quantity.Quantity) time.Duration {
 	if p := m.paces[q]; p != nil && m.from(q) != FromSpans {
 		return min(p.every(), slowest*m.config.Round)

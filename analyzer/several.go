@@ -10,16 +10,15 @@ import (
 	"github.com/trimtab/trimtab/analyzer/report"
 )
 
-// Axis is a further resource of a pool that a workload has a knob for, besides
+// Axis is a further resource of the pool that the workload has a knob for, besides
 // Workload.Resource.
 type Axis struct {
 	// Resource is its name: "memory", "llc".
 	Resource string
 	// Min and Max bound the allocation, in its unit, 0 <= Min < Max.
 	Min, Max float64
-	// Stock tells that what is needed of it is a stock, which does not grow in
-	// proportion to the load: memory, a part of a cache. Its curve is then over
-	// the allocation alone.
+	// Stock: the need of it is a stock that does not grow in proportion to the load, such as memory
+	// or a part of a cache. Its curve does not depend on the load.
 	Stock bool
 }
 
@@ -28,33 +27,33 @@ type axis struct {
 	Axis
 	learner learn.Learner
 	held    report.History
-	// allocation is what was in force in the latest report; nil: unknown.
+	// allocation is the amount in force in the latest report; nil: unknown.
 	allocation *float64
 }
 
 const (
-	// A resource is idle when so little of it is used: of the allocation as
-	// measured, and with the margin that a floor holds.
+	// A resource is idle if at most idleUsage of the allocation is used, as measured, or idleFloor
+	// of it, by a floor that includes a margin.
 	idleUsage, idleFloor = 0.7, 0.85
-	// idleThrottled is the part of the periods that may be throttled all the same.
+	// idleThrottled is the fraction of periods that may be throttled even so.
 	idleThrottled = 0.02
 )
 
-// idle reports whether the measured use of a says that more of it would not be
-// used. What is not measured is not idle.
+// idle reports whether the measured use of a shows that more of it would not be used. Without a
+// measurement it is not idle.
 func (a *axis) idle(loads report.Loads) bool {
 	used := a.held.Floor(loads)
 	return a.allocation != nil && used > 0 && used <= idleFloor**a.allocation
 }
 
-// most is the largest allocation of it that the workload can have.
+// most returns the largest allocation of the resource that the workload can have.
 func (a *axis) most(loads report.Loads) float64 { return max(a.Max, a.held.Most(loads)) }
 
-// scaled maps an allocation to (0, 1]: learners resolve ratios, and bytes are
-// far from where cores are.
+// scaled maps an allocation to (0, 1]: learners expect numbers of the size of cores, and bytes are
+// far from that.
 func (a *axis) scaled(allocation float64) float64 { return allocation / a.Max }
 
-// load returns the load that the curve is over.
+// load returns the load that the curve depends on; a constant for a stock.
 func (a *axis) load(load float64) float64 {
 	if a.Stock {
 		return 1
@@ -62,9 +61,8 @@ func (a *axis) load(load float64) float64 {
 	return load
 }
 
-// report finds what was in force of each further resource. A change of
-// any of them sets the report aside for all: what it did to the performance
-// cannot be told apart.
+// report sets the amounts in force of each further resource. If any of them changed, the report is
+// ignored for all, since the effects cannot be told apart.
 func (k *curves) report(r *report.Report, end time.Time, loads report.Loads) {
 	for _, a := range k.axes {
 		a.allocation = nil
@@ -88,17 +86,18 @@ func (k *curves) report(r *report.Report, end time.Time, loads report.Loads) {
 	k.disturbed = 0
 }
 
-// view is one resource with what is known of it, for attribution.
+// view is one resource in a report with what was learned of it, for attribution.
 type view struct {
 	learner learn.Learner
-	// at is the allocation of the report and most the maximum, load the load,
-	// all in what the learner counts in.
+	// at is its allocation in the report, most its maximum, load the load, all as the learner
+	// scales them.
 	at, most, load float64
-	// idle tells that its measured use leaves much of it unused.
+	// idle: much of it was unused, by measurement.
 	idle bool
 }
 
-// views returns the resources whose allocation is known, the first one first.
+// views returns the resources in order of the axes after the first. One whose allocation is unknown
+// has at 0.
 func (k *curves) views(r *report.Report, held *allocation, spare bool) []view {
 	out := []view{{k.learner, *r.Allocation, held.most(), *r.Load, spare}}
 	for _, a := range k.axes {
@@ -111,16 +110,16 @@ func (k *curves) views(r *report.Report, held *allocation, spare bool) []view {
 	return out
 }
 
-// excused reports whether another resource explains why the performance p was
-// worse than resource i proves to be enough for:
+// excused reports whether another resource explains why the performance p is worse than what
+// resource i is known to suffice for:
 //
 //	p < L_i(a_i)  and, for some q:
 //	L_q(a_q) <= p  or  U_q(a_q) < L_i(a_i),   and   U_q(max_q) >= L_i(a_i)
 //
-// with [L, U] the bounds before the report: q may be short, or is known to be,
-// and more of it may help. Once more of q is known not to help, U_q(max_q) has
-// fallen, and the report counts against i again. A report that is low by chance
-// where nothing is short is left to everybody: its q has L_q(a_q) > p.
+// where [L, U] are the bounds before the report: q may be short, or is known to be, and more of it
+// may help. Once more of q is known not to help, U_q(max_q) has fallen, and the report counts
+// against i again. A report that is low by chance, while nothing is short, counts for all
+// resources, since L_q(a_q) > p.
 func excused(views []view, i int, p float64) bool {
 	v := views[i]
 	own := v.learner.Predict(v.at, v.load).Lower
@@ -139,9 +138,9 @@ func excused(views []view, i int, p float64) bool {
 	return false
 }
 
-// says returns what a report of performance p says of resource i: p itself, or
-// enough where the target is missed by another's fault and i is measured to be
-// idle: more of it would not help. ok is false when it says nothing.
+// says returns the performance that resource i is to learn from a report of performance p: p
+// itself, or enough if the target is missed because of another resource and i is measured to be
+// idle. ok is false if i is to learn nothing.
 func says(views []view, i int, p, target, enough float64) (performance float64, ok bool) {
 	busy := slices.ContainsFunc(views, func(v view) bool { return v.at > 0 && !v.idle })
 	switch {
@@ -153,8 +152,8 @@ func says(views []view, i int, p, target, enough float64) (performance float64, 
 	return p, !excused(views, i, p)
 }
 
-// teachFurther gives r to the learners of the further resources that it says
-// something about, and returns what it says about the first.
+// teachFurther gives r to the learners of further resources, as far as they are to learn from it,
+// and returns what the first resource is to learn.
 func (k *curves) teachFurther(r *report.Report, held *allocation, spare bool, c *counts) (performance float64, ok bool) {
 	if len(k.axes) == 0 {
 		return *r.Performance, true
@@ -170,7 +169,7 @@ func (k *curves) teachFurther(r *report.Report, held *allocation, spare bool, c 
 			c.excused++
 		}
 	}
-	// All are judged by the bounds from before the report.
+	// All resources are judged by their bounds before the report.
 	for i, o := range told[1:] {
 		if o.Allocation > 0 && views[i+1].learner.Observe(o) != nil {
 			c.refused++
@@ -210,7 +209,7 @@ func (k *curves) estimate(e *trimtab.Estimate, loads report.Loads) {
 type savedAxis struct {
 	Learner string `json:"learner"`
 	Curve   []byte `json:"curve"`
-	// Max is what the allocations are parts of.
+	// Max is the maximum by which allocations were scaled.
 	Max float64 `json:"max"`
 }
 

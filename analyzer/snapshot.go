@@ -11,44 +11,44 @@ import (
 	"github.com/trimtab/trimtab/internal/num"
 )
 
-// snapshotKind names the form of a workload's state.
+// snapshotKind is the version of the format of a workload's state.
 const snapshotKind = "learn/1"
 
 // saved is the state of one workload that outlives the process.
 type saved struct {
 	Workload string `json:"workload"`
-	// Closed is the number of the last closed interval of length ReportNS,
-	// so that what was learnt is not learnt again.
+	// Closed is the number of the last closed interval of length ReportNS, so that nothing is
+	// learned twice.
 	Closed   int64  `json:"closed"`
 	ReportNS int64  `json:"report_ns"`
 	Learner  string `json:"learner,omitempty"`
 	Curve    []byte `json:"curve,omitempty"`
 	Proxy    []byte `json:"proxy,omitempty"`
-	// Fixed is the curve of a fixed quota.
+	// Fixed is the curve for a fixed quota.
 	Fixed []byte `json:"fixed,omitempty"`
-	// Others are the further resources, by name.
+	// Others has the further resources by name.
 	Others     map[string]savedAxis `json:"others,omitempty"`
 	Forecaster string               `json:"forecaster,omitempty"`
 	Load       []byte               `json:"load,omitempty"`
-	// Versions are those that the curve was learnt from.
+	// Versions are the versions that the curve was learned from.
 	Versions []string `json:"versions,omitempty"`
-	// Queue is what is known of the workload as a queue.
+	// Queue is the state of the queue's model.
 	Queue *savedQueue `json:"queue,omitempty"`
-	// Recent are the rates that the next one is joined with.
+	// Recent are the latest rates, with which the next one is averaged.
 	Recent []rate `json:"recent,omitempty"`
-	// Loads are those of the instances: without them all would be taken to serve
-	// alike after a restart.
+	// Loads are the loads of the instances: without them all would count as serving the same load
+	// after a restart.
 	Loads []report.SavedLoad `json:"loads,omitempty"`
-	// Contributions are the loads by which components are told to add to the tail.
+	// Contributions has the load levels from which contributions to the tail are computed.
 	Contributions *contribution.State `json:"contributions,omitempty"`
-	// Observed is what was seen of a discovered workload.
+	// Observed is the summary of a discovered workload.
 	Observed *observed `json:"observed,omitempty"`
-	// Application is that of which the workload is the entry.
+	// Application is the state of the application of which the workload is the entry.
 	Application *savedApplication `json:"application,omitempty"`
 }
 
-// savedQueue is what a restart must not forget of a queue: its model, and the work
-// and the requests whose ratio is the cost of one.
+// savedQueue is the state of a queue that outlives the process: its model, and the sums whose ratio
+// is the cost of a request.
 type savedQueue struct {
 	Model    queue.State `json:"model"`
 	Work     float64     `json:"work"`
@@ -78,7 +78,7 @@ func (q *queueing) load(s *savedQueue) error {
 	return nil
 }
 
-// Snapshot returns the state of each workload that reported, by its name.
+// Snapshot returns the state of each workload that has reports, by name.
 func (a *Analyzer) Snapshot() map[string][]byte {
 	out := map[string][]byte{}
 	for _, name := range a.States() {
@@ -89,7 +89,7 @@ func (a *Analyzer) Snapshot() map[string][]byte {
 	return out
 }
 
-// States returns the names of the workloads that reported.
+// States returns the names of the workloads that have reports.
 func (a *Analyzer) States() []string {
 	out := make([]string, 0, len(a.workloads))
 	for _, w := range a.workloads {
@@ -129,8 +129,8 @@ func (w *workload) save() ([]byte, error) {
 	return num.Seal(snapshotKind, s)
 }
 
-// Restore takes the state of the workload of that name. A learner or
-// forecaster of another version, and loads at another interval, start anew.
+// Restore restores the state of the workload of that name. A learner or forecaster of another
+// version starts anew, and so do loads of another interval.
 func (a *Analyzer) Restore(name string, state []byte) error {
 	var s saved
 	if err := num.Unseal(snapshotKind, state, &s); err != nil {
@@ -153,7 +153,7 @@ func (a *Analyzer) Restore(name string, state []byte) error {
 	return nil
 }
 
-// load takes s over; after an error w must begin anew.
+// load restores s. After an error the caller must call begin.
 func (w *workload) load(s *saved) error {
 	err := w.curves.load(s)
 	if w.app != nil && w.app.entry == w && err == nil {

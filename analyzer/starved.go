@@ -10,54 +10,58 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// What the kernel tells of a workload counts where its requests tell nothing, or less than all:
-// the wait before a span begins, in an accept queue or an event loop, is in nobody's span, and a
-// service that answers nothing any more sends none. It is starved while it uses all that it has
-// and waits, and idle where nobody asks anything of it:
+// The kernel's measurements count if requests say nothing, or not everything: no span covers the
+// wait before it begins, in an accept queue or an event loop, and a service that answers nothing
+// sends no spans. A workload is starved while it uses all that it has and has to wait, and idle
+// while nothing is asked of it:
 //
 //	waits      throttled >= 0.9, or waited >= 4 use and waited >= load · latency,
 //	           or queued >= 5, and throttled >= 0.5 or waited >= use
-//	starved    use >= 0.9 of what it has and it waits, for 3 s and longer; until it did not for
-//	           3 s, or surely does not: throttled is measured as < 0.1, and nothing else tells
-//	           of a wait
+//	starved    use >= 0.9 of its allocation and it waits, for at least 3 s; it ends after 3 s
+//	           without that, or once it surely does not wait: throttled is measured as < 0.1,
+//	           and nothing else shows a wait
 //	idle       load is measured as 0, and use <= 0.02 cores over the last minute
 //
-// A window in which it uses all that it has, and in which something was not measured that was
-// lately and might tell of a wait, neither adds to starvation nor ends it, for 10 s at most.
+// waited is the number of seconds per second for which its threads waited for a CPU, added up over
+// all threads. queued is the number of connections that wait to be accepted.
 //
-// where waited is for how many seconds of each second its threads waited for a CPU, all together,
-// and queued how many connections wait to be accepted. A CPU that is used at 0.9 makes a thread
-// wait for several times as long as it runs, and that may be in time: so all requests together must
-// have waited longer than the latency of the SLO. Connections also wait for a service that has all
-// the CPU time that it can use, with one thread: they count where something kept it from a CPU.
+// A window is undecided if the workload uses all that it has, and something that might show a wait
+// was not measured although it was recently. It neither adds to starvation nor ends it, for at most
+// 10 s.
+//
+// With a CPU that is used to 90%, a thread waits several times as long as it runs, and requests may
+// still be in time: so all requests together must have waited longer than the latency limit of the
+// SLO. Connections also wait for a single-threaded service that has all the CPU time that it can
+// use: they only count if something kept it from a CPU.
 
 const (
-	// stoppedNearly is the share of the periods of a limit that are nearly all, stoppedOften half,
-	// stoppedSeldom next to none.
+	// stoppedNearly is the fraction of throttled periods that counts as nearly all, stoppedOften as
+	// many, stoppedSeldom as hardly any.
 	stoppedNearly, stoppedOften, stoppedSeldom = 0.9, 0.5, 0.1
-	// fewQueued are more connections than wait by chance while a service looks elsewhere, and
-	// waitsLonger is how much longer than they run threads wait that are kept from a CPU.
+	// fewQueued is a number of waiting connections that is not due to chance. waitsLonger is how
+	// many times longer than they run threads wait if they are kept from a CPU.
 	fewQueued, waitsLonger = 5, 4
-	// starvedLeast is the least time in which a workload is starved, and after which it is no
-	// more; maxStarved the longest that is counted: a few windows of use, and more than anybody
-	// waits. maxUntold is for how long in a row it may be not known whether it waits.
+	// starvedLeast is the least time after which a workload counts as starved, or no longer so.
+	// maxStarved is the longest time that is counted. maxUntold is for how long in a row it may be
+	// unknown whether the workload waits.
 	starvedLeast, maxStarved, maxUntold = 3 * time.Second, 10 * time.Minute, 10 * time.Second
-	// idleFor is how long a workload has been idle at least, with at most idleCores: what a
-	// runtime uses that waits.
+	// idleFor is how long a workload must be idle, using at most idleCores, which is what an idle
+	// runtime uses.
 	idleFor   = time.Minute
 	idleCores = 0.02
-	// hungry is by what part of what it has a workload is guessed to need more for each second
-	// that it starves, and mostHungry the most that is guessed.
+	// hungry is the guess by which fraction of its allocation a workload needs more for each second
+	// that it is starved, and mostHungry the largest fraction.
 	hungry, mostHungry = 0.1, 0.5
 )
 
-// Stand-ins that nobody declares: see standIn.
+// Fallbacks that need no declaration: see standIn.
 const (
 	ByStarvation = "starvation"
 	ByIdleness   = "no load"
 )
 
-// mayWait is for how many seconds of each second all requests that come may wait together.
+// mayWait returns for how many seconds per second all arriving requests may wait in total without
+// missing the SLO.
 func (w *workload) mayWait() float64 {
 	if w.last.Load == nil {
 		return 0
@@ -65,20 +69,20 @@ func (w *workload) mayWait() float64 {
 	return *w.last.Load * w.spec.SLO.Latency.Seconds()
 }
 
-// waits reports whether work waited in a window, whatever the workload has.
+// waits reports whether the workload had to wait in a window, however large its allocation.
 func (u *used) waits(may float64) bool {
 	return u.throttled >= stoppedNearly || u.kept(may) ||
 		u.queued >= fewQueued && (u.throttled >= stoppedOften || u.waited > 0 && u.waited >= u.cores)
 }
 
 // kept reports whether threads waited for a CPU in a window for much longer than they ran, and for
-// longer than all requests that come may take.
+// longer in total than the SLO allows all requests.
 func (u *used) kept(may float64) bool {
 	return u.waited > 0 && u.waited >= waitsLonger*u.cores && u.waited >= may
 }
 
-// starving reports whether the workload used all that it has in a window, and waited; had is what
-// it had.
+// starving reports whether the workload used its whole allocation (had) in a window, and had to
+// wait.
 func (u *used) starving(may float64, held *allocation) (had float64, yes bool) {
 	if !u.waits(may) {
 		return 0, false
@@ -87,25 +91,25 @@ func (u *used) starving(may float64, held *allocation) (had float64, yes bool) {
 	return f.Mean, f.Known && !f.Amount.Unlimited && u.cores >= 0.9*f.Mean
 }
 
-// untold reports whether a window in which nothing tells of a wait lacks some of what is usually
-// told, by its bits: the workload may have used all that it had.
+// untold reports whether a window is undecided: the workload may have used all that it had, nothing
+// shows a wait, and a measurement that usually comes (a bit in usually) is missing.
 func (u *used) untold(usually uint8, may float64, held *allocation) bool {
 	f := held.during(u.from, u.to, 0)
 	return !f.Known || !f.Amount.Unlimited && u.cores >= 0.9*f.Mean && u.known&usually != usually && !u.waits(may)
 }
 
-// calm reports whether a quota surely stopped the workload in next to no period of a window.
+// calm reports whether hardly any period of a window was throttled, by measurement.
 func (u *used) calm() bool { return u.known&knowsStops != 0 && u.throttled < stoppedSeldom }
 
-// starved is for how long the workload has been starved, up to the newest sample, and what it
-// had in that; 0: it is not.
+// starved returns for how long the workload has been starved, up to the newest sample, and its
+// allocation during that time; 0: it is not.
 func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
 	all, may := w.queueing.used, w.mayWait()
 	n := len(all)
 	if n == 0 || now.Sub(all[n-1].to) > w.samples.staleAfter(quantity.Usage) {
 		return 0, 0
 	}
-	// row is how long it starved without a break, in the order from the newest window back.
+	// row is the length of the current run of starved windows, from the newest window backwards.
 	var row, rest, untold time.Duration
 	begun, usually := false, uint8(0)
 	for k := range all {
@@ -135,7 +139,7 @@ func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
 	return min(long, maxStarved), had
 }
 
-// idle reports whether a source outside the workload measures no load of it, and it uses no CPU.
+// idle reports whether a source outside the workload reports load 0, and it uses no CPU.
 func (w *workload) idle(now time.Time) bool {
 	n := len(w.queueing.used)
 	if !w.samples.idle(now) || n == 0 || now.Sub(w.queueing.used[n-1].to) > w.samples.staleAfter(quantity.Usage) {
@@ -146,8 +150,8 @@ func (w *workload) idle(now time.Time) bool {
 	return known && cores <= idleCores
 }
 
-// inferred stands in for what is missing where the kernel tells enough: a workload that starves
-// may be raised, and one that is idle needs its least.
+// inferred returns a fallback from the kernel's measurements: a starved workload may be raised, and
+// an idle one needs its minimum.
 func (w *workload) inferred(now time.Time, hold *trimtab.Held) standIn {
 	if w.curves.learner == nil || !(w.spec.Max > 0) {
 		return standIn{}
@@ -172,8 +176,8 @@ func (w *workload) inferred(now time.Time, hold *trimtab.Held) standIn {
 	return standIn{}
 }
 
-// starves enters what the kernel tells of a workload's want. Requests that were answered before
-// it began tell nothing of those that wait.
+// starves adds to an estimate that the workload is starved. Requests that were answered before the
+// starvation began say nothing of those that wait, and are removed.
 func (w *workload) starves(e *trimtab.Estimate, now time.Time) {
 	long, had := w.starved(now)
 	if long == 0 {
@@ -195,8 +199,8 @@ func (w *workload) starves(e *trimtab.Estimate, now time.Time) {
 	e.Hold = &hold
 }
 
-// noteWaits says of a workload that does not starve what waits all the same, and that something
-// keeps it from what it has. Who uses the CPUs instead is not known here.
+// noteWaits adds a note on a workload that is not starved, but whose connections wait or whose
+// threads are kept from the CPUs. It is unknown here who uses these CPUs.
 func (w *workload) noteWaits(e *trimtab.Estimate) {
 	if e.Starved > 0 || len(e.Notes) >= trimtab.MaxNotes {
 		return

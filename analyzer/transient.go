@@ -6,21 +6,21 @@ import (
 	"github.com/trimtab/trimtab/analyzer/report"
 )
 
-// recovery tells transients that the allocation alone does not show: a
-// workload that was short and got more first works off what waits, and one
-// that was silent first warms up. Their reports speak of the past.
+// recovery detects transients that the allocation alone does not show: a workload that had too
+// little and got more first works off its backlog, and one without requests first warms up. Their
+// reports describe the past.
 type recovery struct {
-	// left is how many further reports may be of a backlog, warm how many in a
-	// row followed a silence.
+	// left is how many further reports may describe a backlog. warm is the number of reports in a
+	// row after silences.
 	left, warm int
 }
 
-// upward is how far, in standard deviations, or as a share where noise is
-// unknown, a performance must rise to be taken for rising.
+// upward is the number of standard deviations by which a performance must rise to count as rising;
+// upwardShare is the relative rise if the noise is unknown.
 const upward, upwardShare = 1.645, 0.05
 
-// take sets r aside while it shows a recovery, at most patience reports in
-// a row: being short is what must be learnt, not the way out of it.
+// take marks r as transient while it shows a recovery, for at most patience reports in a row: the
+// curve must learn from shortage, not from the way out of it.
 func (v *recovery) take(r, before *report.Report, target float64, c *Config) {
 	if before.At.IsZero() || r.Aside != "" && r.Aside != "transient" {
 		return
@@ -51,8 +51,8 @@ func (v *recovery) take(r, before *report.Report, target float64, c *Config) {
 	r.Aside = "transient"
 }
 
-// rising reports whether performance went up beyond noise from one report to
-// the next, with no more resource per load to explain it.
+// rising reports whether performance rose by more than noise from report a to report b, without
+// more resource per load to explain it.
 func rising(a, b *report.Report) bool {
 	if a.Load == nil || b.Load == nil || *b.Allocation**a.Load > (1+report.Small)**a.Allocation**b.Load {
 		return false
@@ -69,8 +69,8 @@ func rising(a, b *report.Report) bool {
 	return q > p+margin
 }
 
-// apart is the part of two reports' requests that they do not share, which alone
-// makes them differ: of windows W that are Δ apart, Δ/W.
+// apart returns the fraction of two reports' requests that they do not share, which alone makes
+// them differ: Δ/W for windows W that are Δ apart.
 func apart(a, b *report.Report) float64 {
 	if b.Window <= 0 {
 		return 1

@@ -10,20 +10,21 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// used is the mean use over a window that ends at to, the share of the quota's periods in it
-// that were throttled, for how long in each second threads waited for a CPU, and how many
-// connections waited to be accepted at its end; what is not told is 0. Bits say what is told, and what is known of all instances.
+// used has the measurements of a window that ends at to: the mean use in cores, the fraction of the
+// quota's periods that were throttled, for how many seconds per second threads waited for a CPU,
+// and how many connections waited to be accepted at its end. What was not measured is 0. told has a
+// bit for each measured kind, known for each that covers all instances.
 type used struct {
 	from, to                         time.Time
 	cores, throttled, waited, queued float64
 	told, known                      uint8
 }
 
-// kinds is how many quantities come beside the use in a window, knowsStops the bit of the periods
-// that were throttled.
+// kinds is the number of quantities that accompany the use in a window. knowsStops is the bit for
+// throttled periods.
 const kinds, knowsStops = 3, 1
 
-// kind is the number of such a quantity; below 0: it is none.
+// kind returns the index of such a quantity, or −1.
 func kind(q quantity.Quantity) int {
 	switch q {
 	case quantity.Throttled:
@@ -36,7 +37,8 @@ func kind(q quantity.Quantity) int {
 	return -1
 }
 
-// set enters such a quantity. Of some instances alone it may be too low, and is not known.
+// set adds such a quantity. If it covers only some instances, it may be too low and does not count
+// as known.
 func (u *used) set(kind int, s *trimtab.Sample) {
 	*[kinds]*float64{&u.throttled, &u.waited, &u.queued}[kind] = s.Value
 	if u.told |= 1 << kind; s.Note != report.Partly {
@@ -44,7 +46,7 @@ func (u *used) set(kind int, s *trimtab.Sample) {
 	}
 }
 
-// take enters a window of use, or what came beside it.
+// take adds a window of use, or a quantity that accompanies it.
 func (q *queueing) take(s *trimtab.Sample) {
 	if q.model == nil || !(s.Window > 0) {
 		return
@@ -74,8 +76,7 @@ func (q *queueing) take(s *trimtab.Sample) {
 	}
 }
 
-// use returns the mean use over [from, to); false when too little of it was
-// measured.
+// use returns the mean use over [from, to) in cores; false if too little of it was measured.
 func (q *queueing) use(from, to time.Time) (cores float64, ok bool) {
 	sum, measured := 0.0, 0.0
 	for _, u := range q.used {
@@ -96,8 +97,8 @@ func (q *queueing) use(from, to time.Time) (cores float64, ok bool) {
 	return sum / measured, true
 }
 
-// contended is the share of the periods in [from, to) in which a quota was used up, its own
-// or that of a group above, as far as it was measured.
+// contended returns the fraction of periods in [from, to) in which a quota was used up, its own or
+// that of a parent group, as far as it was measured.
 func (q *queueing) contended(from, to time.Time) float64 {
 	sum, measured := 0.0, 0.0
 	for _, u := range q.used {
@@ -111,8 +112,8 @@ func (q *queueing) contended(from, to time.Time) float64 {
 	return sum / measured
 }
 
-// uneven reports whether the use in [from, to) was not all alike: the mean of a
-// quarter of that time is half as much again as that of another.
+// uneven reports whether the use in [from, to) varied: the mean of one quarter exceeds that of
+// another by more than half.
 func (q *queueing) uneven(from, to time.Time) bool {
 	if q.model == nil {
 		return false

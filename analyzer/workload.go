@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// maxOpen bounds the intervals of one workload that wait at a tick,
-	// maxStirred those between two ticks, maxParts the sketches in one.
+	// maxOpen is the largest number of open intervals of one workload after a tick, maxStirred that
+	// between two ticks, maxParts the largest number of sketches in one.
 	maxOpen, maxStirred, maxParts = 64, 512, 4096
-	// patience is how many reports in a row are set aside for changes of the
-	// allocation. When it changes all the time, transients are all there is.
+	// patience is how many reports in a row are ignored because the allocation changed. If it
+	// changes all the time, there are no others to learn from.
 	patience = 4
 )
 
-// workload is the state of one workload, in parts that know nothing of each other.
+// workload is the state of one workload. Its parts do not know each other.
 type workload struct {
 	config    *Config
 	spec      *Workload
@@ -33,16 +33,15 @@ type workload struct {
 	remarks   remarks
 	grants    grants
 	last      report.Report // the latest report
-	// told is when the last estimate went out, toldHold why it was held, and
-	// toldFallback what stood in.
+	// told is when the last estimate was sent, toldHold and toldFallback its hold and its fallback.
 	told         time.Time
 	toldHold     *trimtab.Held
 	toldFallback string
-	// app is the application that it belongs to, member its place in it, from
-	// 1; nil and 0: none.
+	// app is the application that the workload belongs to, or nil. member is its number in
+	// app.members, from 1; 0: it is not a member.
 	app    *application
 	member int
-	// observed counts the requests of a discovered workload; nil: it is configured.
+	// observed sums up the requests of a discovered workload; nil: it is configured.
 	observed *observed
 }
 
@@ -54,7 +53,7 @@ func newWorkload(c *Config, b beside, of Workload) *workload {
 	return w
 }
 
-// begin makes the learners and the forecaster anew.
+// begin creates new learners and a new forecaster.
 func (w *workload) begin() {
 	w.tail.begin()
 	w.queueing = newQueueing(w.spec)
@@ -75,7 +74,7 @@ func (w *workload) takeSample(s *trimtab.Sample, c *counts) {
 	w.takeWhole(s, c)
 }
 
-// takeWhole keeps a sample of the workload.
+// takeWhole stores a sample of the whole workload.
 func (w *workload) takeWhole(s *trimtab.Sample, c *counts) {
 	if !w.samples.take(s) {
 		return
@@ -86,8 +85,7 @@ func (w *workload) takeWhole(s *trimtab.Sample, c *counts) {
 	w.intervals.takeSample(s, w.curves.proxy != nil, c)
 }
 
-// takeHolding keeps what a holding says of the workload, and reports whether it says
-// something of it.
+// takeHolding stores what a holding says of the workload, and reports whether it is about it.
 func (w *workload) takeHolding(h *trimtab.Holding, room *int, c *counts) bool {
 	told := false
 	w.grants.take(h, w.spec.Name, w.config.Report, &w.counters)
@@ -100,7 +98,7 @@ func (w *workload) takeHolding(h *trimtab.Holding, room *int, c *counts) bool {
 	return told
 }
 
-// histories are those of its resources.
+// histories returns the histories of its resources.
 func (w *workload) histories() []*report.History {
 	var all []*report.History
 	if w.spec.Resource != "" {
@@ -112,7 +110,7 @@ func (w *workload) histories() []*report.History {
 	return all
 }
 
-// tick closes what is due and returns an estimate when there is news.
+// tick closes the intervals that are due, and returns an estimate if there is news, or nil.
 func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
 	if w.samples.since.IsZero() {
 		w.samples.since = now
@@ -138,7 +136,7 @@ func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
 	return w.estimate(now, hold, in)
 }
 
-// collected is how long spans are under way, for which their senders collect them.
+// collected returns how long spans take to arrive, because their senders collect them.
 func (w *workload) collected() time.Duration {
 	if !w.spec.bySpans() {
 		return 0
@@ -146,7 +144,7 @@ func (w *workload) collected() time.Duration {
 	return w.samples.arrival.wait()
 }
 
-// close makes v the latest report and teaches learner and forecaster.
+// close makes the report of interval v, and teaches learner and forecaster with it.
 func (w *workload) close(v *interval, c *counts) {
 	end := w.intervals.end(v)
 	r := report.Report{At: end}
@@ -158,7 +156,7 @@ func (w *workload) close(v *interval, c *counts) {
 		if w.queueing.model != nil {
 			var late bool
 			if s.Load, late = w.queueing.comes(v.number, &s, answered, w.config.Report); late && answered > s.Load*(1-report.Small) {
-				r.Aside = "backlog" // it works off what waited
+				r.Aside = "backlog" // it works off a backlog
 			}
 		}
 	}

@@ -8,9 +8,10 @@ import (
 	"github.com/trimtab/trimtab/codes"
 )
 
-// alert tracks which alerts fire, and starts a round when one begins, or when the last on a
-// workload ends: at most once per gap and group, the rest at the end of the gap. It ignores
-// repeated deliveries, which could begin a loan after the alert has ended.
+// alert records which alerts fire. It starts a round when an alert begins, or when the last alert
+// on a workload ends: at most one round per gap and group of alerts; later requests wait for the
+// end of the gap. It ignores repeated deliveries, which could otherwise begin a loan after the
+// alert has ended.
 func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 	w := p.byName[a.Workload]
 	news := false
@@ -28,7 +29,8 @@ func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 	return p.ask(now, a.Group, cause)
 }
 
-// lapses ends alerts of all workloads, and asks for a round for each that has none left.
+// lapses ends alerts that were not renewed within AlertHold, and asks for a round for each workload
+// on which no alert is left.
 func (p *Planner) lapses(now time.Time) (out []trimtab.Value) {
 	for _, w := range p.workloads {
 		if w.Loan.Lapse(now, p.cfg.AlertHold) && p.leading {
@@ -39,7 +41,7 @@ func (p *Planner) lapses(now time.Time) (out []trimtab.Value) {
 	return out
 }
 
-// alarmsOf are the alerts that fire, by workload; nil: none does.
+// alarmsOf returns the firing alert of each workload by name, or nil if none fires.
 func alarmsOf(p *Planner) map[string]trimtab.Alarm {
 	var all map[string]trimtab.Alarm
 	for _, w := range p.workloads {
@@ -55,7 +57,8 @@ func alarmsOf(p *Planner) map[string]trimtab.Alarm {
 	return all
 }
 
-// ask starts a round for a group of alerts, now or when its gap is over.
+// ask starts a round for a group of alerts now, or once the group's gap since its last round has
+// passed.
 func (p *Planner) ask(now time.Time, group string, cause trimtab.Cause) []trimtab.Value {
 	if p.gaps.Ask(now, group, cause) {
 		return p.start(now, cause)

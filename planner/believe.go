@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab/planner/allocation"
 )
 
-// believe finds out what each workload has.
+// believe determines the current allocations of every workload, and why some cannot be planned for.
 func (r *decision) believe() {
 	for _, w := range r.planner.workloads {
 		r.allocations = append(r.allocations, r.allocationsOf(w)...)
@@ -17,9 +17,9 @@ func (r *decision) believe() {
 	r.opens()
 }
 
-// allocationsOf reads the allocations of one workload, one for each resource; none if it is off.
-// It is planned for in all resources or in none: if it lacks one resource, its measurements do
-// not show its need of another.
+// allocationsOf returns the current allocations of one workload, one per resource, or none if its
+// mode is off or a person released it. A workload is planned for in all resources or in none: while
+// one resource is unknown, its measurements do not show how much it needs of another.
 func (r *decision) allocationsOf(w *allocation.Workload) []*allocation.Allocation {
 	if w.Mode == trimtab.Off || w.Released {
 		if w.Released {
@@ -67,7 +67,7 @@ func (r *decision) allocationsOf(w *allocation.Workload) []*allocation.Allocatio
 	return allocations
 }
 
-// about returns " of RESOURCE" for a reason, if there are several resources.
+// about returns " of RESOURCE" to append to a reason if the pool has several resources, else "".
 func (r *decision) about(resource int) string {
 	if len(r.planner.resources) == 1 {
 		return ""
@@ -75,7 +75,7 @@ func (r *decision) about(resource int) string {
 	return " of " + r.planner.resources[resource].Name
 }
 
-// allocationOf looks at the knobs of one resource. Its curve is not drawn yet.
+// allocationOf reads the knobs of one resource of a workload. The result has no curve yet.
 func (r *decision) allocationOf(w *allocation.Workload, resource int) *allocation.Allocation {
 	p := r.planner
 	s := &allocation.Allocation{Workload: w, Found: allocation.Found{State: w.States[resource], Index: resource, Of: &p.resources[resource]}}
@@ -85,7 +85,7 @@ func (r *decision) allocationOf(w *allocation.Workload, resource int) *allocatio
 	return s
 }
 
-// doubt returns why the estimate of a workload cannot be used; the zero Held: it can.
+// doubt returns why the estimate of a workload cannot be used, or the zero Held if it can.
 func (r *decision) doubt(w *allocation.Workload) trimtab.Held {
 	e := w.Estimate
 	switch {

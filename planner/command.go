@@ -7,12 +7,13 @@ import (
 	"github.com/trimtab/trimtab/codes"
 )
 
-// lateFor reports whether a request is so old that a plan made at the time would have expired: it
-// must not act on a state that nobody had seen when it was made.
+// lateFor reports whether a request is older than a lease. A plan made when it was asked would have
+// expired, so the request must not act on a state that has changed since.
 func lateFor(p *Planner, now, asked time.Time) bool { return now.Sub(asked) > p.cfg.Lease }
 
-// command carries out a person's command. Repeated commands change nothing, and late ones change
-// only lasting states: a pause lasts until it is ended.
+// command carries out a person's command. A repeated command changes nothing. A late command is
+// ignored, except that a pause, resume or release still takes effect: these states last until they
+// are ended.
 func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 	if c.Pool != p.cfg.Pool || p.seen.Again(c) {
 		p.counts.ignored["command"]++
@@ -59,15 +60,16 @@ func soonest(a, b time.Time) time.Time {
 	return b
 }
 
-// takeBack ends every release, as a resume does in the actuators.
+// takeBack ends every release: after a resume, trimtab plans for all workloads again. The actuators
+// do the same.
 func takeBack(p *Planner) {
 	for _, w := range p.workloads {
 		w.Released = false
 	}
 }
 
-// apply carries out the recommended actions of an earlier plan, as a plan of its
-// own, after the one that is under way.
+// apply publishes the recommended actions of an earlier plan as a plan of its own. If a plan is
+// being carried out, it waits until that one is finished.
 func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
 	if !p.leading {
 		return nil

@@ -10,14 +10,16 @@ import (
 
 // counts are totals since the planner was made.
 type counts struct {
-	// rounds counts decided rounds, unsolved those that no policy solved, refused refused apply
-	// commands, and takenBack falls to be undone.
+	// rounds counts decided rounds, unsolved the rounds for which the policy found no solution,
+	// refused the apply commands that were refused, takenBack the lowered allocations that are to
+	// be undone, and plans the published plans.
 	rounds, unsolved, refused, takenBack, plans uint64
-	// ignored has the values that changed nothing, by kind.
+	// ignored counts values that changed nothing, by kind of value.
 	ignored  map[string]uint64
 	actions  map[actionKind]uint64
 	verdicts map[codes.Judgement]uint64
-	// held is of the last plan that decided something, value and gap of the last that was solved.
+	// held is the number of held workloads in the last plan. value and gap are those of the last
+	// plan that an objective was solved for.
 	held       int
 	value, gap *float64
 }
@@ -39,7 +41,7 @@ func (c *counts) plan(p *trimtab.Plan) {
 		a := &p.Actions[i]
 		c.actions[actionKind{a.Mode, a.Expect.Less(a.Set)}]++
 	}
-	if !p.Cause.AnswersApply() { // such a plan holds nobody: it says what is not as the command expected
+	if !p.Cause.AnswersApply() { // an answer to an apply command lists deviations in Held, not held workloads
 		c.held = len(p.Held)
 	}
 	if p.Value != nil {

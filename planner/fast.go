@@ -13,14 +13,16 @@ import (
 	"github.com/trimtab/trimtab/planner/instances"
 )
 
-// contributionRounds is for how many rounds contributions stay valid without an update.
+// contributionRounds is the number of rounds after which contributions that were not updated become
+// stale.
 const contributionRounds = 20
 
-// maxHeard bounds how many knobs are remembered for which a fast loop asked for a round.
+// maxHeard bounds the number of knobs for which the planner remembers the last request of a fast
+// loop.
 const maxHeard = 1024
 
-// hear starts the rounds that fast loops ask for: once for each knob and ask, and once per gap
-// and workload, as alerts do.
+// hear starts the rounds that fast loops ask for: once for each request of a knob, and at most once
+// per gap and workload, as for alerts.
 func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) {
 	if p.cfg.Fast == nil {
 		return nil
@@ -44,28 +46,28 @@ func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) 
 	return out
 }
 
-// lent is what a plan says to hosts that move quotas: the envelopes of knobs that keep their
-// value, and how much each host may lend beyond the targets.
+// lent is the part of a plan for hosts that move CPU quotas between plans: the envelopes of knobs
+// that keep their value, and how many cores each host may lend beyond its targets.
 type lent struct {
 	within   []trimtab.Enveloped
 	lendable map[string]float64
 }
 
-// lending is the pass that finds it out.
+// lending is the pass that computes lent.
 type lending struct {
 	*decision
 	lent
 }
 
-// lend says within what hosts may move quotas until the next plan.
+// lend sets the ranges within which hosts may move quotas until the next plan.
 func (r *decision) lend() {
 	pass := lending{decision: r}
 	pass.envelopes()
 	r.lent = pass.lent
 }
 
-// envelopes adds to the actions the range in which hosts may move the knobs until the next plan,
-// updates the envelopes of knobs that keep their value, and sets what may be lent.
+// envelopes adds to each action the range in which its host may move the knob until the next plan,
+// updates the envelopes of knobs that keep their value, and sets how much may be lent.
 func (r *lending) envelopes() {
 	p := r.planner
 	if p.resources[0].Name != trimtab.CPU {
@@ -77,7 +79,7 @@ func (r *lending) envelopes() {
 			moved[list[i].KnobID] = &list[i]
 		}
 	}
-	for i := range r.advice { // a plan says one thing of a knob
+	for i := range r.advice { // a plan has at most one entry per knob
 		advised[r.advice[i].KnobID] = true
 	}
 	if p.cfg.Fast == nil {
@@ -106,15 +108,15 @@ func (r *lending) envelopes() {
 			left -= math.Max(0, k.Set-k.Has)
 		}
 	}
-	// Several hosts lend only what their own workloads do not use: what a host has beyond its
-	// targets would have to be returned before another could get it.
+	// With several hosts, each lends only what its own workloads do not use: capacity lent beyond
+	// the targets of one host would have to be returned before a workload on another could get it.
 	if hosts := p.ledger.Hosts(); len(hosts) == 1 && left > 0 {
 		r.lendable = map[string]float64{hosts[0]: left}
 	}
 }
 
-// noEnvelopes ends the envelopes that an earlier configuration gave to knobs of which
-// the plan says nothing else.
+// noEnvelopes ends envelopes that an earlier configuration gave, for knobs without another entry in
+// the plan.
 func (r *lending) noEnvelopes(free func(trimtab.KnobID) bool) {
 	for _, s := range r.allocations {
 		for i := range s.Knobs {
@@ -125,7 +127,7 @@ func (r *lending) noEnvelopes(free func(trimtab.KnobID) bool) {
 	}
 }
 
-// inForce is the envelope that a host says it follows; nil: none.
+// inForce returns the envelope that a host reports it follows, or nil.
 func inForce(k *instances.Instance) *trimtab.Envelope {
 	f := k.Held.Fast
 	if f == nil || f.Envelope.Floor == f.Envelope.Ceiling && f.Off != "" {
@@ -134,13 +136,14 @@ func inForce(k *instances.Instance) *trimtab.Envelope {
 	return &f.Envelope
 }
 
-// keep updates the envelope of a knob that keeps its value, if it differs.
+// keep updates the envelope of a knob that keeps its value, if the envelope differs from the one in
+// force.
 func (r *lending) keep(s *allocation.Allocation, k *instances.Instance) {
 	if k.Found.Unlimited || k.Stuck || k.Held.Problem != "" || k.Found.Value <= 0 {
 		return
 	}
 	if f := k.Held.Fast; f != nil && inForce(k) == nil {
-		return // the host said why it takes none
+		return // the host reported why it accepts no envelope
 	}
 	want := r.envelope(s, k, k.Found.Value)
 	if has := inForce(k); has == nil || !envelope.Alike(has, want) {
@@ -148,13 +151,13 @@ func (r *lending) keep(s *allocation.Allocation, k *instances.Instance) {
 	}
 }
 
-// envelope returns the range in which one instance may be moved, at a target.
+// envelope returns the range around target in which a host may move the quota of one instance.
 func (r *lending) envelope(s *allocation.Allocation, k *instances.Instance, target float64) *trimtab.Envelope {
 	return r.planner.cfg.Fast.Of(envelope.Instance{Target: target, Least: math.Max(k.Held.Min, k.Held.Floor), Most: k.High, Stall: s.Stall.Seconds, SLO: s.SLO})
 }
 
-// correct adjusts how long a workload may stall, by the time that contributions leave it and by
-// how many of its requests were late.
+// correct adjusts the time that the quota of a workload may throttle it, from the time that
+// contributions leave it and from the share of its requests that were late.
 func (r *lending) correct(s *allocation.Allocation) {
 	earlier := 0.0
 	for i := range s.Knobs {
@@ -166,8 +169,8 @@ func (r *lending) correct(s *allocation.Allocation) {
 	s.Stall.Correct(s.Estimate, s.SLO)
 }
 
-// contribute reads what each component adds to a tail: the time that its SLO leaves is divided
-// among the workloads that serve its requests, and one that adds more gets less (see
+// contribute reads what each component adds to the tail latency. The time that the SLO leaves is
+// divided among the workloads that serve the requests; a workload that adds more gets less (see
 // [colocation.Contributions.Budgets]).
 func (p *Planner) contribute(now time.Time, c *colocation.Contributions) {
 	if p.cfg.Fast == nil {

@@ -12,15 +12,17 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// mostRequests is more than any pool has in service.
+// mostRequests is a number of requests in service that no pool reaches: requests in service are not
+// shared between workloads.
 const mostRequests = 1e12
 
-// nearBy is the part by which a derived limit may differ from what is set before it is set anew.
+// nearBy is the relative difference between a derived limit and the current one up to which the
+// limit stays as it is.
 const nearBy = 0.1
 
-// inService limits how many requests each workload has in service, where something before it can:
-// to the declared number, or to what its allocation serves in time (package concurrency). A workload of
-// which too little is known keeps the limit that it has.
+// inService limits how many requests each workload has in service at once, where something before
+// it can limit them: to the declared number, or to the number that its allocation serves within the
+// SLO (package concurrency). A workload with too little history keeps its limit.
 func (r *decision) inService() {
 	allocations := map[string]*allocation.Allocation{}
 	for _, s := range r.allocations {
@@ -50,9 +52,9 @@ func (r *decision) inService() {
 	}
 }
 
-// admitted returns the limit for what an allocation is about to have, and what it follows from; 0:
-// it is not known. Of a share by weight it can have its maximum, unless the needs of those that
-// share do not fit.
+// admitted returns the limit for the allocation that a workload is about to have, and the reason; 0
+// if it is unknown. With CPU by weight a workload may reach its maximum, unless the needs of all do
+// not fit.
 func admitted(s *allocation.Allocation, known *concurrency.State) (limit float64, why string) {
 	if s == nil || !s.Free || s.Estimate == nil {
 		return 0, ""
@@ -68,7 +70,7 @@ func admitted(s *allocation.Allocation, known *concurrency.State) (limit float64
 	return l.Requests, l.Words(s.Of.Name)
 }
 
-// limit makes the action that sets one limit, unless it is near enough.
+// limit appends the action that sets one limit, unless the current limit is near enough.
 func (r *decision) limit(w *allocation.Workload, k *ledger.Knob, to float64, why string) {
 	set := math.Min(math.Max(to, k.Held.Min), k.Held.Max)
 	now := k.Held.Now

@@ -16,10 +16,9 @@ import (
 	"github.com/trimtab/trimtab/planner/spread"
 )
 
-// instances returns the usable knobs of one resource of a workload, in order of host and
-// instance, or why there is none. A host that declares the knob and cannot set it (a standby
-// without the cgroup), or that is silent for a lease, serves nothing and does not prevent the
-// others from being used.
+// instances returns the usable knobs of one resource of a workload, ordered by host and instance,
+// or why there is none. A host serves nothing if it declares the knob but cannot set it (a standby
+// without the cgroup), or if it was silent for a lease; the other hosts are used all the same.
 func (r *decision) instances(w *allocation.Workload, resource int) (instances.All, trimtab.Held) {
 	var found instances.All
 	least := math.MaxInt
@@ -37,7 +36,7 @@ func (r *decision) instances(w *allocation.Workload, resource int) (instances.Al
 			}
 			found = append(found, instances.Of(e, r.planner.ledger.Lost(e, r.now)))
 			if in := &found[len(found)-1]; in.Held.Reserves && w.States[resource].Min <= r.planner.resources[resource].Unit {
-				in.Low = math.Max(in.Low, in.Baseline()/2) // what falls is gone at once: others are placed there
+				in.Low = math.Max(in.Low, in.Baseline()/2) // lowered reservations are lost at once: the cluster places other pods there
 			}
 		}
 	}
@@ -62,8 +61,8 @@ func (r *decision) instances(w *allocation.Workload, resource int) (instances.Al
 	return found, trimtab.Held{}
 }
 
-// unfit classifies a knob: 0 it can be set, 1 its host was silent for a lease, 2 it has a
-// problem, or two agents claim to be its host.
+// unfit classifies a knob. 0: it can be set. 1: its host was silent for a lease. 2: it has a
+// problem, serves nothing, or two agents claim to be its host.
 func (r *decision) unfit(e *ledger.Knob) int {
 	switch {
 	case e.Held.Problem != "", !e.Held.Serves(), r.planner.ledger.Twins(e, r.now):
@@ -74,13 +73,14 @@ func (r *decision) unfit(e *ledger.Knob) int {
 	return 0
 }
 
-// locate adds to the problem the hosts and what is left on each beside other workloads.
+// locate adds the hosts to the problem, each with the capacity that knobs of other workloads leave
+// there.
 func (r *decision) locate(prob *policy.Problem, asked []*allocation.Allocation, others *ledger.Counts) {
 	left := others.Room()
-	at := make([]int, len(left)) // by site: the place in prob.Hosts, after 1
+	at := make([]int, len(left)) // by site: index in prob.Hosts plus 1; 0: not in prob.Hosts
 	names := make([]site, 0, len(left))
 	for _, s := range asked {
-		if s.CountsUp() { // it can have more instances on other nodes
+		if s.CountsUp() { // it can get instances on other nodes, so that no host limits it
 			for i := range s.Knobs {
 				if k := &s.Knobs[i]; k.Bounded(left) {
 					left[k.Site()] -= k.Has
@@ -113,8 +113,9 @@ func (r *decision) locate(prob *policy.Problem, asked []*allocation.Allocation, 
 			least[part.Host] += part.Share * float64(prob.Workloads[j].Min)
 		}
 	}
-	// If a host reports less than its workloads may be lowered to, it is over capacity; the
-	// others are planned for all the same.
+	// A host whose workloads' minimums exceed its reported capacity would make the problem
+	// infeasible. It counts as having just those minimums, so that the others are still planned
+	// for.
 	for h := range prob.Hosts {
 		prob.Hosts[h].Units = math.Max(prob.Hosts[h].Units, least[h])
 	}
@@ -126,10 +127,10 @@ type site struct {
 	at   int
 }
 
-// spread divides the grants of one resource among the instances.
+// spread divides the grant of each allocation of one resource among its instances.
 func (r *decision) spread(resource int) {
 	u := r.planner.resources[resource].Unit
-	var written, advised []*allocation.Allocation // those that move
+	var written, advised []*allocation.Allocation // allocations whose amounts change, in mode act and mode recommend
 	var rest *ledger.Rest
 	for _, s := range r.allocations {
 		if s.Index != resource {
@@ -150,7 +151,7 @@ func (r *decision) spread(resource int) {
 		case s.ByHost:
 			s.Settle()
 		case resource == 0 && s.Scale != nil && s.Free:
-			// Its number goes with it: see number.go.
+			// The number of instances changes with it: see number.go.
 		case stays && s.Acts() && s.Knobs.Appeared() && (!allocation.Reserves(s) || s.Divided):
 			if rest == nil {
 				rest = r.believed(resource).Rest(r.planner.capacity(resource))
@@ -173,7 +174,8 @@ func (r *decision) spread(resource int) {
 	}
 }
 
-// upQuanta and downQuanta are policy.UpUnits and DownUnits for quanta that may be very small.
+// upQuanta and downQuanta round like policy.UpUnits and policy.DownUnits, for quanta that may be
+// very small.
 func upQuanta(v, quantum float64) int {
 	return int(math.Min(math.Ceil(v/quantum-policy.Grain), unbounded))
 }
@@ -185,12 +187,12 @@ func downQuanta(v, quantum float64) int {
 // unbounded is a capacity in quanta that is never reached.
 const unbounded = 1 << 40
 
-// amounts sets the amounts of the instances of allocations that change, with left on each host;
-// nil: all fit.
+// amounts divides the grants of allocations among their instances. left is the capacity of each
+// host; nil: every host has enough.
 func (r *decision) amounts(moving []*allocation.Allocation, left []float64) {
 	p := r.planner
 	pool := spread.Pool{Quanta: unbounded, Workloads: make([]spread.Workload, 0, len(moving))}
-	at := make([]int, p.ledger.Sites()) // by site: the place in pool.Hosts, after 1
+	at := make([]int, p.ledger.Sites()) // by site: index in pool.Hosts plus 1; 0: not in pool.Hosts
 	for _, s := range moving {
 		u, w := s.Of.Quantum(), spread.Workload{Instances: make([]spread.Instance, 0, len(s.Knobs))}
 		for i := range s.Knobs {
@@ -218,7 +220,7 @@ func (r *decision) amounts(moving []*allocation.Allocation, left []float64) {
 	}
 	amounts, err := pool.Amounts()
 	if err != nil {
-		p.counts.unsolved++ // no allocation makes such a problem
+		p.counts.unsolved++ // cannot happen: minimums never exceed maximums here
 		return
 	}
 	for j, s := range moving {
@@ -235,7 +237,7 @@ func (r *decision) amounts(moving []*allocation.Allocation, left []float64) {
 			s.Knobs.Level(set, s.State.Min, u)
 			s.Grant.Set, s.Grant.Binding = set, trimtab.Binding{Kind: codes.BindingHost, Detail: s.Knobs.Tightest()}
 		case len(s.Knobs) == 1:
-			s.Knobs[0].Set = s.Grant.Set // which is whole units, and perhaps no whole quanta
+			s.Knobs[0].Set = s.Grant.Set // whole units, which need not be whole quanta
 		default:
 			s.Grant.Set = set
 		}

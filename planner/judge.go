@@ -7,7 +7,7 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// fairness audits what the workloads have, and what the solver wants for them.
+// fairness audits the current allocations, and the targets of the solver.
 func fairness(r *decision) *trimtab.Audit {
 	p := r.planner
 	now, target := &audit.Pool{}, &audit.Pool{}
@@ -19,7 +19,7 @@ func fairness(r *decision) *trimtab.Audit {
 		now.Resources = append(now.Resources, audit.Resource{Name: of.Name, Capacity: capacity})
 	}
 	target.Resources = now.Resources
-	most := len(r.allocations) + 1 // with the others
+	most := len(r.allocations) + 1 // one more for the workloads that are not planned for
 	now.Tenants, target.Tenants = make([]audit.Tenant, 0, most), make([]audit.Tenant, 0, most)
 	members := make([]audit.Member, 0, most)
 	for _, s := range r.allocations {
@@ -51,7 +51,7 @@ func fairness(r *decision) *trimtab.Audit {
 	for i, e := range audit.Entitlements(members, weights) {
 		now.Tenants[i].Entitlement, target.Tenants[i].Entitlement = e, e
 	}
-	// What the others hold is nobody's slack.
+	// Capacity used by workloads that are not planned for counts as used, not as slack.
 	others := audit.Tenant{Has: make([]float64, len(p.resources))}
 	rest := make([]*ledger.Counts, len(p.resources))
 	for i := range rest {
@@ -73,9 +73,9 @@ func fairness(r *decision) *trimtab.Audit {
 	return out
 }
 
-// rooms sets for each tenant, in order of the allocations, how much more of a resource its hosts
-// have for it, now and once all have what is wanted; wanted is what the hosts have beside all
-// allocations, nil with one host.
+// rooms sets for each tenant how much more of a resource its hosts can give it: in now with the
+// current allocations, in target with the targets. wanted is, by host, what all other knobs leave;
+// nil with one host.
 func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tenant) {
 	left := r.believed(resource).Room()
 	if left == nil {

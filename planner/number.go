@@ -14,18 +14,21 @@ import (
 )
 
 // Size and number of a workload's instances are one plan: the policy grants an effective
-// allocation, and package replicas says how to reach it.
+// allocation, and package replicas decides how to reach it.
 //
-//	size      up to what the existing instances can have, at once ⇥number    if that is less than the workload needs, or fewer instances are enough
+//	size      at once, up to the maximum of the existing instances
+//	number    if the sizes cannot give what the workload needs, or fewer instances are enough
 //
-// Leftover capacity goes to the size only: no instance is started for it. What new instances
-// start with is taken from the pool before they are requested, until they have knobs of their own
-// (coming).
+// Leftover capacity raises only sizes: no instance is started for it. The amount with which new
+// instances start is reserved in the pool before they are requested, until they have knobs of their
+// own (coming).
 
-// afterCame is how soon after a round the next one may start for an instance that began to serve.
+// afterCame is the least time between a round and an early one that starts because an instance
+// began to serve.
 const afterCame = 2 * time.Second
 
-// noteNumbers records the numbers that were written, by which rates are bounded.
+// noteNumbers records the written numbers of instances, from which the bounds on their rate of
+// change are computed.
 func noteNumbers(p *Planner, now time.Time, o *trimtab.Outcome) {
 	for i := range o.Results {
 		r := &o.Results[i]
@@ -34,12 +37,12 @@ func noteNumbers(p *Planner, now time.Time, o *trimtab.Outcome) {
 			continue
 		}
 		w.Number.State.Count.Changed(now, w.Count.Behavior, w.Number.From, w.Number.To)
-		w.Number.From = w.Number.To // once
+		w.Number.From = w.Number.To // so that a repeated outcome is not counted again
 	}
 }
 
-// observe learns from a holding how long instances take to start, and requests a round when one
-// has begun to run or serve with less than the others have.
+// observe learns from a holding how long instances take to start. If one begins to run or serve
+// with less than the others have, it requests a round.
 func (p *Planner) observe(now time.Time, h *trimtab.Holding) {
 	var heard []*allocation.Workload
 	there := map[trimtab.KnobID]bool{}
@@ -77,14 +80,14 @@ func (p *Planner) observe(now time.Time, h *trimtab.Holding) {
 	}
 }
 
-// smallerThan reports whether another instance that serves has more than this one.
+// smallerThan reports whether another serving instance of the workload has more than this one.
 func smallerThan(p *Planner, w *allocation.Workload, t *trimtab.KnobState) bool {
 	return w.Mode == trimtab.Act && slices.ContainsFunc(p.ledger.Of(w.Name, t.Resource), func(k *ledger.Knob) bool {
 		return !k.Gone() && k.Held.Serves() && t.Now.Less(k.Held.Now)
 	})
 }
 
-// scaleKnob returns the knob of the number of a workload's instances, or nil.
+// scaleKnob returns the knob that sets the number of a workload's instances, or nil.
 func (p *Planner) scaleKnob(w *allocation.Workload) *ledger.Knob {
 	if w.Number == nil {
 		return nil
@@ -97,7 +100,8 @@ func (p *Planner) scaleKnob(w *allocation.Workload) *ledger.Knob {
 	return nil
 }
 
-// coming returns how much of a resource instances take that were requested and have no knob yet.
+// coming returns how much of a resource is reserved for instances that were requested and have no
+// knob yet.
 func (p *Planner) coming(resource string) (sum float64) {
 	for _, w := range p.workloads {
 		k := p.scaleKnob(w)
@@ -117,7 +121,8 @@ func (p *Planner) coming(resource string) (sum float64) {
 	return sum
 }
 
-// starts returns what one more instance starts with: what its knob reports, or else its maximum.
+// starts returns the amount with which one more instance starts: what its knob reports, else the
+// workload's maximum.
 func (p *Planner) starts(w *allocation.Workload, k *ledger.Knob, resource string) float64 {
 	if s := k.Held.Standing; s != nil {
 		if v, ok := s.Starts[resource]; ok {
@@ -130,7 +135,8 @@ func (p *Planner) starts(w *allocation.Workload, k *ledger.Knob, resource string
 	return 0
 }
 
-// numbers splits the allocations into size and number.
+// numbers decides, for each allocation whose number of instances is planned, how it is split into
+// size and number.
 func (r counting) numbers() {
 	var allocations []*allocation.Allocation
 	idle := r.idle(0, r.believed(0))
@@ -158,8 +164,9 @@ func (r counting) numbers() {
 	}
 }
 
-// numberOf decides on one allocation, given what is left of the pool, how much of that is free at
-// once, and what its nodes have. It returns what is left after it.
+// numberOf decides size and number for one allocation. left is what the pool has for it, free the
+// part of that which is idle already, hosts the idle capacity of each node. It returns what the
+// pool has left afterwards.
 func (r counting) numberOf(s *allocation.Allocation, left, free float64, hosts []float64) float64 {
 	w, index := s.AsWorkload(r.now, r.planner.ledger.Of(s.Name, s.Of.Name))
 	state := &s.Number.State
@@ -201,7 +208,7 @@ func (r counting) numberOf(s *allocation.Allocation, left, free float64, hosts [
 	return left
 }
 
-// scale makes the action on the number of an allocation's instances.
+// scale appends the action that changes the number of an allocation's instances, if it changes.
 func (r counting) scale(s *allocation.Allocation) {
 	c := &s.Replicas
 	if s.Scale == nil || !c.Moves() {

@@ -7,18 +7,19 @@ import (
 	"github.com/trimtab/trimtab/planner/allocation"
 )
 
-// A group without a limit may use all of the host, and uses as much as it has work for; if others
-// compete, the kernel gives it its share by weight. If it gets no limit in this round (it has no
-// estimate, an alert on it fires, or it is in mode recommend), it counts in the pool as
+// A control group without a limit may use the whole host, and uses as much as it has work for; when
+// others compete, the kernel gives it its share by weight. If it gets no limit in this round (it
+// has no estimate, an alert on it fires, or its mode is recommend), the pool counts it as
 //
 //	takes = max(min, min(use, entitlement))    entitlement: its share of the pool by weight
 //
-// with its use as last measured, or its entitlement if the use is unknown. Anything more that it
-// uses is idle capacity of others. The rest is planned for the others. A group that is about to
-// get a limit counts as its max, as for all bounds of a step: until it has the limit, no workload
-// is raised on its account.
+// use is the last measured use; if it is unknown, the entitlement stands in for it. Whatever it
+// uses beyond takes is capacity that others leave idle. The remaining capacity is planned for the
+// other workloads. A group that is about to get a limit counts as its max, as in all bounds of a
+// step: no workload is raised on its account before the limit is in force.
 
-// opens finds the workloads that keep no limit, and what they take.
+// opens finds the workloads that stay without a limit in this round, and sets what the pool counts
+// for them.
 func (r *decision) opens() {
 	p := r.planner
 	const at = 0
@@ -59,7 +60,7 @@ func (r *decision) keepsOpen(s *allocation.Allocation) bool {
 	return s.Knobs.Unlimited() && (!s.Free || !s.Acts() || s.Firing() && !r.planner.cfg.Guard.Disabled)
 }
 
-// takes returns what a workload without a CPU limit takes of the pool. entitled is its share of
+// takes returns what the pool counts for a workload without a CPU limit. entitled is its share of
 // the pool by weight.
 func (r *decision) takes(w *allocation.Workload, resource int, entitled float64) float64 {
 	takes := entitled

@@ -21,7 +21,7 @@ import (
 	"github.com/trimtab/trimtab/planner/verdict"
 )
 
-// What a planner plans for is declared in package pool.
+// The planner's configuration is declared in package pool.
 type (
 	Config         = pool.Config
 	WorkloadConfig = pool.Workload
@@ -34,46 +34,46 @@ type (
 
 // Planner is the planning step of one pool. It is not safe for concurrent use.
 //
-// It takes Leader, Estimate, Holding, Outcome, Alert, Command, Contributions and
-// ticks, and returns Plans. A round starts on the tick after Round has passed, at once
-// when an alert on one of its workloads fires or is over, and on command.
+// It takes Leader, Estimate, Holding, Outcome, Alert, Command, Contributions and ticks, and returns
+// Plans. A round starts on the first tick after Round has passed, at once when an alert on one of
+// its workloads fires or is over, and on command.
 type Planner struct {
 	cfg    Config
-	traits policy.Traits // of cfg.Policy; it serves only where no workload's utility rises beyond its SLO
-	// resources are those of the pool, the first one first.
+	traits policy.Traits // cfg.Policy's; Serves is cleared if the utility of some workload still rises beyond its SLO
+	// resources are all resources of the pool; the first is cfg.Resource.
 	resources []Resource
 	workloads []*allocation.Workload // in order of name
 	byName    map[string]*allocation.Workload
-	// byComponent are the workloads by the names under which spans tell of them.
+	// byComponent has the workloads by the component names in their spans.
 	byComponent map[string][]*allocation.Workload
 	ledger      *ledger.Ledger
 
 	issue    *issue.Issuer
 	next     time.Time                 // when the next round is due
-	wanted   *trimtab.Cause            // that of a round that waits for the plan under way
-	applies  *trimtab.Command          // an Apply that waits for it
-	last     time.Time                 // when the last round was
-	now      time.Time                 // that of the step that runs
-	came     string                    // a workload of which an instance came to serve since then
-	overload map[string]overload.State // by host, of workloads that share by weight there
-	shift    shift.State               // of those on several hosts
-	// backoff is the least time from the last round to one that a workload's need starts: it
-	// grows while such rounds change nothing.
+	wanted   *trimtab.Cause            // cause of a round that waits until the plan under way is finished
+	applies  *trimtab.Command          // apply command that waits for the same
+	last     time.Time                 // start of the last round
+	now      time.Time                 // time of the step that runs
+	came     string                    // workload of which an instance began to serve since the last round; "": none
+	overload map[string]overload.State // by host: choices for workloads that share CPU by weight there
+	shift    shift.State               // the same for workloads with instances on several hosts
+	// backoff is the least time between the last round and an early one that a workload's need
+	// starts. It doubles while early rounds change nothing.
 	backoff  time.Duration
 	asked    time.Time // the time of the last Round command
 	seen     seen.Values
-	gaps     gaps.Gaps              // between rounds that alerts and fast loops ask for
-	heard    map[trimtab.KnobID]int // the last round that a fast loop asked for, by knob
+	gaps     gaps.Gaps              // spaces the rounds that alerts and fast loops ask for
+	heard    map[trimtab.KnobID]int // by knob: number of the fast loop's last request for a round
 	verdicts verdict.List
-	// admitted is what is known, by name, of how many requests those serve in time before whom
-	// something limits them.
+	// admitted has, by name of workload, what is known of how many requests it serves within its
+	// SLO, for workloads whose requests in service can be limited.
 	admitted map[string]*concurrency.State
 	leading  bool
 	counts   counts
 }
 
-// New returns a planner that publishes nothing until it is told that it leads. The error is
-// trimtab.ErrInvalid and names the field.
+// New returns a planner. It publishes nothing until a Leader value makes it the leader. The error
+// is trimtab.ErrInvalid and names the field.
 func New(cfg Config) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -146,8 +146,8 @@ func (p *Planner) hold(now time.Time, h *trimtab.Holding) []trimtab.Value {
 	return append(out, p.hear(now, h)...)
 }
 
-// own returns the holding without knobs of workloads that the configuration assigns to another
-// host: such a second instance would get a share of what the first should have.
+// own returns the holding without the knobs of workloads that the configuration assigns to another
+// host. Such a second instance would get a share of what the first should have.
 func (p *Planner) own(h *trimtab.Holding) *trimtab.Holding {
 	elsewhere := func(t trimtab.KnobState) bool {
 		w := p.byName[t.Workload]
@@ -162,8 +162,8 @@ func (p *Planner) own(h *trimtab.Holding) *trimtab.Holding {
 	return &own
 }
 
-// lead begins a term, or ends it with epoch 0. An epoch that is not higher
-// than the last is no new term.
+// lead begins a leader term, or ends it with epoch 0. An epoch that is not higher than the last
+// begins no new term.
 func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 	switch {
 	case v.Pool != p.cfg.Pool || v.Epoch != 0 && v.Epoch < p.issue.Epoch():
@@ -181,8 +181,8 @@ func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 	}
 }
 
-// most returns what an unlimited knob of a workload counts as, and whether it is one of this
-// pool.
+// most returns what the pool counts for an unlimited knob of a workload, and whether the workload
+// is one of this pool.
 func (p *Planner) most(workload, resource string) (most float64, ours bool) {
 	if w := p.byName[workload]; w != nil && w.Number != nil && resource == trimtab.Replicas {
 		return float64(w.Count.Max), true
@@ -211,9 +211,9 @@ func (p *Planner) state(target, resource string) *allocation.State {
 	return w.States[i]
 }
 
-// learn stores the latest estimate of a workload. One from the future, by a clock that was ahead,
-// is replaced by any other. It reports whether the estimate is a new report, not one delivered
-// again.
+// learn stores the latest estimate of a workload, unless it is older than the stored one. A stored
+// estimate from the future (its clock was ahead) is replaced by any other. learn reports whether
+// the estimate is new, not a repeated delivery.
 func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	w := p.byName[e.Workload]
 	if w == nil || w.Estimate != nil && e.Time.Before(w.Estimate.Time) && w.Estimate.Time.Sub(now) <= p.cfg.StaleAfter {
@@ -236,7 +236,7 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	return true
 }
 
-// tick releases what is due and starts the round that is.
+// tick publishes the grows that may go out now, and starts a round if one is due.
 func (p *Planner) tick(now time.Time) []trimtab.Value {
 	out := append(p.release(now), p.lapses(now)...)
 	if !p.leading || p.issue.Waits() {
@@ -257,7 +257,7 @@ func (p *Planner) tick(now time.Time) []trimtab.Value {
 	return append(out, p.round(now, trimtab.Cause{Kind: codes.CauseTick})...)
 }
 
-// start starts a round now, or as soon as the plan under way is finished.
+// start starts a round now, or once the plan under way is finished.
 func (p *Planner) start(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	if !p.leading {
 		return nil
@@ -271,7 +271,7 @@ func (p *Planner) start(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	return p.round(now, cause)
 }
 
-// believed returns what the knobs of a resource are assumed to take during the round.
+// believed returns how much of a resource each knob is assumed to take during the round.
 func (r *decision) believed(resource int) *ledger.Counts {
 	p := r.planner
 	if r.counts == nil {
@@ -283,8 +283,8 @@ func (r *decision) believed(resource int) *ledger.Counts {
 	return r.counts[resource]
 }
 
-// others returns what is assumed of all knobs except those of the allocations; stuck knobs, which
-// cannot be set, stay included.
+// others returns the same for all knobs except those of the allocations. Stuck knobs cannot be set,
+// and stay included.
 func (r *decision) others(allocations []*allocation.Allocation, resource int) *ledger.Counts {
 	c := r.believed(resource).Clone()
 	for _, s := range allocations {
@@ -298,7 +298,7 @@ func (r *decision) others(allocations []*allocation.Allocation, resource int) *l
 		}
 	}
 	for _, s := range r.allocations {
-		for i := 0; s.Kept != "" && s.ByHost && s.Index == resource && i < len(s.Knobs); i++ { // it gets that back
+		for i := 0; s.Kept != "" && s.ByHost && s.Index == resource && i < len(s.Knobs); i++ { // others must leave room for what it takes back
 			if k := &s.Knobs[i]; k.Held.Reserves {
 				c.Least(k.Place(), k.Before())
 			}
@@ -307,13 +307,13 @@ func (r *decision) others(allocations []*allocation.Allocation, resource int) *l
 	return c
 }
 
-// idle returns the capacity of a resource that none of the knobs is believed to use.
+// idle returns the capacity of a resource that no knob is assumed to use.
 func (r *decision) idle(resource int, knobs *ledger.Counts) float64 {
 	return knobs.Left(r.planner.capacity(resource))
 }
 
-// capacity returns what the pool has of a resource, by the declaration and the reports of its
-// hosts.
+// capacity returns how much of a resource the pool has, from the configuration and the reports of
+// its hosts.
 func (p *Planner) capacity(resource int) float64 {
 	of := &p.resources[resource]
 	return p.ledger.Capacity(of.Name, of.Capacity)

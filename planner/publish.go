@@ -11,12 +11,12 @@ import (
 	"github.com/trimtab/trimtab/planner/pool"
 )
 
-// issuer returns the one that issues the plans of the pool.
+// issuer returns the issuer of the pool's plans.
 func (p *Planner) issuer() *issue.Issuer {
 	c := issue.Config{Pool: p.cfg.Pool, Lease: p.cfg.Lease, Confirm: p.cfg.Confirm, Ledger: p.ledger, Unheard: p.unheard,
 		Turns: func(workload string) bool { w := p.byName[workload]; return w != nil && !w.Released }}
 	if slices.ContainsFunc(p.workloads, (*allocation.Workload).Counted) {
-		// Before the others: what instances that come begin with is then counted there.
+		// Replicas come first: their actions then count what new instances start with.
 		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Replicas, Capacity: pool.MostReplicas, Unit: 1, Quantum: 1})
 	}
 	if slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return w.Admit != nil }) {
@@ -29,11 +29,11 @@ func (p *Planner) issuer() *issue.Issuer {
 	return issue.New(c)
 }
 
-// unheard returns how much of a resource may be in use by workloads that no host has reported.
+// unheard returns the most of a resource that may be in use by workloads that no host has reported.
 func (p *Planner) unheard(resource string, told func(workload string) bool) (most float64) {
 	i := p.index(resource)
 	if i < 0 {
-		return 0 // of a number of instances or requests nobody takes from another
+		return 0 // instances and requests in service are not shared between workloads
 	}
 	for _, w := range p.workloads {
 		if d := w.States[i]; d != nil && !told(w.Name) {
@@ -43,7 +43,7 @@ func (p *Planner) unheard(resource string, told func(workload string) bool) (mos
 	return most
 }
 
-// publish sends the first step of a decision.
+// publish sends the first step of a decision: its shrinks and advice.
 func (p *Planner) publish(now time.Time, d issue.Decision) []trimtab.Value {
 	d.Objective, d.Capacity, d.Resource, d.Capacities = p.cfg.Policy.Name(), p.capacity(0), p.cfg.Resource, capacitiesOf(p)
 	d.Verdicts = p.verdicts.Take()
@@ -62,7 +62,7 @@ func capacitiesOf(p *Planner) map[string]float64 {
 	return all
 }
 
-// emit records what a plan does and hands it out.
+// emit records the actions of a plan and returns it for publication.
 func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 	id := plan.ID()
 	var w *allocation.Workload
@@ -91,8 +91,8 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 	return []trimtab.Value{plan}
 }
 
-// direction returns where an action moves its workload: 1, -1, or 0 where it
-// only brings an instance to where the others are.
+// direction returns 1 if an action raises its workload, −1 if it lowers it, and 0 if it only brings
+// an instance to the level of the others.
 func direction(a *trimtab.Action) int {
 	if a.Of != nil {
 		return cmp.Compare(a.Of.To, a.Of.From)
@@ -103,8 +103,8 @@ func direction(a *trimtab.Action) int {
 	return -1
 }
 
-// release publishes the grows that wait, when they may go out; then the round that
-// was asked for meanwhile.
+// release publishes the waiting grows once they may go out. After them it carries out the apply
+// command or starts the round that was asked for meanwhile.
 func (p *Planner) release(now time.Time) []trimtab.Value {
 	plan := p.issue.Release(now)
 	if plan == nil {
@@ -121,8 +121,8 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 	return out
 }
 
-// answer reads an outcome. One without new information, such as a repeated delivery, releases
-// nothing: the next tick does.
+// answer reads an outcome. An outcome without news, such as a repeated delivery, releases no grows;
+// the next tick does.
 func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 	if o.Pool != p.cfg.Pool {
 		p.counts.ignored["outcome"]++

@@ -11,7 +11,8 @@ import (
 	"github.com/trimtab/trimtab/planner/recall"
 )
 
-// recall takes back what lost hosts have lent: see package recall.
+// recall lowers workloads that use capacity lent by a lost host, before that host restores its
+// baselines: see package recall.
 func (r *decision) recall(resource int) {
 	p := r.planner
 	if !p.ledger.LostAny(r.now) {
@@ -52,7 +53,7 @@ func (r *decision) recall(resource int) {
 	}
 }
 
-// borrower is one that may have to give back.
+// borrower is an instance that may have to give back lent capacity.
 type borrower struct {
 	*allocation.Allocation
 	*instances.Instance

@@ -19,7 +19,7 @@ import (
 // round makes one decision and publishes its first step.
 func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	p.next, p.last, p.came = now.Add(p.cfg.Round), now, ""
-	p.wanted = nil // this one sees what all others would
+	p.wanted = nil // this round covers every earlier request
 	p.gaps.Began()
 	p.ledger.Prune(now, p.cfg.Lease)
 	p.ledger.Watch(now)
@@ -52,7 +52,7 @@ type decision struct {
 	allocations []*allocation.Allocation // in order of name, then of the resources
 	counts      []*ledger.Counts         // see believed
 	heldBack    map[string]trimtab.Held
-	// unmoved says why those that are planned for keep what they have.
+	// unmoved says why workloads that are planned for keep their allocation.
 	unmoved map[string]trimtab.Held
 	audit   *trimtab.Audit
 	value   *float64
@@ -62,33 +62,33 @@ type decision struct {
 	grows   []trimtab.Action
 	advice  []trimtab.Action
 	lent
-	// begun raise instances that run and do not serve yet.
+	// begun has the actions that raise instances which run and do not serve yet.
 	begun []trimtab.Action
 }
 
-// decide runs the passes of a round, each on the results of those before. Each resource is
-// planned separately; the passes for numbers of instances, limits by use, and envelopes handle
-// only the first.
+// decide runs the passes of a round in order; each uses the results of those before it. Each
+// resource is planned separately. The passes for numbers of instances, limits from usage, and
+// envelopes handle only the first resource.
 func (r *decision) decide() {
 	for _, pass := range []func(){
-		r.believe,                        // what is there, what is known of it, and who keeps no limit
-		r.aim,                            // where each is to be in the end: shares, needs, or the objective
-		r.each(r.guard),                  // a bounded step to there
-		r.advise,                         // what use tells of those without a limit
-		r.each(r.spread),                 // what each instance has of it
-		r.count,                          // how many instances there are to be
+		r.believe,                        // current allocations, estimates, and which workloads stay without a limit
+		r.aim,                            // targets: by weight, by need, or by the objective
+		r.each(r.guard),                  // a bounded step towards the target
+		r.advise,                         // limits from measured use, for workloads in mode recommend
+		r.each(r.spread),                 // the amount of each instance
+		r.count,                          // the number of instances
 		r.each(r.recall),                 // what lost hosts have lent
-		r.each(r.starting),               // what instances get that do not serve yet
-		r.inService,                      // how many requests are let in before them
-		r.actions,                        // what is written, what is advised, and why
-		r.lend,                           // within what hosts may move it
-		func() { r.audit = fairness(r) }, // how fair that is
+		r.each(r.starting),               // amounts of instances that do not serve yet
+		r.inService,                      // limits of requests in service
+		r.actions,                        // actions and advice, with reasons
+		r.lend,                           // ranges in which hosts may move quotas
+		func() { r.audit = fairness(r) }, // fairness of the allocations
 	} {
 		pass()
 	}
 }
 
-// each is a pass over all resources.
+// each returns a pass that runs of for every resource.
 func (r *decision) each(of func(resource int)) func() {
 	return func() {
 		for i := range r.planner.resources {
@@ -98,14 +98,14 @@ func (r *decision) each(of func(resource int)) func() {
 }
 
 // aiming is the pass that sets targets, counting the pass that sets numbers of instances. Both
-// embed the round.
+// embed the state of the round.
 type (
 	aiming   struct{ *decision }
 	counting struct{ *decision }
 )
 
-// aim sets the targets: first of the workloads in mode act among themselves, then of all, so that
-// recommendations take nothing from those in mode act.
+// aim sets the targets: first for the workloads in mode act alone, then for all, so that
+// recommendations take nothing from workloads in mode act.
 func (r *decision) aim() {
 	a := aiming{r}
 	solve := a.solve
@@ -130,26 +130,27 @@ func (r *decision) count() {
 	c.leaveZero()
 }
 
-// guard moves at most B units of one resource towards the targets, within the guard's bounds.
+// guard moves each allocation of one resource by at most B units towards its target, within the
+// limits of the guard.
 func (r *decision) guard(resource int) {
 	p, of := r.planner, &r.planner.resources[resource]
 	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: p.capacity(resource), Spare: r.idle(resource, r.believed(resource))}
 	allocations := make([]*allocation.Allocation, 0, len(r.allocations))
 	g.Workloads = make([]guard.Workload, 0, len(r.allocations))
-	var worst [2]float64 // the least utility of those that are to rise, by side
+	var worst [2]float64 // least utility among the workloads to be raised, for mode act and mode recommend
 	worst[0], worst[1] = math.Inf(1), math.Inf(1)
 	for _, s := range r.allocations {
 		if s.Index != resource {
 			continue
 		}
 		allocations = append(allocations, s)
-		if s.Kept != "" { // what others are raised by leaves room for that
+		if s.Kept != "" { // the capacity that it takes back is not free for others
 			g.Spare -= s.Returns()
 		}
 		s.Want, s.Target = s.Now, s.Now
 		switch {
-		case s.Stays: // a share need be no whole unit
-		case s.Open && s.Mode == trimtab.Recommend: // a limit is advised by what it uses: see use.go
+		case s.Stays: // its share by weight need not be a whole number of units
+		case s.Open && s.Mode == trimtab.Recommend: // its limit follows from its use: see use.go
 		case s.Free:
 			s.Target = float64(s.Aim) * of.Unit
 			s.Want = of.StepTo(s.Now, s.Aim)
@@ -159,12 +160,12 @@ func (r *decision) guard(resource int) {
 			}
 		}
 		if allocation.Reserves(s) {
-			s.Want = s.Target // few steps, and large ones
+			s.Want = s.Target // few large steps, since each change of a reservation is costly
 		}
 		if s.Free && s.Want > s.Now {
 			side, level := &worst[side(s)], s.UtilityAt(s.Now)
 			if !p.traits.Weighs {
-				level = -1 // who is worse off is a matter of entitlement, or the same for all
+				level = -1 // without weighing, utilities do not say who is worse off
 			}
 			*side = math.Min(*side, level)
 		}
@@ -192,8 +193,8 @@ func side(s *allocation.Allocation) int {
 	return 1
 }
 
-// fallback returns what a workload without an estimate may be raised to: its declared default,
-// after three rounds.
+// fallback returns the amount up to which a workload without a good estimate may be raised: its
+// declared default after HoldRounds rounds, else 0.
 func (r *decision) fallback(s *allocation.Allocation) float64 {
 	if s.Knobs[0].Held.Problem != "" || r.now.Sub(s.Fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.Knobs.Unlimited() {
 		return 0
@@ -201,9 +202,9 @@ func (r *decision) fallback(s *allocation.Allocation) float64 {
 	return s.Knobs.Effective(func(i *instances.Instance) float64 { return min(s.State.Default, i.High) })
 }
 
-// actions makes the actions that give the instances their amounts.
+// actions appends the actions that give each instance its amount.
 func (r *decision) actions() {
-	moves := map[*[]trimtab.Action]int{} // how many on each list
+	moves := map[*[]trimtab.Action]int{} // number of actions per list
 	for _, s := range r.allocations {
 		for i := range s.Knobs {
 			if to := r.list(s, &s.Knobs[i]); to != nil {
@@ -221,26 +222,27 @@ func (r *decision) actions() {
 	r.grows = append(r.grows, r.begun...)
 }
 
-// list returns the list for an instance's action; nil: it keeps its amount.
+// list returns the list to which an instance's action belongs, or nil if the instance keeps its
+// amount.
 func (r *decision) list(s *allocation.Allocation, k *instances.Instance) *[]trimtab.Action {
 	least := s.Of.Unit
 	if len(s.Knobs) > 1 {
 		least = s.Of.Quantum()
 	}
-	stays := !k.Moves(least) // a quantised knob is where it can be
+	stays := !k.Moves(least) // a knob that only takes certain values is as near as it can be
 	switch {
 	case stays && !s.Recaps(k):
 		return nil
 	case !s.Writes():
 		return &r.advice
-	case trimtab.Units(k.Set).Less(k.Found) || s.Recaps(k) && (stays || s.Capped(k)): // a cap alone asks for nothing
+	case trimtab.Units(k.Set).Less(k.Found) || s.Recaps(k) && (stays || s.Capped(k)): // a change of the cap alone takes no capacity
 		return &r.shrinks
 	}
 	return &r.grows
 }
 
-// act makes the actions of an allocation, or records why there is none. The first action carries
-// what applies to all instances.
+// act appends the actions of an allocation, or records why there is none. The first action carries
+// the part of the reason that applies to all instances.
 func (r *decision) act(s *allocation.Allocation) {
 	var why trimtab.Reason
 	var whole *trimtab.Whole
@@ -274,24 +276,24 @@ func (r *decision) act(s *allocation.Allocation) {
 		*to = append(*to, a)
 		last = k
 	}
-	if last == nil && !s.Replicas.Moves() && s.Free { // else the reason is why it is held
+	if last == nil && !s.Replicas.Moves() && s.Free { // a held allocation has its reason already
 		r.stays(s)
 	}
 }
 
-// stays records why an allocation keeps what it has.
+// stays records why an allocation is not changed.
 func (r *decision) stays(s *allocation.Allocation) {
 	why := r.telling().Stays(s)
 	if r.unmoved == nil {
 		r.unmoved = map[string]trimtab.Held{}
 	}
-	if before, ok := r.unmoved[s.Name]; ok { // of another resource
+	if before, ok := r.unmoved[s.Name]; ok { // the workload has a reason for another resource
 		why = trimtab.Held{Code: before.Code, Text: before.Text + "; " + why.Text}
 	}
 	r.unmoved[s.Name] = why
 }
 
-// telling returns the round in the form that package reason reads.
+// telling returns the state of the round in the form that package reason needs.
 func (r *decision) telling() reason.Round {
 	p := r.planner
 	return reason.Round{Now: r.now, Next: p.next, Objective: p.cfg.Policy.Name(), Several: len(p.resources) > 1, Expect: p.traits.Expect, All: r.allocations}

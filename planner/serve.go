@@ -13,13 +13,14 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// If the pool has enough for all, every workload gets what it needs and a part of the rest
-// (package need), and nothing moves while all have what they need. Otherwise the policy decides.
+// If the pool has enough for all, every workload gets what it needs and a share of the leftover
+// capacity (package need). While all have what they need, nothing moves. Otherwise the policy
+// decides.
 
-// urgentRound starts a round early for a workload that has less than it needs, if it misses its
+// urgentRound starts an early round for a workload that has less than it needs, if it misses its
 // SLO, its load left the band of the forecast, or the shortfall exceeds the noise of its load. The
-// first early round starts at once; as long as such rounds change nothing, the wait for the next is
-// Urgent, then doubles, up to a whole round.
+// first early round starts at once. While early rounds change nothing, the wait for the next one
+// starts at Urgent and doubles up to a whole round.
 func (p *Planner) urgentRound(now time.Time, w *allocation.Workload) []trimtab.Value {
 	if w == nil || w.Estimate == nil || !p.leading || p.issue.Waits() || !p.serves() || w.Mode != trimtab.Act {
 		return nil
@@ -36,7 +37,7 @@ func (p *Planner) urgentRound(now time.Time, w *allocation.Workload) []trimtab.V
 		return nil
 	}
 	if s.Shared() && !s.Misses() {
-		return nil // it has what others leave idle, too
+		return nil // it also has what others leave idle
 	}
 	asks := s.Asks()
 	if asks.Lack() <= 1 && (!s.Changed() || s.Now >= float64(min(asks.At(s.Confidence)+asks.Waiting, s.Hi))*s.Of.Unit-policy.Grain) {
@@ -49,12 +50,13 @@ func (p *Planner) urgentRound(now time.Time, w *allocation.Workload) []trimtab.V
 	return out
 }
 
-// serves reports whether the pool is planned for by need.
+// serves reports whether workloads get what they need before the policy is asked. It needs a policy
+// that allows it, the guard, and a pool of one resource.
 func (p *Planner) serves() bool {
 	return p.traits.Serves && !p.cfg.Guard.Disabled && len(p.resources) == 1
 }
 
-// serve sets the aims of the free allocations that are in by their needs, and reports
+// serve sets the targets of the free allocations selected by in from their needs, and reports
 // whether the pool has enough for them.
 func (r aiming) serve(in func(*allocation.Allocation) bool) bool {
 	asked, fresh := r.asked(in)
@@ -94,8 +96,8 @@ func (r aiming) serve(in func(*allocation.Allocation) bool) bool {
 	return true
 }
 
-// fitter returns a function that reports whether needs plus shares of backlogs fit into the
-// units of the pool and on each host.
+// fitter returns a function that reports whether the needs plus the shares of backlogs (late) fit
+// into the units of the pool and of each host.
 func (r aiming) fitter(asked []*allocation.Allocation, others *ledger.Counts, units int) func(need, late []int) bool {
 	prob := &policy.Problem{Units: units, Unit: r.planner.cfg.Unit, Workloads: make([]policy.Workload, len(asked))}
 	for i, s := range asked {

@@ -11,12 +11,12 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// If amounts are shares by weight below one limit, nothing is decided while the needs fit: each
+// If the amounts are weights below one common limit, nothing is decided while the needs fit: each
 // workload has its entitlement, and the kernel shares what is idle. Otherwise package overload
-// decides.
+// decides whom to serve.
 
-// weigh sets the aims of the free allocations that are in where all of them share by weight, and
-// reports whether it did.
+// weigh sets the targets of the free allocations selected by in if all of them share CPU by weight,
+// and reports whether it did.
 func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 	asked, fresh := r.asked(in)
 	if len(asked) == 0 {
@@ -30,7 +30,7 @@ func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 		return true
 	}
 	if slices.ContainsFunc(asked, func(s *allocation.Allocation) bool { return s.Solved }) {
-		r.entitle(asked) // who is served was decided among the workloads that trimtab sets
+		r.entitle(asked) // whom to serve was decided among the workloads in mode act
 		return true
 	}
 	hosts, units, scale := hosting(r), r.left(asked), 1.0
@@ -46,8 +46,8 @@ func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 	return true
 }
 
-// entitle advises allocations beside those whose shares were decided: each has its entitlement,
-// or on several hosts what it has.
+// entitle advises allocations after the shares of the others were decided: each gets its
+// entitlement, or with several hosts keeps what it has.
 func (r aiming) entitle(asked []*allocation.Allocation) {
 	entitled, several := r.entitlements(), len(hosting(r).berths(asked)) > 1
 	for _, s := range asked {
@@ -62,14 +62,15 @@ func (r aiming) entitle(asked []*allocation.Allocation) {
 	}
 }
 
-// besides reports whether a workload of the pool that shares by weight is on another host.
+// besides reports whether a workload of the pool that shares CPU by weight is on another host than
+// b.
 func (r aiming) besides(b *berth) bool {
 	return slices.ContainsFunc(r.allocations, func(s *allocation.Allocation) bool {
 		return s.Index == 0 && s.Shared() && slices.ContainsFunc(s.Knobs, func(k instances.Instance) bool { return k.Site() != b.members[0].in.Site() })
 	})
 }
 
-// unweighed says why allocations cannot be planned by weight; "": they can.
+// unweighed returns why the allocations cannot be planned by weight, or "" if they can.
 func (r aiming) unweighed(asked []*allocation.Allocation) string {
 	if r.planner.cfg.Guard.Disabled {
 		return "the guard is off"
@@ -87,22 +88,22 @@ func (r aiming) unweighed(asked []*allocation.Allocation) string {
 	return ""
 }
 
-// keepReserved keeps the site's amounts for allocations that are reservations and whose shares
-// cannot be planned: as a limit the amount would be too small whenever others leave CPU idle.
+// keepReserved keeps the site's amounts for reservations whose shares cannot be planned by weight.
+// A limit computed for them would be too small whenever others leave CPU idle.
 func (r aiming) keepReserved(asked []*allocation.Allocation, why string) {
 	for _, s := range asked {
 		if !allocation.Reserves(s) || s.Solved {
 			continue
 		}
-		if s.Kept = "it keeps what the site set, since " + why; !s.CountsUp() { // else its number is planned with that
+		if s.Kept = "it keeps what the site set, since " + why; !s.CountsUp() { // else the number of its instances is planned with the site's size
 			s.AsSet(s.Kept)
 		}
 	}
 }
 
-// takeTurns sets the targets of all allocations that share one host by weight, in units, from
-// what each is entitled to there, by name. scale is the fraction of the units that may be given.
-// "": the only host.
+// takeTurns sets the targets of all allocations that share CPU by weight on one host. units is the
+// capacity there, scale the fraction of it that may be given, entitled the entitlement by name of
+// workload. host is "" if it is the only one.
 func (r aiming) takeTurns(host string, units int, scale float64, asked []*allocation.Allocation, entitled map[string]float64) {
 	p := r.planner
 	round := overload.Round{Now: r.now, Units: units, Unit: p.cfg.Unit, Groups: p.cfg.PolicyGroups(), Stop: p.cfg.Stop}
@@ -131,7 +132,7 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*alloca
 	}
 }
 
-// entitlements returns what each workload is entitled to of the pool's first resource, by name.
+// entitlements returns each workload's entitlement to the pool's first resource, by name.
 func (r *decision) entitlements() map[string]float64 {
 	p, least := r.planner, map[string]float64{}
 	for _, s := range r.allocations {

@@ -13,27 +13,27 @@ import (
 	"github.com/trimtab/trimtab/planner/shift"
 )
 
-// If several hosts share CPU by weight, a host whose workloads have no instance elsewhere is
-// treated like an only host: package overload decides there. The others serve their workloads by
-// entitlement, and package shift decides which workload moves away when one host is full and
-// another is not.
+// This file sets shares of CPU by weight on several hosts. A host whose workloads have no instance
+// elsewhere is treated like an only host: package overload decides there. The other hosts divide
+// their CPU by entitlement; when one is full and another is not, package shift decides which
+// workload moves load away from it.
 
-// hosting is the pass that sets what the instances on each host have.
+// hosting is the pass that sets the amounts of the instances on each host.
 type hosting struct{ *decision }
 
-// berth is a host, or a node of a cluster, and the instances that share it. has is what they may
-// be given together. If shares are reservations, node is the CPU that exists there, which decides
-// whether needs fit; has is then at least what the site gave them, and otherwise as much as the
-// pool has. Else the two are equal.
+// berth is a host, or a node of a cluster, with the instances that share it. node is the CPU that
+// they have there, which decides whether their needs fit; has is how much of it they may be given
+// in total. The two differ only if the shares are reservations: has is then what the site reserved,
+// plus what the pool can add.
 type berth struct {
 	name      string
 	has, node float64
-	// told: somebody says what is there.
+	// told: the capacity of the host is known.
 	told    bool
 	members []berthed
 }
 
-// scale is the fraction of the node's CPU that may be given.
+// scale returns the fraction of the node's CPU that may be given.
 func (b *berth) scale() float64 {
 	if !(b.node > 0) {
 		return 1
@@ -41,13 +41,13 @@ func (b *berth) scale() float64 {
 	return b.has / b.node
 }
 
-// berthed is an instance of an allocation.
+// berthed is one instance of an allocation on the host.
 type berthed struct {
 	*allocation.Allocation
 	in *instances.Instance
 }
 
-// shares sets the amounts of the instances that share by weight, in a pool of several hosts.
+// shares sets the amounts of all instances that share CPU by weight, in a pool of several hosts.
 func (r hosting) shares(all []*berth) {
 	round := shift.Round{Now: r.now}
 	of := map[*allocation.Allocation]int{}
@@ -95,7 +95,7 @@ func (r hosting) shares(all []*berth) {
 		shift.Chosen:     "needs fit the pool, but not each host; what has instances elsewhere makes room",
 	}[what]
 	for _, s := range asked {
-		s.Turn.End() // of another host's overload
+		s.Turn.End() // its turn in an overload of a single host is over
 		s.Solved, s.Served, s.Stays, s.ByHost = true, true, true, true
 		s.Aim, s.Divided = policy.UpUnits(s.Now, s.Of.Unit), what != shift.Fits
 		s.Binding = trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
@@ -105,7 +105,7 @@ func (r hosting) shares(all []*berth) {
 	}
 }
 
-// part returns what an instance may be given for a share of the node's CPU.
+// part converts an instance's share of the node's CPU into the amount that it is given.
 func (b *berth) part(m berthed, share float64) float64 {
 	if b.has == b.node {
 		return share
@@ -113,12 +113,13 @@ func (b *berth) part(m berthed, share float64) float64 {
 	return math.Max(m.Of.Down(share*b.scale()), math.Max(m.State.Min, m.in.Low))
 }
 
-// apart reports whether no workload of a host has an instance elsewhere.
+// apart reports whether no workload on the host has an instance elsewhere.
 func (b *berth) apart() bool {
 	return !slices.ContainsFunc(b.members, func(m berthed) bool { return b.count(m.Allocation) < len(m.Knobs) })
 }
 
-// takeTurns decides for a host that is apart, from the entitlement of each of its instances.
+// takeTurns lets package overload decide for a host that is apart. entitled is the entitlement of
+// each instance there.
 func (r hosting) takeTurns(b *berth, entitled []float64) {
 	var allocations []*allocation.Allocation
 	whole := map[string]float64{}
@@ -131,8 +132,9 @@ func (r hosting) takeTurns(b *berth, entitled []float64) {
 	aiming(r).takeTurns(b.name, policy.DownUnits(b.node, r.planner.cfg.Unit), b.scale(), allocations, whole)
 }
 
-// berths returns the hosts of the settable instances of the allocations, in order of name, with
-// what is left for them: in sum no more than the pool leaves, or than the site gave.
+// berths returns the hosts on which the allocations have instances that can be set, in order of
+// name, with the capacity left for those instances. The sum of has is at most what the pool leaves,
+// or what the site reserved if that is more.
 func (r hosting) berths(asked []*allocation.Allocation) []*berth {
 	others := r.others(asked, 0)
 	room, by, out := others.Room(), map[int]*berth{}, []*berth(nil)
@@ -155,7 +157,7 @@ func (r hosting) berths(asked []*allocation.Allocation) []*berth {
 			case k.Held.Reserves:
 				b.node += math.Max(k.Has, k.Before())
 			default:
-				b.node += k.Has // nobody says what there is
+				b.node += k.Has // unknown capacity: count what the instances have
 			}
 		}
 	}
@@ -187,7 +189,7 @@ func (b *berth) given() (sum float64) {
 	return math.Min(sum, b.node)
 }
 
-// cores returns the CPU that the requests of its workload need, > 0.
+// cores returns how many cores the requests of the workload need, > 0.
 func (m berthed) cores() float64 {
 	v := m.Turn.Wants
 	if !(v > 0) {
@@ -206,13 +208,13 @@ func (b *berth) count(s *allocation.Allocation) (n int) {
 	return n
 }
 
-// entitledOn returns what each instance on a host is entitled to: an equal part of its workload's
-// entitlement, for the instances on this host.
+// entitledOn returns the entitlement of each instance on a host: the host's CPU is divided among
+// the workloads there, and a workload's part equally among its instances on the host.
 func (r hosting) entitledOn(b *berth) []float64 {
 	var members []entitlement.Member
 	for k, m := range b.members {
 		if k > 0 && b.members[k-1].Allocation == m.Allocation {
-			continue // they are one after the other
+			continue // instances of one allocation are adjacent: count it once
 		}
 		part := float64(b.count(m.Allocation)) / float64(len(m.Knobs))
 		least := 0.0

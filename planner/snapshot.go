@@ -5,7 +5,7 @@ import (
 	"github.com/trimtab/trimtab/planner/memory"
 )
 
-// snapshotName is the one state of a planner.
+// snapshotName is the name of the planner's only state.
 const snapshotName = "planner"
 
 // Snapshot returns the demands, the last moves and the loans; see [trimtab.Snapshotter].
@@ -32,13 +32,14 @@ func (p *Planner) Snapshot() map[string][]byte {
 	}
 	b, err := memory.Seal(state)
 	if err != nil {
-		return nil // numbers and times always marshal
+		return nil // cannot happen: numbers and times always marshal
 	}
 	return map[string][]byte{snapshotName: b}
 }
 
-// Restore restores a state. It skips unknown workloads, and drops demands in another unit. For
-// anything but a snapshot it returns an error that is trimtab.ErrInvalid, and changes nothing.
+// Restore restores a state. It skips unknown workloads, and drops demands that were saved in
+// another unit. For anything but a snapshot it returns an error that is trimtab.ErrInvalid, and
+// changes nothing.
 func (p *Planner) Restore(name string, state []byte) error {
 	if name != snapshotName {
 		return trimtab.Invalidf("restore planner state %.40q", name)

@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab/planner/reason"
 )
 
-// problem returns the policy's problem for the allocations, without hosts.
+// problem returns the policy's problem for the allocations, without their hosts.
 func (r aiming) problem(asked []*allocation.Allocation) *policy.Problem {
 	p := r.planner
 	prob := &policy.Problem{Units: r.left(asked), Unit: p.cfg.Unit, Groups: p.cfg.PolicyGroups(), Stop: p.cfg.Stop}
@@ -23,13 +23,13 @@ func (r aiming) problem(asked []*allocation.Allocation) *policy.Problem {
 	return prob
 }
 
-// left returns what the pool has for the allocations, in units.
+// left returns how many units of the first resource the pool has for the allocations.
 func (r *decision) left(asked []*allocation.Allocation) int {
 	return max(0, policy.DownUnits(r.idle(0, r.others(asked, 0)), r.planner.cfg.Unit))
 }
 
-// solve asks the policy for targets of the free workloads that are in; all others keep what they
-// may hold. It sets the targets that are not set yet.
+// solve asks the policy for targets of the free allocations selected by in; all others keep what
+// they have. It sets only targets that are not set yet.
 func (r aiming) solve(in func(*allocation.Allocation) bool) {
 	p := r.planner
 	asked, fresh := r.asked(in)
@@ -40,7 +40,8 @@ func (r aiming) solve(in func(*allocation.Allocation) bool) {
 	r.locate(prob, asked, r.others(asked, 0))
 	answer, err := p.cfg.Policy.Solve(prob)
 	if err != nil && len(prob.Hosts) > 0 {
-		// It knows no hosts: the pool goes on, and what a host cannot hold is cut there.
+		// This policy cannot handle hosts. Solve for the whole pool; spread cuts what exceeds a
+		// host.
 		prob.Hosts = nil
 		for j := range prob.Workloads {
 			prob.Workloads[j].Parts = nil
@@ -64,9 +65,9 @@ func (r aiming) solve(in func(*allocation.Allocation) bool) {
 	r.value, r.gap, r.cut = &answer.Value, &gap, r.cut || answer.Cut
 }
 
-// demanded returns the demand for the policy: what the workload needs at its mean load, if the
-// pool is planned for by need. A demand that is certain to suffice is useless at a few requests
-// per second, when no bound ever meets the SLO.
+// demanded returns the demand that the policy sees. If the pool serves needs first, this is the
+// need at the mean load plus the backlog. A demand with a confidence bound is useless at a few
+// requests per second, where no bound ever meets the SLO.
 func (r aiming) demanded(s *allocation.Allocation) int {
 	if r.planner.serves() && s.Estimate.Cost != nil {
 		return min(s.NeedAt(-1)+s.Waiting(), s.Hi)
@@ -74,8 +75,7 @@ func (r aiming) demanded(s *allocation.Allocation) int {
 	return s.State.Demand
 }
 
-// asked returns the free allocations that are in, and whether any of them has no aim
-// yet.
+// asked returns the free allocations selected by in, and whether any of them has no target yet.
 func (r *decision) asked(in func(*allocation.Allocation) bool) (asked []*allocation.Allocation, fresh bool) {
 	for _, s := range r.allocations {
 		if s.Free && in(s) && (s.Kept == "" || s.CountsUp()) {
@@ -86,7 +86,7 @@ func (r *decision) asked(in func(*allocation.Allocation) bool) (asked []*allocat
 	return asked, fresh
 }
 
-// unsolved lets the allocations that wait for a target keep what they have, with the reason.
+// unsolved holds the workloads that still wait for a target, with the reason.
 func (r aiming) unsolved(asked []*allocation.Allocation, err error) {
 	r.planner.counts.unsolved++
 	why := err.Error()
@@ -96,7 +96,7 @@ func (r aiming) unsolved(asked []*allocation.Allocation, err error) {
 			break
 		}
 	}
-	whole := map[*allocation.Workload]bool{} // all resources of a workload wait where one does
+	whole := map[*allocation.Workload]bool{} // if one resource is unsolved, the workload is held in all
 	for _, s := range asked {
 		whole[s.Workload] = whole[s.Workload] || !s.Solved
 	}
@@ -108,7 +108,7 @@ func (r aiming) unsolved(asked []*allocation.Allocation, err error) {
 	}
 }
 
-// share is solve for a policy that shares several resources at once.
+// share does the same as solve for a policy that shares several resources at once.
 func (r aiming) share(in func(*allocation.Allocation) bool) {
 	p := r.planner
 	asked, fresh := r.asked(in)
@@ -116,7 +116,7 @@ func (r aiming) share(in func(*allocation.Allocation) bool) {
 		return
 	}
 	q := &policy.Question{Stop: p.cfg.Stop, Groups: p.cfg.PolicyGroups()}
-	at := make([]int, len(asked)) // the place of each allocation's workload in q
+	at := make([]int, len(asked)) // index in q.Workloads of each allocation's workload
 	for i, s := range asked {
 		if n := len(q.Workloads); n == 0 || q.Workloads[n-1].Name != s.Name {
 			q.Workloads = append(q.Workloads, policy.Claim{Name: s.Name, Group: s.Group, Weight: s.Weight, Wants: make([]policy.Want, len(p.resources))})
@@ -128,7 +128,7 @@ func (r aiming) share(in func(*allocation.Allocation) bool) {
 	}
 	answer, err := p.traits.Share(q)
 	if err != nil && q.Unlocate() {
-		// As in solve: the pool goes on, and what a host cannot hold is cut there.
+		// As in solve: ignore the hosts; spread cuts what exceeds a host.
 		answer, err = p.traits.Share(q)
 	}
 	if err != nil {
@@ -143,8 +143,8 @@ func (r aiming) share(in func(*allocation.Allocation) bool) {
 	r.value, r.cut = &answer.Value, r.cut || answer.Cut
 }
 
-// pooled returns one resource's part of a problem, and sets the demands of its workloads at the
-// given indices.
+// pooled returns the part of the problem for one resource, and sets the wants of its allocations in
+// claims; at[i] is the index of asked[i]'s workload there.
 func (r aiming) pooled(resource int, asked []*allocation.Allocation, at []int, claims []policy.Claim) policy.Pooled {
 	of := &r.planner.resources[resource]
 	others := r.others(asked, resource)
@@ -170,8 +170,8 @@ func (r aiming) pooled(resource int, asked []*allocation.Allocation, at []int, c
 		Units: max(0, policy.DownUnits(r.idle(resource, others), of.Unit)), Hosts: prob.Hosts}
 }
 
-// shortOf says which workloads, that cannot be moved, leave less of a resource than those that
-// are asked about must have; "": they leave enough.
+// shortOf explains a shortage: it names the workloads that cannot be moved and leave less of a
+// resource than the minimums of asked. "": they leave enough.
 func (r aiming) shortOf(asked []*allocation.Allocation, resource int) string {
 	p, of := r.planner, &r.planner.resources[resource]
 	others := r.others(asked, resource)
@@ -190,6 +190,6 @@ func (r aiming) shortOf(asked []*allocation.Allocation, resource int) string {
 	return reason.OfShortage(asked, of, left, p.capacity(resource), holders)
 }
 
-// maxExplained bounds how many workloads a pool may have to get alternatives
-// with every action: each costs time in proportion to their number.
+// maxExplained is the largest number of workloads for which actions list rejected alternatives:
+// computing those of one action takes time in proportion to it.
 const maxExplained = 200

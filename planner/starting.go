@@ -12,11 +12,11 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// An instance of a cluster starts with what its template says, and may run long before it serves.
-// Until then it does not count for its workload, but gets what the others have as soon as it
-// runs, since starting often takes more than serving. That comes from idle capacity, and no
-// workload is lowered for it. If the amount is a reservation, the template's value is the site's,
-// and stays while the needs fit.
+// An instance in a cluster starts with the amount in its template, and may run long before it
+// serves. Until then it does not count for its workload's allocation. As soon as it runs it gets as
+// much as the other instances have, since starting often takes more CPU than serving. This uses
+// only idle capacity; no workload is lowered for it. If the amount is a reservation, the template's
+// value is the site's, and stays while all needs fit.
 
 // starting raises instances that run and do not serve yet.
 func (r *decision) starting(resource int) {
@@ -55,14 +55,15 @@ func (r *decision) starting(resource int) {
 	}
 }
 
-// starts reports whether an instance runs, can be turned and does not serve yet.
+// starts reports whether an instance runs, can be set and does not serve yet.
 func (r *decision) starts(k *ledger.Knob) bool {
 	st := k.Held.Standing
 	return !k.Gone() && st != nil && st.Phase == trimtab.Unready && k.Held.Problem == "" && k.Held.Barred == "" && !k.Held.Now.Unlimited &&
 		r.unheard(k) == 0
 }
 
-// unheard ranks a knob that serves nothing by its host, as unfit does.
+// unheard returns 1 if the host of a knob is lost, silent for a lease, or claimed by two agents,
+// else 0. Unlike unfit it ignores whether the instance serves.
 func (r *decision) unheard(k *ledger.Knob) int {
 	if r.planner.ledger.Lost(k, r.now) || r.planner.ledger.Twins(k, r.now) || r.now.Sub(k.Heard()) > r.planner.cfg.Lease {
 		return 1
@@ -70,7 +71,7 @@ func (r *decision) unheard(k *ledger.Knob) int {
 	return 0
 }
 
-// leftover returns what pool and hosts have left once this plan is carried out.
+// leftover returns what the pool and each host have left once this plan is carried out.
 func (r *decision) leftover(resource int) *ledger.Rest {
 	rest := r.believed(resource).Rest(r.planner.capacity(resource))
 	rest.Room = slices.Clone(rest.Room)

@@ -11,35 +11,37 @@ import (
 
 // Target is the final allocation that the objective wants for a pool.
 type Target struct {
-	// Capacity is what the pool has, Value the objective's value of the target, nil: not known.
+	// Capacity is what the pool has; Value is the objective's value at the target, nil if unknown.
 	// Cut: the search was stopped early.
 	Capacity float64
 	Value    *float64
 	Cut      bool
-	// Workloads are in order of name; Held says why others, or some of them, are not planned for.
+	// Workloads are in order of name. Held says why a workload is not planned for; it need not be
+	// in Workloads.
 	Workloads []Wanted
 	Held      map[string]trimtab.Held
 }
 
-// Wanted is what the objective wants for one workload.
+// Wanted is the target of one workload.
 type Wanted struct {
 	WorkloadConfig
-	// Now is what it has and Aim its target, both in the resource's unit; Unit is the size of one.
+	// Now is its current allocation and Aim its target, both in the resource's unit (cores, bytes).
+	// Unit is the smallest step of the solver.
 	Now, Aim, Unit float64
-	// Free: it is planned for; Held says why not, and Aim is then what it has.
+	// Free: it is planned for. Otherwise Held says why not, and Aim equals Now.
 	Free    bool
 	Held    trimtab.Held
 	Binding trimtab.Binding
-	// Curve is what it is planned by, nil: nothing is learnt; Estimate is the newest.
+	// Curve is the curve that it is planned by, nil if none is learned. Estimate is its latest.
 	Curve    *trimtab.Curve
 	Estimate *trimtab.Estimate
 }
 
-// TargetOf runs a round of the planner up to the target: with the same allocations, curves, needs
-// and policy, but without bounded step, guard and plan. The error is that of [New], or
-// trimtab.ErrInfeasible if the minimums exceed the capacity.
+// TargetOf runs a round of the planner up to the targets: with the same allocations, curves, needs
+// and policy, but without the bounded step, the guard and the plan. It returns the errors of [New],
+// and trimtab.ErrInfeasible if the minimums exceed the capacity.
 func TargetOf(cfg Config, now time.Time, estimates []*trimtab.Estimate, holdings []*trimtab.Holding) (*Target, error) {
-	cfg.Step = policy.MaxUnits // where the pool ends up, not how far it gets in one round
+	cfg.Step = policy.MaxUnits // the final targets, not those of one round
 	p, err := New(cfg)
 	if err != nil {
 		return nil, err

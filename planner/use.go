@@ -7,8 +7,8 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// advise adapts two recommendations to the measured use of workloads: one without a limit is
-// recommended one, and one that uses little of its limit is not recommended a higher one.
+// advise adapts recommendations to the measured CPU use. A workload without a limit is recommended
+// one. A workload that uses little of its limit is not recommended a higher one.
 func (r *decision) advise() {
 	for _, s := range r.allocations {
 		if s.Index != 0 || s.Of.Name != trimtab.CPU || s.Mode != trimtab.Recommend || !s.Free {
@@ -16,7 +16,7 @@ func (r *decision) advise() {
 		}
 		none := s.Knobs.Unlimited()
 		if none {
-			s.Grant.Set = s.Now // how it does with less was never seen
+			s.Grant.Set = s.Now // its performance below this was never observed
 		}
 		seen := s.Use.Day(r.now)
 		if !seen.Advises(s.SLO, s.Estimate.Performance) {

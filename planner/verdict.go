@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab/trimtab/planner/verdict"
 )
 
-// watch begins to judge the moves that an outcome says were written.
+// watch begins to judge the moves that were written, according to an outcome.
 func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 	for i := range o.Results {
 		r := &o.Results[i]
@@ -20,7 +20,8 @@ func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 	}
 }
 
-// report counts a report after a move and gives the verdict when it is in.
+// report passes a new estimate to the judgement of the workload's last move, and counts the move if
+// it is to be undone.
 func (p *Planner) report(w *allocation.Workload, e *trimtab.Estimate) {
 	v, taken := w.Judge.Report(e, w.SLO, verdict.Rules{Unit: p.cfg.Unit, Round: p.cfg.Round, Urgent: p.cfg.Urgent, Reversals: p.cfg.Guard.Reversals()})
 	if p.judged(w, v); taken {
@@ -28,7 +29,7 @@ func (p *Planner) report(w *allocation.Workload, e *trimtab.Estimate) {
 	}
 }
 
-// judged adds a verdict to the next plan; nil: none.
+// judged adds a verdict, if not nil, to the next plan.
 func (p *Planner) judged(w *allocation.Workload, v *trimtab.Verdict) {
 	if v != nil {
 		v.Workload = w.Name

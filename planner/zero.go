@@ -11,18 +11,18 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// A workload that may have no instance is scaled to zero once a source outside its instances has
-// reported no load for its cooldown, and comes back when that source reports load:
+// A workload with AllowZero is scaled to zero once a source outside its instances has reported no
+// load for its cooldown. It comes back when that source reports load:
 //
 //	load = 0 for the cooldown    0 instances
-//	load > 0, 0 instances        what its load needs, at least 1 and its minimum
-//	load not known               the cooldown restarts; nothing is lowered; after a
-//	                             cooldown of it what trimtab took to 0 has 1 again
+//	load > 0, 0 instances        as many as the load needs, at least 1 and its minimum
+//	load unknown                 the cooldown restarts and nothing is lowered; after a cooldown
+//	                             without knowledge, what trimtab scaled to 0 has 1 again
 //
-// Spans cannot show this: without an instance there are none.
+// Spans cannot show the load then: without an instance there are none.
 
-// recordIdle records since when workloads that may go to zero have no load, and since when their
-// load is unknown.
+// recordIdle records, for workloads with AllowZero, since when they have no load and since when
+// their load is unknown.
 func (r counting) recordIdle() {
 	for _, w := range r.planner.workloads {
 		n := w.Number
@@ -34,8 +34,7 @@ func (r counting) recordIdle() {
 	}
 }
 
-// waking returns with how many instances a workload comes back from zero, and why; 0: it stays at
-// zero.
+// waking returns how many instances a workload at zero gets, and why; 0 if it stays at zero.
 func (r counting) waking(w *allocation.Workload, k *ledger.Knob) (n int, why string) {
 	load, known := w.Outside(r.now, r.planner.cfg.StaleAfter)
 	since, blind := w.Number.Idle.Blind(r.now, w.Count.Cooldown)
@@ -48,7 +47,7 @@ func (r counting) waking(w *allocation.Workload, k *ledger.Knob) (n int, why str
 	return 0, ""
 }
 
-// leaveZero brings workloads back from zero that have load, or may have some.
+// leaveZero brings back workloads at zero that have load, or may have some.
 func (r counting) leaveZero() {
 	left := math.Inf(1)
 	for _, w := range r.planner.workloads {
@@ -83,7 +82,7 @@ func (r counting) leaveZero() {
 	}
 }
 
-// unasked returns what is left of the pool after all that this round asks for.
+// unasked returns how much of the pool is left after everything that this round asks for.
 func (r counting) unasked() float64 {
 	left := r.idle(0, r.believed(0))
 	for _, s := range r.allocations {

@@ -15,6 +15,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
@@ -241,6 +242,10 @@ func closes(t testing.TB, f Fixture) {
 		if k.String() == "" || k.Resource() == "" || len(k.Undo()) == 0 {
 			t.Error("it forgot what it is")
 		}
+	}
+	// A server in this process closes its side of a connection a moment later.
+	for until := time.Now().Add(5 * time.Second); descriptors(t) > open && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
 	}
 	if now := descriptors(t); now > open {
 		t.Errorf("%d files are open, %d were before", now, open)

@@ -7,82 +7,84 @@ import (
 	"slices"
 )
 
-// What counts as a change: conventional values, none fitted to recordings. The form of the rule
-// was chosen with those of docs/papers.md in view.
+// The constants of the rule that decides what counts as a change. They are conventional values, not
+// fitted to recordings. The form of the rule was chosen with the recordings of docs/papers.md in
+// view.
 const (
-	// level is how often, at most, an unchanged tail is called changed, over all quantiles
-	// together (Bonferroni).
+	// level is the probability that an unchanged tail is called changed, at most, over all
+	// quantiles together (Bonferroni).
 	level = 0.05
-	// leastGrowth is by how much a quantile must have grown to be worth a name.
+	// leastGrowth is the least growth of a quantile, as a factor, that is reported.
 	leastGrowth = 1.1
-	// usual is the quantile of a time before the incident that most do not exceed.
+	// usual is the quantile of the times before the incident that counts as their usual maximum.
 	usual = 0.9
-	// twofold is by what factor waiting must have grown at a caller, for every callee, to call
-	// the caller starved.
+	// twofold is the factor by which the waiting for every callee must have grown for their caller
+	// to count as starved.
 	twofold = 2
-	// fewVisits is how many visits are too few to tell that.
+	// fewVisits is the number of visits below which that is not tested.
 	fewVisits = 3
 )
 
 // quantiles returns the quantiles of the latency that are compared.
 func quantiles() []float64 { return []float64{0.9, 0.95, 0.99} }
 
-// Growth is how one quantile of the latency changed, in seconds.
+// Growth is the change of one quantile of the latency, in seconds.
 type Growth struct {
 	Quantile, Before, After float64
-	// Slower is the share of the later requests that took longer than Before.
+	// Slower is the fraction of later requests that took longer than Before.
 	Slower float64
-	// P is how likely so many would be, had nothing changed.
+	// P is the probability of at least that many if nothing had changed.
 	P float64
 }
 
 // Culprit is one component and its part in the growth of the tail.
 type Culprit struct {
 	Name string
-	// Share is its part of the requests that became slow. The rest up to 1 is time without a
-	// change of a component: other requests, or single slow ones.
+	// Share is its part of the votes of the requests that became slow. The rest up to 1 is time
+	// that no changed component explains: other requests, or single slow ones.
 	Share float64
-	// Before and After are the mean sojourn times per request through it, in
-	// seconds, with the waiting that is charged to it: BeforeWait and AfterWait.
-	// Before is 0 where the component was not there.
+	// Before and After are the mean sojourn times per request through it, in seconds, including the
+	// waiting that is charged to it, BeforeWait and AfterWait. Before is 0 if the component did not
+	// exist.
 	Before, After, BeforeWait, AfterWait float64
-	// Requests is how many of the later requests came through it, Slow how many of these are in
-	// the tail, by their adjusted counts.
+	// Requests is how many of the later requests visited it, and Slow how many of these are in the
+	// tail, by their adjusted counts.
 	Requests, Slow float64
-	// Starved: it waits at all its callees, while they are as quick as before.
+	// Starved: it waits longer for all its callees, although they are as fast as before.
 	Starved bool
-	// Example is the trace of the slow request with most of its growth.
+	// Example is the trace of the slow request in which its excess is largest.
 	Example [16]byte
 }
 
-// Verdict is the difference between two samples.
+// Verdict is the comparison of two samples.
 type Verdict struct {
-	// Changed: the tail grew, by more than chance explains.
+	// Changed: the tail grew by more than chance explains.
 	Changed bool
-	// Tail has what became of each quantile. Chosen is the most telling one.
+	// Tail has the change of each quantile. Chosen is the most significant one.
 	Tail   []Growth
 	Chosen Growth
-	// Components have a part in it, the largest first; none without change.
+	// Components have a part in the growth, the largest first; empty without a change.
 	Components []Culprit
 }
 
 // Blame compares requests of an incident with earlier ones.
 //
-// The tail grew if the number of later requests over a quantile of the earlier ones is too large
-// for chance (the precedence test), and the quantile itself grew by a tenth. Then each slow
-// request has one vote. It goes to the components by their excess: their time in it, less the
-// mean of the same edge (caller, component, own or waiting) before. An excess counts by how much
-// the edge itself changed, w = (S - e)/(1 - e): S is the share of its times that are over nine
-// tenths of the earlier ones, e the share that chance puts there. So a component that is slow now
-// and then, as before, or for some large requests, is not blamed for them. If more times exceed
-// all earlier ones than chance explains, the excess over the longest counts by 1 - e/S, the
-// fraction of these times that is not chance: a component may be slow in one request of twenty,
-// and these are the tail. Votes of the earlier tail are subtracted.
+// The tail has grown if more of the later requests exceed a quantile of the earlier ones than
+// chance explains (the precedence test), and the quantile itself has grown by 10%. Each slow
+// request then has one vote, which is divided among the components by their excess. The excess is a
+// component's time in the request, less the earlier mean of the same edge (caller, component, own
+// or waiting time). An excess is weighted by how much the edge itself has changed, w = (S − e)/(1 −
+// e): S is the fraction of its times that exceed the earlier 90th percentile, e the fraction that
+// chance puts there. A component that is slow now and then, as before, or for a few large requests,
+// is thus not blamed. If more times exceed all earlier ones than chance explains, the excess over
+// the longest earlier one is weighted by 1 − e/S, the fraction of these times that is not due to
+// chance: a component may be slow in one request of twenty, and these form the tail. The votes of
+// the earlier tail are subtracted.
 //
-// Under sampling all of this uses adjusted counts. The tests then use the number of equally
-// weighted requests that is as informative ([weighted]).
+// Under sampling all counts are adjusted counts. The tests then use the number of equally weighted
+// requests that carries as much information ([weighted]).
 //
-// Waiting belongs to the callee, but to the caller if the caller is starved.
+// Waiting is charged to the callee, or to the caller if the caller is starved.
 func Blame(before, after *Requests) Verdict {
 	v := Verdict{Tail: compareTails(before.latencies(), after.latencies())}
 	for _, g := range v.Tail {
@@ -98,7 +100,7 @@ func Blame(before, after *Requests) Verdict {
 	return v
 }
 
-// compareTails tests each quantile; none if there are no requests.
+// compareTails tests each quantile; nil if there are no requests.
 func compareTails(before, after *weighted) []Growth {
 	if before.len() == 0 || after.len() == 0 {
 		return nil
@@ -108,15 +110,15 @@ func compareTails(before, after *weighted) []Growth {
 	for _, q := range quantiles() {
 		g := Growth{Quantile: q, Before: before.quantile(q), After: after.quantile(q)}
 		g.Slower = after.over(g.Before)
-		// Equal values above the rank do not count as longer.
+		// Values that are equal to the quantile do not count as longer.
 		g.P = precedence(of(g.Slower, m), of(before.over(g.Before), n), of(1, n), of(1, m))
 		out = append(out, g)
 	}
 	return out
 }
 
-// precedence returns the probability that at least k of m values are over the
-// one of n values that has above values over it, all from one distribution:
+// precedence returns the probability that at least k of m values exceed a certain one of n other
+// values, of which above exceed it, if all come from one distribution:
 //
 //	P(K = j) = C(j+above, j) C(m-j+r-1, m-j) / C(n+m, m),  r = n - above
 //
@@ -137,14 +139,14 @@ func logChoose(n, k int) float64 {
 	return a - b - c
 }
 
-// normal is what an edge was like before, and how much it changed.
+// normal is the state of an edge before the incident, and how much it has changed since.
 type normal struct {
 	mean, weight float64
-	// beyond is the weight of what is over most, the longest time before.
+	// most is the longest time before, beyond the weight of the time over it.
 	most, beyond float64
 }
 
-// changed returns the part of a time by which the edge changed.
+// changed returns the part of a time that is due to a change of the edge.
 func (n normal) changed(time float64) float64 {
 	return max(n.weight*(time-n.mean), n.beyond*max(0, time-n.most))
 }
@@ -173,7 +175,7 @@ func newComparison(before, after *Requests) *comparison {
 	return c
 }
 
-// pooled joins the edges of each component.
+// pooled joins all edges to the same component, whoever the caller is.
 func pooled(times map[namedEdge]*weighted) map[namedEdge]*weighted {
 	out := map[namedEdge]*weighted{}
 	for _, e := range slices.SortedFunc(maps.Keys(times), compareEdges) {
@@ -200,7 +202,7 @@ func compareEdges(a, b namedEdge) int {
 	return cmp.Or(cmp.Compare(a.component, b.component), cmp.Compare(a.caller, b.caller))
 }
 
-// normalOf compares the times of one edge.
+// normalOf compares the earlier and later times of one edge.
 func (c *comparison) normalOf(e namedEdge, pooledBefore, pooledNow map[namedEdge]*weighted) normal {
 	before, now, all := c.timesBefore[e], c.timesNow[e], e
 	all.caller = ""
@@ -211,16 +213,17 @@ func (c *comparison) normalOf(e namedEdge, pooledBefore, pooledNow map[namedEdge
 		now = pooledNow[all]
 	}
 	if before == nil {
-		return normal{weight: 1} // it was not there: all of it is growth
+		return normal{weight: 1} // the edge is new: all of its time is growth
 	}
 	rank := before.rank(usual)
-	// Each rank of n values has 1/(n+1) of what follows over it; one more value that is not over
-	// it prevents that a single visit proves anything.
+	// By chance, the fraction 1/(n+1) of later values falls between two neighbours of n values. One
+	// more value that does not exceed rank is added, so that a single visit proves nothing.
 	n, m := before.effective(), now.effective()
 	chance := n * before.from(rank) / (n + 1)
 	seen := m * now.over(before.values[rank].value) / (m + 1)
 	out := normal{mean: before.mean(), weight: max(0, (seen-chance)/(1-chance)), most: before.quantile(1)}
-	// The k longest of n+m values are all later ones by chance with less than (m/(n+m))^k.
+	// By chance, the k longest of n+m values are all later ones with a probability below
+	// (m/(n+m))^k.
 	if over := now.over(out.most); math.Pow(m/(n+m), m*over) < level/float64(len(c.timesNow)) {
 		out.beyond = max(0, 1-(m+1)/((n+1)*m*over))
 	}

@@ -6,25 +6,25 @@ import (
 	"slices"
 )
 
-// tally is one sample's data of one component.
+// tally has the sums of one component in one sample.
 type tally struct {
 	votes          float64
 	requests, slow float64
 	total, wait    float64
-	// most is the largest excess in a slow request, of trace example.
+	// most is its largest excess in a slow request; example is the trace of that request.
 	most    float64
 	example [16]byte
 }
 
-// excess is the time of one component in one request.
+// excess is the time of one component in one request, compared with before.
 type excess struct {
 	total, wait float64
-	// raw is the time over the mean before, changed the part of it by which the
-	// component itself changed.
+	// raw is the time above the earlier mean. changed is the part of it that is due to a change of
+	// the component itself.
 	raw, changed float64
 }
 
-// tally counts a sample, its tail over a latency.
+// tally sums up a sample by component. Requests with a latency above over form its tail.
 func (c *comparison) tally(s *Requests, over float64) map[string]*tally {
 	out := map[string]*tally{}
 	of := make([]string, len(s.edges))
@@ -59,10 +59,10 @@ func (c *comparison) tally(s *Requests, over float64) map[string]*tally {
 	return out
 }
 
-// vote counts one request and, if it is slow, divides its vote.
+// vote adds one request and, if it is slow, divides its vote.
 func vote(out map[string]*tally, in map[string]*excess, r *sampled, slow bool) {
 	all := 0.0
-	names := slices.Sorted(maps.Keys(in)) // sums are the same in every run
+	names := slices.Sorted(maps.Keys(in)) // sorted, so that sums are exactly the same in every run
 	for _, name := range names {
 		all += max(0, in[name].raw)
 	}
@@ -118,7 +118,7 @@ func (c *comparison) culprits(chosen Growth) []Culprit {
 	return out
 }
 
-// ratio is a mean per request, 0 of none.
+// ratio returns a mean per request, or 0 if there are none.
 func ratio(sum, n float64) float64 {
 	if n == 0 {
 		return 0

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// nowSlots are compared with the time before; leastBefore slots of it, with
-	// fewBefore requests, are needed, and fewNow requests of now.
+	// nowSlots is the number of latest slots that are compared with the time before. The comparison
+	// needs leastBefore slots with fewBefore requests before, and fewNow requests now.
 	nowSlots, leastBefore = 6, 6
 	fewBefore, fewNow     = 200, 50
-	// lasting is after how many slots a change counts as the new normal.
+	// lasting is the number of slots after which a change counts as the new normal.
 	lasting = 180
-	// normalHalf is after how many slots one counts half in what is normal.
+	// normalHalf is the half-life of a slot in the normal state, in slots.
 	normalHalf = 360
-	// mostTested bounds the numbers for the precedence test: requests of a live service are not
-	// independent, so thousands prove no more than this.
+	// mostTested limits the numbers of requests in the precedence test: requests of a live service
+	// are not independent, so that thousands prove no more than this.
 	mostTested = 500
-	// unusual is by how many standard deviations of a slot's quantile, on a logarithmic scale, a
-	// quantile must be over its mean.
+	// unusual is the number of standard deviations by which a quantile must exceed its mean over
+	// slots, on a logarithmic scale.
 	unusual = 3
-	// leastShare is the part of a growth that is worth a name.
+	// leastShare is the least part of a growth that is reported.
 	leastShare = 0.02
 )
 
@@ -38,7 +38,7 @@ type slot struct {
 	latency           quantile.Histogram
 	servpods          []trimtab.ServpodSketch
 	calls             []trimtab.CallSketch
-	// beside says that best-effort jobs ran in a part of it.
+	// beside: best-effort jobs ran during a part of it.
 	beside bool
 }
 
@@ -53,7 +53,7 @@ func (s *slot) merge(o *slot) {
 	s.calls = boundTo(trimtab.MaxSketchCalls, merge.Calls(s.calls, o.calls), func(c trimtab.CallSketch) float64 { return c.N })
 }
 
-// boundTo leaves the n of most weight, in their order.
+// boundTo returns the n elements with the largest weights, in their order.
 func boundTo[T any](n int, all []T, weight func(T) float64) []T {
 	if len(all) <= n {
 		return all
@@ -68,7 +68,7 @@ func boundTo[T any](n int, all []T, weight func(T) float64) []T {
 	return all[:min(n, len(all))]
 }
 
-// fade scales s down by a factor.
+// fade scales all sums of s by a factor.
 func (s *slot) fade(by float64) {
 	s.requests, s.seconds = s.requests*by, s.seconds*by
 	s.latency.Scale(by)
@@ -94,8 +94,7 @@ func (s *slot) fade(by float64) {
 	s.calls = slices.DeleteFunc(s.calls, func(c trimtab.CallSketch) bool { return c.N < 0.01 })
 }
 
-// spread is mean and variance of the logarithm of a quantile of slots, in which old ones count
-// less.
+// spread has the mean and variance of the logarithm of a quantile over slots; old slots count less.
 type spread struct{ n, mean, variance float64 }
 
 func (s *spread) add(x float64) {
@@ -107,17 +106,17 @@ func (s *spread) add(x float64) {
 
 // growth compares the traffic of the last minute with the time before.
 type growth struct {
-	recent []*slot // the latest, oldest first
+	recent []*slot // the latest slots, the oldest first
 	before slot
-	// slots is how many slots are in before, and lasted how many are in changed, which has the
-	// slots since the tail grew: they do not count as normal until they have lasted.
+	// slots is the number of slots in before. changed has the slots since the tail grew, lasted of
+	// them: they do not count as normal until the change has lasted.
 	slots, lasted int
 	changed       slot
 	usual         [3]spread // by quantiles()
 	now           *colocation.TailGrowth
 }
 
-// take adds a slot, which it keeps.
+// take adds a slot, and keeps a reference to it.
 func (g *growth) take(s *slot) {
 	g.recent = append(g.recent, s)
 	if len(g.recent) > nowSlots {
@@ -127,7 +126,7 @@ func (g *growth) take(s *slot) {
 	g.now = g.compare()
 }
 
-// settle adds a past slot to what is normal, unless the tail has grown.
+// settle adds a past slot to the normal state, unless the tail has grown.
 func (g *growth) settle(s *slot) {
 	if g.now != nil && g.now.Changed {
 		g.changed.merge(s)
@@ -155,7 +154,7 @@ func logQuantile(s *slot, q float64) float64 {
 	return math.Log(max(v, 1e-9))
 }
 
-// compare returns whether the tail grew; nil: too few requests.
+// compare returns whether the tail has grown; nil: too few requests.
 func (g *growth) compare() *colocation.TailGrowth {
 	var now slot
 	for _, s := range g.recent {
@@ -173,7 +172,7 @@ func (g *growth) compare() *colocation.TailGrowth {
 		over := math.Log(max(x.After, 1e-9)) > u.mean+unusual*math.Sqrt(u.variance)
 		last = x
 		if x.After < leastGrowth*x.Before || !over {
-			continue // whatever the test says, which is most of what this costs
+			continue // skip the test, which is most of the cost of this
 		}
 		x.P = comesOf(&x, &g.before.latency, &now.latency)
 		if x.P < level/float64(len(quantiles())) && (!changed || x.P < chosen.P) {
@@ -191,7 +190,8 @@ func (g *growth) compare() *colocation.TailGrowth {
 	return out
 }
 
-// compareQuantile compares one quantile, as [Blame] does, from histograms. P is left to comesOf.
+// compareQuantile compares one quantile, as [Blame] does, but from histograms. It does not set P:
+// comesOf does.
 func compareQuantile(q float64, before, now *quantile.Histogram) Growth {
 	out := Growth{Quantile: q}
 	out.Before, _ = before.Quantile(q)
@@ -200,7 +200,7 @@ func compareQuantile(q float64, before, now *quantile.Histogram) Growth {
 	return out
 }
 
-// comesOf returns how likely a growth would be if nothing had changed.
+// comesOf returns the probability of such a growth if nothing has changed.
 func comesOf(x *Growth, before, now *quantile.Histogram) float64 {
 	n, m := min(mostTested, before.Count()), min(mostTested, now.Count())
 	above := min(int(n)-1, int(math.Round((1-below(before, x.Before))*n)))
@@ -212,10 +212,10 @@ func below(h *quantile.Histogram, v float64) float64 {
 	return f
 }
 
-// partsOf divides the growth of the tail among Servpods. As in [Blame] each slow request has one
-// vote, which goes to the Servpods by their excess: their time on its critical path, less the
-// mean of all requests before. Here the requests of one class of latency vote together. The votes
-// of the slow requests before, which the same traffic brings again, are subtracted.
+// partsOf divides the growth of the tail among Servpods. As in [Blame], each slow request has one
+// vote, which is divided among the Servpods by their excess: their time on the critical path, less
+// the earlier mean over all requests. Here all requests of one latency class vote together. The
+// votes of slow requests before are subtracted, since unchanged traffic would have as many.
 func partsOf(before, now *slot, chosen Growth) []colocation.GrowthPart {
 	starved := starvedNow(before, now)
 	was, is := chargeTo(before, starved), chargeTo(now, starved)
@@ -246,7 +246,7 @@ func partsOf(before, now *slot, chosen Growth) []colocation.GrowthPart {
 	return out[:min(len(out), colocation.MaxGrowthParts)]
 }
 
-// meanOf is the mean time on the critical path of the requests through a Servpod.
+// meanOf returns the mean time on the critical path of the requests through a Servpod, in seconds.
 func meanOf(tail []trimtab.TailSum) float64 {
 	n, sum := 0.0, 0.0
 	for _, t := range tail {
@@ -258,7 +258,7 @@ func meanOf(tail []trimtab.TailSum) float64 {
 	return max(0, sum/n)
 }
 
-// votes returns the votes of the requests over a latency, per request.
+// votes returns the votes of the requests with a latency above over, per request.
 func votes(s *slot, pods map[pod][]trimtab.TailSum, normal map[pod]float64, over float64) map[pod]float64 {
 	out := map[pod]float64{}
 	names := podsOf(pods)
@@ -289,10 +289,10 @@ func votes(s *slot, pods map[pod][]trimtab.TailSum, normal map[pod]float64, over
 	return out
 }
 
-// starvedNow returns the callers whose waiting doubled at all their callees; it uses means where
-// [Blame] uses medians.
+// starvedNow returns the callers whose waiting has doubled for all their callees. It uses means
+// where [Blame] uses medians.
 func starvedNow(before, now *slot) map[string]bool {
-	peers := map[string]bool{} // of whose time nobody knows what part was waiting
+	peers := map[string]bool{} // of their time it is unknown which part was waiting
 	for i := range now.servpods {
 		if now.servpods[i].Peer {
 			peers[now.servpods[i].Component] = true
@@ -317,8 +317,8 @@ func starvedNow(before, now *slot) map[string]bool {
 	return starvedCallers(all)
 }
 
-// chargeTo returns the times by Servpod, with the waiting for the callees of starved
-// callers charged to the callers.
+// chargeTo returns the times by Servpod. The waiting for callees of starved callers is charged to
+// the callers.
 func chargeTo(s *slot, starved map[string]bool) map[pod][]trimtab.TailSum {
 	out := map[pod][]trimtab.TailSum{}
 	byComponent := map[string][]pod{}
@@ -341,8 +341,8 @@ func chargeTo(s *slot, starved map[string]bool) map[pod][]trimtab.TailSum {
 	return out
 }
 
-// share adds an amount of waiting to the Servpods of a component, in proportion to a column of
-// their class, and returns what it added; it never takes more than there is.
+// share adds an amount of waiting to the Servpods of a component, in proportion to one column of
+// their latency class, and returns the amount added. It never makes a waiting time negative.
 func share(out map[pod][]trimtab.TailSum, pods []pod, class float64, column int, amount float64) float64 {
 	all := 0.0
 	var of []*trimtab.TailSum

@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	// maxClusters bounds the loads that are kept apart; when there are more, the two neighbours
-	// with the fewest requests are merged.
+	// maxClusters is the largest number of loads that are kept apart; if there are more, the two
+	// neighbours with the fewest requests are merged.
 	maxClusters = 12
-	// maxPods bounds the Servpods of one load; a new one replaces the one with the fewest
-	// requests.
+	// maxPods is the largest number of Servpods of one load; a new one replaces the one with the
+	// fewest requests.
 	maxPods = trimtab.MaxSketchServpods
-	// halfLife is after how many seconds of traffic a request counts half: what a
-	// service was like before its last releases fades.
+	// halfLife is the half-life of a request, in seconds of traffic: the behavior of older releases
+	// is forgotten.
 	halfLife = 6 * 3600
-	// leastLevel is the least number of requests in a level, and leastLevels how many levels a
-	// loadlimit needs.
+	// leastLevel is the least number of requests in a level, leastLevels the number of levels that
+	// a loadlimit needs.
 	leastLevel, leastLevels = 100, 4
-	// leastSpan is the ratio of the largest and the smallest load that a loadlimit
-	// needs: it cannot be seen at one load.
+	// leastSpan is the ratio of the largest to the smallest load that a loadlimit needs: the effect
+	// of the load cannot be seen at a single load.
 	leastSpan = 1.5
 )
 
-// pod names a Servpod.
+// pod identifies a Servpod.
 type pod struct{ component, host string }
 
 func (p pod) compare(q pod) int {
 	return cmp.Or(cmp.Compare(p.component, q.component), cmp.Compare(p.host, q.host))
 }
 
-// podMoments are the sums of one Servpod at one load.
+// podMoments has the sums of one Servpod at one load.
 type podMoments struct {
 	Moments
 	Off, OffLatency, Slack float64
-	// sends: it sends spans, and is not only named by its callers.
+	// sends: it sends spans, and is not only named in those of its callers.
 	sends bool
 }
 
@@ -56,10 +56,10 @@ func (m *podMoments) merge(o *podMoments) {
 	m.sends = m.sends || o.sends
 }
 
-// cluster summarises the workload at loads near one another.
+// cluster sums up the workload at similar loads.
 type cluster struct {
 	requests, seconds float64
-	// most is the largest load of a slot in it.
+	// most is the largest load of one of its slots.
 	most    float64
 	latency quantile.Histogram
 	pods    map[pod]*podMoments
@@ -108,7 +108,7 @@ func podsOf[V any](m map[pod]V) []pod {
 	return out
 }
 
-// fade scales c down by a factor, and reports whether nothing is left.
+// fade scales all sums of c by a factor, and reports whether hardly anything is left.
 func (c *cluster) fade(by float64) (gone bool) {
 	c.requests, c.seconds = c.requests*by, c.seconds*by
 	c.latency.Scale(by)
@@ -121,10 +121,10 @@ func (c *cluster) fade(by float64) (gone bool) {
 	return c.requests < 1
 }
 
-// levels are the loads that a workload had, in order.
+// levels has the traffic of a workload by load, in ascending order.
 type levels struct{ clusters []*cluster }
 
-// take adds a slot of traffic, which it keeps, and fades the others.
+// take adds a slot of traffic, to which it keeps a reference, and lets the others fade.
 func (l *levels) take(c *cluster) {
 	by := math.Exp2(-c.seconds / halfLife)
 	l.clusters = slices.DeleteFunc(l.clusters, func(x *cluster) bool { return x.fade(by) })
@@ -143,7 +143,7 @@ func (l *levels) take(c *cluster) {
 	l.clusters = slices.Delete(l.clusters, at+1, at+2)
 }
 
-// most is the largest load seen.
+// most returns the largest load ever seen.
 func (l *levels) most() float64 {
 	most := 0.0
 	for _, c := range l.clusters {
@@ -152,7 +152,7 @@ func (l *levels) most() float64 {
 	return most
 }
 
-// cut divides the clusters into levels of about the same number of requests.
+// cut divides the clusters into levels with about the same number of requests.
 func (l *levels) cut() (out []*cluster) {
 	total := 0.0
 	for _, c := range l.clusters {
@@ -179,8 +179,8 @@ func (l *levels) cut() (out []*cluster) {
 	return out
 }
 
-// profile returns the Servpods by equations (2) to (6), and how many levels they
-// are from. tail is the quantile of the latency.
+// profile returns the Servpods by equations (2) to (6), and the number of levels. tail is the
+// quantile of the latency that counts as tail.
 func (l *levels) profile(tail float64) ([]colocation.Servpod, int) {
 	cut := l.cut()
 	p := Profile{Alpha: map[string]float64{}}
@@ -224,7 +224,7 @@ func (l *levels) profile(tail float64) ([]colocation.Servpod, int) {
 		component, host, _ := strings.Cut(c.Name, "\x00")
 		out[i] = colocation.Servpod{Component: component, Host: host, Sojourn: c.Mean, Weight: min(1, c.P), Correlation: c.Rho, Variation: c.V, Contribution: c.C}
 		if out[i].Peer = !all[pods[i]].sends; out[i].Peer {
-			continue // nothing is known to run beside it
+			continue // no best-effort work is known to run beside it
 		}
 		if limit, ok := loadLimit(cut, pods[i], most); ok {
 			out[i].LoadLimit, out[i].Origin = &limit, colocation.FromHistory
@@ -233,8 +233,9 @@ func (l *levels) profile(tail float64) ([]colocation.Servpod, int) {
 	return out, len(cut)
 }
 
-// loadLimit returns the first level, from the calmest one on, whose CoV of sojourn times exceeds
-// the mean of all by more than its own standard error, as a share of the largest load.
+// loadLimit returns the load of the first level, from the one with the lowest CoV on, at which the
+// CoV of sojourn times exceeds its mean over all levels by twice its own standard error. The load
+// is relative to the largest one.
 func loadLimit(levels []*cluster, name pod, most float64) (float64, bool) {
 	if len(levels) < leastLevels || !(most > 0) || levels[len(levels)-1].load() < leastSpan*levels[0].load() {
 		return 0, false
@@ -244,11 +245,11 @@ func loadLimit(levels []*cluster, name pod, most float64) (float64, bool) {
 	for j, l := range levels {
 		m := l.pods[name]
 		if m == nil || m.N < leastLevel/2 {
-			return 0, false // it was not there at all loads
+			return 0, false // it was not visited at all loads
 		}
 		cov[j] = m.CoV()
-		// Of a normal distribution; sojourn times have heavier tails, but then
-		// their CoV grows by more than that, too.
+		// The standard error for a normal distribution. Sojourn times have heavier tails, but with
+		// those a growth of the CoV is larger as well.
 		errs[j] = cov[j] * math.Sqrt((0.5+cov[j]*cov[j])/m.N)
 		sum += cov[j]
 		if cov[j] < cov[calmest] {

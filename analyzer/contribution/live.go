@@ -10,62 +10,65 @@ import (
 )
 
 const (
-	// slotSeconds is the least length of a slot: the unit of loads and of comparisons.
+	// slotSeconds is the least length of a slot, the unit of loads and comparisons.
 	slotSeconds = 10
-	// windowSeconds bounds each of the two halves of the window of the tail; with
-	// leastTail requests beyond the quantile a half is enough.
+	// windowSeconds limits each half of the window of the tail. A half also ends once leastTail of
+	// its requests are beyond the quantile.
 	windowSeconds, leastTail = 15, 3
-	// defaultQuantile is that of the paper.
+	// defaultQuantile is the quantile of the paper.
 	defaultQuantile = 0.99
-	// longest bounds times that are believed, in seconds.
+	// longest is the longest plausible time, in seconds.
 	longest = 1e9
 )
 
-// Thresholds are those that an operator declared for a component; nil: none.
+// Thresholds are declared for a component by the operator; nil: not declared.
 type Thresholds struct {
 	LoadLimit, SlackLimit *float64
 }
 
-// Objective is what is declared for a workload.
+// Objective is the configuration of a workload.
 type Objective struct {
 	Workload string
-	// SLO is the threshold, in seconds, and Quantile its fraction; 0: 0.99.
+	// SLO is the latency limit in seconds, Quantile the fraction of requests that must stay within
+	// it; 0: 0.99.
 	SLO, Quantile float64
-	// MaxLoad is the most that it can carry, in requests/s; 0: the most that was seen.
+	// MaxLoad is the largest load that the workload can carry, in requests/s; 0: the largest one
+	// observed.
 	MaxLoad float64
-	// Servpods are by component.
+	// Servpods has the thresholds by component.
 	Servpods map[string]Thresholds
 }
 
-// Interval is the data of all partitions for one interval.
+// Interval has the data of all partitions for one interval.
 type Interval struct {
 	From, To time.Time
 	Requests float64
 	Latency  *quantile.Histogram
 	Servpods []trimtab.ServpodSketch
 	Calls    []trimtab.CallSketch
-	// Beside says that best-effort jobs ran on a host of one of the Servpods.
+	// Beside: best-effort jobs ran on a host of one of the Servpods.
 	Beside bool
 }
 
-// Live computes load levels, contributions and growth of the tail from live traffic. It has no
-// clock: time is that of the intervals.
+// Live computes load levels, contributions and the growth of the tail from live traffic. It reads
+// no clock: intervals have their times.
 type Live struct {
 	objective Objective
-	// last and current are the halves of the window, both is the latency of both, for a report.
+	// last and current are the halves of the window of the tail; both is scratch space for the
+	// latencies of both.
 	last, current half
 	both          quantile.Histogram
 	slot          slot
-	// levels are the loads while the workload ran alone, beside those while best-effort jobs ran:
-	// the variation of sojourn times there shows the effect of the jobs, not the limit of the
-	// workload.
+	// levels has the loads while the workload ran alone, beside those while best-effort jobs ran:
+	// the variation of sojourn times in the latter shows the effect of the jobs, not the limit of
+	// the workload.
 	levels, beside levels
 	growth         growth
 	servpods       []colocation.Servpod
 	cut            int
 }
 
-// half is a part of the window of the tail.
+// half is one half of the window of the tail.
 type half struct {
 	requests, seconds float64
 	latency           quantile.Histogram
@@ -73,7 +76,7 @@ type half struct {
 	to time.Time
 }
 
-// NewLive returns one that has seen nothing.
+// NewLive returns a Live without any history.
 func NewLive(o Objective) *Live {
 	if !(o.Quantile > 0 && o.Quantile < 1) {
 		o.Quantile = defaultQuantile
@@ -81,14 +84,14 @@ func NewLive(o Objective) *Live {
 	return &Live{objective: o}
 }
 
-// Take adds an interval. One without requests, or with numbers that are not finite, is ignored.
+// Take adds an interval. It ignores one without requests, or with numbers that are not finite.
 func (l *Live) Take(x Interval) {
 	seconds := x.To.Sub(x.From).Seconds()
 	if !(seconds > 0) || !(x.Requests > 0) || x.Requests > longest*longest || x.Latency == nil {
 		return
 	}
 	if !l.current.to.IsZero() && x.From.Sub(l.current.to).Seconds() > 2*windowSeconds {
-		l.last, l.current = half{}, half{} // nothing came for long
+		l.last, l.current = half{}, half{} // there was no traffic for long
 	}
 	if l.current.requests*(1-l.objective.Quantile) >= leastTail || l.current.seconds >= windowSeconds {
 		l.last, l.current = l.current, half{}
@@ -99,7 +102,7 @@ func (l *Live) Take(x Interval) {
 	l.current.latency.Merge(x.Latency)
 	l.current.latency.Settle()
 	if l.slot.seconds > 0 && x.To.Sub(l.slot.start).Seconds() > 3*slotSeconds+seconds {
-		l.slot = slot{} // traffic of a time too far off
+		l.slot = slot{} // drop old traffic
 	}
 	l.slot.merge(&slot{start: x.From, requests: x.Requests, seconds: seconds, latency: *x.Latency, servpods: believed(x.Servpods), calls: x.Calls, beside: x.Beside})
 	if l.slot.seconds >= slotSeconds {
@@ -107,7 +110,7 @@ func (l *Live) Take(x Interval) {
 	}
 }
 
-// believed drops sums that no requests can have, whose squares would not be finite.
+// believed removes sums that no requests can have, and whose squares would not be finite.
 func believed(pods []trimtab.ServpodSketch) (out []trimtab.ServpodSketch) {
 	for _, p := range pods {
 		if p.N > 0 && p.Sum <= longest*p.N && p.Square <= longest*longest*p.N && p.LatencySquare <= longest*longest*p.N {
@@ -117,7 +120,7 @@ func believed(pods []trimtab.ServpodSketch) (out []trimtab.ServpodSketch) {
 	return out
 }
 
-// close ends the slot at hand.
+// close ends the current slot.
 func (l *Live) close() {
 	s := l.slot
 	l.slot = slot{}
@@ -138,8 +141,8 @@ func (l *Live) close() {
 	l.profile()
 }
 
-// profile computes the Servpods again: from the loads while the workload ran alone, as in the
-// paper's solo run, and before there are any from the others, which give no loadlimit.
+// profile computes the Servpods anew. It uses the loads while the workload ran alone, as in the
+// paper's solo run. Before there are any it uses the others, which give no loadlimit.
 func (l *Live) profile() {
 	if len(l.levels.clusters) > 0 {
 		l.servpods, l.cut = l.levels.profile(l.objective.Quantile)
@@ -166,7 +169,7 @@ func (l *Live) declare() {
 	}
 }
 
-// Report returns the state of the workload; nil: no traffic was seen.
+// Report returns the state of the workload; nil: there was no traffic.
 func (l *Live) Report(at time.Time) *colocation.Contributions {
 	requests, seconds := l.last.requests+l.current.requests, l.last.seconds+l.current.seconds
 	if requests == 0 || seconds == 0 {
@@ -183,7 +186,7 @@ func (l *Live) Report(at time.Time) *colocation.Contributions {
 	l.both.Merge(&l.current.latency)
 	of := l.objective.Quantile
 	if l.both.Count()*(1-of) < 1-1e-9 {
-		of = 1 // too few for the quantile: the slowest of them
+		of = 1 // too few requests for the quantile: take the slowest
 	}
 	if v, ok := l.both.Quantile(of); ok {
 		out.Tail = &v
@@ -191,8 +194,8 @@ func (l *Live) Report(at time.Time) *colocation.Contributions {
 	return out
 }
 
-// calls returns those of the newest slot: a call that is no longer made is not part of the call
-// graph.
+// calls returns the calls in the newest slot: a call that is no longer made does not belong to the
+// call graph.
 func (l *Live) calls() (out []colocation.Call) {
 	if len(l.growth.recent) == 0 {
 		return nil

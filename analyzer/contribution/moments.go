@@ -2,8 +2,8 @@ package contribution
 
 import "math"
 
-// Moments are the sums for the formulas of one component at one load: of its sojourn time x and
-// the latency y of the requests through it, each in seconds, each request with its weight. They
+// Moments has sums over requests for one component at one load: of its sojourn time x and the
+// latency y of the requests that visited it, both in seconds, with the weight of each request. They
 // can be added over intervals, partitions and hosts.
 type Moments struct {
 	N             float64 `json:"n"`
@@ -14,7 +14,7 @@ type Moments struct {
 	Cross         float64 `json:"cross"`
 }
 
-// Add counts a request.
+// Add adds a request.
 func (m *Moments) Add(sojourn, latency, weight float64) {
 	m.N += weight
 	m.Sum += weight * sojourn
@@ -24,7 +24,7 @@ func (m *Moments) Add(sojourn, latency, weight float64) {
 	m.Cross += weight * sojourn * latency
 }
 
-// Merge adds what o counted.
+// Merge adds the sums of o.
 func (m *Moments) Merge(o Moments) {
 	m.N += o.N
 	m.Sum += o.Sum
@@ -34,8 +34,8 @@ func (m *Moments) Merge(o Moments) {
 	m.Cross += o.Cross
 }
 
-// CoV returns the coefficient of variation of sojourn times, √(E x² − E² x)/E x;
-// 0 where there is none.
+// CoV returns the coefficient of variation of sojourn times, √(E x² − E² x)/E x, or 0 if there are
+// none.
 func (m *Moments) CoV() float64 {
 	if m.N == 0 || m.Sum == 0 {
 		return 0
@@ -44,15 +44,15 @@ func (m *Moments) CoV() float64 {
 	return math.Sqrt(max(0, m.Square/m.N-mean*mean)) / mean
 }
 
-// Correlation returns Pearson's between sojourn time and latency of requests;
-// 0 where either is constant.
+// Correlation returns Pearson's correlation between sojourn time and latency of requests, or 0 if
+// either is constant.
 func (m *Moments) Correlation() float64 {
 	if m.N == 0 {
 		return 0
 	}
 	x, y := m.Sum/m.N, m.Latency/m.N
 	xx, yy := m.Square/m.N-x*x, m.LatencySquare/m.N-y*y
-	// What rounding leaves of a constant is no variance.
+	// A tiny variance is a rounding error of a constant.
 	if xx <= 1e-12*x*x || yy <= 1e-12*y*y {
 		return 0
 	}

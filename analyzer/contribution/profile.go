@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Variation is the divisor of the sum of squares in V.
+// Variation selects the divisor of the sum of squares in V.
 type Variation string
 
 // The variations. "" means Paper.
@@ -21,55 +21,55 @@ const (
 	Sample Variation = "sample"
 )
 
-// greatest is the largest accepted time: its square, and sums of squares of many of them, are
-// finite.
+// greatest is the largest accepted time: with it, squares and sums of many squares are finite.
 const greatest = 1e100
 
-// Series is the mean sojourn time of one component at each load level.
+// Series has the mean sojourn time of one component at each load level.
 type Series struct {
 	Name    string
 	Sojourn []float64
 }
 
-// Profile is the measurement of one application at m load levels. All times have the same unit.
+// Profile is the input: the measurement of one application at m load levels. All times have the
+// same unit.
 type Profile struct {
 	Components []Series
 	// Tail is the tail latency of whole requests at each level.
 	Tail []float64
-	// Paths are the paths of components that requests take; nil: not known.
+	// Paths are the paths that requests take through components; nil: unknown.
 	Paths [][]string
-	// Loads are the levels themselves, and CoV, by component, the coefficients of variation of
-	// its sojourn times at them. Both may be left out.
+	// Loads are the loads of the levels. CoV has, by component, the coefficients of variation of
+	// its sojourn times at these. Both are optional.
 	Loads []float64
 	CoV   map[string][]float64
-	// Alpha, by component, stands in for Paths where α is known otherwise.
+	// Alpha has, by component, values of α that are known without Paths.
 	Alpha     map[string]float64
 	Variation Variation
-	// Clamp takes a negative contribution for 0.
+	// Clamp counts a negative contribution as 0.
 	Clamp bool
 }
 
-// Contribution is the answer for one component.
+// Contribution is the result for one component.
 type Contribution struct {
 	Name string `json:"name"`
-	// Mean is the mean over the levels, in the unit of the input.
+	// Mean is the mean sojourn time over the levels, in the unit of the input.
 	Mean  float64 `json:"mean"`
 	P     float64 `json:"P"`
 	Rho   float64 `json:"rho"`
 	V     float64 `json:"V"`
 	Alpha float64 `json:"alpha"`
 	C     float64 `json:"C"`
-	// CNorm is this component's part of all contributions.
+	// CNorm is this component's part of the sum of contributions.
 	CNorm float64 `json:"C_norm"`
-	// Step is by how much algorithm 1 lowers the slacklimit at a time.
+	// Step is the amount by which algorithm 1 lowers the slacklimit at a time.
 	Step float64 `json:"step"`
-	// LoadLimit is the load above which nothing else should run beside it; nil:
-	// none of the levels, or not known.
+	// LoadLimit is the load above which no best-effort work should run beside the component; nil:
+	// no level is too high, or it is unknown.
 	LoadLimit *float64 `json:"loadlimit"`
 }
 
-// Result is the contributions in the order of the components, and the critical
-// path where paths are known.
+// Result has the contributions in order of the components, and the critical path if paths are
+// known.
 type Result struct {
 	Components   []Contribution
 	CriticalPath []string
@@ -113,8 +113,8 @@ func (p Profile) Compute() (Result, error) {
 	return out, nil
 }
 
-// constant reports whether all values are the same but for rounding: what is
-// left of them would look like noise.
+// constant reports whether all values are equal up to rounding errors, which would otherwise look
+// like noise.
 func constant(v []float64) bool {
 	least, most := slices.Min(v), slices.Max(v)
 	return most-least <= 1e-12*most
@@ -131,7 +131,7 @@ func mean(v []float64) float64 {
 	return sum / float64(len(v))
 }
 
-// pearson is equation (3): Σ dx dy / √(Σ dx² Σ dy²).
+// pearson returns equation (3): Σ dx dy / √(Σ dx² Σ dy²).
 func pearson(x, y []float64) float64 {
 	if constant(x) || constant(y) {
 		return 0
@@ -149,7 +149,7 @@ func pearson(x, y []float64) float64 {
 	return max(-1, min(1, xy/d))
 }
 
-// variation is equation (4).
+// variation returns equation (4).
 func (p *Profile) variation(t []float64, mean float64) float64 {
 	m := float64(len(t))
 	if mean == 0 || m < 2 || constant(t) {
@@ -170,7 +170,7 @@ func (p *Profile) variation(t []float64, mean float64) float64 {
 	return math.Sqrt(squares) / mean
 }
 
-// alphas sets α by equation (6) and returns the critical path.
+// alphas sets α by equation (6), and returns the critical path.
 func (p *Profile) alphas(c []Contribution) []string {
 	means := make(map[string]float64, len(c))
 	for i := range c {
@@ -206,7 +206,7 @@ func (p *Profile) alphas(c []Contribution) []string {
 	return p.Paths[critical]
 }
 
-// loadLimit returns the first load whose CoV is over the mean of all; nil: none.
+// loadLimit returns the first load at which the CoV exceeds its mean over all levels; nil: none.
 func (p *Profile) loadLimit(name string) *float64 {
 	cov := p.CoV[name]
 	if len(cov) == 0 {
@@ -249,7 +249,7 @@ func (p *Profile) validate() error {
 	return validPaths(p.Paths, known)
 }
 
-// series checks one value for each level.
+// series checks that v has one valid value for each level.
 func (p *Profile) series(what string, v []float64) error {
 	if len(v) != len(p.Tail) {
 		return trimtab.Invalidf("%.80s: %d values, tail has %d", what, len(v), len(p.Tail))

@@ -4,14 +4,14 @@ import (
 	"github.com/trimtab/trimtab/analyzer/path"
 )
 
-// edge is a kind of time: a component's own time when that caller calls it, or the caller's
-// waiting for it.
+// edge identifies a kind of time: the own time of a component when it is called by a certain
+// caller, or the caller's waiting for it.
 type edge struct {
 	caller, component int32
 	wait              bool
 }
 
-// part is one such time of one visit, in seconds.
+// part is the time of one edge in one visit, in seconds.
 type part struct {
 	edge int32
 	time float64
@@ -21,14 +21,14 @@ type part struct {
 type sampled struct {
 	trace   [16]byte
 	latency float64
-	// weight is how many requests this one stands for.
+	// weight is the number of requests that this one stands for under sampling.
 	weight float64
-	// parts[from:to] of the sample are where it went on the critical path.
+	// parts[from:to] of the sample has its times on the critical path.
 	from, to int
 }
 
-// Requests keeps requests one by one, 16 bytes for each time on their critical paths, for
-// comparisons. The zero value is empty.
+// Requests stores single requests for a comparison, with 16 bytes for each time on their critical
+// paths. The zero value is empty.
 type Requests struct {
 	numbers  map[string]int32
 	names    []string
@@ -38,10 +38,11 @@ type Requests struct {
 	requests []sampled
 }
 
-// Count returns how many requests there are; Total how many they represent.
+// Count returns the number of stored requests.
 func (s *Requests) Count() int { return len(s.requests) }
 
-// Total is the sum of the adjusted counts.
+// Total returns the number of requests that the stored ones stand for, the sum of their adjusted
+// counts.
 func (s *Requests) Total() float64 {
 	sum := 0.0
 	for i := range s.requests {
@@ -67,7 +68,7 @@ func (s *Requests) number(name string) int32 {
 	return i
 }
 
-// put adds a time of the last request.
+// put adds a time to the last request.
 func (s *Requests) put(e edge, seconds float64) {
 	i, ok := s.byEdge[e]
 	if !ok {
@@ -78,7 +79,7 @@ func (s *Requests) put(e edge, seconds float64) {
 	s.parts = append(s.parts, part{i, seconds})
 }
 
-// Add keeps a request.
+// Add stores a request.
 func (s *Requests) Add(r *path.Request) {
 	if len(r.Visits) == 0 || !(r.Adjusted > 0) || r.End < r.Start {
 		return
@@ -91,7 +92,7 @@ func (s *Requests) Add(r *path.Request) {
 		}
 		e := edge{s.number(v.Caller), s.number(v.Component), false}
 		s.put(e, v.OnPath.Seconds())
-		if v.Called && !v.Peer { // of a peer's time nobody knows what part was waiting
+		if v.Called && !v.Peer { // of a peer's time it is unknown which part was waiting
 			e.wait = true
 			s.put(e, v.OnPathWait.Seconds())
 		}
@@ -99,7 +100,7 @@ func (s *Requests) Add(r *path.Request) {
 	s.requests = append(s.requests, sampled{r.Trace, r.Latency().Seconds(), r.Adjusted, from, len(s.parts)})
 }
 
-// times returns, by edge of names, all times of the sample.
+// times returns all times of the sample by edge.
 func (s *Requests) times() map[namedEdge]*weighted {
 	out := make(map[namedEdge]*weighted, len(s.edges))
 	for i := range s.requests {
@@ -118,7 +119,7 @@ func (s *Requests) times() map[namedEdge]*weighted {
 	return out
 }
 
-// namedEdge is an edge across samples.
+// namedEdge is an edge with names, so that edges of two samples can be compared.
 type namedEdge struct {
 	caller, component string
 	wait              bool
@@ -129,7 +130,7 @@ func (s *Requests) named(i int32) namedEdge {
 	return namedEdge{s.names[e.caller], s.names[e.component], e.wait}
 }
 
-// latencies returns those of all requests.
+// latencies returns the latencies of all requests.
 func (s *Requests) latencies() *weighted {
 	var out weighted
 	for i := range s.requests {

@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab/trimtab/quantile"
 )
 
-// State is all of a [Live]: it outlives the process.
+// State is the complete state of a [Live], which outlives the process.
 type State struct {
 	Last    *SavedSlot   `json:"last,omitempty"`
 	Current *SavedSlot   `json:"current,omitempty"`
@@ -18,7 +18,7 @@ type State struct {
 	Growth  *SavedGrowth `json:"growth,omitempty"`
 }
 
-// SavedSlot is the traffic of some time.
+// SavedSlot is the saved form of a slot, or of a half of the window.
 type SavedSlot struct {
 	Start    time.Time               `json:"start,omitzero"`
 	Requests float64                 `json:"requests"`
@@ -29,7 +29,7 @@ type SavedSlot struct {
 	Beside   bool                    `json:"beside,omitempty"`
 }
 
-// SavedLevel is one load.
+// SavedLevel is the saved form of the traffic at one load.
 type SavedLevel struct {
 	Requests float64            `json:"requests"`
 	Seconds  float64            `json:"seconds"`
@@ -49,7 +49,7 @@ type SavedPod struct {
 	Slack      float64 `json:"slack,omitempty"`
 }
 
-// SavedGrowth is what the tail is compared with.
+// SavedGrowth has the traffic with which the tail is compared.
 type SavedGrowth struct {
 	Recent  []*SavedSlot  `json:"recent,omitempty"`
 	Before  *SavedSlot    `json:"before,omitempty"`
@@ -70,7 +70,7 @@ func (h *half) save() *SavedSlot {
 	return (&slot{start: h.to, requests: h.requests, seconds: h.seconds, latency: h.latency}).save()
 }
 
-// State returns the state, which shares nothing with l; nil: it has seen nothing.
+// State returns the state, as a copy; nil: there was no traffic.
 func (l *Live) State() *State {
 	if l.current.seconds == 0 && len(l.levels.clusters) == 0 && len(l.beside.clusters) == 0 {
 		return nil
@@ -90,7 +90,7 @@ func (l *Live) State() *State {
 	return out
 }
 
-// load returns the slot; nil is an empty one. Errors are trimtab.ErrInvalid.
+// load returns the slot; nil gives an empty one. Its errors are trimtab.ErrInvalid.
 func (s *SavedSlot) load() (out slot, err error) {
 	if s == nil {
 		return out, nil
@@ -111,7 +111,7 @@ func (s *SavedSlot) load() (out slot, err error) {
 	return slot{s.Start, s.Requests, s.Seconds, *s.Latency.Clone(), merge.Servpods(s.Servpods, nil), merge.Calls(s.Calls, nil), s.Beside}, nil
 }
 
-// Restore restores a state; after an error, which is trimtab.ErrInvalid, l is as it was.
+// Restore restores a state. After an error, which is trimtab.ErrInvalid, l is unchanged.
 func (l *Live) Restore(s *State) error {
 	if s == nil {
 		return nil
@@ -207,7 +207,7 @@ func (g *growth) load(s *SavedGrowth) (err error) {
 	return nil
 }
 
-// sound reports whether sums are so small that those of many are finite.
+// sound reports whether sums are small enough that sums of many of them are finite.
 func sound(v ...float64) bool {
 	for _, x := range v {
 		if !(x >= 0 && x <= 1e60) {

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// waits is how the waiting of one caller for one callee changed.
+// waits is the change of one caller's waiting for one callee.
 type waits struct {
 	caller, callee string
 	visits         float64
-	// doubled: the median did, at least.
+	// doubled: the median wait has at least doubled.
 	doubled bool
-	// growth is that of the median wait, and callees that of the callee's own
-	// median, in seconds.
+	// growth is that of the median wait, callees that of the callee's own median time, both in
+	// seconds.
 	growth, callees float64
 }
 
-// findStarved returns the callers that are slow to send and to take answers: a process without a
-// processor sees late answers from all its callees, although these are as quick as before. So the
-// waiting doubled at all of its callees, and by more than the callees' own time grew. With a
-// single callee this could also be the callee's fault, unless others call it too and do not wait
+// findStarved returns the callers that are slow to send requests and to read answers: a process
+// without a CPU sees late answers from all its callees, although these are as fast as before. So
+// the waiting has doubled for all its callees, and grown by more than the callees' own time. With a
+// single callee this could also be the callee's fault, unless it has other callers that do not wait
 // longer.
 func (c *comparison) findStarved() map[string]bool {
 	var all []waits
@@ -39,7 +39,8 @@ func (c *comparison) findStarved() map[string]bool {
 	return starvedCallers(all)
 }
 
-// starvedCallers returns the callers for which all edges show that.
+// starvedCallers returns the callers for which the waiting on all edges shows that they are
+// starved.
 func starvedCallers(all []waits) map[string]bool {
 	byCaller, byCallee := map[string][]waits{}, map[string][]waits{}
 	for _, w := range all {
@@ -55,8 +56,8 @@ func starvedCallers(all []waits) map[string]bool {
 	return out
 }
 
-// starved reports whether the waiting doubled on all edges of a caller, and
-// grew more in all than the time of the callees.
+// starved reports whether the waiting has doubled on all edges of a caller, and in total has grown
+// by more than the time of the callees.
 func starved(edges []waits) bool {
 	waiting, callees := 0.0, 0.0
 	for _, w := range edges {
@@ -69,8 +70,8 @@ func starved(edges []waits) bool {
 	return waiting > callees
 }
 
-// othersDoNotWait reports whether the callee of edges has other callers, none of
-// which waits longer.
+// othersDoNotWait reports whether the callee of edges has other callers, none of which waits
+// longer.
 func othersDoNotWait(caller string, edges []waits) bool {
 	others := 0
 	for _, w := range edges {

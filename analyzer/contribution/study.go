@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// tail is the quantile of the latency that contributions are to.
+	// tail is the quantile of the latency to which contributions are computed.
 	tail = 0.99
-	// maxLevels is into how many levels the load is divided at most; a level has at least
-	// leastRequests, so that its tail is no single request's.
+	// maxLevels is the largest number of load levels. A level has at least leastRequests, so that
+	// no single request determines its tail.
 	maxLevels, leastRequests = 10, 30
-	// maxWindows bounds the intervals that are kept apart. When there are more, neighbours are
-	// merged.
+	// maxWindows is the largest number of intervals that are kept apart. If there are more,
+	// neighbours are merged.
 	maxWindows = 1024
-	// maxComponents bounds the components; further ones are counted as Other.
+	// maxComponents is the largest number of components; further ones count as Other.
 	maxComponents = 4096
 )
 
 // Other is the component of services beyond the limit.
 const Other = "other"
 
-// Study computes load levels and contributions from live or recorded requests. Its memory does
-// not depend on their number. The zero value is empty.
+// Study computes load levels and contributions from live or recorded requests. Its memory does not
+// grow with their number. The zero value is empty.
 type Study struct {
-	// ByHost distinguishes Servpods: a name is then component, a NUL byte and host, if the host
-	// is known.
+	// ByHost distinguishes Servpods: a name is then the component, a NUL byte and the host, if the
+	// host is known.
 	ByHost bool
 
 	// width is the length of a window in seconds, a power of two.
@@ -39,29 +39,30 @@ type Study struct {
 	windows map[int64]*window
 	numbers map[pod]int
 	names   []pod
-	// off is, by component, how it was off the critical path.
+	// off has, by component, sums over requests in which it was off the critical path.
 	off     []offPath
 	scratch []stay
 	touched []int
-	// requests is what the sampled ones stand for.
+	// requests is the number of requests that the sampled ones stand for.
 	requests, sampled float64
 }
 
-// window has the requests that ended in one interval. Intervals without requests are not kept: a
-// recording may have gaps.
+// window has the requests that began in one interval. Intervals without requests are not kept,
+// since a recording may have gaps.
 type window struct {
 	requests   float64
 	latency    quantile.Histogram
 	components []Moments
 }
 
-// offPath sums up requests in which a component was off the critical path.
+// offPath has sums over the requests that visited a component: on and off count those in which it
+// was on the critical path or off it; slack and latency, in seconds, are of the latter.
 type offPath struct {
 	on, off        float64
 	slack, latency float64
 }
 
-// stay is the time of one component in the present request.
+// stay is the time of one component in the current request.
 type stay struct {
 	in            bool
 	total, onPath time.Duration
@@ -131,7 +132,7 @@ func (s *Study) Add(r *path.Request) {
 	}
 }
 
-// of returns the moments of component k.
+// of returns the moments of component k, creating them if needed.
 func (w *window) of(k int) *Moments {
 	if k >= len(w.components) {
 		w.components = append(w.components, make([]Moments, k+1-len(w.components))...)
@@ -148,7 +149,8 @@ func (w *window) merge(o *window) {
 	}
 }
 
-// window returns that of a second, and doubles the width of all if there are too many.
+// window returns the window of a second. If there are too many, it doubles the width of all
+// windows.
 func (s *Study) window(second int64) *window {
 	w := s.windows[second/s.width]
 	for w == nil {
@@ -163,7 +165,7 @@ func (s *Study) window(second int64) *window {
 	return w
 }
 
-// widen makes one window of every two.
+// widen merges each pair of neighbouring windows.
 func (s *Study) widen() {
 	s.width *= 2
 	wider := make(map[int64]*window, len(s.windows))
@@ -177,8 +179,8 @@ func (s *Study) widen() {
 	s.windows = wider
 }
 
-// levels cuts the windows, in order of their load, into levels of about the same
-// number of requests each.
+// levels divides the windows, in order of their load, into levels with about the same number of
+// requests.
 func (s *Study) levels() (levels []*window, loads []float64) {
 	order := slices.Sorted(maps.Keys(s.windows))
 	slices.SortStableFunc(order, func(a, b int64) int { return cmp.Compare(s.windows[a].requests, s.windows[b].requests) })
@@ -204,14 +206,14 @@ func (s *Study) levels() (levels []*window, loads []float64) {
 // Answer is the result of a study.
 type Answer struct {
 	Result
-	// Moments are, by component, those over all levels.
+	// Moments has, by component, the moments over all levels.
 	Moments  map[string]Moments
 	Loads    []float64
 	Requests float64
 }
 
-// Contributions returns them in order of size. The error is trimtab.ErrInvalid if there is no
-// request.
+// Contributions returns the contributions, the largest first. The error is trimtab.ErrInvalid if
+// there are no requests.
 func (s *Study) Contributions() (Answer, error) {
 	if s.requests == 0 {
 		return Answer{}, trimtab.Invalidf("no request with a duration")
@@ -249,9 +251,9 @@ func (s *Study) Contributions() (Answer, error) {
 	return out, nil
 }
 
-// alpha returns α of equation (6) from requests: 1 for a component that is on the critical path
-// in most of its requests. For others the longest path through it is what its slack leaves of the
-// request.
+// alpha returns α of equation (6), estimated from requests: 1 for a component that is on the
+// critical path in most of its requests. For others the longest path through the component is
+// shorter than the request by the component's slack, so that α = 1 − slack/latency.
 func (o *offPath) alpha() float64 {
 	if o.on >= o.off || o.latency == 0 {
 		return 1

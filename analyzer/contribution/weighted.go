@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// weighted are values with weights: the adjusted count of the request in which the value was
-// measured. With equal weights all below is the same as without them.
+// weighted has values with weights: the adjusted count of the request in which a value was
+// measured. With equal weights all results are the same as without weights.
 type weighted struct {
 	values []weightedValue
-	// sum is that of the weights.
+	// sum is the sum of the weights.
 	sum float64
-	// upTo is, by index, the sum of the weights up to and with it, in units of their mean, so
-	// that the last one is the number of values; squares is the sum of their squares in that
-	// unit.
+	// upTo has, by index, the sum of the weights up to and including that value, in units of the
+	// mean weight, so that the last one is the number of values. squares is the sum of their
+	// squares in that unit.
 	upTo    []float64
 	squares float64
 }
@@ -25,7 +25,7 @@ func (w *weighted) add(value, weight float64) {
 	w.values = append(w.values, weightedValue{value, weight})
 }
 
-// sort must follow the last add.
+// sort sorts the values and computes the sums. It must be called after the last add.
 func (w *weighted) sort() {
 	slices.SortFunc(w.values, func(a, b weightedValue) int {
 		return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.weight, b.weight))
@@ -46,7 +46,7 @@ func (w *weighted) sort() {
 
 func (w *weighted) len() int { return len(w.values) }
 
-// total is the last one of upTo.
+// total returns the last value of upTo.
 func (w *weighted) total() float64 {
 	if len(w.upTo) == 0 {
 		return 0
@@ -54,7 +54,7 @@ func (w *weighted) total() float64 {
 	return w.upTo[len(w.upTo)-1]
 }
 
-// effective returns how many equally weighted values would be as informative:
+// effective returns the number of equally weighted values that would carry as much information:
 //
 //	(Σ w)² / Σ w²
 //
@@ -80,7 +80,7 @@ func (w *weighted) rank(q float64) int {
 // quantile returns quantile q.
 func (w *weighted) quantile(q float64) float64 { return w.values[w.rank(q)].value }
 
-// from returns the share of the values at index i and after it.
+// from returns the fraction of the values at index i and after it, by weight.
 func (w *weighted) from(i int) float64 {
 	if i <= 0 {
 		return 1
@@ -88,7 +88,7 @@ func (w *weighted) from(i int) float64 {
 	return 1 - w.upTo[i-1]/w.total()
 }
 
-// over returns the share of the values over x.
+// over returns the fraction of the values above x, by weight.
 func (w *weighted) over(x float64) float64 {
 	i, _ := slices.BinarySearchFunc(w.values, x, func(v weightedValue, x float64) int {
 		if v.value <= x {
@@ -102,7 +102,7 @@ func (w *weighted) over(x float64) float64 {
 	return w.from(i)
 }
 
-// median returns the middle value, 0 of none.
+// median returns the median, or 0 if there are no values.
 func (w *weighted) median() float64 {
 	if w == nil || len(w.values) == 0 {
 		return 0
@@ -110,7 +110,7 @@ func (w *weighted) median() float64 {
 	return w.quantile(0.5)
 }
 
-// mean returns that of the values, 0 of none.
+// mean returns the weighted mean, or 0 if there are no values.
 func (w *weighted) mean() float64 {
 	sum := 0.0
 	for _, v := range w.values {
@@ -122,5 +122,5 @@ func (w *weighted) mean() float64 {
 	return sum / w.sum
 }
 
-// of returns a share of n as a whole number of them.
+// of returns the fraction share of n, rounded to a whole number.
 func of(share, n float64) int { return int(math.Round(share * n)) }

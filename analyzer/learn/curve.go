@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// coarse is how many points with equal ratios are read at first; finest is the least distance
-	// of two points, as a fraction of the logarithmic range: 0.7% over three orders of magnitude,
-	// near the most where the curve is steep.
+	// coarse is the number of points with equal ratios that are read first. finest is the least
+	// distance of two points, as a fraction of the logarithmic range: 0.7% over three orders of
+	// magnitude. near is the distance down to which steep parts are refined.
 	coarse, finest, near = 64, 1.0 / 1024, 4.0 / 1024
-	// fine is how far, relative to the highest performance, a curve may be off
-	// the straight line between two of its points without a point between
-	// them; steep is the rise between two points that is worth a closer look.
+	// fine is how far a curve may deviate from the straight line between two of its points,
+	// relative to the highest performance; with more, a point is added between them. steep is the
+	// rise between two points from which on a part counts as steep.
 	fine, steep = 1e-3, 0.03
 )
 
@@ -22,20 +22,21 @@ const (
 // max (0 <= min < max, max >= Least, in the pool's unit), as data for the planner, or nil if l
 // holds no report or an argument is out of range. Level is the level of l's bounds.
 //
-// It asks l where l says that it bends, and in between as often as the answers are off a line, at
-// most at about two thousand allocations, since learners resolve ratios of allocations. Bounds
-// are made non-decreasing in the allocation, as the performance is, unless l says that it falls.
-// Of these points at most trimtab.MaxKnots stay, those where the curve bends most: see [Thin].
+// It reads l at the allocations at which l says that it bends, and between them at points with
+// equal ratios, refined where the curve is not straight: at most about two thousand allocations.
+// The curve is made non-decreasing, unless l says that it falls. Of the points at most
+// trimtab.MaxKnots are kept, those where the curve bends most: see [Thin].
 func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 	finite := !math.IsInf(load, 0) && !math.IsInf(max, 0) && load > 0 && min >= 0 && max > min && max >= Least
 	if !finite || !(level > 0 && level < 1) || l.Reports() == 0 {
 		return nil
 	}
-	var room [512]trimtab.Knot // rarely too little: every curve is read off anew at every report
+	var room [512]trimtab.Knot // usually enough to avoid allocating: every report reads the curve anew
 	knots := room[:0]
 	r := reading{load: load, least: min, most: max, falls: l.Falls()}
 	if low := max / 1000; min < low {
-		// Ratios cannot start at 0: one knot there, the others above max/1000.
+		// Points with equal ratios cannot start at 0: put one knot there, the others above
+		// max/1000.
 		knots = add(knots, r.at(l, min))
 		r.least = low
 	}
@@ -46,24 +47,24 @@ func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 	return &trimtab.Curve{Load: load, Level: level, Knots: Thin(knots, trimtab.MaxKnots)}
 }
 
-// reading is the state while a curve is read from a learner, from left to right. The knots are
-// passed along and not stored in it, since the compiler would then put them on the heap.
+// reading is the state of reading a curve from a learner, from left to right. The knots are passed
+// as arguments and not stored in it, since the compiler would then allocate them on the heap.
 type reading struct {
 	load        float64
 	least, most float64
-	// finest and near are the ratios of allocations for those fractions of the range.
+	// finest and near are the constants of that name as ratios of two allocations.
 	finest, near float64
 	falls        bool
-	// off is fine in the performance's unit.
+	// off is the constant fine in the unit of the performance.
 	off float64
 }
 
-// all reads the initial points and, between them, those that are needed.
+// all reads the initial points, and further points between them where needed.
 func (r *reading) all(knots []trimtab.Knot, l Learner) []trimtab.Knot {
 	ratio := math.Log(r.most / r.least)
 	r.finest, r.near = math.Exp(ratio*finest), math.Exp(ratio*near)
 	bends := slices.DeleteFunc(l.Bends(r.load), func(a float64) bool { return !(a > r.least && a < r.most) })
-	slices.Sort(bends) // in order already, as a rule
+	slices.Sort(bends) // usually sorted already
 	var placesRoom [4 * coarse]float64
 	places := placesRoom[:0]
 	for i := range coarse {
@@ -88,10 +89,10 @@ func (r *reading) all(knots []trimtab.Knot, l Learner) []trimtab.Knot {
 	return knots
 }
 
-// halve reads the points that are needed after p, up to q.
+// halve appends the points needed between p and q, and q.
 func (r *reading) halve(knots []trimtab.Knot, l Learner, p, q trimtab.Knot) []trimtab.Knot {
 	rise, ratio := apart(&p.Band, &q.Band), q.Allocation/p.Allocation
-	// Half way, as a ratio; there is nothing between neighbouring numbers.
+	// The geometric mean; there is none between neighbouring floating-point numbers.
 	half := p.Allocation * math.Sqrt(ratio)
 	if ratio > r.finest && half > p.Allocation && half < q.Allocation && (r.falls || rise > r.off) {
 		k := r.at(l, half)
@@ -105,17 +106,17 @@ func (r *reading) halve(knots []trimtab.Knot, l Learner, p, q trimtab.Knot) []tr
 	return add(knots, q)
 }
 
-// apart returns the greatest difference of two bands.
+// apart returns the largest difference between two bands.
 func apart(a, b *trimtab.Band) float64 {
 	return max(math.Abs(a.Lower-b.Lower), math.Abs(a.Mean-b.Mean), math.Abs(a.Upper-b.Upper))
 }
 
-// at asks for one allocation.
+// at reads the curve at one allocation.
 func (r *reading) at(l Learner, a float64) trimtab.Knot {
 	return trimtab.Knot{Allocation: a, Band: l.Predict(a, r.load)}
 }
 
-// add appends a knot unless it is within rounding of the one before.
+// add appends a knot, unless it is at the same allocation as the one before.
 func add(knots []trimtab.Knot, k trimtab.Knot) []trimtab.Knot {
 	if n := len(knots); n == 0 || k.Allocation > knots[n-1].Allocation {
 		knots = append(knots, k)
@@ -123,7 +124,7 @@ func add(knots []trimtab.Knot, k trimtab.Knot) []trimtab.Knot {
 	return knots
 }
 
-// ascend makes all three curves non-decreasing, by the running maximum.
+// ascend makes lower bound, mean and upper bound non-decreasing, by the running maximum.
 func ascend(knots []trimtab.Knot) {
 	var top trimtab.Band
 	for i := range knots {

@@ -7,18 +7,18 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// chord is a range of knots that one straight line represents.
+// chord is a range of knots that is represented by one straight line.
 type chord struct {
 	from, to int
-	// at is the knot furthest off the line, by err; -1: none is off it.
+	// at is the knot furthest from the line, err its distance; −1: all are on it.
 	at  int
 	err float64
 }
 
-// Thin returns a copy of at most n >= 2 of the knots: both ends, then one after the
-// other the knot where lower bound, mean or upper bound lies furthest from the
-// line through what is kept so far (Douglas and Peucker, 1973). A staircase of
-// n/2 steps stays what it is. It takes O(len(knots) n) time at worst.
+// Thin returns a copy of at most n >= 2 of the knots: first both ends, then one by one the knot
+// whose lower bound, mean or upper bound is furthest from the line through the knots chosen so far
+// (Douglas and Peucker, 1973). A staircase of n/2 steps is preserved exactly. It takes O(len(knots)
+// n) time at worst.
 func Thin(knots []trimtab.Knot, n int) []trimtab.Knot {
 	if len(knots) <= n {
 		return slices.Clone(knots)
@@ -50,15 +50,15 @@ func Thin(knots []trimtab.Knot, n int) []trimtab.Knot {
 	return out
 }
 
-// chordOf measures the line from knot i to knot j.
+// chordOf returns the chord from knot i to knot j.
 func chordOf(knots []trimtab.Knot, i, j int) chord {
 	c := chord{from: i, to: j, at: -1}
 	p, q := &knots[i], &knots[j]
 	for m := i + 1; m < j; m++ {
 		k := &knots[m]
 		t := (k.Allocation - p.Allocation) / (q.Allocation - p.Allocation)
-		// Three comparisons, where max would look for NaN and -0 too: this is
-		// most of what a curve costs.
+		// Three comparisons are faster than max, which also handles NaN and −0: most of the time to
+		// make a curve is spent here.
 		if e := math.Abs(p.Lower + t*(q.Lower-p.Lower) - k.Lower); e > c.err {
 			c.err, c.at = e, m
 		}

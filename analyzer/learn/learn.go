@@ -1,19 +1,17 @@
-// Package learn holds the seam behind which performance curves are learnt
-// online: p(a, l), the performance of one workload at allocation a under load
-// l, with bounds that hold at their stated level.
+// Package learn defines the interface of learners of performance curves. A curve is p(a, l), the
+// performance of one workload at allocation a under load l, with bounds that hold at a stated
+// confidence level. It is learned online.
 //
-// Source: Cilantro (OSDI'23), sections 4.1.2 and 4.2: a learner turns noisy
-// reports into an estimate with lower and upper confidence bounds, and the
-// policies plan over the bounds.
+// Source: Cilantro (OSDI'23), sections 4.1.2 and 4.2: a learner turns noisy reports into an
+// estimate with lower and upper confidence bounds, and the policies plan with the bounds.
 //
-// The subfolders hold the learners; learntest holds what each must satisfy.
-// The package does not decide what is a good report: see analyzer.
+// The subfolders hold the learners; learntest has the tests that each must pass. The package does
+// not decide which reports are good enough to learn from: see analyzer.
 //
-// What only some learners can do (tell where the curve bends, that it falls, that
-// it changed; take over another version) is part of [Learner] all the same, since
-// each of these has an answer that is right for a learner that cannot: [Plain]
-// gives it. A type that wraps a learner by embedding Learner so keeps all of them,
-// and one that forgets any does not compile.
+// [Learner] also has methods that only some learners can implement: whether the curve falls, where
+// it bends, how often it changed, and the change of a version. Each has an answer that is right for
+// a learner without that ability, which [Plain] gives. A type that wraps a learner by embedding
+// Learner thus keeps all of them, and a learner that lacks one does not compile.
 package learn
 
 import (
@@ -35,13 +33,12 @@ type Observation struct {
 	Requests, Sigma float64
 }
 
-// Greatest and Least bound the numbers that are learnt, so that no sum of
-// squares overflows.
+// Greatest and Least are the limits of valid numbers. They keep sums of squares from overflowing.
 const Greatest, Least = 1e15, 1e-12
 
-// Validate returns an error that is trimtab.ErrInvalid when a number is NaN,
-// infinite or out of range: allocation in [Least, Greatest], the others 0 or in
-// that range, the performance of requests at most 1.
+// Validate returns an error that is trimtab.ErrInvalid if a number is NaN, infinite or out of
+// range: the allocation must be in [Least, Greatest], the others 0 or in that range, and the
+// performance at most 1 if Requests is set.
 func (o Observation) Validate() error {
 	for _, v := range [...]struct {
 		name     string
@@ -71,22 +68,21 @@ func (o Observation) Validate() error {
 // Learner learns one workload's curve. Implementations are deterministic,
 // hold bounded memory, and are not safe for concurrent use.
 type Learner interface {
-	// Name is the learner and its version, as in "bintree/1".
+	// Name returns the name of the learner with its version, as in "bintree/1".
 	Name() string
 	// Observe reads one report, in any order of time. It returns an error
 	// that is trimtab.ErrInvalid, and learns nothing, when a number is NaN,
 	// infinite or out of range.
 	Observe(o Observation) error
-	// Predict returns the band at the given allocation and load. It is total:
-	// it answers for any finite arguments >= 0, with the vacuous band of the
-	// performance's known range where nothing is known.
+	// Predict returns the band at the given allocation and load. It answers for all finite
+	// arguments >= 0. Where nothing is known, the band is the whole possible range of the
+	// performance.
 	Predict(allocation, load float64) trimtab.Band
-	// Reports returns how many observations the learner holds.
+	// Reports returns the number of observations that the learner keeps.
 	Reports() int
-	// Snapshot and Restore carry the state over a restart: a restored learner
-	// predicts the same bits. Restore returns an error that is
-	// trimtab.ErrInvalid, and changes nothing, for bytes that are not a
-	// snapshot of this learner.
+	// Snapshot and Restore save and restore the state over a restart: a restored learner predicts
+	// exactly the same. Restore returns an error that is trimtab.ErrInvalid, and changes nothing,
+	// if the bytes are not a snapshot of this learner.
 	Snapshot() ([]byte, error)
 	Restore(state []byte) error
 
@@ -94,19 +90,19 @@ type Learner interface {
 	// certainty. Otherwise curves are made non-decreasing.
 	Falls() bool
 	// Bends returns the allocations at which the curve bends under a load, in any order; nil if
-	// unknown. A curve that is read at these is exactly the learner's own, steps included. The
-	// slice is the caller's.
+	// unknown. A curve that is read at these points and interpolated is exactly the learner's own,
+	// steps included. The caller may modify the slice.
 	Bends(load float64) []float64
 	// Changes returns how often the learner forgot what it knew because the curve had changed.
 	Changes() int
-	// Revise says that another version of the workload runs from now on. The learner keeps the
-	// curve as a guess, with a wider band, which new observations soon outweigh; or it does
-	// nothing.
+	// Revise tells the learner that another version of the workload runs from now on. The learner
+	// may keep the curve as a guess, with a wider band, that new observations soon outweigh; or it
+	// may do nothing.
 	Revise()
 }
 
-// Plain is embedded by a learner whose curve never falls, whose bends are unknown, and that
-// detects no changes.
+// Plain is for embedding by learners whose curve never falls, whose bends are unknown, and that
+// detect no changes.
 type Plain struct{}
 
 // Falls returns false.

@@ -1,6 +1,6 @@
-// Package merge adds up the parts of sketches: what one component, one call or one request is in
-// several of them. The result is the same in whatever order and groups they come. Histograms add
-// themselves (package quantile).
+// Package merge adds up the parts of sketches: the entries of several sketches for the same
+// component, call or request. The result does not depend on the order or grouping of the sketches.
+// Histograms are added by package quantile.
 package merge
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Slowest returns the MaxExemplars slowest of both lists, the slowest
-// first, at most one of each trace. It is the same whatever the order and
-// grouping of several lists, and changes neither; nil when both are empty.
+// Slowest returns the MaxExemplars slowest exemplars of both lists, the slowest first, at most one
+// per trace; nil if both are empty. The result for several lists does not depend on their order or
+// grouping. The arguments stay unchanged.
 func Slowest(a, b []trimtab.Exemplar) []trimtab.Exemplar {
 	all := slices.Concat(a, b)
 	slices.SortFunc(all, func(x, y trimtab.Exemplar) int {
@@ -30,10 +30,10 @@ func Slowest(a, b []trimtab.Exemplar) []trimtab.Exemplar {
 	return out
 }
 
-// Servpods returns the sums of two lists, in order; it keeps neither.
+// Servpods returns the sums of two lists, sorted. It keeps no reference to the arguments.
 func Servpods(a, b []trimtab.ServpodSketch) []trimtab.ServpodSketch {
 	all := sorted(a, b, (*trimtab.ServpodSketch).Compare)
-	out := all[:0] // never longer than what was read
+	out := all[:0] // it writes behind the element it reads
 	for _, s := range all {
 		n := len(out)
 		if n == 0 || out[n-1].Compare(&s) != 0 {
@@ -51,10 +51,10 @@ func Servpods(a, b []trimtab.ServpodSketch) []trimtab.ServpodSketch {
 	return out
 }
 
-// Calls returns the sums of two lists, in order; it keeps neither.
+// Calls returns the sums of two lists, sorted. It keeps no reference to the arguments.
 func Calls(a, b []trimtab.CallSketch) []trimtab.CallSketch {
 	all := sorted(a, b, (*trimtab.CallSketch).Compare)
-	out := all[:0] // never longer than what was read
+	out := all[:0] // it writes behind the element it reads
 	for _, c := range all {
 		n := len(out)
 		if n == 0 || out[n-1].Compare(&c) != 0 {
@@ -69,7 +69,7 @@ func Calls(a, b []trimtab.CallSketch) []trimtab.CallSketch {
 	return out
 }
 
-// sorted joins two lists in order.
+// sorted concatenates two lists and sorts them.
 func sorted[T any](a, b []T, compare func(x, y *T) int) []T {
 	all := slices.Concat(a, b)
 	if len(all) < 2 {
@@ -79,7 +79,7 @@ func sorted[T any](a, b []T, compare func(x, y *T) int) []T {
 	return all
 }
 
-// mergeTails adds b to a, which it may change.
+// mergeTails adds b to a, and may modify a.
 func mergeTails(a, b []trimtab.TailSum) []trimtab.TailSum {
 	for _, t := range b {
 		i, found := slices.BinarySearchFunc(a, t[0], func(x trimtab.TailSum, k float64) int { return cmp.Compare(x[0], k) })

@@ -2,7 +2,7 @@ package path
 
 import "github.com/trimtab/trimtab"
 
-// account adds the trace that was loaded to the open intervals.
+// account adds the loaded trace to the open intervals.
 func (p *Path) account() {
 	t := &p.tree
 	t.sojourns(p.places)
@@ -37,9 +37,9 @@ func (p *Path) account() {
 	}
 }
 
-// accountTop assigns the topmost span of a trace, or of a fragment of one, to its time
-// window, and counts it if it is a request of its workload. A request of
-// unknown duration counts as load, and not as under the latency threshold.
+// accountTop assigns a span without a request above it in its workload to an interval, and counts
+// it if it is a request. A request of unknown duration counts as load, but not as within the
+// latency limit.
 func (p *Path) accountTop(n *node) {
 	if n.workload == noWorkload {
 		return
@@ -47,7 +47,7 @@ func (p *Path) accountTop(n *node) {
 	var fault faults
 	end := n.end
 	if !n.known {
-		end = max(n.start, n.end) // which of them is wrong cannot be told
+		end = max(n.start, n.end) // one of them is wrong, but it is unknown which
 	}
 	n.window, fault = p.windows.pick(n.workload, end, p.now)
 	if n.flags&recShifted != 0 {
@@ -95,8 +95,9 @@ func (p *Path) accountTop(n *node) {
 	}
 }
 
-// sumOf returns the sums that a request counts in: those of its workload, or, while its
-// component was not seen to serve any, those of what the component started.
+// sumOf returns the sums that a request counts in: those of its workload or, for a request without
+// a SERVER or CONSUMER span, separate ones of its component, which count only if the component
+// never serves requests.
 func (p *Path) sumOf(n *node) *sum {
 	s := p.windows.at(n.window).sum(n.workload)
 	if n.role == startedRole {

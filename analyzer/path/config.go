@@ -6,20 +6,18 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Match says which resources belong to a workload.
+// Match configures which resources belong to a workload.
 type Match struct {
-	// Name is the workload.
+	// Name is the name of the workload.
 	Name string
-	// Attributes maps a resource attribute to the values it may have; a
-	// resource belongs to the workload when every attribute has one of its
-	// values. Not empty.
+	// Attributes maps a resource attribute to the values that it may have. A resource belongs to
+	// the workload if each attribute has one of its values. Not empty.
 	Attributes map[string][]string
-	// Threshold is the latency of the SLO; 0: none, and nothing counts as
-	// under it.
+	// Threshold is the latency limit of the SLO; 0: none, and no request counts as within it.
 	Threshold time.Duration
 }
 
-// fits reports whether attrs fulfil m. The first of equal keys counts.
+// fits reports whether attrs match m. Of several equal keys the first counts.
 func (m *Match) fits(attrs []trimtab.Attr) bool {
 	for key, values := range m.Attributes {
 		value, ok := attribute(attrs, key)
@@ -48,63 +46,62 @@ func contains(values []string, v string) bool {
 	return false
 }
 
-// Config configures a [Path]. Zero durations and limits mean the defaults.
+// Config configures a [Path]. Zero values stand for the defaults.
 type Config struct {
-	// Workloads are tried in order; the first that fits takes the resource.
+	// Workloads are tried in order; a resource belongs to the first that matches.
 	Workloads []Match
-	// Discover makes a workload, named by service.name, of a service that no configured workload
-	// matches and whose name is not that of one.
+	// Discover adds a workload, named by service.name, for each service that no configured workload
+	// matches, unless a configured workload has that name.
 	Discover bool
 	// Every is the length of an interval. Default 1 s, at least 1 ms.
 	Every time.Duration
-	// Settle is how long a trace with a root and no missing parent waits for
-	// further spans. That a child is missing cannot be seen: for exact sojourn
-	// times of callers it must exceed the time for which senders collect spans
-	// before they send them (5 s in OpenTelemetry's SDKs unless configured).
-	// Requests and latencies do not depend on it. Default 250 ms, or Timeout if
-	// that is less.
+	// Settle is how long a complete-looking trace (with a root and no missing parent) waits for
+	// further spans. A missing child cannot be detected: for exact sojourn times of callers, Settle
+	// must exceed the time for which senders collect spans before they send them (5 s in
+	// OpenTelemetry's SDKs unless configured). Requests and latencies do not depend on it. Default
+	// 250 ms, or Timeout if that is less.
 	Settle time.Duration
 	// Timeout is how long any trace waits, from its first span. Spans that arrive later form a
 	// trace of their own. Default 2 s, or Settle if that is more.
 	Timeout time.Duration
-	// Lateness is how late spans may come from a sender that is not yet known, or that batches
-	// them, as OpenTelemetry's SDKs do for 5 s. Later the lateness of each sender is learnt from
-	// its spans, Timeout bounds it, and Grace does not count. 0: nothing is learnt of senders,
-	// for recordings.
+	// Lateness is how late the spans of a sender are assumed to be as long as the sender is new, or
+	// if it sends them in batches, as OpenTelemetry's SDKs do every 5 s. Later the lateness of each
+	// sender is learned from its spans, at most Timeout, and Grace is not used. 0: nothing is
+	// learned of senders; for recordings.
 	Lateness time.Duration
-	// Grace is how long after its end an interval stays open where Lateness is 0.
-	// Default Settle + 250 ms.
+	// Grace is how long after its end an interval stays open if Lateness is 0. Default Settle + 250
+	// ms.
 	Grace time.Duration
 	// Skew is how far a sender's clock may run ahead of this host's before its times are
 	// rejected. Default 2 s.
 	Skew time.Duration
-	// MaxSpans bounds the spans held, 48 bytes each; beyond it the oldest
-	// traces are finished early. Default 1,048,576.
+	// MaxSpans is the largest number of spans in memory, 48 bytes each; beyond it the oldest traces
+	// are finished early. Default 1,048,576.
 	MaxSpans int
-	// MaxSpansPerTrace bounds one trace; further spans of it are dropped and
+	// MaxSpansPerTrace is the largest number of spans of one trace; further ones are dropped and
 	// counted. Default 131,072 or MaxSpans, whichever is less.
 	MaxSpansPerTrace int
-	// MaxTraces bounds the traces held, as MaxSpans does. Default 262,144.
+	// MaxTraces is the largest number of traces in memory; beyond it the oldest are finished early.
+	// Default 262,144.
 	MaxTraces int
-	// MaxWorkloads bounds the workloads, configured ones included; spans of
-	// further services are counted as unmatched. Default 512.
+	// MaxWorkloads is the largest number of workloads, configured ones included; spans of further
+	// services count as unmatched. Default 512.
 	MaxWorkloads int
-	// MaxComponents bounds the components of all workloads together; further
-	// ones are summed up in [Other] of their workload. Default 2,048, or
-	// MaxWorkloads if that is more.
+	// MaxComponents is the largest number of components of all workloads together; further ones are
+	// added up under [Other] of their workload. Default 2,048, or MaxWorkloads if that is more.
 	MaxComponents int
 	// Partition is copied to the sketches.
 	Partition int
-	// Requests, if not nil, is called with each request when its trace is finished, and with
-	// where its time went. Sketches then tell components apart by process too, so MaxComponents
-	// must allow for all processes. The request is valid only during the call.
+	// Requests, if not nil, is called with each request of a finished trace, including where its
+	// time was spent. Components are then also distinguished by process, so that MaxComponents must
+	// allow for all processes. The request is valid only during the call.
 	Requests func(*Request)
 }
 
 // Other is the component of services beyond Config.MaxComponents.
 const Other = "other"
 
-// withDefaults replaces zero values by the defaults.
+// withDefaults returns c with the defaults in place of zero values.
 func (c Config) withDefaults() Config {
 	settle := c.Settle
 	duration := func(d *time.Duration, v time.Duration) {
@@ -133,7 +130,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate checks c, with defaults in place of zero values. Its errors are trimtab.ErrInvalid.
+// Validate returns an error that is trimtab.ErrInvalid if c is invalid. Zero values stand for the
+// defaults.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	switch {

@@ -19,8 +19,8 @@ const (
 	nFaults = iota
 )
 
-// faultName returns the key in Sketch.Flagged and the label of
-// trimtab_path_flagged_spans_total of fault 1<<i:
+// faultName returns the name of fault 1<<i, which is its key in Sketch.Flagged and its label in
+// trimtab_path_flagged_spans_total:
 //
 //	negative      it ends before it starts: its duration is unknown
 //	absurd        no time, one before 1970, or a duration over a day: unknown
@@ -44,8 +44,7 @@ func (t *tally) add(f faults) {
 	}
 }
 
-// counts are totals since New.
-// received = analysed + duplicates + dropped + held, always.
+// counts are totals since the start. Always: received = analysed + duplicates + dropped + held.
 type counts struct {
 	received, analysed, duplicates, dropped uint64
 	settled, timedOut, evicted              uint64

@@ -8,13 +8,13 @@ type index struct {
 	epoch  uint32
 	mask   uint64
 	shift  uint8
-	probes int // that may still be made before the fall back
+	probes int // that may still be made before it falls back to the map
 	spare  map[uint64]*slot
 }
 
-// slot holds the spans of one id: 1 + the number of the node at the caller's
-// side (client, producer, internal) and at the callee's (server, consumer),
-// 0: none. Both are there when the two sides share an id, as Zipkin's do.
+// slot has the spans with one id: 1 + the index of the node of the caller's side (client, producer,
+// internal) and of the callee's (server, consumer), 0 if there is none. Both exist if the two sides
+// share an id, as in Zipkin.
 type slot struct {
 	id    uint64
 	epoch uint32
@@ -40,7 +40,7 @@ func (x *index) reset(n int) {
 	x.spare = nil
 }
 
-// find returns the slot of id, creating it if add is set; else nil.
+// find returns the slot of id. If there is none, it creates it if add is set, else it returns nil.
 func (x *index) find(id uint64, add bool) *slot {
 	if x.spare != nil {
 		return x.findSpare(id, add)
@@ -73,7 +73,7 @@ func (x *index) findSpare(id uint64, add bool) *slot {
 	return s
 }
 
-// fallBack moves all to the map.
+// fallBack moves all slots to the map.
 func (x *index) fallBack() {
 	x.spare = map[uint64]*slot{}
 	for i := range x.slots[:x.mask+1] {

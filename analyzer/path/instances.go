@@ -15,23 +15,23 @@ type instanceID uint16
 const unnamed instanceID = 0
 
 const (
-	// maxInstanceBytes bounds the names of the instances of one workload, so that
-	// its sketch fits a message; maxAllInstanceBytes, those of all workloads.
+	// maxInstanceBytes is the largest total length of the names of the instances of one workload,
+	// so that its sketch fits into a message; maxAllInstanceBytes is that for all workloads.
 	maxInstanceBytes, maxAllInstanceBytes = 128 << 10, 16 << 20
-	// instanceBytes is what an instance costs beside its names.
+	// instanceBytes is the memory that an instance takes in addition to its names.
 	instanceBytes = 64
 )
 
-// sender is the place and instance that a resource identifies.
+// sender is the place and instance that a resource belongs to.
 type sender struct {
 	place    placeID
 	instance instanceID
-	// serves: its component is known to serve requests. It is not kept up to date.
+	// serves: its component is known to serve requests. It may be out of date.
 	serves bool
 	clock  clockID
 }
 
-// instance is one that spans named.
+// instance is an instance of a workload that spans have named.
 type instance struct {
 	host  string
 	names []string // shared with sketches, and never changed
@@ -47,7 +47,7 @@ type instances struct {
 	byKey map[string]instanceID
 	known []instance // by number; the first is not used
 	spare []instanceID
-	// bytes is what they cost.
+	// bytes is the memory that they take.
 	bytes int
 }
 
@@ -62,8 +62,8 @@ func hostOf(attrs []trimtab.Attr) string {
 	return ""
 }
 
-// namesOf returns the names that a resource gives the instance of its service. Which of them the
-// agent uses, only the analyzer can tell.
+// namesOf returns the names that a resource gives its instance. Only the analyzer knows which of
+// them the agent uses.
 func namesOf(attrs []trimtab.Attr) (names []string) {
 	for _, key := range []string{"service.instance.id", "k8s.pod.name", "container.id"} {
 		if v, ok := attribute(attrs, key); ok && fit(v) && !slices.Contains(names, v) {
@@ -73,8 +73,8 @@ func namesOf(attrs []trimtab.Attr) (names []string) {
 	return names
 }
 
-// fit reports whether an agent could call an instance or its host so. A name that
-// was cut would be that of another.
+// fit reports whether an agent may use the name for an instance or a host. Longer names are not
+// cut, since the result could be the name of another one.
 func fit(name string) bool { return name != "" && len(name) <= maxName && utf8.ValidString(name) }
 
 // instance returns the number of the instance of a configured workload that attrs name. The load

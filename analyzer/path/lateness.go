@@ -2,15 +2,15 @@ package path
 
 import "math/bits"
 
-// lateness counts by how much spans came late, in classes of a quarter of an octave
-// from 16.8 ms to 69 s: what is less counts in the first, what is more in the last.
+// lateness is a histogram of how late spans arrived, with four classes per octave from 16.8 ms to
+// 69 s. Shorter times count in the first class, longer ones in the last.
 type lateness [lateClasses]uint16
 
 const (
 	lateClasses = 48
 	// leastLate is the logarithm of the upper end of the first class, in ns.
 	leastLate = 24
-	// tail is the share of the spans that may come later than what quantile returns.
+	// tail is the fraction of spans that may be later than quantile.
 	tail = 0.005
 )
 
@@ -41,7 +41,7 @@ func (l *lateness) add(ns int64) {
 	}
 }
 
-// fade halves the weight of what was seen before.
+// fade halves the counts, so that old spans weigh less.
 func (l *lateness) fade() {
 	for k := range l {
 		l[k] /= 2
@@ -56,8 +56,8 @@ func (l *lateness) spans() (n int) {
 	return n
 }
 
-// quantile returns the lateness, in ns, that all but a share of [tail] stay below; false: nothing
-// is counted.
+// quantile returns the lateness, in ns, that all but the fraction [tail] of spans stay below;
+// false: no span was counted.
 func (l *lateness) quantile() (ns int64, ok bool) {
 	n := l.spans()
 	above := 0

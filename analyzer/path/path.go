@@ -8,8 +8,8 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// Path assembles traces and sums them up. It is a [trimtab.Step], a
-// [trimtab.Snapshotter] and a [trimtab.Counted]; it is not for several goroutines.
+// Path assembles traces and summarizes them. It implements [trimtab.Step], [trimtab.Snapshotter]
+// and [trimtab.Counted], and is not safe for concurrent use.
 type Path struct {
 	config Config
 	now    int64
@@ -17,19 +17,19 @@ type Path struct {
 	spans   slab[record]
 	traces  slab[traceRecord]
 	byTrace map[[16]byte]uint32
-	// oldest lists all traces in order of their first span; senders lists those that are not
-	// parked, by when they are due.
+	// oldest lists all traces in order of their first span. senders lists those that wait for
+	// further spans, by the time at which they are due; parked ones are in no such list.
 	oldest list
 	// ended has, by hash of the trace's id, the workload of recently finished traces, so that
 	// spans that come after them can be attributed.
 	ended [1 << endedBits]endedTrace
-	// looked is when traces and intervals were last looked through, Unix ns.
+	// looked is when traces and intervals were last checked, in Unix ns.
 	looked int64
 
 	places    *places
 	senders   *senders
-	resources []frameSender // of the frame at hand
-	newest    []int64       // by resource, the latest end of a span of the frame by its own clock; 0: none
+	resources []frameSender // of the current frame
+	newest    []int64       // by resource, the latest end of a span of the frame by the sender's clock; 0: none
 	tree      tree
 	windows   windows
 	counts    counts
@@ -51,12 +51,11 @@ func New(c Config) (*Path, error) {
 	return p, nil
 }
 
-// lookEvery is how often, in ns, waiting traces and intervals are checked while spans come.
+// lookEvery is how often, in ns, waiting traces and intervals are checked while spans arrive.
 const lookEvery = 50 * 1e6
 
-// Step takes a *trimtab.SpanFrame, or nil for a tick, and returns the
-// sketches (*trimtab.Sketch) of all intervals of which everything has come, in order
-// of time and workload. Other values are ignored.
+// Step reads a *trimtab.SpanFrame, or nil for a tick. It returns the sketches (*trimtab.Sketch) of
+// all intervals that are complete, in order of time and workload. It ignores other values.
 func (p *Path) Step(now time.Time, in trimtab.Value) (out []trimtab.Value) {
 	p.now = max(p.now, now.UnixNano())
 	if in == nil || p.now-p.looked >= lookEvery {
@@ -72,9 +71,8 @@ func (p *Path) Step(now time.Time, in trimtab.Value) (out []trimtab.Value) {
 	return out
 }
 
-// Flush finishes all traces and returns the sketches of all intervals, open
-// ones included: for the end of a recording, or of a process that will not
-// see the rest.
+// Flush finishes all traces and returns the sketches of all intervals, including open ones. It is
+// for the end of a recording or of the process.
 func (p *Path) Flush(now time.Time) []trimtab.Value {
 	p.now = max(p.now, now.UnixNano())
 	for p.oldest.head != 0 {
@@ -85,7 +83,7 @@ func (p *Path) Flush(now time.Time) []trimtab.Value {
 	return out
 }
 
-// expire finishes the traces that need not or may not wait longer.
+// expire finishes the traces that are complete or have reached the timeout.
 func (p *Path) expire() {
 	for i := p.oldest.head; i != 0; i = p.oldest.head {
 		if p.now-p.traces.at(i).first < int64(p.config.Timeout) {
@@ -105,8 +103,8 @@ func (p *Path) expire() {
 	}
 }
 
-// settle checks the due traces of a group. It finishes those that are complete. A trace that
-// lacks a span is parked: its parent may still run.
+// settle checks the due traces of a group, and finishes those that are complete. A trace that lacks
+// a span is parked: the missing parent may still run.
 func (p *Path) settle(g *group) {
 	s := p.senders
 	last := g.mark / s.slot
@@ -130,13 +128,13 @@ func (p *Path) settle(g *group) {
 	g.done = max(g.done, last)
 }
 
-// maxEarly is the number of spans of a trace up to which its requests count before it is
-// finished: a trace that grows for long is looked through often.
+// maxEarly is the number of spans up to which requests of an unfinished trace are counted early: a
+// trace that grows for long would otherwise be searched too often.
 const maxEarly = 1000
 
-// countEarly counts the requests of the trace just loaded that ended by mark and whose callers'
-// spans are missing: their interval is closed now, and the callers' spans may take long, or never
-// come. It returns when the next request, or the trace, ends; 0: all known requests have ended.
+// countEarly counts the requests of the loaded trace that ended by mark and whose callers' spans
+// are missing. Their interval is closed now, and the callers' spans may take long or never arrive.
+// It returns when the next request, or the trace, ends; 0: all known requests have ended.
 func (p *Path) countEarly(t *traceRecord, mark int64) (next int64) {
 	if t.end > mark {
 		next = t.end
@@ -216,7 +214,7 @@ func (p *Path) readResource(packed []byte) {
 	p.resources, p.newest = append(p.resources, next), append(p.newest, 0)
 }
 
-// trace returns the held trace with the id, creating it if there is none.
+// trace returns the unfinished trace with the id, creating it if there is none.
 func (p *Path) trace(id [16]byte) uint32 {
 	i, ok := p.byTrace[id]
 	if ok {
@@ -268,7 +266,7 @@ func (p *Path) add(i uint32, s *trimtab.Span) {
 	p.append(t, k)
 }
 
-// append puts a span behind the others of a trace.
+// append appends a span to those of a trace.
 func (p *Path) append(t *traceRecord, k uint32) {
 	if t.tail == 0 {
 		t.head = k
@@ -279,7 +277,7 @@ func (p *Path) append(t *traceRecord, k uint32) {
 	t.count++
 }
 
-// foretell counts the span of a request that place x served, before its trace is finished, if the
+// foretell counts the span of a request that place x served before its trace is finished, if the
 // workload has an SLO.
 func (p *Path) foretell(x *place, s *trimtab.Span, shift int64) {
 	if x.workload == noWorkload || s.Start <= 0 || s.End < s.Start || p.places.places[x.base].inner > 0 {
@@ -291,7 +289,8 @@ func (p *Path) foretell(x *place, s *trimtab.Span, shift int64) {
 	}
 }
 
-// see records when a span of a sender came, and returns the correction to add to its times.
+// see records the arrival of a span from a sender, and returns the correction in ns to add to its
+// times.
 func (p *Path) see(clock clockID, s *trimtab.Span) (shift int64) {
 	if s.Start <= 0 || s.End < s.Start {
 		return 0
@@ -305,7 +304,7 @@ func (p *Path) see(clock clockID, s *trimtab.Span) (shift int64) {
 	return c.shift
 }
 
-// meet notes that the trace i has a span of a workload.
+// meet records that trace i has a span of a workload.
 func (p *Path) meet(i uint32, t *traceRecord, workload int32) {
 	switch {
 	case workload == noWorkload || t.workload == workload:
@@ -323,9 +322,9 @@ func (p *Path) meet(i uint32, t *traceRecord, workload int32) {
 	}
 }
 
-// wait records that trace i got a span that ended at end, and sets when the trace is due: when
-// all spans that ended before have come, or, if that time was already checked, all from before
-// now.
+// wait records that trace i got a span that ended at end, and sets when the trace is due: once all
+// spans that ended before end have arrived, or, if that time was already checked, all that ended
+// before now.
 func (p *Path) wait(i uint32, t *traceRecord, end int64) {
 	g := p.senders.group(t.workload)
 	if end = min(end, p.now); p.config.Lateness == 0 || end <= g.mark {
@@ -339,7 +338,7 @@ func (p *Path) wait(i uint32, t *traceRecord, end int64) {
 	p.list(i, g, end)
 }
 
-// list sets when trace i is due, unless that is 0: then it is parked.
+// list sets when trace i is due. With due 0 the trace is parked: it is in no list.
 func (p *Path) list(i uint32, g *group, due int64) {
 	if due != 0 {
 		p.traces.at(i).due = due
@@ -347,12 +346,12 @@ func (p *Path) list(i uint32, g *group, due int64) {
 	}
 }
 
-// endedTrace returns where a finished trace is remembered.
+// endedTrace returns the entry of the hash table for a finished trace.
 func (p *Path) endedTrace(id [16]byte) *endedTrace {
 	return &p.ended[(binary.LittleEndian.Uint64(id[8:])^binary.LittleEndian.Uint64(id[:8]))*0x9E3779B97F4A7C15>>(64-endedBits)]
 }
 
-// makeRoom drops the duplicates of a trace at its limit, once.
+// makeRoom drops the duplicates of a trace that has reached its limit, once.
 func (p *Path) makeRoom(t *traceRecord) bool {
 	if t.full {
 		return false
@@ -377,7 +376,7 @@ func (p *Path) makeRoom(t *traceRecord) bool {
 	return true
 }
 
-// load builds the tree of t.
+// load builds the tree of trace t.
 func (p *Path) load(t *traceRecord) {
 	p.tree.reset(int(t.count))
 	p.tree.trace = t.id
@@ -413,7 +412,7 @@ func (p *Path) release(i uint32, cause *uint64) {
 	}
 	p.traces.put(i)
 	if cap(p.tree.nodes) > 1<<15 {
-		p.tree, p.visitor = tree{}, visitor{} // a rare huge trace must not hold on to memory
+		p.tree, p.visitor = tree{}, visitor{} // do not keep the memory of a rare huge trace
 	}
 }
 

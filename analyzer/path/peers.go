@@ -2,40 +2,42 @@ package path
 
 import "github.com/trimtab/trimtab/codec"
 
-// A peer is the target of calls that sends no spans: a database, a broker, a service outside. It
-// is a place without a workload, with the name that the callers' spans give it.
+// A peer is the target of calls that sends no spans: a database, a broker, or an external service.
+// It is a place without a workload, with the name in the callers' spans.
 const (
-	// maxPeers bounds the peers, maxPeersOf those of one caller's place, and maxCalls all pairs
-	// of a place and a peer. Time in peers beyond the bounds counts as the caller's own.
+	// maxPeers is the largest number of peers, maxPeersOf that for one caller's place, and maxCalls
+	// that of all pairs of a place and a peer. Beyond these limits, time in a peer counts as the
+	// caller's own.
 	maxPeers, maxPeersOf, maxCalls = 1024, 64, 1 << 15
 )
 
-// origin is where a span comes from: a place, or, with the bit called set, the number of a pair
-// of place and peer.
+// origin identifies where a span comes from: a place or, with the bit called set, a pair of a place
+// and the peer that it calls.
 type origin uint32
 
 const called origin = 1 << 31
 
-// pair is a place, and a peer that spans of it call.
+// pair is a place with a peer that its spans call.
 type pair struct {
 	home, peer placeID
 	// seen is when it was last in a frame, Unix ns.
 	seen int64
 }
 
-// calls are the pairs of place and peer that spans named.
+// calls has the pairs of place and peer that spans have named.
 type calls struct {
 	pairs  []pair
 	byPair map[[2]placeID]uint32
 	spare  []uint32
-	// byName holds the peers.
+	// byName has the peers by name.
 	byName map[placeKey]placeID
 }
 
-// frameSender is the sender that a resource of a frame identifies, with its peers.
+// frameSender is the sender of a resource in a frame, with its peers.
 type frameSender struct {
 	sender
-	// origins are those of its spans by the number of their peer, of which it has peers.
+	// origins are the origins of its spans, by the number of the called peer; 0: no peer. peers is
+	// how many it has.
 	origins [codec.MaxPeers + 1]origin
 	peers   uint8
 }
@@ -48,7 +50,7 @@ func (s *frameSender) call(o origin) {
 	}
 }
 
-// origin returns the origin of a span that names the peer of that number.
+// origin returns the origin of a span that calls the peer with the given number.
 func (s *frameSender) origin(peer uint8) origin {
 	if peer > s.peers {
 		peer = 0
@@ -56,7 +58,7 @@ func (s *frameSender) origin(peer uint8) origin {
 	return s.origins[peer]
 }
 
-// split returns where spans of an origin ran, and whom they call.
+// split returns the place where spans of an origin ran, and the peer that they call.
 func (p *places) split(o origin) (place, peer placeID) {
 	if o&called == 0 {
 		return placeID(o), nowhere

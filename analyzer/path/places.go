@@ -30,26 +30,27 @@ const (
 type place struct {
 	workload  int32
 	component string
-	// host is the host of the Servpod, "" for the component as a whole. base is the place
+	// host is the host of the Servpod; "": the place is the component as a whole. base is the place
 	// of the component as a whole.
 	host string
 	base placeID
-	// serves: the component sent a span of a request that it served.
+	// serves: the component has sent a span of a request that it served.
 	serves bool
 	// servedUntil is until when the component counts as serving because it served before a
 	// restart, in Unix ns; 0: it does not.
 	servedUntil int64
-	// clock is a sender of the component, of which new ones are taken to be alike.
+	// clock is one sender of the component. New senders start with its timing.
 	clock clockID
-	// peers is how many peers it is known to call.
+	// peers is the number of peers that it calls.
 	peers uint8
-	// inner counts its requests that were seen before their callers, and turned out to be
-	// of the same workload; those that did not are counted off.
+	// inner estimates whether its requests are usually within another one of the same workload. It
+	// is raised for each request that was counted before its caller arrived and turned out to be,
+	// and lowered for each that did not.
 	inner int8
 }
 
-// foresee notes whether a request that was counted while its caller was missing turned
-// out to have one of the same workload, and was none.
+// foresee updates inner after a request was counted while its caller was missing. inner: the caller
+// turned out to be within a request of the same workload.
 func (x *place) foresee(inner bool) {
 	if inner {
 		x.inner = min(x.inner+1, 8)
@@ -64,8 +65,8 @@ type placeKey struct {
 	component, host string
 }
 
-// maxHosted bounds the places with a host. Spans of any further Servpod count for the component
-// as a whole.
+// maxHosted is the largest number of places with a host. Spans of further Servpods count for the
+// component as a whole.
 const maxHosted = 4096
 
 type workload struct {
@@ -113,23 +114,23 @@ type places struct {
 	byName map[string]int32
 	cache  map[string]sender
 	cached int
-	// forgotten: the cache was emptied while a frame was read. Only one sender of each
-	// component is followed from the next frame on.
+	// forgotten: the cache was emptied while a frame was read. From the next frame on, only one
+	// sender of each component is kept.
 	forgotten bool
-	// The spare indexes are free: sweep removed what had them.
+	// The spare indexes are free, since sweep removed their entries.
 	sparePlaces    []placeID
 	spareWorkloads []int32
 	// instanceBytes is the memory, in bytes, that the instances of all workloads take.
 	instanceBytes int
-	// The refused counters count resources that were over the limit of workloads,
-	// components, instances, hosts or peers.
+	// The refused counters count resources beyond the limit of workloads, components, instances,
+	// hosts or peers.
 	refusedWorkloads, refusedComponents, refusedInstances, refusedHosts, refusedPeers uint64
-	// served are the components that served before a restart. It is valid until servedUntil, in
-	// Unix ns; 0: no span has come yet.
+	// served has the components that served requests before a restart. It is valid until
+	// servedUntil, in Unix ns; 0: no span has arrived yet.
 	served      map[serving]bool
 	servedUntil int64
-	// process is a suffix for the process of the current resource, if processes of a
-	// component are kept apart; else "".
+	// process is a suffix for the process of the current resource, if processes of a component are
+	// distinguished; else "".
 	process string
 }
 
@@ -164,13 +165,13 @@ func (p *places) addWorkload(name string, threshold int64) int32 {
 	return i
 }
 
-// of returns the sender that a packed resource, received at p.now, identifies.
+// of returns the sender of a packed resource that arrived at p.now.
 func (p *places) of(packed []byte) sender {
 	s, ok := p.cache[string(packed)]
 	if !ok {
 		refused := p.refused()
 		s = p.followed(p.resolve(codec.UnpackResource(packed)))
-		if p.refused() == refused { // else there may be room later
+		if p.refused() == refused { // else there may be space later
 			p.remember(packed, s)
 		}
 	}
@@ -217,14 +218,14 @@ func (p *places) remember(packed []byte, s sender) {
 	p.cached += len(packed)
 }
 
-// forgetResources empties the cache. The sender numbers of the frame under way stay valid until
-// it ends.
+// forgetResources empties the cache. The sender numbers in the current frame stay valid until its
+// end.
 func (p *places) forgetResources() {
 	clear(p.cache)
 	p.cached, p.forgotten = 0, true
 }
 
-// begin prepares for a frame that arrived at a time.
+// begin prepares for a frame that arrived at the time now.
 func (p *places) begin(now int64) {
 	if p.now = now; !p.forgotten {
 		return
@@ -241,7 +242,7 @@ func (p *places) begin(now int64) {
 	p.senders.clocks = kept
 }
 
-// followed returns s with the number under which its times are followed.
+// followed returns s with the number of the clock that tracks its times.
 func (p *places) followed(s sender) sender {
 	if s.place == nowhere || p.config.Lateness == 0 {
 		return s
@@ -275,7 +276,7 @@ func (p *places) resolve(attrs []trimtab.Attr) sender {
 	}
 	switch {
 	case ok && int(i) < len(p.config.Workloads):
-		return sender{} // bears the name of a workload whose match it does not fit
+		return sender{} // it has the name of a configured workload that it does not match
 	case !ok && len(p.byName) >= p.config.MaxWorkloads:
 		p.refusedWorkloads++
 		return sender{}
@@ -291,7 +292,7 @@ func (p *places) component(workload int32, service string) placeID {
 	}
 	key := placeKey{workload: workload, component: service + p.process}
 	if id, ok := p.byPlace[key]; ok {
-		p.seen[id] = p.now // or a sweep on behalf of its instance could remove it
+		p.seen[id] = p.now // otherwise the sweep for a new instance could remove it
 		return id
 	}
 	p.workloads[workload].places++ // so that the sweep below keeps the workload
@@ -349,16 +350,15 @@ func (p *places) hosted(base placeID, attrs []trimtab.Attr) placeID {
 	return id
 }
 
-// idle is how long a place must not have been seen before it is dropped: by then no held span and
-// no open interval can refer to it.
+// idle returns how long a place must not have been seen before it is dropped, in ns: by then no
+// span in memory and no open interval refers to it.
 func (p *places) idle() int64 {
 	c := p.config
 	return int64(max(10*time.Minute, 2*(c.Timeout+c.Grace+c.Every+c.Skew)))
 }
 
-// sweep drops places and instances that were not seen for long, and discovered workloads that
-// have none left, so that names which are no longer sent do not keep out new ones. It runs at
-// most once a minute.
+// sweep drops places and instances that were not seen for long, and discovered workloads without
+// any. Names that are no longer sent must not keep out new ones. It runs at most once a minute.
 func (p *places) sweep() {
 	if p.now-p.swept < int64(time.Minute) {
 		return
@@ -396,8 +396,7 @@ func (p *places) sweep() {
 	p.forgetResources()
 }
 
-// cleanName makes s fit for a name in a sketch: valid UTF-8 of at most
-// maxName bytes.
+// cleanName makes s a valid name for a sketch: valid UTF-8 of at most maxName bytes.
 func cleanName(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxName)], "?")
 }

@@ -7,45 +7,46 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Request is one request from its root span on, and where its time went.
+// Request is one request with its root span, and where its time was spent.
 type Request struct {
 	Trace [16]byte
-	// Start and End are those of the root span, Unix ns.
+	// Start and End are the times of the root span, in Unix ns.
 	Start, End int64
-	// Adjusted is how many requests this one stands for under sampling.
+	// Adjusted is the number of requests that this one stands for under sampling.
 	Adjusted float64
 	Failed   bool
-	// Visits has one element for each stay in a component. Their times on the critical path,
-	// OnPath and OnPathWait, add up to End - Start.
+	// Visits has one element per visit to a component. Their times on the critical path, OnPath and
+	// OnPathWait, add up to End − Start.
 	Visits []Visit
 }
 
-// Latency is the duration of the request.
+// Latency returns the duration of the request.
 func (r *Request) Latency() time.Duration { return time.Duration(r.End - r.Start) }
 
-// Visit is one stay of a request in one process: the connected spans of the process, from the
-// first to the answer.
+// Visit is one visit of a request to one process: connected spans of that process, from the first
+// until its answer.
 type Visit struct {
 	// Caller is the component that called; "" for the first visit.
 	Caller, Component string
-	// Process tells instances of the component apart; "" where spans do not.
+	// Process distinguishes instances of the component; "" if spans do not.
 	Process string
-	// Host is where it ran: k8s.node.name or host.name; "": not told.
+	// Host is where it ran: k8s.node.name or host.name; "": unknown.
 	Host string
 	// Called reports whether the caller has a span for the call; only then is Wait known.
 	Called bool
-	// Peer: it sends no spans, and is named by its caller's span. Own is then all of that span.
+	// Peer: the component sends no spans, and the caller's span names it. Own is then the whole
+	// duration of that span.
 	Peer bool
-	// Own is the time in the process without the calls that it made. Wait is the part
-	// of the caller's span outside the callee's span: network, queues, and the time
-	// until the caller gets a processor to take the answer.
+	// Own is the time in the process outside the calls that it made. Wait is the part of the
+	// caller's span outside the callee's span: network, queues, and the time until the caller gets
+	// a CPU to read the answer.
 	Own, Wait time.Duration
-	// OnPath and OnPathWait are how much of Own and Wait lies on the critical path.
-	// The path is followed backwards from the end of the request: first through the
-	// call that ended last, then through the call that ended last before that one
-	// began, and so on.
+	// OnPath and OnPathWait are the parts of Own and Wait on the critical path. The path is
+	// followed backwards from the end of the request: first through the call that ended last, then
+	// through the call that ended last before that one began, and so on.
 	OnPath, OnPathWait time.Duration
-	// Slack is how much longer a visit off the critical path could have been.
+	// Slack is how much longer a visit off the critical path could have been without making the
+	// request longer.
 	Slack time.Duration
 
 	// place is where the visit ran, and from is where its caller ran; nowhere without
@@ -53,13 +54,13 @@ type Visit struct {
 	place, from placeID
 }
 
-// processKeys name the process of a resource, the most telling first.
+// processKeys returns the attributes that name the process of a resource, the most specific first.
 func processKeys() []string {
 	return []string{"service.instance.id", "k8s.pod.name", "container.id", "host.name", "hostname", "ip"}
 }
 
-// processOf returns a suffix that tells the process of a resource from others of its service; ""
-// if Requests is not set or the resource names no process.
+// processOf returns a suffix that distinguishes the process of a resource from others of its
+// service. It is "" if Requests is not set or the resource names no process.
 func (c *Config) processOf(attrs []trimtab.Attr) string {
 	if c.Requests == nil {
 		return ""
@@ -72,7 +73,7 @@ func (c *Config) processOf(attrs []trimtab.Attr) string {
 	return ""
 }
 
-// locate says in words where a visit is.
+// locate sets the names of the place where a visit ran.
 func (v *Visit) locate(p *places, id placeID) {
 	v.place = id
 	if id == nowhere {
@@ -83,8 +84,8 @@ func (v *Visit) locate(p *places, id placeID) {
 	v.Host = p.places[id].host
 }
 
-// tellRequests calls Requests for the requests of the loaded trace that lie within no other: for
-// its root, or the spans that stand in for a missing root.
+// tellRequests calls Requests for the requests of the loaded trace that are within no other: those
+// of its root, or of the spans that stand in for a missing root.
 func (p *Path) tellRequests() {
 	if p.config.Requests == nil {
 		return

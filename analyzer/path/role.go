@@ -2,22 +2,22 @@ package path
 
 import "github.com/trimtab/trimtab"
 
-// role is what a span means to its workload.
+// role is the role of a span in its workload.
 type role uint8
 
 const (
-	// innerRole: no request.
+	// innerRole: it is no request.
 	innerRole role = iota
-	// servedRole: a request that a SERVER or CONSUMER span tells.
+	// servedRole: it is a request with a SERVER or CONSUMER span.
 	servedRole
-	// startedRole: a span that is neither SERVER nor CONSUMER and that nothing in the workload
-	// called. It is a request only if its component never serves one: else it is a poller, a
-	// heartbeat or a job.
+	// startedRole: it is neither SERVER nor CONSUMER, and nothing in the workload called it. It is
+	// a request only if its component never serves one: otherwise it is a poller, a heartbeat or a
+	// job.
 	startedRole
 )
 
-// settle finds out what span i is; its parent must be settled. A span that its parent did
-// not wait for loses it: its time is none of the parent's.
+// settle sets the role of span i, whose parent must be settled already. A span that its parent did
+// not wait for is detached from it, so that it takes none of the parent's time.
 func (t *tree) settle(i int32, p *places) {
 	n := &t.nodes[i]
 	n.seen, n.top = 2, i
@@ -28,7 +28,7 @@ func (t *tree) settle(i int32, p *places) {
 		local = up.workload == n.workload
 		switch {
 		case n.apart(up, p):
-			if n.place != up.place && kind != trimtab.SpanConsumer { // a message is the broker's until it is consumed
+			if n.place != up.place && kind != trimtab.SpanConsumer { // until it is consumed, a message is the broker's
 				t.answer(n.up)
 			}
 			n.up, n.told = none, true
@@ -47,10 +47,10 @@ func (t *tree) settle(i int32, p *places) {
 		n.role, n.top, n.inRequest = servedRole, i, true
 	case local, n.flags&trimtab.FlagReceive != 0:
 	case orphan && kind != trimtab.SpanUnspecified:
-		// A fragment of a request: it counts where its server does, which is missing.
+		// It is a fragment of a request: the request counts at its server's span, which is missing.
 		n.inRequest, n.told = true, true
 	case called && (kind == trimtab.SpanClient || kind == trimtab.SpanProducer):
-		// A call that is passed on, as by a sidecar.
+		// It passes on a call, as a sidecar does.
 	case !p.serves(n.place):
 		n.role, n.inRequest = startedRole, true
 	}

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// servingState is the name of the one state, servingKind its format.
+	// servingState is the name of the package's only state, servingKind the version of its format.
 	servingState = "serving"
 	servingKind  = "path-serving/1"
 )
 
-// serving is a component that was seen to serve requests.
+// serving is a component that has served requests.
 type serving struct {
 	Workload  string `json:"workload"`
 	Component string `json:"component"`
@@ -25,8 +25,8 @@ func (a serving) compare(b serving) int {
 	return cmp.Or(cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Component, b.Component))
 }
 
-// Snapshot returns which components have served requests. Without it, their spans that nothing
-// called would count as requests after a restart, until they serve again.
+// Snapshot returns which components have served requests. Without it, their spans without a caller
+// would count as requests after a restart, until they serve again.
 func (p *Path) Snapshot() map[string][]byte {
 	all := p.places.serving()
 	if len(all) == 0 {
@@ -34,13 +34,13 @@ func (p *Path) Snapshot() map[string][]byte {
 	}
 	b, err := num.Seal(servingKind, all)
 	if err != nil {
-		return nil // texts always encode
+		return nil // cannot happen: texts always marshal
 	}
 	return map[string][]byte{servingState: b}
 }
 
-// Restore restores the Snapshot of an earlier Path. It is valid until the components have had
-// [places.idle] to serve again: one that no longer does may be another program.
+// Restore restores the Snapshot of an earlier Path. It is valid for the time [places.idle], in
+// which the components should serve again: one that does not may be another program.
 func (p *Path) Restore(name string, state []byte) error {
 	if name != servingState {
 		return trimtab.Invalidf("restore %.40q: there is no such state", name)
@@ -56,7 +56,7 @@ func (p *Path) Restore(name string, state []byte) error {
 	return nil
 }
 
-// serving lists the components that serve, in order.
+// serving returns the components that serve requests, sorted.
 func (p *places) serving() (all []serving) {
 	for key, id := range p.byPlace {
 		if p.serves(id) && len(key.component) <= maxName {

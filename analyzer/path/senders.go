@@ -1,28 +1,29 @@
 package path
 
-// clockID numbers the sender that a resource identifies; noClock: none is followed.
+// clockID is the number of a sender's clock; noClock: none is tracked.
 type clockID uint32
 
 const noClock clockID = 0
 
-// clock has the timing of one sender's spans. A sender is a process, as far as its resource tells
-// processes apart: SDKs collect spans for some seconds and then send them, in the order in which
-// they ended.
+// clock has the timing of one sender's spans. A sender is a process, as far as its resource
+// distinguishes processes: SDKs collect spans for some seconds and then send them in the order in
+// which they ended.
 type clock struct {
 	workload int32
-	// flushes is how often it sent, up to enoughFlushes, told apart by learnEvery.
+	// flushes is how often it has sent, up to enoughFlushes; flushes are at least learnEvery apart.
 	flushes uint8
-	// heard is when it last sent, learnt when late and disorder were last computed, faded when
-	// its history was last halved; newest is the latest end of its spans, by this host's clock.
-	// All Unix ns.
+	// heard is when it last sent, learnt when late and disorder were last computed, and faded when
+	// its history was last halved. newest is the latest end of its spans by this host's clock. All
+	// in Unix ns.
 	heard, learnt, faded, newest int64
-	// shift is the correction to add to its times, in ns, since its clock is wrong. strayed is
-	// since when its times are implausible, 0: they are plausible.
+	// shift is the correction to add to its times, in ns, if its clock is wrong. strayed is since
+	// when its times are implausible; 0: they are plausible.
 	shift, strayed int64
-	// age counts how long after their end its spans came, behind by how much they ended before
-	// the latest that had come from it.
+	// age is the histogram of how long after their end its spans arrived; behind is that of how
+	// long before the newest arrived one they had ended.
 	age, behind lateness
-	// late and disorder are what these tell, in ns, and spans how many they rest on.
+	// late and disorder are the quantiles of these, in ns; spans is the number of spans that they
+	// are based on.
 	late, disorder int64
 	spans          int
 }
@@ -33,19 +34,19 @@ const (
 	// learnEvery is the least time between two flushes, in ns: a sender whose queue is
 	// full sends several batches at once.
 	learnEvery = 100 * 1e6
-	// fadeEvery is the half-life of what is known of a sender, in ns.
+	// fadeEvery is the half-life of the history of a sender, in ns.
 	fadeEvery = 30 * 1e9
-	// batches is the lateness, in ns, from which a sender counts as collecting spans. A sender
+	// batches is the lateness, in ns, from which on a sender counts as collecting spans. A sender
 	// that sends full batches early, as all do under load, takes its whole delay when the load
 	// falls.
 	batches = 500 * 1e6
-	// awaited is how long a silent sender is waited for, in ns: after that it counts as gone, or
-	// as sending next to nothing.
+	// awaited is how long a silent sender is waited for, in ns: after that it counts as gone, or as
+	// sending hardly anything.
 	awaited = 30 * 1e9
-	// gone is the silence after which a sender is not looked at any more, in ns.
+	// gone is the silence after which a sender is ignored, in ns.
 	gone = 600 * 1e9
-	// strayFor is how long all spans of a sender must be older than maxAge before its clock
-	// counts as wrong, in ns: until then the spans may have been delayed.
+	// strayFor is how long all spans of a sender must be older than maxAge before its clock counts
+	// as wrong, in ns: before that, the spans may have been delayed.
 	strayFor = 30 * 1e9
 )
 
@@ -67,8 +68,8 @@ func (c *clock) take(now, newest int64, config *Config) {
 	}
 }
 
-// set computes by how much the clock of the sender is wrong, given when its newest span ended.
-// Times in the future cannot be explained by delay.
+// set computes the correction for the sender's clock from the end of its newest span. Times in the
+// future cannot be explained by a delay.
 func (c *clock) set(now, newest int64, config *Config) {
 	skew, off := int64(config.Skew), now-newest
 	believed := func(age int64) bool { return age >= -skew && age <= maxAge }
@@ -86,7 +87,7 @@ func (c *clock) set(now, newest int64, config *Config) {
 	}
 }
 
-// learn computes late and disorder from what was counted.
+// learn computes late and disorder from the histograms.
 func (c *clock) learn() {
 	if v, ok := c.age.quantile(); ok {
 		c.late = v
@@ -97,8 +98,8 @@ func (c *clock) learn() {
 	c.spans = c.age.spans()
 }
 
-// wait is how long after the end of an interval a silent sender may still have spans
-// of it, in ns.
+// wait returns for how long after the end of an interval a silent sender may still have spans of
+// it, in ns.
 func (c *clock) wait(config *Config) int64 {
 	w := c.late + int64(config.Settle)
 	if c.late >= batches || c.flushes < enoughFlushes {
@@ -107,7 +108,7 @@ func (c *clock) wait(config *Config) int64 {
 	return w
 }
 
-// mark is the time up to which all spans of the sender have come.
+// mark returns the time up to which all spans of the sender have arrived.
 func (c *clock) mark(now int64, config *Config) int64 {
 	m := now - c.wait(config)
 	if c.flushes >= enoughFlushes {
@@ -116,41 +117,42 @@ func (c *clock) mark(now int64, config *Config) int64 {
 	return m
 }
 
-// silent reports whether the sender is not waited for any more.
+// silent reports whether the sender is no longer waited for.
 func (c *clock) silent(now int64, config *Config) bool {
 	return now-c.heard > max(awaited, 3*c.wait(config))
 }
 
-// senders knows when spans arrive, and so up to which time all have arrived.
+// senders tracks when spans arrive, and so up to which time all have arrived.
 //
-// Workloads whose spans meet in one trace are kin and wait for each other; other workloads do not
+// Workloads with spans in the same trace are kin and wait for each other; other workloads do not
 // wait, however late those spans are.
 type senders struct {
 	config *Config
-	// clocks is by number; the first is not used. spare are free numbers.
+	// clocks is indexed by number; the first is not used.
 	clocks []clock
-	// kin is a union-find forest by workload: another workload of the same kin, or itself if it
-	// is the root.
+	// kin is a union-find forest of workloads: kin[w] is another workload of the same kin, or w
+	// itself if it is the root.
 	kin []int32
-	// groups is by root of a kin, +1; the first is for spans that belong to no workload.
+	// groups is indexed by 1 + the root of a kin; the first is for spans that belong to no
+	// workload.
 	groups []*group
 	slot   int64
 	slots  int64
 }
 
-// group holds the traces of one kin that wait for further spans.
+// group has the traces of one kin that wait for further spans.
 type group struct {
-	// mark is the time up to which all spans have come, except those later than the longest wait;
-	// done is the number of the first slot that was not checked.
+	// mark is the time up to which all spans have arrived, except those that are later than the
+	// longest wait. done is the number of the first slot that was not checked yet.
 	mark, done int64
-	// lists has the traces by the time at which they are due, in slots, as a ring.
+	// lists is a ring buffer of slots; a slot lists the traces that are due in its time.
 	lists []list
-	// share is the number of recent spans of its senders, missing how many of them may still
-	// come.
+	// share is the number of recent spans of its senders, missing the number of those from senders
+	// that are later than the longest wait.
 	share, missing float64
 }
 
-// part returns the share of spans that may still come after the longest wait, [0, 1].
+// part returns the fraction of spans that may arrive after the longest wait, [0, 1].
 func (g *group) part() float64 {
 	if g.share == 0 {
 		return 0
@@ -193,7 +195,7 @@ func (s *senders) group(w int32) *group {
 	return s.groups[at]
 }
 
-// join makes kin of two workloads whose spans met in a trace.
+// join makes two workloads kin, whose spans were in the same trace.
 func (s *senders) join(a, b int32, traces *slab[traceRecord]) {
 	a, b = s.root(a), s.root(b)
 	if a == b {
@@ -217,10 +219,10 @@ func (s *senders) join(a, b int32, traces *slab[traceRecord]) {
 	s.groups[1+b] = nil
 }
 
-// list returns the one of g's that has the traces which are due at a time.
+// list returns the list of g for traces that are due at the given time.
 func (s *senders) list(g *group, due int64) *list { return &g.lists[due/s.slot%s.slots] }
 
-// advance computes, for each kin, up to which time all spans have come.
+// advance computes the mark of each kin: up to which time all its spans have arrived.
 func (s *senders) advance(now int64) {
 	least := now - int64(s.config.Timeout)
 	for at, g := range s.groups {
@@ -236,7 +238,7 @@ func (s *senders) advance(now int64) {
 	if s.config.Lateness == 0 {
 		return
 	}
-	// Of a kin all of whose senders are silent, the slowest counts.
+	// If all senders of a kin are silent, the slowest one counts.
 	for _, silent := range []bool{false, true} {
 		for i := range s.clocks {
 			c := &s.clocks[i]
@@ -267,8 +269,8 @@ func (s *senders) advance(now int64) {
 	}
 }
 
-// follow returns the number of a new sender of a workload. It starts with the timing of another
-// sender of its component, if there is one.
+// follow adds the clock of a new sender of a workload and returns its number. It starts with the
+// timing of another sender of its component, if there is one.
 func (s *senders) follow(workload int32, like clockID) clockID {
 	c := clock{workload: workload}
 	if like != noClock {

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// A request within a request of the same workload is counted only once. maxAbove is how
-	// many spans above it are searched for the outer one, maxNested in how many requests of
-	// other workloads it may lie. So each span counts in a bounded number of requests, even
-	// in a hostile trace.
+	// A request within a request of the same workload is not counted. maxAbove is the number of
+	// spans above it that are searched for the outer one; maxNested is the largest number of
+	// requests of other workloads that it may be within. Each span thus counts in a bounded number
+	// of requests, even in a hostile trace.
 	maxAbove, maxNested = 64, 8
-	// leastClass holds latencies up to 0.1 ms, mostClass those above 724 s.
+	// leastClass has latencies up to 0.1 ms, mostClass those above 724 s.
 	leastClass, mostClass = -26, 20
 )
 
@@ -28,8 +28,8 @@ func classOf(latency float64) int {
 	return max(leastClass, min(mostClass, int(math.Ceil(2*math.Log2(latency)))))
 }
 
-// classes holds three sums for each class of latency: weight, time on the critical path,
-// and time waiting on it, in seconds. The zero value is empty.
+// classes has three sums for each class of latency: weight, time on the critical path, and waiting
+// time on the critical path, both in seconds. The zero value is empty.
 type classes struct {
 	first int
 	sums  [][3]float64
@@ -67,21 +67,21 @@ func (c *classes) sketch() (out []trimtab.TailSum) {
 	return out
 }
 
-// podSum is what requests spent in one Servpod.
+// podSum sums up the time of requests in one Servpod.
 type podSum struct {
 	place placeID
-	sums  trimtab.ServpodSketch // without names and tail
+	sums  trimtab.ServpodSketch // without the names and Tail
 	tail  classes
 }
 
-// callSum sums the calls of one component to another: their weight, and the callee's own
-// and waiting time on the critical path, in seconds.
+// callSum sums up the calls of one component to another: their weight, and the callee's own and
+// waiting time on the critical path, in seconds.
 type callSum struct {
 	n, own, wait float64
 	tail         classes
 }
 
-// servpods are the Servpods of the requests of one workload in one interval.
+// servpods has the sums of the Servpods that the requests of one workload visited in one interval.
 type servpods struct {
 	pods []podSum
 	// podOf is, by place, the index in pods plus one.
@@ -89,7 +89,8 @@ type servpods struct {
 	calls map[[2]placeID]*callSum
 }
 
-// pod returns the sums of a place. Places over the bound share one, which the sketch calls Other.
+// pod returns the sums of a place. Places beyond the limit share one, which is named Other in the
+// sketch.
 func (s *servpods) pod(place placeID) *podSum {
 	if len(s.pods) >= trimtab.MaxSketchServpods-1 && (int(place) >= len(s.podOf) || s.podOf[place] == 0) {
 		place = beyond
@@ -110,7 +111,7 @@ func (s *servpods) pod(place placeID) *podSum {
 	return &s.pods[s.podOf[place]-1]
 }
 
-// beyond is the one place for all places over MaxSketchServpods.
+// beyond stands for all places over MaxSketchServpods.
 const beyond = ^placeID(0)
 
 func (s *servpods) call(caller, callee placeID) *callSum {
@@ -126,7 +127,7 @@ func (s *servpods) call(caller, callee placeID) *callSum {
 	return c
 }
 
-// add adds what t summed up.
+// add adds the sums of t.
 func (s *servpods) add(t *servpods) {
 	for i := range t.pods {
 		x := &t.pods[i]
@@ -154,8 +155,8 @@ type stay struct {
 	onPath, onPathWaiting time.Duration
 }
 
-// contribute sums where the requests of the loaded trace spent their time. It counts the
-// outermost requests of workloads that have an SLO.
+// contribute sums up where the requests of the loaded trace spent their time. It counts the
+// outermost requests of workloads with an SLO.
 func (p *Path) contribute() {
 	t, begun := &p.tree, false
 	for i := range t.nodes {
@@ -174,8 +175,8 @@ func (p *Path) contribute() {
 	}
 }
 
-// nested reports whether a node lies within another request of its workload, or too deep to
-// find out.
+// nested reports whether a node is within another request of its workload, or so deep that this is
+// not checked.
 func (p *Path) nested(n *node) bool {
 	around := 0
 	for k, steps := n.up, 0; k != none; k, steps = p.tree.nodes[k].up, steps+1 {
@@ -190,7 +191,7 @@ func (p *Path) nested(n *node) bool {
 	return false
 }
 
-// addStays adds the visits of one request.
+// addStays adds the visits of one request to the sums.
 func (v *visitor) addStays(s *servpods, latency, weight float64) {
 	v.stays = v.stays[:0]
 	class := classOf(latency)
@@ -234,7 +235,7 @@ func (v *visitor) addStays(s *servpods, latency, weight float64) {
 	}
 }
 
-// stay adds a visit to the stay of the request in its Servpod.
+// stay adds a visit to the request's time in the visit's Servpod.
 func (v *visitor) stay(x *Visit) {
 	var s *stay
 	for int(x.place) >= len(v.stayOf) {

@@ -16,20 +16,19 @@ type slow struct {
 	span     uint64
 }
 
-// slowest holds the slowest requests of one workload and interval, at most one
-// of each trace. Which they are does not depend on the order in which they
-// came. The zero value is empty and ready.
+// slowest has the slowest requests of one workload and interval, at most one per trace. The result
+// does not depend on the order in which they are added. The zero value is empty and ready for use.
 type slowest struct {
 	held [trimtab.MaxExemplars]slow
 	n    int
 }
 
-// before is a total order, the slowest first.
+// before reports whether a comes before b: a total order with the slowest first.
 func (a *slow) before(b *slow) bool {
 	return cmp.Or(cmp.Compare(b.duration, a.duration), bytes.Compare(a.trace[:], b.trace[:]), cmp.Compare(a.span, b.span)) < 0
 }
 
-// least returns the shortest duration that would still be kept, in ns.
+// least returns the shortest duration that would be kept, in ns.
 func (l *slowest) least() int64 {
 	if l.n < len(l.held) {
 		return 0
@@ -65,7 +64,7 @@ func (l *slowest) add(x slow) {
 	l.held[i] = x
 }
 
-// exemplars returns the requests held, the slowest first; nil if there are none.
+// exemplars returns the kept requests, the slowest first; nil if there are none.
 func (l *slowest) exemplars() []trimtab.Exemplar {
 	var out []trimtab.Exemplar
 	for _, x := range l.held[:l.n] {

@@ -7,14 +7,14 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// interval is the part of node up in which its child i runs.
+// interval is the part of node up during which one of its children runs.
 type interval struct {
 	start, end int64
 	up         int32
 }
 
-// sojourns sets covered on each node: the length of the union of its
-// children's intervals, clipped to it. The sojourn time is the rest.
+// sojourns sets covered on each node: the length of the union of its children's intervals, clipped
+// to the node. The rest of the node is its sojourn time.
 func (t *tree) sojourns(p *places) {
 	t.order = t.order[:0]
 	for i := range t.nodes {
@@ -28,8 +28,7 @@ func (t *tree) sojourns(p *places) {
 		}
 	}
 	sortByStart(t.order)
-	// In order of start, each interval adds what reaches beyond the ones
-	// before it.
+	// In order of start, each interval adds the part that extends beyond those before it.
 	for _, v := range t.order {
 		up := &t.nodes[v.up]
 		if v.end > up.below.reach {
@@ -39,10 +38,10 @@ func (t *tree) sojourns(p *places) {
 	}
 }
 
-// within returns the part of up in which its child n runs. A callee that is not longer than its
-// caller but reaches outside it has another clock, unless both are on one host: it is centred,
-// since the rest of the call went to the way there and back. Anything else that reaches outside
-// is clipped.
+// within returns the part of up during which its child n runs. If a callee is not longer than its
+// caller but extends outside it, the two have different clocks, unless both are on one host. The
+// callee is then centred: the rest of the call is network time, half each way. Anything else that
+// extends outside is clipped.
 func (n *node) within(up *node, p *places) interval {
 	if n.start >= up.start && n.end <= up.end {
 		return interval{start: n.start, end: n.end}
@@ -56,7 +55,7 @@ func (n *node) within(up *node, p *places) interval {
 	return interval{start: max(n.start, up.start), end: min(n.end, up.end)}
 }
 
-// sortByStart sorts v; short ones, the rule, by insertion.
+// sortByStart sorts v; short slices, which are the usual case, by insertion.
 func sortByStart(v []interval) {
 	if len(v) > 24 {
 		slices.SortFunc(v, func(a, b interval) int { return cmp.Compare(a.start, b.start) })

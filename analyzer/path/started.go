@@ -1,6 +1,6 @@
 package path
 
-// startedSum sums the requests of a component that have no SERVER or CONSUMER span.
+// startedSum sums up the requests of a component without a SERVER or CONSUMER span.
 type startedSum struct {
 	component placeID
 	*sum
@@ -18,8 +18,8 @@ func (s *sum) startedBy(component placeID) *sum {
 	return x.sum
 }
 
-// total returns the sums together with the requests that components started themselves, for
-// components that never served one.
+// total returns the sums, including requests without a SERVER or CONSUMER span of components that
+// never served one.
 func (s *sum) total(p *places) *sum {
 	for _, x := range s.started {
 		if !p.serves(x.component) {
@@ -31,7 +31,7 @@ func (s *sum) total(p *places) *sum {
 	return s
 }
 
-// plus returns the sum of s and t, which may share memory with one of them.
+// plus returns the sum of s and t. It may share memory with one of them.
 func (s *sum) plus(t *sum) *sum {
 	if s.requests == 0 {
 		out := *t

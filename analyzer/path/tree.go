@@ -7,49 +7,50 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// maxDuration is the longest duration that is believed, in ns: one day.
+// maxDuration is the longest plausible duration, in ns: one day.
 const maxDuration = 24 * 3600 * 1e9
 
 // none stands for no node.
 const none = int32(-1)
 
-// node is one span of the trace at hand.
+// node is one span of the current trace.
 type node struct {
 	record
-	// place is where it ran, and peer whom it calls, nowhere where it does not tell.
+	// place is where it ran. peer is the peer that it calls, nowhere if it names none.
 	place, peer placeID
 	// up is the parent, or none.
 	up int32
-	// top is the first span, going up, that is a request of its workload or has no
-	// parent in it: it decides the interval in which the span counts.
+	// top is the first span on the way up that is a request of its workload or has no parent in the
+	// workload. It determines the interval in which the span counts.
 	top int32
-	// seen is the progress of the walk: 0 not yet, 1 on the way, 2 done.
+	// seen is the state of the walk: 0 not visited, 1 in progress, 2 done.
 	seen uint8
 	role role
-	// inRequest: it is a request of its workload, or lies in one, with only spans of the workload
-	// between. If the parent of a client or internal span is missing, the request is taken to be
+	// inRequest: it is a request of its workload, or within one with only spans of the workload in
+	// between. If the parent of a client or internal span is missing, the request is assumed to be
 	// among the missing spans.
 	inRequest bool
-	// told: a request above it tells of it, in any workload, or nobody waited for it.
+	// told: a request above it, of any workload, covers it, or its parent did not wait for it. It
+	// is then not reported as a request of its own.
 	told bool
-	// answered: whom it calls sent spans too, which lie below it.
+	// answered: the callee sent spans too, which are below it.
 	answered bool
-	// known: the duration is one that can be believed.
+	// known: the duration is plausible.
 	known     bool
 	duplicate bool
 	faults    faults
 	workload  int32
-	// window is the interval that a top counts in.
+	// window is the interval in which a top counts.
 	window int64
 	below  below
 }
 
-// below is the union of the intervals of a span's children so far: its length, and its end.
+// below is the union of the intervals of a span's children so far: its length and its end.
 type below struct{ covered, reach int64 }
 
 func (n *node) duration() int64 { return n.end - n.start }
 
-// side is 1 for spans of the callee.
+// side returns 1 for a span of the callee, 0 for one of the caller.
 func (n *node) side() int {
 	if k := trimtab.SpanKind(n.kind); k == trimtab.SpanServer || k == trimtab.SpanConsumer {
 		return 1
@@ -57,7 +58,7 @@ func (n *node) side() int {
 	return 0
 }
 
-// tree is one trace with its relations. Its memory is used again.
+// tree is one trace with the relations of its spans. Its memory is reused for the next trace.
 type tree struct {
 	trace      [16]byte
 	nodes      []node
@@ -65,13 +66,13 @@ type tree struct {
 	walk       []int32
 	order      []interval
 	duplicates int
-	// shared counts ids whose both sides are there.
+	// shared counts ids of which both sides exist.
 	shared  int
 	roots   int
 	missing int
 }
 
-// reset empties the tree and makes room for n spans.
+// reset empties the tree and allocates memory for n spans.
 func (t *tree) reset(n int) {
 	t.nodes = slices.Grow(t.nodes[:0], n)
 	t.duplicates, t.shared, t.roots, t.missing = 0, 0, 0, 0
@@ -94,10 +95,10 @@ func (t *tree) add(r *record, p *places) {
 	}
 }
 
-// complete reports whether nothing is known to be missing.
+// complete reports whether the trace has a root and no parent is missing.
 func (t *tree) complete() bool { return t.roots > 0 && t.missing == 0 }
 
-// connect finds duplicates, parents, cycles and tops.
+// connect finds duplicates and parents, breaks cycles, and sets the tops and roles.
 func (t *tree) connect(p *places) {
 	t.index.reset(len(t.nodes))
 	for i := range t.nodes {
@@ -115,8 +116,8 @@ func (t *tree) connect(p *places) {
 	}
 }
 
-// enter puts node i into the index. Of several spans with the same id and side it keeps one,
-// independent of the order in which they came.
+// enter adds node i to the index. Of several spans with the same id and side it keeps one,
+// independent of the order of their arrival.
 func (t *tree) enter(i int32, p *places) {
 	n := &t.nodes[i]
 	slot := t.index.find(n.id, true)
@@ -136,7 +137,7 @@ func (t *tree) enter(i int32, p *places) {
 	n.duplicate = true
 }
 
-// before is a total order of the spans that share an id and a side.
+// before is a total order of the spans with the same id and side.
 func before(a, b *node, p *places) bool {
 	c := cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.parent, b.parent),
 		cmp.Compare(a.kind, b.kind), cmp.Compare(a.flags, b.flags), cmp.Compare(a.adjusted, b.adjusted))
@@ -144,7 +145,7 @@ func before(a, b *node, p *places) bool {
 		return c < 0
 	}
 	if a.peer != b.peer {
-		return p.places[a.peer].component > p.places[b.peer].component // one that tells before one that does not
+		return p.places[a.peer].component > p.places[b.peer].component // one with a peer before one without
 	}
 	x, y := p.places[a.place], p.places[b.place]
 	if x.component != y.component || x.host != y.host || x.workload != y.workload {
@@ -153,7 +154,7 @@ func before(a, b *node, p *places) bool {
 	return p.workloads[x.workload].instances.compare(a.instance, b.instance) < 0
 }
 
-// answer marks node i and all its ancestors: a span of another place lies below them.
+// answer marks node i and its ancestors: a span of another place is below them.
 func (t *tree) answer(i int32) {
 	for i != none && !t.nodes[i].answered {
 		t.nodes[i].answered = true
@@ -163,7 +164,7 @@ func (t *tree) answer(i int32) {
 
 func (t *tree) findParent(n *node) {
 	if t.shared > 0 && n.side() == 1 {
-		// The caller's half of a shared id is the parent of the callee's.
+		// The caller's span of a shared id is the parent of the callee's.
 		if caller := t.index.find(n.id, false).sides[0]; caller != 0 {
 			n.up = caller - 1
 			return
@@ -183,7 +184,7 @@ func (t *tree) findParent(n *node) {
 		t.missing++
 		return
 	}
-	// Of a shared id, the callee's half is the one that makes further calls.
+	// Of a shared id, the callee's span is the one that makes further calls.
 	n.up = max(s.sides[0], s.sides[1]) - 1
 	if s.sides[1] != 0 {
 		n.up = s.sides[1] - 1
@@ -200,7 +201,8 @@ func (t *tree) climb(i int32, p *places) {
 		i = t.nodes[i].up
 	}
 	if i != none && t.nodes[i].seen == 1 {
-		// Every span of a cycle loses its parent, wherever the walk began.
+		// Every span of a cycle loses its parent, so that the result does not depend on where the
+		// walk began.
 		for k := len(t.walk) - 1; ; k-- {
 			n := &t.nodes[t.walk[k]]
 			n.up = none

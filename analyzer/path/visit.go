@@ -8,16 +8,16 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// call is one call that a visit makes. Its times are those of the caller's client span, or
-// those of the callee's span if there is no client span.
+// call is one call that a visit makes. Its times are those of the caller's client span, or those of
+// the callee's span if there is no client span.
 type call struct {
 	start, end int64
 	// client is the caller's span, or none. callee is used only without a client span.
 	client, callee int32
 }
 
-// span is the interval [start, end] of a visit, by the clock of its process. [start, limit]
-// is on the critical path; limit = start: nothing of it.
+// span is the interval [start, end] of a visit, by the clock of its process. Its part [start,
+// limit] is on the critical path; limit = start: none of it.
 type span struct{ start, end, limit int64 }
 
 // shift moves s by d.
@@ -28,20 +28,19 @@ func (s span) part(from, to int64) (all, onPath time.Duration) {
 	return time.Duration(max(0, to-from)), time.Duration(max(0, min(to, s.limit)-from))
 }
 
-// pending is a visit that enter has still to divide.
+// pending is a visit that enter has not divided yet.
 type pending struct {
 	node  int32
 	in    span
 	visit Visit
 }
 
-// visitor splits the time of requests among the visits to their components. One visitor is
-// reused for all requests, to save memory.
+// visitor divides the time of requests among the visits to their components. It is reused for all
+// requests, to save memory.
 type visitor struct {
 	tree   *tree
 	places *places
-	// first[i] is the first child of node i, next[i] its next sibling, both plus one; 0:
-	// none.
+	// first[i] is 1 + the first child of node i, next[i] is 1 + its next sibling; 0: none.
 	first, next []int32
 	pending     []pending
 	calls       []call
@@ -49,13 +48,13 @@ type visitor struct {
 	callees     []int32
 	visits      []Visit
 	stays       []stay
-	// stayOf[p] is the index in stays of place p, plus one. It may be left over from
-	// another request: then the stay found there has another place.
+	// stayOf[p] is 1 + the index in stays of place p. It may be left over from another request; the
+	// stay found there then has another place.
 	stayOf []uint32
 }
 
-// begin lists the children of each node, except duplicates and spans without known times, and
-// marks the spans below which are spans of another place.
+// begin lists the children of each node, except duplicates and spans without known times, and marks
+// the spans that have spans of another place below them.
 func (v *visitor) begin(t *tree, p *places) {
 	v.tree, v.places = t, p
 	v.first = append(v.first[:0], make([]int32, len(t.nodes))...)
@@ -74,8 +73,8 @@ func (v *visitor) begin(t *tree, p *places) {
 	}
 }
 
-// from divides the request that begins at root into visits. It does not recurse: a trace may be
-// as deep as it has spans.
+// from divides the request that begins at root into visits. It does not recurse, since a trace may
+// be as deep as its number of spans.
 func (v *visitor) from(root int32) {
 	n := &v.tree.nodes[root]
 	v.pending = append(v.pending[:0], pending{node: root, in: span{n.start, n.end, n.end}})
@@ -92,8 +91,8 @@ func (v *visitor) enter(p *pending) {
 	v.findCalls(p.node)
 	visit, in := &p.visit, p.in
 	visit.locate(v.places, v.tree.nodes[p.node].place)
-	// [reached, in.end] has been assigned already. block is where the visit could go on
-	// after the current group of concurrent calls: a call that ends d before block has
+	// [reached, in.end] has been assigned already. block is the time at which the visit could
+	// continue after the current group of concurrent calls: a call that ends d before block has
 	// slack d.
 	reached, block := in.end, in.end
 	for _, c := range v.calls {
@@ -153,9 +152,10 @@ func (v *visitor) idOf(c call) uint64 {
 	return v.tree.nodes[max(c.client, c.callee)].id
 }
 
-// calling reports whether span i of the visit that begins at node is a call of another process:
-// either its kind says so, and the callee sent spans or is named; or it has no kind, and all
-// spans below it are elsewhere. A span without a kind that begins the visit is its server.
+// calling reports whether span i of the visit that begins at node is a call to another process. It
+// is if its kind says so and the callee sent spans or is named, or if it has no kind and all spans
+// below it are of other processes. A span without a kind that begins the visit is the visit's
+// server span.
 func (v *visitor) calling(i, node int32) bool {
 	n := &v.tree.nodes[i]
 	if n.callsPeer() {
@@ -177,7 +177,7 @@ func (v *visitor) calling(i, node int32) bool {
 	return away
 }
 
-// follow makes the visits of one call, which fills part of its caller. Time of the caller's span
+// follow adds the visits of one call, which fills part of its caller. Time of the caller's span
 // outside the callees counts as waiting for the callee that ended last.
 func (v *visitor) follow(c *call, part span, caller *Visit, slack time.Duration) {
 	if c.client == none {
@@ -200,7 +200,7 @@ func (v *visitor) follow(c *call, part span, caller *Visit, slack time.Duration)
 		kid := &v.tree.nodes[k]
 		start, end := max(kid.start+moved, part.start), min(kid.end+moved, part.end)
 		if start > end {
-			continue // it ran when its caller was no longer there: asynchronous
+			continue // it ran after its caller had ended: asynchronous
 		}
 		if end < reached {
 			all, onPath := part.part(end, reached)
@@ -221,8 +221,7 @@ func (v *visitor) follow(c *call, part span, caller *Visit, slack time.Duration)
 	v.pending[first].visit.Wait, v.pending[first].visit.OnPathWait = wait, onPathWait
 }
 
-// findCallees lists the spans of other processes below a client span, the last
-// to end first.
+// findCallees lists the spans of other processes below a client span, the last to end first.
 func (v *visitor) findCallees(client int32) {
 	v.callees = v.callees[:0]
 	for k := v.first[client]; k != 0; k = v.next[k-1] {
@@ -236,9 +235,9 @@ func (v *visitor) findCallees(client int32) {
 	})
 }
 
-// clock returns by how much the clock of callee k is behind that of its client: a callee that is
-// not longer than its client but reaches outside it is centred, as in within. Times of spans stay
-// as they are.
+// clock returns by how much the clock of callee k is behind its client's. A callee that is not
+// longer than its client but extends outside it is centred, as in within. The spans keep their
+// times.
 func (v *visitor) clock(client *node, k int32) int64 {
 	kid := &v.tree.nodes[k]
 	if kid.start >= client.start && kid.end <= client.end || !kid.otherClock(client, v.places) {

@@ -9,36 +9,36 @@ import (
 	"github.com/trimtab/trimtab/quantile"
 )
 
-// maxAge is, in ns, the oldest that the end of a span may be to be explained by delay; an older
-// one means that its clock is wrong.
+// maxAge is the largest age, in ns, of the end of a span that a delay can explain; an older one
+// means that the sender's clock is wrong.
 const maxAge int64 = 60 * 1e9
 
-// windows holds the intervals that are not yet closed.
+// windows has the open intervals.
 type windows struct {
 	config *Config
 	places *places
-	// open is in order of time; those of a workload before its floor are closed.
+	// open is in order of time. For a workload, the intervals before its floor are closed.
 	open   []*window
 	floors []int64
-	last   *window // the one used last
+	last   *window // the one that was used last
 }
 
 // window sums up one interval: number n covers [n Every, (n+1) Every).
 type window struct {
 	number, from int64
-	// sums is by workload, cells by place; nil: nothing was seen.
+	// sums is indexed by workload, cells by place; nil: there were no spans.
 	sums  []*sum
 	cells []*trimtab.Component
 }
 
-// sum is what was counted for one workload in one interval.
+// sum is the summary of one workload in one interval.
 type sum struct {
 	requests, under, errors float64
-	// come counts the spans of requests that have come, before their traces are finished.
+	// come counts the request spans that have arrived, including those of unfinished traces.
 	come trimtab.Part
-	// late are requests that came after their interval was closed.
+	// late counts requests that arrived after their interval was closed.
 	late float64
-	// adjusted are those whose span tells how many it stands for.
+	// adjusted counts requests whose span says how many requests it stands for.
 	adjusted float64
 	spans    uint64
 	sampled  bool
@@ -46,12 +46,12 @@ type sum struct {
 	// begun[k] requests began k intervals before they ended.
 	begun   []float64
 	slowest slowest
-	// served are the requests by number of their instance.
+	// served has the requests of each instance, by number.
 	served []float64
-	// servpods are where the time of its requests went.
+	// servpods sums up where the time of the requests was spent.
 	servpods servpods
 	flagged  tally
-	// unserved are those of requests that no SERVER or CONSUMER span tells.
+	// unserved counts requests without a SERVER or CONSUMER span.
 	unserved float64
 	// started are the requests without a SERVER or CONSUMER span, by component. They count unless
 	// the component is seen to serve requests before the interval is closed.
@@ -59,7 +59,7 @@ type sum struct {
 }
 
 // pick returns the interval in which a request of a workload that ended at end counts, and the
-// fault of its time, if any. A request whose own interval is closed counts in a later one.
+// fault of its time, if any. A request whose own interval is closed is assigned to a later one.
 func (w *windows) pick(workload int32, end, now int64) (int64, faults) {
 	every := int64(w.config.Every)
 	n := end / every
@@ -72,7 +72,7 @@ func (w *windows) pick(workload int32, end, now int64) (int64, faults) {
 	return n, 0
 }
 
-// floor is the first interval of a workload that is not closed.
+// floor returns the first interval of a workload that is not closed.
 func (w *windows) floor(workload int32) int64 {
 	if int(workload) >= len(w.floors) {
 		return 0
@@ -80,7 +80,7 @@ func (w *windows) floor(workload int32) int64 {
 	return w.floors[workload]
 }
 
-// at returns window n, opening it when needed.
+// at returns window n, opening it if needed.
 func (w *windows) at(n int64) *window {
 	if w.last != nil && w.last.number == n {
 		return w.last
@@ -103,8 +103,8 @@ func (x *window) sum(workload int32) *sum {
 	return x.sums[workload]
 }
 
-// foretell counts a request whose span has just come. It ignores one of a wrong clock, or whose
-// interval is closed: that is no evidence of the present.
+// foretell counts a request whose span has just arrived. It ignores requests with a wrong clock or
+// a closed interval, which say nothing of the present.
 func (w *windows) foretell(workload int32, end, now int64, weight float64, under bool) {
 	if now-end > maxAge {
 		return
@@ -120,7 +120,7 @@ func (w *windows) foretell(workload int32, end, now int64, weight float64, under
 	}
 }
 
-// newer returns what has come of a workload's requests in the intervals after x.
+// newer returns the requests of a workload that have arrived so far of the intervals after x.
 func (w *windows) newer(x *window, workload int32) (all []trimtab.Part) {
 	for _, y := range w.open {
 		k := y.number - x.number - 1
@@ -143,13 +143,13 @@ func (x *window) cell(p placeID) *trimtab.Component {
 	return x.cells[p]
 }
 
-// emit closes the intervals for which all spans have come.
+// emit closes the intervals for which all spans have arrived.
 func (w *windows) emit(now int64, from *senders) []trimtab.Value {
 	w.raise(now, from)
 	return w.close(now, from)
 }
 
-// raise computes, for each workload, up to which time all spans have come.
+// raise computes for each workload up to which interval all spans have arrived.
 func (w *windows) raise(now int64, from *senders) {
 	every := int64(w.config.Every)
 	for i := range w.places.workloads {
@@ -186,7 +186,7 @@ func (w *windows) close(now int64, from *senders) (out []trimtab.Value) {
 			case x.number >= w.floors[i]:
 				open = true
 			default:
-				x.sums[i] = nil // first: what fails here must not fail again for ever
+				x.sums[i] = nil // first, so that a panic below cannot repeat for ever
 				if s = s.total(w.places); s.requests > 0 || s.late > 0 {
 					out = append(out, w.sketch(x, int32(i), s, now, from))
 				}
@@ -209,7 +209,7 @@ func (s *sum) serve(by instanceID, weight float64) {
 	s.served[by] += weight
 }
 
-// begin counts a request that began k intervals before it ended.
+// begin counts a request that began k intervals before the one in which it ended.
 func (s *sum) begin(k int64, weight float64) {
 	k = min(max(k, 0), trimtab.MaxBegun-1)
 	for int64(len(s.begun)) <= k {
@@ -218,7 +218,8 @@ func (s *sum) begin(k int64, weight float64) {
 	s.begun[k] += weight
 }
 
-// begunOf returns the value for the sketch: nil if all requests began in its interval.
+// begunOf returns the value for the sketch: nil if all requests began in the interval in which they
+// ended.
 func begunOf(begun []float64) []float64 {
 	if len(begun) < 2 {
 		return nil

@@ -7,17 +7,18 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// Partly is the note of a sum over the instances that have a sample, when others report at other
-// times.
+// Partly is the note of a sum over only some instances, because the others have no sample of the
+// same time.
 const Partly = "of some instances alone"
 
-// besideUsage returns the quantities that are joined with the usage of the same times.
+// besideUsage returns the quantities that are added up together with usage samples of the same
+// times.
 func besideUsage() []quantity.Quantity {
 	return []quantity.Quantity{quantity.Throttled, quantity.Waited, quantity.Queued}
 }
 
-// beside sums a quantity over the instances that reported it at the times of the usage; nil: none
-// did.
+// beside adds up a quantity over the instances that have a sample at the time of their usage
+// sample; nil: none has.
 func (j *Join) beside(q quantity.Quantity, usage []*trimtab.Sample) (out *trimtab.Sample) {
 	v := j.of[q]
 	if v == nil {
@@ -27,7 +28,7 @@ func (j *Join) beside(q quantity.Quantity, usage []*trimtab.Sample) (out *trimta
 	for _, s := range usage {
 		t := v.told[idOf(s)]
 		switch {
-		case t != nil && t.lacked.Equal(s.Time): // a quota that counts no period stops nobody
+		case t != nil && t.lacked.Equal(s.Time): // a quota without any period counted has stopped nothing
 			part = q != quantity.Throttled
 		case t == nil || t.sample == nil || !t.sample.Time.Equal(s.Time):
 		case out == nil:

@@ -1,4 +1,4 @@
-// Package report joins what is said of a workload into what a [Report] is made of:
+// Package report combines what many senders report of a workload into the parts of a [Report]:
 //
 //	[Sketches]  partial sketches, by partition and second   → requests, latency, load
 //	[History]   holdings, by host and instance              → the effective allocation
@@ -6,12 +6,12 @@
 //	[Join]      samples of instances, and spans that name   → samples of the workload,
 //	            them                                           the shares f_i of its load
 //
-// Each takes values in any order and as often as they come, and is bounded in memory
-// whatever is sent. Missing is missing: a sum that lacks an instance is not made, and
-// shares of which one is not known are even ones.
+// Each accepts values in any order, including duplicates, and has bounded memory whatever is sent.
+// A missing value stays missing: there is no sum while an instance is missing, and if one share is
+// unknown, all instances count as serving equal shares.
 //
-// Learner, forecaster and application are consumers of reports. Which source a load
-// or a performance is taken from, and which reports teach, is their business.
+// Learner, forecaster and application read the reports. Package analyzer decides from which source
+// a load or performance is taken, and from which reports is learned.
 //
 //	var sketches report.Sketches
 //	sketches.Add(sketch)

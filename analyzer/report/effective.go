@@ -8,46 +8,45 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// The effective allocation of a workload with instances i that have a_i, and serve
-// the parts f_i of its load, is
+// The effective allocation of a workload with instances i, which have the amounts a_i and serve the
+// fractions f_i of its load, is
 //
 //	a = min_i a_i / f_i,    Σ f_i = 1,    f_i = 1/n unless the loads are known,
 //
-// since load balancers spread evenly and the slowest instance sets the tail: the
-// instances together do no more than they would if each had its part of a. One that
-// is not limited does not bind. One whose knob cannot be read counts only where none
-// can be, and then nothing is known: so the planner counts, too.
+// since load balancers spread the load evenly and the slowest instance determines the tail: the
+// instances together do no more than if each had its fraction of a. An instance without a limit
+// does not determine the minimum. An instance whose knob cannot be read counts only if none can be
+// read, and then the allocation is unknown. The planner counts in the same way.
 
-// Small is the change of an allocation, as a share of it, that does not make a
-// report a transient.
+// Small is the relative change of an allocation up to which a report does not count as transient.
 const Small = 0.05
 
-// step is the effective allocation in force from since on.
+// step is the effective allocation in force from the time since on.
 type step struct {
 	since   time.Time
 	amount  trimtab.Amount
 	unknown bool
-	// others says that it is over other instances than before.
+	// others: the set of instances changed at that time.
 	others bool
 }
 
-// InForce is the effective allocation over a time.
+// InForce is the effective allocation during a time.
 type InForce struct {
-	// Amount is that at the end of it.
+	// Amount is the allocation at the end of the time.
 	Amount trimtab.Amount
-	// Mean is the mean over the time, where all of it was bounded and known.
+	// Mean is the mean over the time, if the allocation was limited and known all the time.
 	Mean float64
-	// Known is false when nobody says what it is; Transient tells that it changed.
+	// Known: the allocation is known. Transient: it changed during the time.
 	Known, Transient bool
-	// Over says that there are more instances than are kept.
+	// Over: there are more instances than are remembered.
 	Over bool
-	// Shared: the amount is the least that it has; it may also use what others leave idle. Open:
-	// of all that its node has, and no measurement shows when that is used up.
+	// Shared: the amount is the least that the workload has; it may also use what others leave
+	// idle. Open: others on the whole node, and no measurement shows when the node is used up.
 	Shared, Open bool
 }
 
-// During returns what was in force over [from, to), with the loads of the instances as far as
-// they are known; changes up to settle before from count as a transient.
+// During returns the allocation in force over [from, to), given the loads of the instances as far
+// as they are known. Changes up to settle before from also count as a transient.
 func (h *History) During(from, to time.Time, settle time.Duration, loads Loads) InForce {
 	if slices.ContainsFunc(h.hosts, func(x *hostHistory) bool { return x.over }) {
 		return InForce{Over: true}
@@ -75,19 +74,18 @@ func (h *History) During(from, to time.Time, settle time.Duration, loads Loads) 
 	return f
 }
 
-// far reports whether going from a to b changes the allocation by more than a
-// small share.
+// far reports whether a change from a to b is more than small, or unknown.
 func far(a, b step) bool {
 	return a.unknown || b.unknown || b.others || Far(a.amount, b.amount)
 }
 
-// Far reports whether going from a to b is no small change.
+// Far reports whether a change from a to b is more than small.
 func Far(a, b trimtab.Amount) bool {
 	return a.Unlimited || b.Unlimited || math.Abs(a.Value-b.Value) > Small*a.Value
 }
 
-// effective returns the effective allocation at the instant from, and from each
-// instant before to at which it became another.
+// effective returns the effective allocation at the instant from, and at each instant before to at
+// which it changed.
 func (h *History) effective(from, to time.Time, loads Loads) []step {
 	h.lose()
 	h.times = append(h.times[:0], from)
@@ -111,7 +109,7 @@ func (h *History) effective(from, to time.Time, loads Loads) []step {
 			continue
 		}
 		s, ok := h.at(t, loads)
-		if !ok && last != nil { // the hosts that told of it are lost since
+		if !ok && last != nil { // the hosts that reported it have been lost
 			s.unknown, ok = true, true
 		}
 		if ok && (last == nil || s.others || s.amount != last.amount || s.unknown != last.unknown) {
@@ -158,8 +156,8 @@ func (h *History) at(t time.Time, loads Loads) (s step, told bool) {
 	return s, told
 }
 
-// Most returns the most that the instances could have together; 0: there is only one, or one has
-// no maximum.
+// Most returns the largest effective allocation that the instances can have together; 0: there is
+// only one instance, or one has no maximum.
 func (h *History) Most(loads Loads) float64 {
 	if h.kept < 2 {
 		return 0
@@ -172,8 +170,8 @@ func (h *History) Most(loads Loads) float64 {
 	return math.Min(least, math.MaxFloat64)
 }
 
-// Above returns the most that the groups above allow the instances together; 0: one has no such
-// bound.
+// Above returns the largest effective allocation that the parent control groups allow; 0: they set
+// no limit.
 func (h *History) Above(loads Loads) float64 {
 	least := math.Inf(1)
 	n := h.part(loads, func(in *instance, parts float64) {
@@ -187,8 +185,8 @@ func (h *History) Above(loads Loads) float64 {
 	return least
 }
 
-// Floor returns the effective allocation at which no instance would get less than it uses; 0: not
-// measured for all instances.
+// Floor returns the effective allocation at which no instance would get less than it uses; 0: the
+// use is not measured for all instances.
 func (h *History) Floor(loads Loads) float64 {
 	least, most := math.Inf(1), 0.0
 	h.part(loads, func(in *instance, parts float64) {
@@ -200,8 +198,8 @@ func (h *History) Floor(loads Loads) float64 {
 	return most
 }
 
-// part calls f for each instance whose knob can be read, with the inverse of its share of the
-// load, and returns how many these are.
+// part calls f for each instance whose knob can be read, with the inverse of its share of the load,
+// and returns the number of these instances.
 func (h *History) part(loads Loads, f func(in *instance, parts float64)) (n int) {
 	sum, known := 0.0, true
 	h.present(func(id instanceID, _ *instance, readable bool) {
@@ -221,8 +219,8 @@ func (h *History) part(loads Loads, f func(in *instance, parts float64)) (n int)
 	return n
 }
 
-// each calls f with every instance and what was in force in it at t; false: no holding covers
-// that time, or its host was lost by then.
+// each calls f with every instance and its allocation at t. ok is false if no holding covers that
+// time, or the host was lost by then.
 func (h *History) each(t time.Time, f func(x *hostHistory, in *instance, c change, ok bool)) {
 	for _, x := range h.hosts {
 		for _, in := range x.instances {

@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// maxChanges bounds the history of one instance; MaxInstances, the instances
-	// that are kept of one resource of one workload; MaxKept, those of all.
+	// maxChanges is the largest number of remembered changes of one instance, MaxInstances that of
+	// instances for one resource of one workload, MaxKept that of all instances.
 	maxChanges, MaxInstances, MaxKept = 32, 1000, 50_000
-	// Forgotten is how long, besides four rounds, an instance that is gone is remembered: longer
-	// than any report reaches back.
+	// Forgotten is how long, in addition to four rounds, an instance that went away is remembered:
+	// longer than any report reaches back.
 	Forgotten = 10 * time.Minute
 	// LeastSilence is the least time after which a host that reports nothing, while others do,
 	// counts as lost: the shortest default lease, after which the planner does the same.
 	LeastSilence = time.Minute
 )
 
-// instanceID names one running copy of a workload.
+// instanceID identifies one running copy of a workload.
 type instanceID struct{ host, name string }
 
 func (a instanceID) compare(b instanceID) int {
 	return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.name, b.name))
 }
 
-// String is the instance for people.
+// String returns the instance as text for people.
 func (a instanceID) String() string {
 	if a.name == "" {
 		return "host " + a.host
@@ -35,44 +35,44 @@ func (a instanceID) String() string {
 	return "instance " + a.name + " on host " + a.host
 }
 
-// Loads are the loads of all instances of a workload; nil: not known.
+// Loads are the loads of all instances of a workload; nil: unknown.
 type Loads map[instanceID]float64
 
-// change is an allocation in force in one instance from since on.
+// change is the allocation of one instance from the time since on, as reported at the time told.
 type change struct {
 	since, told time.Time
 	amount      trimtab.Amount
-	// unknown: the knob cannot be read. gone: there is no such instance any more.
+	// unknown: the knob cannot be read. gone: the instance no longer exists.
 	unknown, gone bool
 }
 
-// History holds, per host and instance, when the allocation of one resource of one
-// workload changed.
+// History records, by host and instance, when the allocation of one resource of one workload
+// changed.
 type History struct {
 	resource string
 	hosts    []*hostHistory // in order of key
-	// kept is how many instances there are in it, mark the number of the holding.
+	// kept is the number of remembered instances, mark the number of the last holding.
 	kept int
 	mark uint64
-	// silence is the time after which a host that reports nothing, while others do, counts as
-	// lost; 0: never.
+	// silence is the time after which a host that reports nothing, while others do, counts as lost;
+	// 0: never.
 	silence time.Duration
-	// rollout is when a holding last said that another version is rolled out.
+	// rollout is when a holding last reported that another version is being rolled out.
 	rollout time.Time
-	// times and steps are room for During.
+	// times and steps are scratch space for During.
 	times []time.Time
 	steps []step
 }
 
-// hostHistory is the history from the holdings of one key, pool and host.
+// hostHistory is the history from the holdings with one key, that is of one pool and host.
 type hostHistory struct {
 	key, host string
 	told      time.Time   // the latest holding
 	instances []*instance // in order of name
-	// over: there are more than are kept; rolls: another version is being rolled out, until a
-	// holding says that it is not.
+	// over: there are more instances than are remembered. rolls: another version is being rolled
+	// out, until a holding says otherwise.
 	over, rolls bool
-	// lost is from when on it is taken for lost; zero: it is not.
+	// lost is from when on the host counts as lost; zero: it does not.
 	lost time.Time
 }
 
@@ -80,16 +80,17 @@ type hostHistory struct {
 type instance struct {
 	name    string
 	changes []change // in order of since
-	// told is the latest holding that named it, which said how much of its knob is in use, with a
-	// margin (0: not measured), and its maximum.
+	// told is the time of the latest holding that named it. floor is how much of its knob is in
+	// use, with a margin (0: not measured), and most its maximum, both from that holding.
 	told        time.Time
 	floor, most float64
-	// above is the most that a group above lets it have; 0: no bound.
+	// above is the largest amount that a parent control group allows it; 0: no limit.
 	above float64
-	// shared: its amount is a share of what a group above has; reserves: of what its node has.
+	// shared: its amount is a share of what a parent control group has. reserves: its amount is a
+	// reservation on its node.
 	shared, reserves bool
-	// mark is the number of the holding that named it; counted: it counted at the time at which
-	// During looks.
+	// mark is the number of the last holding that named it. counted: it counted at the previous
+	// time that at was called for.
 	mark    uint64
 	counted bool
 }
@@ -100,13 +101,13 @@ func NewHistory(resource string, silence time.Duration) History {
 	return History{resource: resource, silence: max(LeastSilence, silence)}
 }
 
-// Take adds what holding v says about target: an instance that it does not name is gone from then
-// on. room is how many more instances of all workloads may be kept; Take returns how many it
-// refused.
+// Take adds what a holding v says about the workload target. An instance on that host that v does
+// not name is gone from then on. room is the number of further instances of all workloads that may
+// be remembered. Take returns how many instances it refused.
 func (h *History) Take(v *trimtab.Holding, target string, room *int) (refused uint64) {
 	key := v.Key()
 	if key != v.Host {
-		// What a build without pools said of the host is what this one says now.
+		// This holding replaces those of an older build, which knew no pools.
 		h.drop(v.Host, room)
 	} else if slices.ContainsFunc(h.hosts, func(x *hostHistory) bool { return x.host == v.Host && x.key != key }) {
 		return 0
@@ -161,10 +162,10 @@ func (h *History) find(key string) (int, bool) {
 	return slices.BinarySearchFunc(h.hosts, key, func(x *hostHistory, key string) int { return cmp.Compare(x.key, key) })
 }
 
-// Knows reports whether holdings of a key, pool and host, named instances.
+// Knows reports whether holdings with the key, that is of a pool and host, have named instances.
 func (h *History) Knows(key string) bool { _, found := h.find(key); return found }
 
-// Keys returns the keys of the holdings that named instances, in order.
+// Keys returns the keys of the holdings that have named instances, sorted.
 func (h *History) Keys() (keys []string) {
 	for _, x := range h.hosts {
 		keys = append(keys, x.key)
@@ -176,8 +177,8 @@ func (x *hostHistory) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(x.instances, name, func(in *instance, name string) int { return cmp.Compare(in.name, name) })
 }
 
-// admit reports whether one more instance may be kept. If not, it drops the one that has been
-// gone for longest.
+// admit reports whether one more instance may be remembered. If there are too many, it forgets the
+// one that has been gone for longest.
 func (h *History) admit(room *int) bool {
 	if h.kept >= MaxInstances || *room <= 0 {
 		var on *hostHistory
@@ -201,7 +202,7 @@ func (h *History) admit(room *int) bool {
 	return true
 }
 
-// drop forgets the holdings of one key.
+// drop forgets the holdings with one key.
 func (h *History) drop(key string, room *int) {
 	if i, found := h.find(key); found {
 		h.kept -= len(h.hosts[i].instances)
@@ -210,8 +211,8 @@ func (h *History) drop(key string, room *int) {
 	}
 }
 
-// Forget drops the instances that have been gone, and the hosts that have been lost, since before
-// a time. It keeps the last instance, so that it stays known that none is left.
+// Forget drops the instances that went away, and the hosts that were lost, before the given time.
+// It keeps the last instance, so that it stays known that none is left.
 func (h *History) Forget(before time.Time, room *int) {
 	h.lose()
 	for i := len(h.hosts) - 1; i >= 0; i-- {
@@ -234,8 +235,8 @@ func (h *History) Forget(before time.Time, room *int) {
 	}
 }
 
-// lose marks the hosts that are lost: they reported nothing for the length of the silence before
-// the latest report of another.
+// lose marks the hosts that are lost: they reported nothing for the time silence before the latest
+// report of another host.
 func (h *History) lose() {
 	latest := h.Latest()
 	for _, x := range h.hosts {
@@ -246,7 +247,7 @@ func (h *History) lose() {
 	}
 }
 
-// Latest returns when any host last reported; zero: none did.
+// Latest returns when any host last reported; zero: none has.
 func (h *History) Latest() (t time.Time) {
 	for _, x := range h.hosts {
 		if x.told.After(t) {
@@ -256,8 +257,8 @@ func (h *History) Latest() (t time.Time) {
 	return t
 }
 
-// present calls f with every instance that is there by the latest holdings, and
-// whether its knob can be read.
+// present calls f with every instance that exists by the latest holdings, and whether its knob can
+// be read.
 func (h *History) present(f func(id instanceID, in *instance, readable bool)) {
 	h.lose()
 	for _, x := range h.hosts {
@@ -286,7 +287,7 @@ func (in *instance) tell(at time.Time, t *trimtab.KnobState) {
 		}
 	}
 	c := change{since: since, told: at, amount: t.InForce(), unknown: t.Problem != ""}
-	if !t.Serves() { // it takes no load, whatever it has
+	if !t.Serves() { // it serves no requests, whatever it has
 		c.amount, c.unknown, c.gone = trimtab.Units(0), false, true
 	}
 	if t.Standing != nil {
@@ -295,8 +296,8 @@ func (in *instance) tell(at time.Time, t *trimtab.KnobState) {
 	in.add(c)
 }
 
-// standing returns from when a change counts by which an instance begins or ceases to serve while
-// its knob stays as it is: the time since belongs to the knob.
+// standing returns the time of change c. If the instance begins or ceases to serve while its knob
+// stays the same, that is the time of the holding: KnobState.Since is about the knob only.
 func (in *instance) standing(c change) time.Time {
 	if len(in.changes) == 0 || in.last().since.Before(c.since) {
 		return c.since
@@ -307,7 +308,7 @@ func (in *instance) standing(c change) time.Time {
 	return c.told
 }
 
-// add inserts c in order; of two with one since, the one reported later counts.
+// add inserts c in order of time. Of two changes at the same time, the one reported later counts.
 func (in *instance) add(c change) {
 	i, found := slices.BinarySearchFunc(in.changes, c.since, func(x change, since time.Time) int { return x.since.Compare(since) })
 	if found {
@@ -317,7 +318,7 @@ func (in *instance) add(c change) {
 		return
 	}
 	if i > 0 && in.changes[i-1].same(c) {
-		return // the same value still
+		return // the value has not changed
 	}
 	in.changes = slices.Insert(in.changes, i, c)
 	if len(in.changes) > maxChanges {
@@ -329,7 +330,7 @@ func (c change) same(d change) bool {
 	return c.amount == d.amount && c.unknown == d.unknown && c.gone == d.gone
 }
 
-// at returns what was in force at t; false: no holding covers that time.
+// at returns the state at t; false: no holding covers that time.
 func (in *instance) at(t time.Time) (change, bool) {
 	i, found := slices.BinarySearchFunc(in.changes, t, func(x change, t time.Time) int { return x.since.Compare(t) })
 	if found {

@@ -11,9 +11,9 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// Join makes samples of a workload out of those of its instances: one as soon as
-// every instance that counts has told a new value, so that no sum is too low. The
-// windows of instances do not begin at one time: those of one round count as one.
+// Join computes samples of a workload from those of its instances: one as soon as every instance
+// that counts has a new value, so that no sum is too low. The windows of instances do not begin at
+// the same time; those of one round are combined.
 //
 //	load, usage           Σ v_i
 //	latency               max v_i                 the slowest sets the tail
@@ -22,58 +22,58 @@ import (
 //	throttled             max v_i                 of the same times as the usage
 //	waited, queued        Σ v_i                   of the same times, of those that may wait
 //
-// Throttled tells whether the limit stopped the workload, which it does when it stops
-// the instance that binds; that the others work to their limits beside it, the sum of
-// the usage tells.
+// Throttled is a maximum, since the workload is stopped by its limit as soon as the instance with
+// the smallest a_i / f_i is. The sum of usage shows whether the others use up their limits as well.
 type Join struct {
-	// pending are the samples since the last tick. Tick sorts them by time, so that the order of
-	// arrival changes nothing.
+	// pending has the samples since the last tick. Tick sorts them by time, so that the order of
+	// arrival does not matter.
 	pending []*trimtab.Sample
 	of      map[quantity.Quantity]*joined
-	// there are the instances that holdings name, true: its knob can be read; nil: no holding has
-	// come. readable counts the true ones.
+	// there has the instances that holdings name, with true if the knob can be read; nil: no
+	// holding has come. readable is the number of true ones.
 	there    map[instanceID]bool
 	readable int
-	// alone has the instance of each host that has one; host is where all are, "":
-	// on several.
+	// alone has, by host, its instance if it has only one. host is the host of all instances, "" if
+	// they are on several.
 	alone map[string]string
 	host  string
-	// loads are those of the last half minute, by samples; served tells them by spans.
+	// loads has the mean loads of the last half minute from samples, served those from spans.
 	loads  map[instanceID]*meanLoad
 	served served
 }
 
-// joined is one quantity.
+// joined is the state of one quantity.
 type joined struct {
 	told map[instanceID]*told
-	// extra counts the instances with a sample whose knobs cannot be read, fresh all instances
-	// with a sample since the last sum was made.
+	// extra counts the instances with a sample whose knobs cannot be read, fresh all instances with
+	// a sample since the last sum.
 	extra, fresh int
-	// last is of when the last one is; until the first, when one began to tell.
+	// last is the time of the last sum, or before the first the time of the first sample.
 	last time.Time
-	// lacks is the instance that was last said to be the one without a sample.
+	// lacks is the instance that was last reported as the one without a sample.
 	lacks instanceID
 }
 
-// told is the latest sample of one instance, or the reason why there is none.
+// told is the latest sample of one instance, and the latest reason why there was none.
 type told struct {
 	sample  *trimtab.Sample
 	missing string
-	lacked  time.Time // that of missing
+	lacked  time.Time // time of missing
 	fresh   bool
 }
 
-// meanLoad is the mean load of an instance; its past fades as that of the cost of a request does.
+// meanLoad is the mean load of an instance, averaged exponentially with the time constant
+// Remembered.
 type meanLoad struct {
 	load float64
 	at   time.Time
 }
 
 const (
-	// maxPending bounds the samples of instances of a workload between two ticks.
+	// maxPending is the largest number of samples of instances of a workload between two ticks.
 	maxPending = 8 * MaxInstances
-	// leastLoad bounds the load of an instance from below, as a fraction of the mean, so that an
-	// instance without requests causes no division by zero.
+	// leastLoad is the least load of an instance, as a fraction of the mean, so that an instance
+	// without requests causes no division by zero.
 	leastLoad = 0.01
 )
 
@@ -91,8 +91,8 @@ func (j *Join) Idle() bool { return len(j.pending)+len(j.of) == 0 }
 
 func idOf(s *trimtab.Sample) instanceID { return instanceID{s.Host, s.Instance} }
 
-// Tick joins the samples since the last tick and calls give with each sample of the workload. It
-// drops samples older than their limit stale of instances whose knobs cannot be read, and
+// Tick combines the samples since the last tick, and calls give with each sample of the workload.
+// It drops samples of instances whose knobs cannot be read once they are older than stale, and
 // everything of instances that are gone.
 func (j *Join) Tick(now time.Time, h *History, stale func(quantity.Quantity) time.Duration, give func(*trimtab.Sample)) {
 	if len(j.pending) == 0 {
@@ -128,7 +128,8 @@ func (j *Join) Tick(now time.Time, h *History, stale func(quantity.Quantity) tim
 	j.pending = j.pending[:0]
 }
 
-// order is the sort key of samples of one time: the usage comes after what is joined with it.
+// order returns the sort key among samples of the same time: usage comes after the quantities that
+// are combined with it.
 func order(q quantity.Quantity) string {
 	if q == quantity.Usage {
 		return "~"
@@ -136,7 +137,7 @@ func order(q quantity.Quantity) string {
 	return string(q)
 }
 
-// look finds the instances that are there.
+// look updates the set of existing instances from the history.
 func (j *Join) look(h *History) {
 	j.there, j.alone, j.host, j.readable = nil, nil, "", 0
 	if len(h.hosts) == 0 {
@@ -160,8 +161,8 @@ func (j *Join) look(h *History) {
 	}
 }
 
-// placed names the instance of a sample that names none, if its host has only one: a source that
-// counts by host need not know what the agent calls it.
+// placed sets the instance of a sample without one, if its host has only one: a source that counts
+// by host need not know how the agent names it.
 func (j *Join) placed(s *trimtab.Sample) *trimtab.Sample {
 	only, found := j.alone[s.Host]
 	if !found || s.Instance != "" || only == "" {
@@ -172,7 +173,7 @@ func (j *Join) placed(s *trimtab.Sample) *trimtab.Sample {
 	return &of
 }
 
-// mayTell reports whether the instance exists, or may exist since no holding has come.
+// mayTell reports whether the instance exists, or may exist because no holding has come.
 func (j *Join) mayTell(id instanceID) bool {
 	_, there := j.there[id]
 	return there || j.there == nil
@@ -185,8 +186,7 @@ func (v *joined) drop(id instanceID) {
 	delete(v.told, id)
 }
 
-// see enters one sample, and makes one of the workload when it was the last that was
-// waited for.
+// see adds one sample. If it was the last one missing, it makes a sample of the workload.
 func (j *Join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
 	id := idOf(s)
 	v := j.quantity(s)
@@ -225,7 +225,7 @@ func (j *Join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
 	}
 }
 
-// quantity returns the state of the quantity of s; nil: it is not joined.
+// quantity returns the state for the quantity of s; nil: that quantity is not combined.
 func (j *Join) quantity(s *trimtab.Sample) *joined {
 	if v := j.of[s.Quantity]; v != nil {
 		return v
@@ -244,15 +244,15 @@ func (j *Join) quantity(s *trimtab.Sample) *joined {
 	return v
 }
 
-// summed are the quantities that are joined by themselves.
+// summed returns the quantities that are combined on their own, not together with usage.
 func summed() []quantity.Quantity {
 	return []quantity.Quantity{quantity.Load, quantity.Usage, quantity.Performance, quantity.Proxy, quantity.Latency, quantity.Allocation}
 }
 
-// weigh enters a load of an instance.
+// weigh adds a measured load of an instance to its mean.
 func weigh(loads map[instanceID]*meanLoad, id instanceID, at time.Time, load float64) {
 	m := loads[id]
-	if m == nil || at.Before(m.at) { // a state that was restored may be of our future
+	if m == nil || at.Before(m.at) { // a restored state may lie in the future
 		loads[id] = &meanLoad{load, at}
 		return
 	}
@@ -273,7 +273,7 @@ func (j *Join) give(q quantity.Quantity, v *joined, give func(*trimtab.Sample)) 
 	whole := j.sum(parts)
 	v.fresh, v.last, v.lacks = 0, whole.Time, instanceID{}
 	if whole.Validate() != nil {
-		return // the sum is beyond all numbers
+		return // the sum overflowed
 	}
 	give(whole)
 	if q != quantity.Usage {
@@ -287,7 +287,7 @@ func (j *Join) give(q quantity.Quantity, v *joined, give func(*trimtab.Sample)) 
 	}
 }
 
-// sum makes one sample of one or more, in order of instance.
+// sum combines the samples of one or more instances, in order of instance.
 func (j *Join) sum(parts []*trimtab.Sample) *trimtab.Sample {
 	first := parts[0]
 	out := &trimtab.Sample{Workload: first.Workload, Quantity: first.Quantity, Source: first.Source, Time: first.Time}
@@ -358,7 +358,8 @@ func (j *Join) sharesOf(parts []*trimtab.Sample) []float64 {
 	return shares
 }
 
-// total is the sum of loads, in one order: it is the same to the last bit each time.
+// total returns the sum of loads. It adds in a fixed order, so that the result is always exactly
+// the same.
 func total(loads Loads) (sum float64) {
 	for _, id := range slices.SortedFunc(maps.Keys(loads), instanceID.compare) {
 		sum += loads[id]
@@ -366,8 +367,8 @@ func total(loads Loads) (sum float64) {
 	return sum
 }
 
-// bounded raises each load to at least leastLoad times their mean; false: the sum is not positive
-// and finite.
+// bounded raises each load to at least leastLoad times the mean. It returns false if the sum is not
+// positive and finite.
 func bounded(loads Loads) bool {
 	sum := total(loads)
 	if !(sum > 0) || math.IsInf(sum, 1) {
@@ -379,10 +380,10 @@ func bounded(loads Loads) bool {
 	return true
 }
 
-// Known returns the mean loads of all instances whose knobs can be read, if there are several and
-// the load of each is recent; else nil. Loads from samples go before loads from spans, which may
-// be twice as old: spans are counted for as long as stale before they give a load, and one count
-// that fails does not invalidate the one before.
+// Known returns the mean loads of all instances whose knobs can be read, or nil if there is only
+// one or the load of one is not recent. Loads from samples are preferred to loads from spans. The
+// latter may be twice as old: spans are counted for up to stale before they give a load, and one
+// failed count does not invalidate the load before.
 func (j *Join) Known(h *History, now time.Time, stale time.Duration) Loads {
 	if loads := j.since(h, j.loads, now.Add(-stale)); loads != nil {
 		return loads
@@ -390,8 +391,8 @@ func (j *Join) Known(h *History, now time.Time, stale time.Duration) Loads {
 	return j.since(h, j.served.loads, now.Add(-2*stale))
 }
 
-// since returns the mean loads of all readable instances, as far as updated since a time; nil if
-// one is missing.
+// since returns the mean loads of all readable instances that were updated since a time; nil if one
+// is missing.
 func (j *Join) since(h *History, told map[instanceID]*meanLoad, since time.Time) Loads {
 	if len(told) == 0 {
 		return nil
@@ -429,8 +430,8 @@ func (loads Loads) Shares() []trimtab.LoadShare {
 	return out
 }
 
-// Lacking calls say for each quantity without a new sample for longer than its limit late, with
-// the first instance whose sample is missing, once.
+// Lacking reports quantities without a new sum for longer than late. For each it calls say once,
+// with the first instance whose sample is missing.
 func (j *Join) Lacking(now time.Time, h *History, late func(quantity.Quantity) time.Duration, say func(*trimtab.Sample)) {
 	for _, q := range summed() {
 		v := j.of[q]
@@ -451,8 +452,8 @@ func (j *Join) Lacking(now time.Time, h *History, late func(quantity.Quantity) t
 	}
 }
 
-// firstLacking returns the first instance, in order, that exists or reported before and has no
-// new sample of v's quantity; false: none.
+// firstLacking returns the first instance, in order, that exists or has reported before, and has no
+// new sample of v's quantity; false: there is none.
 func (j *Join) firstLacking(v *joined) (first instanceID, found bool) {
 	consider := func(id instanceID, t *told) {
 		if (t == nil || !t.fresh) && (!found || id.compare(first) < 0) {

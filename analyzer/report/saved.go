@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// SavedLoad is the mean load of one instance, by samples or by spans.
+// SavedLoad is the mean load of one instance, from samples or from spans.
 type SavedLoad struct {
 	Host     string    `json:"host"`
 	Instance string    `json:"instance,omitempty"`

@@ -10,37 +10,39 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// served measures the loads of instances by the requests whose spans name them. It counts over
-// consecutive intervals until there are enough requests: shares of a handful would be noise, and
-// what is divided by them would follow that noise. All instances are counted over the same time.
+// served measures the loads of instances from requests whose spans name the instance. It counts
+// over consecutive intervals until there are enough requests: shares from a few requests would be
+// noise, which would affect everything that is divided by them. All instances are counted over the
+// same time.
 //
-// An instance that no span names may serve nothing, or its spans may be lost. Nothing is
+// An instance that no span names may serve nothing, or its spans may be lost. So nothing is
 // concluded from it: an interval in which it should have had spans, by its share so far, does not
-// count. While that lasts no new loads are given, the ones before become stale, and then all
-// instances are taken to serve equal shares.
+// count. While that lasts there are no new loads, the old ones become stale, and finally all
+// instances count as serving equal shares.
 type served struct {
-	// of are the instances that are counted; counts, since from, the requests of
-	// each, which are read spans.
+	// of has the instances that are counted. counts has the requests of each since the time from,
+	// and read the number of requests whose spans were read in that time.
 	of     map[instanceID]bool
 	counts map[instanceID]float64
 	read   float64
 	from   time.Time
 	loads  map[instanceID]*meanLoad
-	// lacks says why the latest interval gave no loads, "": it did, or no span names an instance.
+	// lacks says why the latest interval gave no loads; "": it did, or no span names an instance.
 	lacks string
 }
 
 const (
-	// mostUnnamed is the share of requests that may belong to no known instance: to a probe, or
-	// to an instance that was just stopped.
+	// mostUnnamed is the largest fraction of requests that may belong to no known instance: to a
+	// probe, or to an instance that was just stopped.
 	mostUnnamed = 0.01
-	// tells is the number of expected requests from which the absence of all means that spans are
-	// lost: of λ expected, none comes with probability e^-λ.
+	// tells is the number of expected requests from which on the absence of all means that spans
+	// are lost: with λ expected, none comes with probability e^-λ.
 	tells = 5
 )
 
-// Serve counts the requests by instance in the spans of an interval that ends at end. If the
-// count is not complete after patience, there were too few requests, or an instance has no spans.
+// Serve counts the requests of each instance in the spans of an interval that ends at end. If the
+// count is not complete after patience, it starts anew: there were too few requests, or an instance
+// has no spans.
 func (j *Join) Serve(of Sketches, s *Spans, h *History, begin, end time.Time, patience time.Duration) {
 	b := &j.served
 	b.lacks = ""
@@ -79,7 +81,7 @@ func (j *Join) Serve(of Sketches, s *Spans, h *History, begin, end time.Time, pa
 	j.settle(end)
 }
 
-// Lacks says why the spans of the latest interval gave no loads; "": they did, or name no
+// Lacks returns why the spans of the latest interval gave no loads; "": they did, or they name no
 // instance.
 func (j *Join) Lacks() string { return j.served.lacks }
 
@@ -95,7 +97,7 @@ func (j *Join) settle(end time.Time) {
 		return
 	}
 	if math.IsInf(total(b.counts), 1) {
-		clear(b.counts) // beyond all numbers: no mean would come back from it
+		clear(b.counts) // overflow: no mean would recover from it
 		return
 	}
 	for id, requests := range b.counts {
@@ -104,8 +106,8 @@ func (j *Join) settle(end time.Time) {
 	clear(b.counts)
 }
 
-// first returns the name of the first instance whose knob can be read and for which is holds; "":
-// there is none.
+// first returns the name of the first instance whose knob can be read and for which is returns
+// true; "": there is none.
 func (j *Join) first(is func(instanceID) bool) string {
 	var least *instanceID
 	for id, readable := range j.there {
@@ -119,9 +121,9 @@ func (j *Join) first(is func(instanceID) bool) string {
 	return least.String()
 }
 
-// follow restarts the count when the set of instances has changed. A new instance changes what
-// the others serve, so that the old loads are void; an instance that is gone only takes its own
-// with it.
+// follow restarts the count if the set of instances has changed. A new instance changes the loads
+// of all others, so that the old loads are void. If an instance is gone, only its own load is
+// dropped.
 func (b *served) follow(there map[instanceID]bool) {
 	if maps.EqualFunc(b.of, there, func(bool, bool) bool { return true }) {
 		return
@@ -139,8 +141,8 @@ func (b *served) follow(there map[instanceID]bool) {
 	clear(b.counts)
 }
 
-// find returns the requests of instances that are there, their sum, and one that is
-// not there, if spans name any, for people.
+// find returns the requests of existing instances and their sum. stranger is a text with an
+// instance in the spans that does not exist, "" if there is none.
 func (j *Join) find(parts Sketches) (found map[instanceID]float64, stranger string, sum float64) {
 	found = map[instanceID]float64{}
 	for _, p := range parts {
@@ -158,8 +160,9 @@ func (j *Join) find(parts Sketches) (found map[instanceID]float64, stranger stri
 	return found, stranger, sum
 }
 
-// match returns the instance that spans name: the one on their host that the agent calls so, else
-// the only one there. If all are on one host, the spans need not name it.
+// match returns the instance that spans name: the one on their host to which the agent gives one of
+// the names, or else the only one there. If all instances are on one host, the spans need not name
+// it.
 func (j *Join) match(l *trimtab.InstanceLoad) (instanceID, bool) {
 	id := instanceID{host: l.Host}
 	if id.host == "" {

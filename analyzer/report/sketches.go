@@ -12,17 +12,16 @@ import (
 	"github.com/trimtab/trimtab/quantile"
 )
 
-// Sketches are the partial sketches of one workload and interval, in order of
-// partition and time.
+// Sketches are the partial sketches of one workload and interval, in order of partition and time.
 type Sketches []*trimtab.Sketch
 
-// place orders partial sketches by partition and time; 0: duplicates.
+// place compares partial sketches by partition and time; 0: they are duplicates.
 func place(a, b *trimtab.Sketch) int {
 	return cmp.Or(cmp.Compare(a.Partition, b.Partition), a.From.Compare(b.From), a.To.Compare(b.To))
 }
 
-// Add inserts s in order. Of two sketches for one partition and time, which only a restarted path
-// step sends, the fuller one counts, whichever came first.
+// Add inserts s in order. Of two sketches for the same partition and time, which only a restarted
+// path step sends, the one with more spans counts, in whichever order they come.
 func (p *Sketches) Add(s *trimtab.Sketch) (duplicate bool) {
 	i, found := slices.BinarySearchFunc(*p, s, place)
 	if !found {
@@ -36,8 +35,8 @@ func (p *Sketches) Add(s *trimtab.Sketch) (duplicate bool) {
 	return true
 }
 
-// Cells returns how many partial sketches there are, and how many there would be if every
-// partition had seen a request in every part of an interval of that length.
+// Cells returns the number of partial sketches, and the number that there would be if every
+// partition had a request in every part of an interval of that length.
 func (p Sketches) Cells(partitions int, length time.Duration) (present, whole int) {
 	if len(p) == 0 {
 		return 0, 0
@@ -49,31 +48,30 @@ func (p Sketches) Cells(partitions int, length time.Duration) (present, whole in
 // Spans is the content of the merged sketches of an interval.
 type Spans struct {
 	Requests, Under float64
-	// Read is the number of requests really seen, at most Requests.
+	// Read is the number of requests whose spans were read, at most Requests.
 	Read    float64
 	Load    float64
 	Sampled bool
-	// Lost says that partial sketches seem lost, so that Load was scaled.
+	// Lost: partial sketches seem to be lost, so that Load was scaled up.
 	Lost    bool
 	Latency quantile.Histogram
-	// Begun[k] requests began k intervals before.
+	// Begun[k] is the number of requests that began k intervals before they ended.
 	Begun   []float64
 	Slowest []trimtab.Exemplar
-	// Sojourn is the time, in seconds, that the Visits spent in the workload itself; 0: none of
-	// its components reported it.
+	// Sojourn is the total time, in seconds, that the Visits spent in the workload itself; 0: none
+	// of its components reported it.
 	Visits, Sojourn float64
-	// Components are the names of those that told, in order.
+	// Components are the names of the components with spans, sorted.
 	Components []string
-	// Servpods and Calls tell where the time of the requests went.
+	// Servpods and Calls have where the time of the requests was spent.
 	Servpods []trimtab.ServpodSketch
 	Calls    []trimtab.CallSketch
 }
 
-// Merge sums up the partial sketches of an interval of a length; a request counts as
-// Under when it kept the latency. Partitions that sent nothing either had
-// no request or their sketch was lost: with λ requests per cell, e^-λ of the
-// cells are expected empty; many more than that were lost, and the load of
-// the others stands for them. False: there was no request.
+// Merge adds up the partial sketches of an interval with the given length. Requests within latency
+// count as Under. A partition that sent nothing had no request, or its sketch was lost. With λ
+// requests per cell, a fraction e^-λ of the cells is expected to be empty; if many more are,
+// sketches were lost, and Load is scaled up from the others. False: there was no request.
 func (p Sketches) Merge(partitions int, length, latency time.Duration) (s Spans, ok bool) {
 	if len(p) == 0 {
 		return s, false
@@ -114,8 +112,8 @@ func (p Sketches) Merge(partitions int, length, latency time.Duration) (s Spans,
 	return s, s.Requests > 0
 }
 
-// underOf returns how many requests of p kept the latency; p counted them if
-// it knew the threshold, otherwise its histogram tells within 1%.
+// underOf returns how many requests of p were within latency. If p counted them with another
+// threshold, its histogram gives the number to within 1%.
 func underOf(p *trimtab.Sketch, latency time.Duration) float64 {
 	if latency <= 0 || p.Threshold == trimtab.SecondsOf(latency) {
 		return math.Min(p.Under, p.Requests)
@@ -124,7 +122,7 @@ func underOf(p *trimtab.Sketch, latency time.Duration) float64 {
 	return math.Min(below*p.Requests, p.Requests-math.Min(p.Errors, p.Requests))
 }
 
-// sumBegun adds up when the requests of partial sketches began.
+// sumBegun adds the numbers of requests by when they began.
 func sumBegun(to, begun []float64, requests float64) []float64 {
 	if len(begun) == 0 {
 		begun = []float64{requests}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Verdict is what becomes of a request.
+// Verdict is the decision on a request.
 type Verdict int
 
 // The verdicts.
@@ -16,39 +16,41 @@ const (
 	Refused
 )
 
-// Result says how an admitted request ended.
+// Result is how an admitted request ended.
 type Result int
 
 // The results.
 const (
 	// Answered: the response is complete.
 	Answered Result = iota
-	// Failed: the service was absent, or answered with a server error. Its time teaches nothing.
+	// Failed: the service was not reachable, or answered with a server error. Its duration is
+	// ignored.
 	Failed
 	// Abandoned: the client left.
 	Abandoned
-	// TimedOut: the gate gave up waiting for the service. It counts as answered too late.
+	// TimedOut: the gate stopped waiting for the service. It counts as answered, but late.
 	TimedOut
-	// Streaming: the response has begun and goes on; it leaves the limit.
+	// Streaming: the response has begun and continues; it no longer counts against the limit.
 	Streaming
 )
 
-// Settings are those of one gate.
+// Settings configures the controller of one gate.
 type Settings struct {
-	// Within is the SLO: from arrival until the response is complete. Positive.
+	// Within is the latency limit of the SLO, from arrival until the response is complete.
+	// Positive.
 	Within time.Duration
-	// Classes is the number of classes, at least 1.
+	// Classes is the number of classes of requests, at least 1.
 	Classes int
-	// newestFirst makes the queues last in, first out, to compare.
+	// newestFirst makes the queues last in, first out, for comparison.
 	newestFirst bool
 }
 
-// Envelope bounds the rule from outside; zero values bound nothing.
+// Envelope limits the rule from outside; zero values limit nothing.
 type Envelope struct {
 	Min, Max int
 	// Rate is the highest number of admissions per second.
 	Rate float64
-	// Until is when the envelope is gone.
+	// Until is when the envelope ends.
 	Until time.Duration
 }
 
@@ -57,7 +59,8 @@ type Counts struct {
 	Arrived, Admitted, Refused, Answered, InTime, Failed, Abandoned uint64
 }
 
-// most bounds the number of requests that wait, before anything is known of the service.
+// most is the largest number of waiting requests. It matters only before anything is known of the
+// service.
 const most = 10000
 
 // Controller is the state of one gate. It is not safe for concurrent use.
@@ -70,30 +73,30 @@ type Controller struct {
 	inService int
 	count     Counts
 
-	// tokens are the admissions that the envelope's rate allows now.
+	// tokens is the number of admissions that the envelope's rate allows now.
 	tokens   float64
 	refilled time.Duration
 	tick     interval
 }
 
-// interval is what was seen since the last tick.
+// interval has the measurements since the last tick.
 type interval struct {
 	began, at time.Duration
-	// inService is the integral of the requests in service, in seconds.
+	// inService is the integral of the number of requests in service over time, in seconds.
 	inService float64
-	// completed counts requests that ended in the service; they teach its throughput.
+	// completed counts requests that ended in the service, from which its throughput is learned.
 	completed, failed int
-	// full is for how long somebody waited.
+	// full is for how long requests waited.
 	full time.Duration
 }
 
-// New returns a controller that starts at time 0.
+// New returns a controller whose clock starts at 0.
 func New(s Settings) *Controller {
 	return &Controller{settings: s, rule: newRule(s.Within), lines: make([]line, 2*max(s.Classes, 1))}
 }
 
-// Arrive decides on a request that has just come. Admitted and Refused are final; for Waiting,
-// t.Decide is called, perhaps before Arrive returns.
+// Arrive decides on a request that has just arrived. Admitted and Refused are final. After Waiting,
+// t.Decide is called later, perhaps even before Arrive returns.
 func (c *Controller) Arrive(now time.Duration, t *Ticket) Verdict {
 	c.advance(now)
 	rank := c.rank(t)
@@ -112,11 +115,12 @@ func (c *Controller) Arrive(now time.Duration, t *Ticket) Verdict {
 	t.deadline = now + longest
 	l.push(t)
 	c.queued++
-	c.admit(now) // others of lower rank may have waited for a token
+	c.admit(now) // others of lower rank may have been waiting for a token
 	return Waiting
 }
 
-// Leave takes out a waiting request whose client has left, and reports whether it waited still.
+// Leave removes a waiting request whose client has left. It reports false if the request was no
+// longer waiting.
 func (c *Controller) Leave(now time.Duration, t *Ticket) bool {
 	c.advance(now)
 	if t.place == nil {
@@ -127,7 +131,8 @@ func (c *Controller) Leave(now time.Duration, t *Ticket) bool {
 	return true
 }
 
-// Expire refuses a waiting request whose deadline has passed, and reports whether it waited still.
+// Expire refuses a waiting request whose deadline has passed. It reports false if the request was
+// no longer waiting.
 func (c *Controller) Expire(now time.Duration, t *Ticket) bool {
 	c.advance(now)
 	l := t.place
@@ -145,8 +150,8 @@ func (c *Controller) refuse(l *line) {
 	c.count.Refused++
 }
 
-// Done ends an admitted request and starts those that can start now. It reports whether the
-// request was answered in time.
+// Done ends an admitted request, and starts waiting ones that can start now. It reports whether the
+// request was answered within the SLO.
 func (c *Controller) Done(now time.Duration, t *Ticket, r Result) (inTime bool) {
 	c.advance(now)
 	c.inService--
@@ -158,7 +163,7 @@ func (c *Controller) Done(now time.Duration, t *Ticket, r Result) (inTime bool) 
 		c.rule.served(now - t.started)
 	case Streaming:
 		c.count.Answered++
-		c.tick.inService -= (now - max(t.started, c.tick.began)).Seconds() // it was no work of that length
+		c.tick.inService -= (now - max(t.started, c.tick.began)).Seconds() // a long response is not a long service time
 	case TimedOut:
 		c.count.Answered++
 		inTime = false
@@ -178,7 +183,7 @@ func (c *Controller) Done(now time.Duration, t *Ticket, r Result) (inTime bool) 
 	return inTime
 }
 
-// Tick learns from what was seen since the last tick, and starts those that can start now.
+// Tick learns from the measurements since the last tick, and starts requests that can start now.
 func (c *Controller) Tick(now time.Duration) {
 	c.advance(now)
 	took := now - c.tick.began
@@ -208,25 +213,25 @@ func (c *Controller) SetEnvelope(now time.Duration, e Envelope) {
 	c.admit(now)
 }
 
-// Envelope returns the envelope that holds now, and false if there is none.
+// Envelope returns the current envelope, and false if there is none.
 func (c *Controller) Envelope(now time.Duration) (Envelope, bool) {
 	return c.envelope, c.envelope.Until > now
 }
 
-// State is what a gate tells of itself.
+// State is the state that a gate reports.
 type State struct {
 	Counts
-	// Limit is the number of requests that may be in service.
+	// Limit is the largest number of requests in service.
 	Limit, InService, Queued int
-	// LongestWait bounds the time in the queue of the least important request that comes now.
+	// LongestWait is the longest time that a request which arrives now may wait.
 	LongestWait time.Duration
-	// Service is the mean service time of late, Unloaded that without load; 0 while unknown.
+	// Service is the recent mean service time, Unloaded the one without load; 0: unknown.
 	Service, Unloaded time.Duration
-	// Overloaded: of some class more comes than can be answered.
+	// Overloaded: more requests of some class arrive than can be answered.
 	Overloaded bool
 }
 
-// State returns the state.
+// State returns the state of the gate.
 func (c *Controller) State(now time.Duration) State {
 	c.endLease(now)
 	over := slices.ContainsFunc(c.lines, func(l line) bool { return l.overloaded() })
@@ -247,12 +252,12 @@ func (c *Controller) advance(now time.Duration) {
 	}
 }
 
-// admit starts waiting requests while there is room.
+// admit starts waiting requests while the limit allows it.
 func (c *Controller) admit(now time.Duration) {
 	for c.queued > 0 && c.inService < c.limit() && c.token(now) {
 		t := c.next(now)
 		if t == nil {
-			c.tokens++ // nobody used it
+			c.tokens++ // give the token back
 			return
 		}
 		c.start(now, t)
@@ -266,7 +271,8 @@ func (c *Controller) start(now time.Duration, t *Ticket) {
 	c.count.Admitted++
 }
 
-// token takes one admission from what the envelope's rate allows. A burst is a tenth of a second.
+// token takes one token if the envelope's rate allows an admission now. A burst has at most the
+// tokens of a tenth of a second.
 func (c *Controller) token(now time.Duration) bool {
 	rate := c.envelope.Rate
 	if rate <= 0 {
@@ -281,7 +287,7 @@ func (c *Controller) token(now time.Duration) bool {
 	return true
 }
 
-// limit is the rule's within the envelope.
+// limit returns the rule's limit, within the envelope.
 func (c *Controller) limit() int {
 	n := int(math.Ceil(c.rule.limit - 0.25))
 	if c.envelope.Max > 0 {

@@ -2,8 +2,7 @@ package admission
 
 import "math"
 
-// histogram holds times in buckets that grow by a tenth, from 10 us on, each with a weight that
-// decays.
+// histogram counts durations in buckets that grow by 10%, from 10 µs on, with weights that decay.
 type histogram struct {
 	weight [buckets]float64
 	total  float64
@@ -13,7 +12,7 @@ const (
 	buckets    = 200
 	lowest     = 10e-6
 	growth     = 1.1
-	remembered = 0.9 // of a weight, from one tick to the next
+	remembered = 0.9 // fraction of a weight that remains after a tick
 )
 
 func (h *histogram) add(seconds float64) {
@@ -33,8 +32,8 @@ func (h *histogram) decay() {
 	}
 }
 
-// quantile returns the upper border of the bucket in which the quantile q lies, 0 if nothing was
-// added of late.
+// quantile returns the upper bound of the bucket with the quantile q, or 0 if nothing was added
+// recently.
 func (h *histogram) quantile(q float64) float64 {
 	if h.total < 1 {
 		return 0

@@ -2,15 +2,15 @@ package admission
 
 import "time"
 
-// Ticket is one request at the gate. The caller sets the exported fields before Arrive and
-// leaves them alone afterwards.
+// Ticket is one request at the gate. The caller sets the exported fields before Arrive and does not
+// change them afterwards.
 type Ticket struct {
-	// Class is the rank of the request, 0 for the most important.
+	// Class is the class of the request, 0 for the most important.
 	Class int
-	// Retry says that the client has tried before.
+	// Retry: the client has tried this request before.
 	Retry bool
-	// Decide is called once if Arrive said Waiting, with Admitted or Refused, unless the client
-	// leaves first. It may not call the controller.
+	// Decide is called once if Arrive returned Waiting, with Admitted or Refused, unless the client
+	// leaves first. It must not call the controller.
 	Decide func(Verdict)
 
 	arrived, deadline, started time.Duration
@@ -21,16 +21,16 @@ type Ticket struct {
 // Wait returns how long the request waited in the gate before it was admitted.
 func (t *Ticket) Wait() time.Duration { return t.started - t.arrived }
 
-// Deadline returns the time at which a waiting request is to be refused.
+// Deadline returns the time at which a waiting request is refused.
 func (t *Ticket) Deadline() time.Duration { return t.deadline }
 
-// line is a queue from which a ticket anywhere in it can leave at once.
+// line is a queue from which any ticket can be removed in constant time.
 type line struct {
 	first, last *Ticket
 	length      int
 
-	// refused counts those of this tick, quiet is the time without any; emptied: nobody waited at
-	// some moment of this tick.
+	// refused counts the refused requests of this tick. quiet is the time since the last tick with
+	// one. emptied: the line was empty at some moment of this tick.
 	refused int
 	quiet   time.Duration
 	emptied bool
@@ -38,13 +38,14 @@ type line struct {
 	stood int
 }
 
-// standing is the number of ticks with refusals, in a line that is never empty, that make an
-// overload: after a stall of the service the line stands as well, but nobody has to be refused.
+// standing is the number of ticks with refusals, in a line that is never empty, that count as an
+// overload. After a stall of the service a line is never empty either, but no request has to be
+// refused.
 const standing = 3
 
 func (l *line) overloaded() bool { return l.stood >= standing }
 
-// learn ends a tick.
+// learn updates the line at the end of a tick.
 func (l *line) learn(took, within time.Duration) {
 	if l.quiet += took; l.refused > 0 {
 		l.quiet = 0
@@ -85,7 +86,8 @@ func (l *line) remove(t *Ticket) {
 	l.emptied = l.emptied || l.length == 0
 }
 
-// rank is the line in which a ticket waits: two for each class, first tries and retries.
+// rank returns the index of the line in which a ticket waits. Each class has two: first tries and
+// retries.
 func (c *Controller) rank(t *Ticket) int {
 	class := min(max(t.Class, 0), len(c.lines)/2-1)
 	if t.Retry {
@@ -94,8 +96,8 @@ func (c *Controller) rank(t *Ticket) int {
 	return 2 * class
 }
 
-// next takes the ticket that is to start first out of its line, or returns nil. Those whose
-// deadline has passed are refused on the way.
+// next removes and returns the ticket that is to start next, or nil. It refuses tickets whose
+// deadline has passed.
 func (c *Controller) next(now time.Duration) *Ticket {
 	for i := range c.lines {
 		l := &c.lines[i]
@@ -121,9 +123,9 @@ func (c *Controller) take(t *Ticket) {
 	c.queued--
 }
 
-// expected is how long a ticket of this rank has to wait at least, if the service does the best
-// that it did of late; 0 if that is not known yet. More important ones that come meanwhile are not
-// foreseen.
+// expected returns how long a ticket of this rank has to wait at least, if the service is as fast
+// as it recently was at best; 0 if unknown. More important requests that arrive later are not
+// counted.
 func (c *Controller) expected(rank int) time.Duration {
 	ahead := max(0, c.inService-c.limit()) + 1
 	for i := range rank + 1 {

@@ -5,38 +5,41 @@ import (
 	"time"
 )
 
-// The constants of the rule. TestTheRule… in sim_test.go holds what they give.
+// The constants of the rule. TestTheRule… in sim_test.go checks their effect.
 const (
 	firstLimit = 100
-	// slack is the service time at the limit over the one without load: enough to keep a service
-	// busy whose S was read a third too low from few requests.
+	// slack is the target service time at the limit, as a multiple of the one without load. It
+	// keeps a service busy even if S was estimated a third too low, from few requests.
 	slack = 1.5
-	// share of the SLO that a request may always spend in the service.
+	// share is the fraction of the SLO that a request may always spend in the service.
 	share = 1.0 / 8
-	// A limit grows at most by grow and shrinks at most by shrink in a tick.
+	// Per tick the limit grows at most by the factor grow and shrinks at most by shrink.
 	grow, shrink = 1.5, 0.7
-	// forget is the growth of S in a tick in which nobody waited: it doubles in 35 s.
+	// forget is the factor by which S grows in a tick in which no request waited: it doubles in 35
+	// s.
 	forget = 1.002
-	// In a tick in which somebody always waited, capacity moves to its throughput by the share
-	// rise or fall of the difference: a stall of the service says little of its capacity.
+	// In a tick in which requests always waited, the capacity moves towards the throughput by the
+	// fraction rise or fall of the difference. It falls slowly, since a stall of the service says
+	// little about its capacity.
 	rise, fall = 1.0 / 4, 1.0 / 10
 )
 
-// rule learns limit and service times.
+// rule learns the limit and the service times.
 type rule struct {
 	within float64 // seconds
 	limit  float64
 
-	// Decayed sums over ticks: seconds in service, completions, and time.
+	// Sums over ticks that decay: seconds in service, completions, and time.
 	inService, completed, time float64
-	// unloaded is S in seconds, 0 while unknown.
+	// unloaded is S, in seconds; 0: unknown.
 	unloaded float64
-	// capacity is about the most completions per second of late, 0 while unknown.
+	// capacity is about the highest recent throughput, in completions per second; 0: unknown.
 	capacity float64
-	// A series of cuts began at this number in service and this service time.
+	// When the current series of cuts of the limit began, this many requests were in service, with
+	// this service time.
 	cutFrom, cutTime float64
 	times            histogram
-	// calm and over are W, as of the last tick, without and with an overload.
+	// calm and over are W without and with an overload, as of the last tick.
 	calm, over time.Duration
 }
 
@@ -44,10 +47,10 @@ func newRule(within time.Duration) rule {
 	return rule{within: within.Seconds(), limit: firstLimit, calm: within, over: within}
 }
 
-// served tells of the service time of one answered request.
+// served records the service time of one answered request.
 func (r *rule) served(took time.Duration) { r.times.add(took.Seconds()) }
 
-// service is the mean service time of late, 0 while unknown.
+// service returns the recent mean service time in seconds, 0 if unknown.
 func (r *rule) service() float64 {
 	if r.completed < 1e-9 {
 		return 0
@@ -55,10 +58,10 @@ func (r *rule) service() float64 {
 	return r.inService / r.completed
 }
 
-// target is T, the service time at the limit.
+// target returns T, the service time at the limit, in seconds.
 func (r *rule) target() float64 { return max(slack*r.unloaded, share*r.within) }
 
-// longest is W.
+// longest returns W.
 func (r *rule) longest(overloaded bool) time.Duration {
 	if overloaded {
 		return r.over
@@ -66,35 +69,35 @@ func (r *rule) longest(overloaded bool) time.Duration {
 	return r.calm
 }
 
-// bound sets W. A queue that stands for long needs a W that is surely in time, since all wait that
-// long; another one lets a request wait that has a chance. A queue that may hold nobody would leave
-// the service idle between two requests.
+// bound sets W. During an overload all requests wait about that long, so W must be safe; otherwise
+// a request may wait as long as it has a chance. W is at least a tenth of the SLO: with an empty
+// queue the service would idle between two requests.
 func (r *rule) bound() {
 	r.calm = seconds(max(r.within-r.times.quantile(0.9), r.within/10))
 	r.over = seconds(max(min(r.within-r.times.quantile(0.99), r.within/2), r.within/10))
 }
 
-// learn takes in one interval.
+// learn updates the rule with the measurements of one tick.
 func (r *rule) learn(t interval, took time.Duration) {
 	r.times.decay()
 	r.bound()
-	// About 30 completions make a mean, in at least two ticks and at most ten.
+	// Keep as much history as has about 30 completions, two to ten ticks.
 	keep := min(max(1/(1+float64(t.completed)/30), 0.5), 0.9)
 	r.inService = keep*r.inService + t.inService
 	r.completed = keep*r.completed + float64(t.completed)
 	r.time = keep*r.time + took.Seconds()
 	if r.completed < 5 && r.inService < 5*r.target() {
-		return // too few to learn from, and not because they hang
+		return // too few to learn from, and not because requests hang
 	}
 	r.learnService(t)
 	r.move(t, took)
 }
 
-// learnService moves S.
+// learnService updates S.
 func (r *rule) learnService(t interval) {
 	now := r.service()
 	switch {
-	case r.completed < 5 || t.failed*5 > t.completed: // errors may be quick
+	case r.completed < 5 || t.failed*5 > t.completed: // error responses may be quick
 	case r.unloaded == 0 || now < r.unloaded:
 		r.unloaded = now
 	case t.full == 0:
@@ -102,15 +105,15 @@ func (r *rule) learnService(t interval) {
 	}
 }
 
-// move sets the limit.
+// move updates the limit.
 func (r *rule) move(t interval, took time.Duration) {
 	now, at, rate := r.service(), r.inService/r.time, r.completed/r.time
 	if t.completed >= 5 && t.inService/float64(t.completed) > now {
-		// A step of the load shows in this tick before it shows in the means.
+		// A sudden change of the load shows in this tick before it shows in the means.
 		now, at = t.inService/float64(t.completed), t.inService/took.Seconds()
 	}
 	waited := t.full > took/2
-	// A tick that was busy only for a part shows less than the service can do.
+	// Only a tick that was busy all the time shows the capacity.
 	if busy := float64(t.completed) / took.Seconds(); busy > 0 && t.full >= took*9/10 {
 		if busy > r.capacity {
 			r.capacity += (busy - r.capacity) * rise
@@ -129,7 +132,7 @@ func (r *rule) move(t interval, took time.Duration) {
 			r.cutFrom, r.cutTime = at, now
 		}
 		if at <= r.cutFrom/2 && now >= 0.75*r.cutTime && r.completed >= 5 {
-			// Half as many in service, and each takes as long: the service was not busy.
+			// Half as many requests in service take just as long: the service was not busy.
 			r.unloaded, r.cutFrom = now, 0
 			return
 		}

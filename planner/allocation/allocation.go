@@ -14,96 +14,96 @@ import (
 	"github.com/trimtab/trimtab/planner/pool"
 )
 
-// Allocation is one resource of one workload in one round: what each pass made of it.
+// Allocation is one resource of one workload during one round, with the results of each pass.
 type Allocation struct {
 	*Workload
 	Found
 	Aimed
-	// Want is the bounded step to the target, and Grant what the guard made of it and later
-	// passes leave of that.
+	// Want is the amount after a bounded step to Target. Grant is what the guard allows of that;
+	// later passes may lower it.
 	Target, Want float64
 	Grant        guard.Grant
 	Told
-	// Replicas is what the number of its instances is to be.
+	// Replicas is the planned change of the number of instances.
 	Replicas Replicas
 }
 
-// Found is what a round finds of an allocation before anything is decided.
+// Found is what a round knows of an allocation before it decides anything.
 type Found struct {
 	State *State
-	// Knobs are those of its instances; none: it has no knob to turn.
+	// Knobs are the knobs of its instances; empty if it has none that can be set.
 	Knobs instances.All
-	// Index is the place of the resource Of in the pool. Curve is the workload's performance over
-	// an amount of it.
+	// Index is the index of the resource Of in the pool. Curve is the workload's performance as a
+	// function of its amount.
 	Index int
 	Of    *pool.Resource
 	Curve *trimtab.Curve
-	// Now is what it has, an unlimited knob counted as its maximum: the effective
-	// allocation of its instances.
+	// Now is the effective allocation of its instances. An unlimited knob counts as its maximum.
 	Now float64
-	// Lo and Hi are its bounds in units; least is Lo but for what keeps it from being lowered,
-	// and easy what the instances that are there can have.
+	// Lo and Hi are its bounds in units. least is Lo before it was raised to keep the allocation
+	// from being lowered. easy is the most that the existing instances can have.
 	Lo, Hi, least, easy int
-	// Free tells that the policy plans for it; Held says why not.
+	// Free: the policy plans for it; otherwise Held says why not.
 	Free bool
 	Held trimtab.Held
 	Need policy.Demand
 	// Open: it has no limit, and gets none in this round.
 	Open bool
-	// Barred is why the size is only recommended in mode act; "": it is written.
+	// Barred is why its size is only recommended although its mode is act; "": it is written.
 	Barred string
-	// Scale is the knob of its number; nil: that is not planned.
+	// Scale is the knob of its number of instances; nil: the number is not planned.
 	Scale *ledger.Knob
 }
 
-// Aimed is where an allocation is to be in the end.
+// Aimed is the target of an allocation.
 type Aimed struct {
-	// Aim is the target in units; Solved tells that it is set.
+	// Aim is the target in units. Solved: it is set.
 	Aim     int
 	Solved  bool
 	Binding trimtab.Binding
-	// Served tells that the aim is what it needs and a part of the head-room;
-	// Short, that it has less than it needs; Safe is its need at the highest load
-	// that is expected, in the resource's unit, 0: unknown.
+	// Served: the target is what it needs and a part of the leftover capacity. Short: it has less
+	// than it needs. Safe is its need at the highest expected load, in the resource's unit; 0:
+	// unknown.
 	Served, Short bool
 	Safe          float64
-	// Lack is how much it has less than it needs, in standard errors of its load.
+	// Lack is how much less it has than it needs, in standard errors of its load.
 	Lack float64
-	// Stays: what it has is a share that stays as it is, no whole number of units perhaps.
+	// Stays: its share by weight stays as it is, even if that is no whole number of units.
 	Stays bool
-	// ByHost: what its instances have was decided for each host.
+	// ByHost: the amounts of its instances were decided host by host.
 	ByHost bool
-	// Divided tells that the needs of who shares by weight do not fit, and Kept why the room that
-	// it reserves is as the site set it in spite of that; "": it is planned.
+	// Divided: the needs of the workloads that share CPU by weight do not fit. Kept is why its
+	// reservation stays as the site set it; "": it is planned.
 	Divided bool
 	Kept    string
-	// In is the solution that set it, where the policy shares one resource, and At the place
-	// in it.
+	// In is the solution that set Aim, if the policy shares one resource, and At the index of the
+	// allocation in it.
 	In *alternative.Solution
 	At int
 }
 
-// Told is what reasons are made of beside.
+// Told has what only the reason of the decision needs.
 type Told struct {
-	// Limit is what is advised to who has none, by what it was seen to use.
+	// Limit is the limit recommended from its use to a workload that has none; 0: none.
 	Limit float64
-	// Without says what is still missing before a limit is recommended to a
-	// workload that has none.
+	// Without says what is still missing before a limit can be recommended to a workload that has
+	// none.
 	Without string
-	// Evens: it stays as a whole, and instances come down to their parts of what it has.
+	// Evens: the workload's amount stays, and instances with more than their part of it are
+	// lowered.
 	Evens bool
-	// Recalled says why what it borrowed is taken back; "": it is not.
+	// Recalled says why lent capacity is taken back from it; "": it is not.
 	Recalled string
 }
 
-// Acts reports whether what is planned for the workload is written: its size, or its
-// number alone.
+// Acts reports whether the plan for the workload is written: its size, or at least the number of
+// its instances.
 func (s *Allocation) Acts() bool { return s.Writes() || s.sizeFixed() }
 
-// Writes reports whether the size of its instances is.
+// Writes reports whether the size of its instances is written.
 func (s *Allocation) Writes() bool { return s.Mode == trimtab.Act && s.Barred == "" }
 
-// ActionMode is that of what is done to its instances.
+// ActionMode returns the mode of actions on its instances.
 func (s *Allocation) ActionMode() trimtab.Mode {
 	if s.Writes() {
 		return trimtab.Act
@@ -111,12 +111,12 @@ func (s *Allocation) ActionMode() trimtab.Mode {
 	return trimtab.Recommend
 }
 
-// Shared reports whether what it has is a share by weight: the least that it has at every
-// instant, while it has what others leave idle, too.
+// Shared reports whether it shares CPU by weight: it has its share whenever it wants it, and in
+// addition what others leave idle.
 func (s *Allocation) Shared() bool { return s.Knobs.Shared() }
 
-// Draw sets the curve that it is planned by, at a load that is so cautious. serves: what
-// waits counts, too.
+// Draw sets the curve that it is planned by. caution in [0, 1] is where between the mean and the
+// upper bound of its load the policy plans. serves: the backlog counts as well.
 func (s *Allocation) Draw(caution float64, serves bool) {
 	e := s.Estimate
 	if e == nil {
@@ -128,7 +128,7 @@ func (s *Allocation) Draw(caution float64, serves bool) {
 	}
 	s.Curve = planned(e, caution)
 	if s.Starves() && s.Curve != nil && len(s.Curve.Knots) > 0 && s.Curve.Eval(s.Now).Mean >= s.SLO {
-		// What was answered says that it is enough, and what waits that it is not.
+		// The curve says that it has enough, but its requests wait: do not lower it.
 		s.Lo = max(s.Lo, min(s.Hi, policy.UpUnits(s.Now, s.Of.Unit)))
 	}
 	if b := e.Backlog; b != nil && serves && s.Curve != nil && *b > 0 {
@@ -136,8 +136,9 @@ func (s *Allocation) Draw(caution float64, serves bool) {
 	}
 }
 
-// Look finds out what its instances have, and what it may have. scale is the knob of their number,
-// nil: there is none; guarded: nobody is lowered while an alert on it fires.
+// Look reads what its instances have, and sets its bounds. scale is the knob of their number or
+// nil. guarded: an allocation is not lowered while an alert on it fires. about names the resource
+// in a reason.
 func (s *Allocation) Look(scale *ledger.Knob, guarded bool, about string) {
 	w, d, u := s.Workload, s.State, s.Of.Unit
 	s.Now = s.Knobs.Effective(func(i *instances.Instance) float64 { return i.Has })
@@ -149,7 +150,7 @@ func (s *Allocation) Look(scale *ledger.Knob, guarded bool, about string) {
 	for i := range s.Knobs {
 		least = max(least, max(d.Min, s.Knobs[i].Held.Min)/s.Knobs[i].Share)
 	}
-	if s.Shared() && len(s.Knobs) > 1 { // load goes where it is served
+	if s.Shared() && len(s.Knobs) > 1 { // requests go to the instance that serves them, so amounts add up
 		s.Now, least = 0, 0
 		for i := range s.Knobs {
 			s.Now, least = s.Now+s.Knobs[i].Has, least+max(d.Min, s.Knobs[i].Held.Min)
@@ -168,7 +169,7 @@ func (s *Allocation) Look(scale *ledger.Knob, guarded bool, about string) {
 	s.countable(scale)
 	s.least = s.Lo
 	if s.Firing() && guarded && !s.Knobs.Unlimited() {
-		// The guard would not lower it: what others get is planned without that.
+		// The guard would not lower it, so that the others must not count on its capacity.
 		s.Lo = min(max(s.Lo, policy.DownUnits(s.Now, u)), s.Hi)
 	}
 	if w.Estimate != nil && StandsIn(w.Estimate) {
@@ -180,23 +181,22 @@ func (s *Allocation) Look(scale *ledger.Knob, guarded bool, about string) {
 	s.Grant = guard.Grant{Set: s.Now}
 }
 
-// HeldBy is the hold of an estimate as that of a plan, with what there is to
-// add.
+// HeldBy returns the hold of an estimate as that of a plan, with a text appended.
 func HeldBy(e *trimtab.Estimate, more string) trimtab.Held {
 	h := *e.Hold
 	if h.Code == "" {
-		h.Code = codes.HeldOther // whatever it is: an empty code is that of nobody held
+		h.Code = codes.HeldOther // an empty code would mean that it is not held
 	}
 	h.Text = "estimate: " + h.Text + more
 	return h
 }
 
-// StandsIn reports whether a declared fallback makes the curve while input is
-// missing.
+// StandsIn reports whether the curve of an estimate comes from a declared fallback, because input
+// is missing.
 func StandsIn(e *trimtab.Estimate) bool { return e.Hold != nil && e.Fallback != "" && e.Curve != nil }
 
-// keep makes what it has its least: what stands in for missing input may
-// raise, not lower.
+// keep raises the lower bound to the current amount: what stands in for missing input may raise an
+// allocation, but not lower it.
 func (s *Allocation) keep() {
 	floor := policy.UpUnits(s.Now, s.Of.Unit)
 	if s.Held.Code == "" && (floor > s.Hi || s.Knobs.Unlimited()) {
@@ -219,7 +219,7 @@ func planned(e *trimtab.Estimate, caution float64) *trimtab.Curve {
 	return c.At(load)
 }
 
-// aboveOf names what lets an instance have less than is declared, for a list of reasons.
+// aboveOf returns what limits an instance to less than is declared, as a suffix for a reason.
 func aboveOf(s *Allocation) string {
 	if st := s.Knobs.Caps(""); st != nil {
 		return fmt.Sprintf(": %s gives %s", st.By, s.Amount(st.Most))

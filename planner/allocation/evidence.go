@@ -14,7 +14,7 @@ func (s *Allocation) UtilityAt(allocation float64) float64 {
 	return s.UtilityOf(s.Curve.Eval(allocation).Mean)
 }
 
-// UtilityOf is its utility at a performance.
+// UtilityOf returns the utility of a performance, clamped to [0, 1].
 func (s *Allocation) UtilityOf(performance float64) float64 {
 	v := s.Utility(performance)
 	if !(v > 0) {
@@ -23,9 +23,9 @@ func (s *Allocation) UtilityOf(performance float64) float64 {
 	return min(v, 1)
 }
 
-// Misses reports whether the reports miss the SLO beyond their noise: two in a
-// row, since requests fail together, or one where work waits or where a report is
-// of a longer time.
+// Misses reports whether the workload misses its SLO beyond the noise of its reports: in two
+// reports in a row, since requests fail in bursts, or in one if requests wait or reports cover a
+// longer time.
 func (s *Allocation) Misses() bool {
 	e := s.Estimate
 	if s.Starves() {
@@ -37,38 +37,39 @@ func (s *Allocation) Misses() bool {
 	return s.Missed > 1
 }
 
-// Starves reports whether its limit starves the workload: it uses all that it has and waits,
-// whatever its spans tell. A share by weight is no limit.
+// Starves reports whether its limit starves the workload: it uses all that it has and its requests
+// wait, whatever its spans say. A share by weight is no limit.
 func (s *Allocation) Starves() bool {
 	return s.Index == 0 && s.Estimate != nil && s.Estimate.Starved > 0 && !s.Shared()
 }
 
-// hungry is what a workload that starves is guessed to need beyond what it has, in units.
+// hungry returns how many units a starved workload is guessed to need beyond what it has.
 func (s *Allocation) hungry() int {
 	return policy.UpUnits(math.Min(growing*float64(s.Estimate.Starved), growth)*s.Now, s.Of.Unit)
 }
 
-// waits is how many seconds of its allocation must wait to tell of a queue.
+// waits is the backlog, in seconds of its allocation, from which on a workload counts as having a
+// queue.
 const waits = 0.2
 
-// Firing reports whether an alert on the workload fires that keeps what it has. In an overload whose
-// turns are decided all have their alerts: none decides.
+// Firing reports whether an alert fires that keeps the workload from being lowered. During an
+// overload with ranks all workloads have alerts, and none is respected.
 func (s *Allocation) Firing() bool { return s.Loan.Fires() && !(s.Turn.Slice > 0 && s.Shared()) }
 
-// Changed reports whether the workload is not where it was expected to be when
-// it last moved: its load left the band of that forecast, or it misses its SLO.
+// Changed reports whether the workload differs from what was expected when it last moved: its load
+// left the band of that forecast, or it misses its SLO.
 func (s *Allocation) Changed() bool {
 	before, e := s.State.load, s.Estimate
 	if before == nil && s.State.Move.Direction == 0 || s.Misses() {
 		return true
 	}
 	if before == nil || e == nil || e.Load == nil {
-		return false // nobody knows
+		return false // unknown
 	}
 	return !verdict.Within(e.Load, before)
 }
 
-// inputOf returns an input of an estimate; nil: it is missing.
+// inputOf returns one input of an estimate, or nil if it is missing.
 func inputOf(e *trimtab.Estimate, q quantity.Quantity) *trimtab.Input {
 	for i := range e.Inputs {
 		if in := &e.Inputs[i]; in.Name == string(q) && in.Missing == "" {

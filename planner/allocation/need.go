@@ -12,29 +12,29 @@ import (
 // drain is the time, in seconds, within which a backlog is to be worked off.
 const drain = 10.0
 
-// Asks is what is known of what it needs.
+// Asks returns its input for package need.
 func (s *Allocation) Asks() need.Workload {
 	floor, _ := s.Judge.Floor()
 	return need.Workload{Curve: s.Estimate.Curve, Load: s.Estimate.Load, SLO: s.SLO, Has: s.Now, Unit: s.Of.Unit, Min: s.Lo, Max: s.Hi, Easy: s.easy,
 		Least: floor, Starves: s.Starves(), Waiting: s.Waiting(), Enough: s.slack(), Known: s.Estimate.Reports >= FewReports || s.Misses()}
 }
 
-// NeedAt is what it needs at a confidence, in units, but for its backlog.
+// NeedAt returns its need at a confidence in [−1, 1], in units and without its backlog: see package
+// need.
 func (s *Allocation) NeedAt(confidence float64) int {
 	asks := s.Asks()
 	return asks.At(confidence)
 }
 
-// Unserved reports whether nothing is known of what would be enough: no
-// allocation is expected to meet the SLO by what was seen alone. What a request
-// costs tells more: with it, one that never meets its SLO lacks something else.
+// Unserved reports whether no amount is known to be enough: by its curve none is expected to meet
+// the SLO, and the cost of a request is unknown. If the cost is known and the SLO is never met,
+// something else than this resource is missing.
 func (s *Allocation) Unserved() bool {
 	return s.Estimate.Cost == nil && s.Curve.Eval(float64(s.Hi)*s.Of.Unit).Mean < s.SLO
 }
 
-// Waiting returns the units that drain the backlog in time. Where nobody knows
-// what waits and its limit has stopped it for some time, so much is asked of it
-// beyond what it had as is guessed from how long that was.
+// Waiting returns the units that drain its backlog within the time drain. If the backlog is not
+// measured and its limit has stopped it for some time, Waiting guesses from how long that was.
 func (s *Allocation) Waiting() int {
 	e := s.Estimate
 	switch b := e.Backlog; {
@@ -50,13 +50,13 @@ func (s *Allocation) Waiting() int {
 	return 0
 }
 
-// growing is by what part of what it has a workload is guessed to need more for
-// each second that its limit stops it, and growth the most that is guessed.
+// growing is the guess by which fraction of its allocation a workload needs more for each second
+// that its limit stops it. growth is the largest fraction that is guessed.
 const growing, growth = 0.1, 0.5
 
-// WhyIdle is why nobody is moved where nobody has less than it needs by the curves.
+// WhyIdle returns why nobody is moved, if by the curves all have what they need.
 func WhyIdle(asked []*Allocation) string {
-	switch { // who lacks something says what
+	switch { // a workload that lacks something explains it
 	case slices.ContainsFunc(asked, (*Allocation).Starves):
 		return "there is no more for who waits"
 	case slices.ContainsFunc(asked, func(s *Allocation) bool { return measured.Late(s.Estimate, s.SLO) != "" }):
@@ -65,8 +65,8 @@ func WhyIdle(asked []*Allocation) string {
 	return "everybody has what it needs"
 }
 
-// FewReports is how many reports a need must be learnt from before it may move capacity
-// while every SLO is met.
+// FewReports is the number of reports from which a need must be learned before it may move capacity
+// while all SLOs are met.
 const FewReports = 8
 
 // slack is the fraction of its need at which a workload counts as having enough. Without a
@@ -80,7 +80,7 @@ func (s *Allocation) slack() float64 {
 	return 1
 }
 
-// Demand updates the recommended demand (equation 6).
+// Demand updates the demand as the policy sees it (Cilantro, equation 6).
 func (s *Allocation) Demand(beta float64) {
 	u := s.Of.Unit
 	s.Need = policy.DemandOf(s.Curve, s.SLO, u, min(s.least, s.Hi), s.Hi)
@@ -92,13 +92,13 @@ func (s *Allocation) Demand(beta float64) {
 	s.State.knowsDemand = true
 }
 
-// Claim is what a policy is told of it, but for its demand.
+// Claim returns its input for a policy, without its demand.
 func (s *Allocation) Claim() policy.Workload {
 	return policy.Workload{Name: s.Name, Group: s.Group, Guarantee: policy.DownUnits(s.State.Guarantee, s.Of.Unit), Weight: s.Weight, Min: s.Lo, Max: s.Hi,
 		Current: int(math.Round(s.Now / s.Of.Unit)), Curve: s.Curve, Reports: s.Estimate.Reports, SLO: s.SLO, Utility: s.Utility, Worth: s.Worth}
 }
 
-// Coming is the load to come, by its upper bound; 0: not known.
+// Coming returns the upper bound of its expected load, in requests per second; 0: unknown.
 func (s *Allocation) Coming() float64 {
 	if l := s.Estimate.Load; l != nil {
 		return l.Upper

@@ -18,28 +18,27 @@ import (
 // Number is what the planner keeps of the number of a workload's instances.
 type Number struct {
 	State replicas.State
-	// From is the number that an action found that went out, To what it sets.
+	// From and To are the numbers before and after the last published action.
 	From, To int
 	Minute   replicas.Minute
-	// Idle is the time that it has no load, where it may go to zero.
+	// Idle tells for how long it has had no load, if it may be scaled to zero.
 	Idle replicas.Idle
 }
 
-// Life is one instance's.
+// Life records the start of one instance.
 type Life struct {
-	Since       time.Time // when it was seen first, zero: it was there before
+	Since       time.Time // when it was first seen; zero: it was there before the planner
 	ran, Served bool
 }
 
-// Crew is which instances of a workload in a cluster are there.
+// Crew is the set of instances of a workload in a cluster.
 type Crew struct {
 	Lives map[trimtab.KnobID]*Life
-	// Told tells that a host has said which are there: one that comes later is new.
+	// Told: a host has reported the instances. One that appears later is new.
 	Told bool
 }
 
-// Comes notes how far an instance is, and reports whether it is the first time that it
-// runs or serves.
+// Comes records the state of an instance, and reports whether it runs or serves for the first time.
 func (c *Crew) Comes(now time.Time, t *trimtab.KnobState) (l *Life, news bool) {
 	l = c.Lives[t.KnobID]
 	if l == nil {
@@ -54,7 +53,7 @@ func (c *Crew) Comes(now time.Time, t *trimtab.KnobState) (l *Life, news bool) {
 	return l, news
 }
 
-// NewNumber returns what is known of a number that is planned first.
+// NewNumber returns the initial state of a planned number of instances.
 func NewNumber(c *pool.Count) *Number {
 	return &Number{State: replicas.State{Startup: replicas.Startup{Declared: c.Startup}}}
 }
@@ -62,12 +61,13 @@ func NewNumber(c *pool.Count) *Number {
 // Counted reports whether the number of its instances is planned.
 func (w *Workload) Counted() bool { return w.Number != nil }
 
-// Sent notes an action on the number.
+// Sent records a published action on the number.
 func (n *Number) Sent(a *trimtab.Action) {
 	n.From, n.To = int(a.Expect.Value), int(a.Set.Value)
 }
 
-// countable takes the knob of the number, nil: there is none, and widens the bounds to what it can give.
+// countable records the knob of the number of instances, nil if there is none, and widens the
+// bounds to what more or fewer instances would have.
 func (s *Allocation) countable(k *ledger.Knob) {
 	if k == nil || s.Index != 0 || s.Held.Code != "" || s.Knobs.Unlimited() {
 		return
@@ -86,22 +86,21 @@ func (s *Allocation) countable(k *ledger.Knob) {
 	s.Lo = min(s.Lo, max(policy.UpUnits(least*float64(s.Count.Min), s.Of.Unit), 1))
 }
 
-// mostSizeOf is the largest size of an instance that is declared and that the cluster
-// allows.
+// mostSizeOf returns the largest size of an instance that the configuration and the cluster allow.
 func mostSizeOf(s *Allocation) float64 { return math.Max(s.Knobs.Largest(s.Max), s.State.Min) }
 
-// CountsUp reports whether the number may be planned: where nothing is written of the
-// workload, also if somebody else sets it.
+// CountsUp reports whether the number of its instances is planned. It is also planned if another
+// program sets it, as long as trimtab only recommends for the workload.
 func (s *Allocation) CountsUp() bool {
 	return s.Scale != nil && s.Scale.Held.Problem == "" && (s.Scale.Held.Barred == "" || s.Mode != trimtab.Act || s.Barred != "")
 }
 
-// sizeFixed reports whether its number alone is written.
+// sizeFixed reports whether only the number of its instances is written, not their size.
 func (s *Allocation) sizeFixed() bool {
 	return s.Mode == trimtab.Act && s.Barred != "" && s.Scale != nil && s.Scale.Held.Problem == "" && s.Scale.Held.Barred == ""
 }
 
-// mostCountOf is the largest number that quotas leave.
+// mostCountOf returns the largest number of instances that the cluster's quotas allow.
 func mostCountOf(s *Allocation) float64 {
 	if st := s.Scale.Held.Standing; st != nil && st.Most > 0 {
 		return st.Most
@@ -109,22 +108,23 @@ func mostCountOf(s *Allocation) float64 {
 	return float64(s.Count.Max)
 }
 
-// Replicas is what the number of an allocation's instances is to be.
+// Replicas is the planned change of the number of an allocation's instances.
 type Replicas struct {
 	From, To int
 	Mode     trimtab.Mode
 	Why      trimtab.Reason
-	// Note says why the number stays; "": there is nothing to say.
+	// Note says why the number does not change; "": no reason is needed.
 	Note string
 }
 
 // Moves reports whether it changes.
 func (n *Replicas) Moves() bool { return n.To != n.From }
 
-// nodeName is a site as a key.
+// nodeName returns the key of a site in maps of package replicas.
 func nodeName(site int) string { return fmt.Sprint(site) }
 
-// RoomOf is what is left on the nodes of an allocation's instances; nil: they bound nothing.
+// RoomOf returns the idle capacity of the nodes on which the allocation has instances, by node;
+// nil: nodes do not limit it.
 func RoomOf(s *Allocation, hosts []float64) map[string]float64 {
 	if hosts == nil {
 		return nil
@@ -136,8 +136,8 @@ func RoomOf(s *Allocation, hosts []float64) map[string]float64 {
 	return out
 }
 
-// AsWorkload is it as package replicas sees it, with the knobs of all its instances, and at which of its knobs
-// each of its instances is; -1: it serves nothing, or cannot be turned.
+// AsWorkload returns the allocation as package replicas sees it, and for each instance there its
+// index in s.Knobs; −1: it serves nothing, or cannot be set.
 func (s *Allocation) AsWorkload(now time.Time, knobs []*ledger.Knob) (*replicas.Workload, []int) {
 	scale, c := s.Scale, s.Count
 	need := neededBy(s)
@@ -146,7 +146,7 @@ func (s *Allocation) AsWorkload(now time.Time, knobs []*ledger.Knob) (*replicas.
 		Count: replicas.Count{Min: c.Min, Max: c.Max, Spare: c.Spare, Behavior: c.Behavior}}
 	w.Size.Fixed = s.Kept != ""
 	if s.Of.Name == trimtab.CPU {
-		w.Size.Step = 0.01 // what a kubelet rounds to
+		w.Size.Step = 0.01 // a kubelet rounds CPU quotas to this
 	}
 	if s.Acts() {
 		w.Size.Barred, w.Count.Barred = s.Barred, scale.Held.Barred
@@ -189,7 +189,8 @@ func (s *Allocation) AsWorkload(now time.Time, knobs []*ledger.Knob) (*replicas.
 	return w, index
 }
 
-// workOf is what of its need is work; 0: not known.
+// workOf returns the part of its need that its requests use, without headroom, in the resource's
+// unit; 0: unknown.
 func workOf(s *Allocation) float64 {
 	e := s.Estimate
 	if !s.Free || !s.Served || e.Cost == nil || e.Load == nil {
@@ -198,8 +199,9 @@ func workOf(s *Allocation) float64 {
 	return *e.Cost * (e.Load.Mean + math.Max(0, s.Confidence)*(e.Load.Upper-e.Load.Mean))
 }
 
-// neededBy is what the workload needs for the coming round, and for as long as a start
-// takes: of what the policy gives it where the pool has not enough for all.
+// neededBy returns how much the workload needs in the coming round, and how much within the time
+// that a new instance takes to start. If the pool is too small for all needs, it is what the policy
+// gives.
 func neededBy(s *Allocation) replicas.Need {
 	if !s.Free {
 		return replicas.Need{Round: s.Now, Start: s.Now}
@@ -208,17 +210,17 @@ func neededBy(s *Allocation) replicas.Need {
 	switch {
 	case s.Served:
 		n.Round = math.Min(s.Safe, float64(s.Hi)*s.Of.Unit)
-	case !s.Unserved(): // what the policy shares out beyond that is no reason to start any
+	case !s.Unserved(): // leftover capacity that the policy gives it is no reason to start instances
 		n.Round = math.Min(n.Round, float64(s.NeedAt(1)+s.Waiting())*s.Of.Unit)
 	}
 	if s.Scale.Held.Barred != "" && s.Writes() {
-		// What it is advised is bound by no instances that are there.
+		// What it is advised is not limited by the instances that exist.
 		hi := s.Hi
 		s.Hi = policy.DownUnits(math.Min(float64(s.Count.Max)*s.Max, s.Of.Capacity), s.Of.Unit)
 		n.Round = math.Max(n.Round, float64(s.NeedAt(s.Confidence))*s.Of.Unit)
 		if s.Unserved() && measured.Misses(s.Estimate, s.SLO) && s.Now >= float64(hi)*s.Of.Unit-policy.Grain*s.Of.Unit {
-			// It has all that its instances may, misses its SLO, and nothing tells how much
-			// is enough: a step towards more is no worse a guess than to stay.
+			// It has all that its instances can have, misses its SLO, and nothing shows how much is
+			// enough: to advise more is no worse a guess than to stay.
 			n.Round = math.Min(math.Max(n.Round, (1+growth)*s.Now), float64(s.Hi)*s.Of.Unit)
 		}
 		s.Hi = hi
@@ -228,7 +230,7 @@ func neededBy(s *Allocation) replicas.Need {
 	if l == nil || !s.Served || !(l.Later > l.Upper) || !(l.Within > 0) {
 		return n
 	}
-	// Between the bounds of the round and of all that is forecast.
+	// Interpolate between the load bounds of the round and of the whole forecast.
 	part := math.Min(math.Max(s.Number.State.Startup.Upper().Seconds()/float64(l.Within), 0), 1)
 	asks := s.Asks()
 	later := asks.Beyond(l.Upper + part*(l.Later-l.Upper))
@@ -241,7 +243,7 @@ func (n *Number) Over(now time.Time, c *pool.Count) bool {
 	return c.AllowZero && n.Idle.Over(now, c.Cooldown)
 }
 
-// Wanted is the number for a load to come back with: at least one.
+// Wanted returns with how many instances a workload at zero comes back for a load: at least one.
 func (w *Workload) Wanted(k *ledger.Knob, load float64) int {
 	n := max(1, w.Count.Min)
 	if need, ok := replicas.NeedOf(w.Estimate.Curve, w.SLO, load, 0); ok {

@@ -15,8 +15,9 @@ import (
 	"github.com/trimtab/trimtab/planner/replicas"
 )
 
-// SetNumber notes the number that a decision wants, as far as it can be had now: of what is free, each
-// that comes begins with so much, and g bounds how many go.
+// SetNumber records the number of instances that a decision wants, as far as it is possible now.
+// free is the idle capacity, each what one more instance starts with, and g limits how many may go
+// in a round.
 func (s *Allocation) SetNumber(now time.Time, w *replicas.Workload, d *replicas.Decision, free, each float64, g *guard.Config) {
 	c := &s.Replicas
 	c.From, c.To, c.Mode = w.Replicas, d.Replicas, trimtab.Act
@@ -36,7 +37,7 @@ func (s *Allocation) SetNumber(now time.Time, w *replicas.Workload, d *replicas.
 	}
 	switch grows := slices.ContainsFunc(s.Knobs, func(i instances.Instance) bool { return i.Set > i.Has+s.Of.Quantum()/2 }); {
 	case c.To < c.From && c.Mode == trimtab.Act && grows && s.Barred == "":
-		// What stays has more before others go.
+		// Enlarge the remaining instances before others go.
 		c.To, c.Note = c.From, fmt.Sprintf("%d instances are enough, once they are larger", c.To)
 	case c.To < c.From && !g.Disabled && c.Mode == trimtab.Act:
 		fall := g.Fall
@@ -69,7 +70,7 @@ func (s *Allocation) SetNumber(now time.Time, w *replicas.Workload, d *replicas.
 	}
 }
 
-// numberWhy says what is needed, and what the instances that are there can give.
+// numberWhy returns how much is needed, and how much the existing instances can have, as a reason.
 func numberWhy(s *Allocation, now time.Time, w *replicas.Workload, d *replicas.Decision) string {
 	if s.Number.Over(now, s.Count) {
 		return fmt.Sprintf("it has had no load for %v", s.Count.Cooldown)

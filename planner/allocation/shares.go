@@ -16,7 +16,7 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// AsSet has the instances of an allocation that reserves room be as the site set them.
+// AsSet makes the amounts that the site set the targets of an allocation's instances.
 func (s *Allocation) AsSet(detail string) {
 	s.Solved, s.Served, s.Stays, s.ByHost = true, true, true, true
 	s.Aim, s.Binding = policy.UpUnits(s.Now, s.Of.Unit), trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
@@ -28,7 +28,8 @@ func (s *Allocation) AsSet(detail string) {
 	}
 }
 
-// GoBack has the instances of an allocation go back to what the site set, once there is as much.
+// GoBack sets the instances of an allocation back to the site's amounts, as far as rest has
+// capacity for that.
 func (s *Allocation) GoBack(rest *ledger.Rest) {
 	for i := range s.Knobs {
 		k := &s.Knobs[i]
@@ -44,7 +45,7 @@ func (s *Allocation) GoBack(rest *ledger.Rest) {
 	}
 }
 
-// Returns is how much more its instances have once they are as the site set them.
+// Returns returns how much more its instances will have once they are back at the site's amounts.
 func (s *Allocation) Returns() (more float64) {
 	for i := range s.Knobs {
 		if k := &s.Knobs[i]; k.Held.Reserves {
@@ -54,8 +55,8 @@ func (s *Allocation) Returns() (more float64) {
 	return more
 }
 
-// Member is it as package overload sees it, by what it is entitled to. What the kernel counted
-// longer ago than stale is not known.
+// Member returns the allocation as package overload sees it. entitled is its entitlement in cores.
+// Counts of the kernel that are older than stale count as unknown.
 func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64) overload.Member {
 	latest := func(q quantity.Quantity) float64 {
 		if in := inputOf(s.Estimate, q); in != nil && now.Sub(s.Estimate.Time)+in.Age.Duration() <= stale {
@@ -66,14 +67,14 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 	m := overload.Member{Workload: s.Claim(), Turn: s.Turn, Entitled: entitled, Guaranteed: s.State.Guarantee,
 		Cost: math.Inf(1), Missed: s.Missed, Unknown: s.Estimate.Cost == nil && s.Unserved(), Waiting: s.Waiting(),
 		Window: s.Estimate.Window.Duration(), Used: latest(quantity.Usage)}
-	// Where no limit stops it, others on the host may use what the pool was promised: its threads
-	// wait for a CPU longer than they run.
+	// Even where no limit stops it, others on the host may use the CPU that the pool was promised.
+	// Its threads then wait for a CPU longer than they run.
 	if stopped := latest(quantity.Throttled); stopped < 0 {
 		m.Used = -1
 	} else {
 		m.Stopped = stopped > 0.5 || stopped < 0.02 && latest(quantity.Waited) > m.Used
 	}
-	m.Min = max(s.least, policy.UpUnits(s.Floor(), s.Of.Unit)) // without what an alert keeps
+	m.Min = max(s.least, policy.UpUnits(s.Floor(), s.Of.Unit)) // without the part that a firing alert keeps
 	if s.Estimate.Cost != nil {
 		m.Cost = *s.Estimate.Cost
 	}
@@ -83,8 +84,8 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 	return m
 }
 
-// ReportOf is what an estimate tells of a workload in an overload. Its load is that of the
-// report: what was used since tells of a backlog that is worked off.
+// ReportOf returns an estimate as a report for package overload. Its load is that of the report:
+// use measured since then may come from a backlog that is worked off.
 func ReportOf(e *trimtab.Estimate, slo float64) overload.Report {
 	out := overload.Report{Time: e.Time, Performance: e.Performance, SLO: slo, Costs: -1}
 	load := -1.0
@@ -99,13 +100,13 @@ func ReportOf(e *trimtab.Estimate, slo float64) overload.Report {
 	switch {
 	case e.Backlog != nil:
 		out.Late = *e.Backlog / drain
-	case e.Stopped > 1: // what is answered is what the limit lets through
+	case e.Stopped > 1: // answers are only as many as the limit lets through
 		out.Hidden = math.Min(growing*float64(e.Stopped), growth)
 	}
 	return out
 }
 
-// Rest has an allocation keep its entitlement e, or go back to it.
+// Rest keeps an allocation at its entitlement e, or moves it back there.
 func (s *Allocation) Rest(e float64, detail string) {
 	s.Solved, s.Served = true, true
 	s.Binding = trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
@@ -118,7 +119,8 @@ func (s *Allocation) Rest(e float64, detail string) {
 	s.Stays = true
 }
 
-// ServeInTurn has an allocation go to the share of its turn.
+// ServeInTurn sets the target of an allocation to the share of its turn. scale is the fraction of
+// the CPU that may be given.
 func (s *Allocation) ServeInTurn(scale float64) {
 	s.Solved, s.Aim = true, max(int(math.Round(float64(s.Turn.Slice)*scale)), min(s.Turn.Slice, max(s.least, policy.UpUnits(s.Floor(), s.Of.Unit))))
 	detail := "needs do not fit; it has what those leave who are served"
@@ -131,18 +133,20 @@ func (s *Allocation) ServeInTurn(scale float64) {
 	}
 }
 
-// Capped reports whether a share is to be a limit, too: of who is not served, while others are.
-// By its weight alone it would use the limit of all up on CPUs on which those do not work.
+// Capped reports whether the share is also to be a limit: that of a workload that is not served
+// while others are. By weight alone it would use up the common limit, on CPUs on which the served
+// ones do not run.
 func (s *Allocation) Capped(k *instances.Instance) bool {
 	return s.Shared() && s.Free && !k.Held.Reserves && (s.Turn.Capped || k.Capped)
 }
 
-// Reserves reports whether what it has is room on machines, too.
+// Reserves reports whether its amounts are also reservations on the nodes, as CPU requests in a
+// cluster are.
 func Reserves(s *Allocation) bool {
 	return slices.ContainsFunc(s.Knobs, func(i instances.Instance) bool { return i.Held.Reserves })
 }
 
-// Floor is the least that it is given of room that it reserves, whatever it needs; 0: it reserves
+// Floor returns the least that its reservations may be lowered to, whatever it needs; 0: it has
 // none.
 func (s *Allocation) Floor() (sum float64) {
 	for i := range s.Knobs {
@@ -153,18 +157,18 @@ func (s *Allocation) Floor() (sum float64) {
 	return sum
 }
 
-// worth reports whether a share is to go to another amount.
+// worth reports whether the difference between two shares is worth a change.
 func worth(s *Allocation, from, to float64) bool {
 	return math.Abs(to-from) >= s.Of.Unit && !(Reserves(s) && instances.Small(from, to))
 }
 
-// Recaps reports whether a knob is to be capped that is not, or the other way round.
+// Recaps reports whether a knob has a cap and should not, or the other way round.
 func (s *Allocation) Recaps(k *instances.Instance) bool {
 	return k.Held.Shared && k.Held.Capped != s.Capped(k)
 }
 
-// Bounded takes out of a wish to the guard what is meant for quotas, where it has a share
-// by weight: a lower share takes away only what somebody else wants.
+// Bounded removes the rules for quotas from the guard's input if it shares CPU by weight: a lower
+// share only takes what other workloads want.
 func (s *Allocation) Bounded(w guard.Workload) guard.Workload {
 	if s.Shared() && s.Free {
 		w.Harms, w.Safe, w.Last = false, math.Max(s.Target, s.Of.Unit), guard.Move{}
@@ -172,7 +176,7 @@ func (s *Allocation) Bounded(w guard.Workload) guard.Workload {
 	return w
 }
 
-// Settle sets what the instances of an allocation whose shares were decided are to have.
+// Settle sets the amounts of its instances, if their shares were decided host by host.
 func (s *Allocation) Settle() {
 	s.Evens = false
 	if s.Knobs.Settle(); len(s.Knobs) == 1 {

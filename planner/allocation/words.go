@@ -4,7 +4,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Has is what the workload has, for people.
+// Has returns its current amount as it is shown to people.
 func (s *Allocation) Has() trimtab.Amount {
 	if len(s.Knobs) == 1 {
 		return s.Knobs[0].Held.Standing.Cap(s.Knobs[0].Found)
@@ -15,14 +15,14 @@ func (s *Allocation) Has() trimtab.Amount {
 	return trimtab.Units(s.Now)
 }
 
-// Amount is an amount of its resource for people, with its unit.
+// Amount returns an amount of its resource as text with the unit.
 func (s *Allocation) Amount(v float64) string { return AmountOf(s.Of.Name, v) }
 
-// AmountOf is an amount of a resource for people, with its unit.
+// AmountOf returns an amount of a resource as text with the unit.
 func AmountOf(resource string, v float64) string {
 	r := trimtab.ResourceOf(resource)
 	text := r.Text(trimtab.Units(v))
-	if !r.Bytes && !r.Switch { // bytes have theirs
+	if !r.Bytes && !r.Switch { // the text has a unit already
 		text += " " + r.Unit
 	}
 	return text

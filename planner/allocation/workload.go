@@ -18,41 +18,41 @@ import (
 // Config declares a workload.
 type Config = pool.Workload
 
-// Workload is what the planner keeps of one workload.
+// Workload is what the planner keeps of one workload between rounds.
 type Workload struct {
 	Config
 	Estimate *trimtab.Estimate
 	Crew     Crew
-	// Fresh is when an estimate was last good for planning; the time of the
-	// first round before any was.
+	// Fresh is the last time that its estimate was good enough to plan by, or before that the time
+	// of the first round.
 	Fresh time.Time
-	// States are by the index of the resource; nil: it has no knob for it.
+	// States are the states of each resource, by its index; nil: the workload has no share of it.
 	States   []*State
 	Loan     *loan.Loan // nil: no alert fires, and nothing is to be given back
 	Returned time.Time
-	// Turn is what is decided of it in an overload: see package overload.
+	// Turn is its state in an overload: see package overload.
 	Turn     overload.Turn
 	Released bool
 	Use      usage.Use
 	Judge    verdict.Judge
-	// Stall is how long it may stand still in a period of its quota.
+	// Stall is how long its quota may throttle it in one period.
 	Stall stall.Budget
 	// Missed is how many estimates in a row missed the SLO beyond their noise.
 	Missed int
-	// Confidence is that at which it is left alone: see package need.
+	// Confidence is the κ from which on it counts as having enough: see package need.
 	Confidence float64
-	// Number is what is kept of the number of its instances; nil: it is not planned.
+	// Number is the state of the number of its instances; nil: the number is not planned.
 	Number *Number
 }
 
-// State is what the planner keeps of one resource of one workload.
+// State is what the planner keeps of one resource of one workload between rounds.
 type State struct {
 	pool.Bounds
-	// Demand is the recommended demand in units, when known (equation 6).
+	// Demand is the demand as the policy sees it, in units (Cilantro, equation 6), if knowsDemand.
 	Demand      int
 	knowsDemand bool
 	Move        guard.Move
-	// load is what was forecast when it last moved; nil: unknown.
+	// load is the forecast when it last moved; nil: unknown.
 	load *trimtab.LoadForecast
 }
 
@@ -67,8 +67,7 @@ func NewStates(c *Config, resources []pool.Resource) []*State {
 	return states
 }
 
-// Lent returns the part of what the workload has of a resource that may be given back
-// because the alerts it was lent for are over.
+// Lent returns how much of its allocation was lent for alerts that are over, and may be taken back.
 func (w *Workload) Lent(resource int, has float64) float64 {
 	if resource > 0 {
 		return 0
@@ -76,8 +75,8 @@ func (w *Workload) Lent(resource int, has float64) float64 {
 	return w.Loan.Lent(has)
 }
 
-// Moved enters a move that is written. The first one after the end of the
-// alerts settles the loan: a fall gives back, a rise is needed without them.
+// Moved records a move. The first one after its alerts have ended settles the loan: a fall gives it
+// back; a rise shows that the workload needs it without alerts as well.
 func (w *Workload) Moved(resource, direction int, now time.Time) {
 	d := w.States[resource]
 	d.Move = d.Move.Then(direction, now)
@@ -92,13 +91,14 @@ func (w *Workload) Moved(resource, direction int, now time.Time) {
 	}
 }
 
-// JustLowered reports whether a plan gave it a limit that may still be carried out, for so long.
+// JustLowered reports whether a plan lowered it so recently (within) that a host may still carry
+// that out.
 func (d *State) JustLowered(now time.Time, within time.Duration) bool {
 	return d.Move.Direction < 0 && now.Sub(d.Move.At) <= within
 }
 
-// Used is the CPU time that a workload was last measured to use, in cores; false: not known.
-// stale is the age at which that is forgotten.
+// Used returns the last measured CPU use of the workload, in cores, and whether it is known. An
+// older measurement than stale is not.
 func (w *Workload) Used(now time.Time, stale time.Duration) (cores float64, known bool) {
 	e := w.Estimate
 	if e == nil || e.Validate() != nil {
@@ -112,7 +112,7 @@ func (w *Workload) Used(now time.Time, stale time.Duration) (cores float64, know
 	return in.Value, age <= stale && age >= -stale
 }
 
-// Memory is what of it outlives the process, in units of such a size.
+// Memory returns the part of the state that outlives the process. unit is the size of a unit.
 func (d *State) Memory(unit float64) memory.Workload {
 	m := memory.Workload{Unit: unit, Move: d.Move}
 	if d.knowsDemand {
@@ -121,7 +121,7 @@ func (d *State) Memory(unit float64) memory.Workload {
 	return m
 }
 
-// Restore takes demand and move back.
+// Restore restores demand and last move. It drops a demand in another unit.
 func (d *State) Restore(m *memory.Workload, unit float64) {
 	d.Move = m.Move
 	if m.Demand != nil && m.Unit == unit {
@@ -129,8 +129,8 @@ func (d *State) Restore(m *memory.Workload, unit float64) {
 	}
 }
 
-// Outside is what a source outside its instances says of its load; false: it says nothing, or said
-// it too long ago, which is stale.
+// Outside returns the load in requests per second that a source outside the workload's instances
+// reports; false if there is none, or it is older than stale.
 func (w *Workload) Outside(now time.Time, stale time.Duration) (load float64, known bool) {
 	e := w.Estimate
 	if e == nil || e.Validate() != nil || now.Sub(e.Time) > stale || e.Time.Sub(now) > stale {
@@ -143,5 +143,5 @@ func (w *Workload) Outside(now time.Time, stale time.Duration) (load float64, kn
 	return in.Value, true
 }
 
-// fromPrometheus is the source of what a query answered.
+// fromPrometheus is the source name of inputs from a Prometheus query.
 const fromPrometheus = "prometheus"

@@ -1,18 +1,18 @@
-// Package concurrency says how many requests of a workload may be in service at once: as many as its
-// allocation serves in time, by Little's law.
+// Package concurrency computes how many requests of a workload may be in service at once: as many
+// as its allocation serves within the SLO, by Little's law.
 //
 //	limit = a × u / c × t      a allocation, in cores
 //	                           u highest use at which the SLO is met, (0, 1]
 //	                           c CPU time of a request, in seconds
 //	                           t time of a request in service, in seconds
 //
-// a × u / c is the rate that a serves in time. By the curve, whose need for the SLO grows with the
-// load l as k × (l + h), that is a/k − h, and at most a/c. t is the 95th percentile, smoothed, of
-// reports that met the SLO: in an overload the time grows with the limit, and would prove any.
+// a × u / c is the rate that the allocation serves within the SLO. The workload's curve needs k ×
+// (l + h) cores for load l, so that the rate is a/k − h, and at most a/c. t is the 95th percentile
+// of the latency, smoothed, from reports that met the SLO: during an overload t grows with the
+// limit, and would justify any limit.
 //
-// What is not known yet gives no limit, and what was known once is kept: an overload tells neither
-// k nor t. What is beyond the limit waits before the workload, or is refused there; who that is
-// does not matter here.
+// Without k and t there is no limit. Once known, they are kept: an overload shows neither. Requests
+// beyond the limit wait before the workload or are refused there, by whatever enforces the limit.
 package concurrency
 
 import (
@@ -23,17 +23,17 @@ import (
 	"github.com/trimtab/trimtab/planner/measured"
 )
 
-// State is what reports told of a workload.
+// State is what reports have shown of a workload.
 type State struct {
-	// Time is t, 0: no report met the SLO yet.
+	// Time is t; 0: no report has met the SLO yet.
 	Time trimtab.Seconds `json:"time_s,omitempty"`
-	// Need is k, what one request per second needs for the SLO; 0: not known. Idle is h, in
-	// requests per second.
+	// Need is k, the cores that one request per second needs to meet the SLO; 0: unknown. Idle is
+	// h, in requests per second.
 	Need float64 `json:"need,omitempty"`
 	Idle float64 `json:"idle,omitempty"`
 }
 
-// Valid reports whether a stored state can be one.
+// Valid reports whether a stored state is valid.
 func (s *State) Valid() bool {
 	for _, v := range []float64{float64(s.Time), s.Need, s.Idle} {
 		if !(v >= 0 && v <= math.MaxFloat64) {
@@ -43,10 +43,11 @@ func (s *State) Valid() bool {
 	return true
 }
 
-// smooth is the part of a newer time that counts.
+// smooth is the weight of a new value in the smoothed t.
 const smooth = 0.2
 
-// Take learns from a report of a workload with that SLO. One that is held back teaches nothing.
+// Take learns from a report of a workload with the given SLO. It learns nothing from a held
+// estimate.
 func (s *State) Take(e *trimtab.Estimate, slo float64) {
 	if e.Hold != nil || e.Fallback != "" || e.Validate() != nil {
 		return
@@ -65,17 +66,18 @@ func (s *State) Take(e *trimtab.Estimate, slo float64) {
 	}
 }
 
-// Limit is a number of requests in service with what it follows from.
+// Limit is a number of requests in service, with the values that it follows from.
 type Limit struct {
-	// Requests is the limit, Rate what the allocation serves in time, in requests per second.
+	// Requests is the limit. Rate is the load that the allocation serves within the SLO, in
+	// requests per second.
 	Requests, Rate float64
-	// Allocation and Time are a and t, Cost is c, 0: not known.
+	// Allocation and Time are a and t. Cost is c; 0: unknown.
 	Allocation, Cost float64
 	Time             trimtab.Seconds
 }
 
-// For returns the limit for an allocation, where a request costs so much, nil: not known; false
-// where the limit is not known.
+// For returns the limit of an allocation. cost is the CPU time of a request, nil if unknown. It
+// returns false if the limit is unknown.
 func (s *State) For(allocation float64, cost *float64) (l Limit, ok bool) {
 	if s.Time == 0 || s.Need == 0 || !(allocation > 0) {
 		return Limit{}, false
@@ -88,7 +90,7 @@ func (s *State) For(allocation float64, cost *float64) (l Limit, ok bool) {
 	return l, l.Requests >= 1 && l.Requests <= math.MaxInt32
 }
 
-// Words says what the limit follows from; resource is that of the allocation.
+// Words returns the explanation of the limit; resource is the name of the allocation's resource.
 func (l *Limit) Words(resource string) string {
 	has := fmt.Sprintf("%.3g %s", l.Allocation, trimtab.ResourceOf(resource).Unit)
 	serves := fmt.Sprintf("%s serve %.3g requests/s in time", has, l.Rate)

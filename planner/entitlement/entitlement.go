@@ -1,11 +1,11 @@
-// Package entitlement divides a pool among workloads by weight, guarantees and the tree of
-// their groups:
+// Package entitlement divides a pool among workloads by weight, guarantees and the tree of their
+// groups:
 //
 //	e = max(g, s·w) at each level of the tree, with the s at which the sum is what the level has
 //
-// of the guarantee g, or the sum of those below where that is more, and the weight w among the
-// siblings. The sum is the capacity; guarantees of more than that are cut in proportion. So it
-// is a share by weight that no demand bounds: package fair divides by demand.
+// g is the guarantee, or the sum of the guarantees below it if that is more; w is the weight among
+// the siblings. The entitlements add up to the capacity. Guarantees that exceed the capacity are
+// cut in proportion. Demands play no part: package fair divides by demand.
 package entitlement
 
 import (
@@ -16,20 +16,20 @@ import (
 
 // Member is one workload.
 type Member struct {
-	// Group is the path of the group that it belongs to, parts joined by "/"; "": the root.
+	// Group is the path of its group, with parts joined by "/"; "": the root.
 	Name, Group string
 	Part
 }
 
 // Part is the weight and guarantee of a workload or group among its siblings.
 type Part struct {
-	// Weight is that among its siblings; 0: 1. Least is what it has before anything is shared by
-	// weight, in the unit of the capacity.
+	// Weight is its weight among its siblings; 0 counts as 1. Least is its guarantee, which it has
+	// before anything is shared by weight, in the unit of the capacity.
 	Weight, Least float64
 }
 
-// Divide returns what each member is entitled to, by name. groups has the groups with a weight or
-// a guarantee of their own, by path.
+// Divide returns the entitlement of each member, by name. groups has the groups with a weight or
+// guarantee of their own, by path.
 func Divide(capacity float64, members []Member, groups map[string]Part) map[string]float64 {
 	nodes := map[string]*node{"": {}}
 	for _, m := range members {
@@ -55,12 +55,13 @@ func Divide(capacity float64, members []Member, groups map[string]Part) map[stri
 
 // node is a workload, or a group of them.
 type node struct {
-	name          string // of a workload; "": a group
+	name          string // of the workload; "": it is a group
 	weight, least float64
 	below         []*node
 }
 
-// demand sums up what those below must have.
+// demand raises the guarantees of groups to the sum of those below them, and returns the node's
+// guarantee.
 func (n *node) demand() float64 {
 	sum := 0.0
 	for _, b := range n.below {
@@ -70,7 +71,7 @@ func (n *node) demand() float64 {
 	return n.least
 }
 
-// divide divides an amount among the children.
+// divide divides an amount among the children, and puts the workloads' parts into out.
 func (n *node) divide(amount float64, out map[string]float64) {
 	if n.name != "" {
 		out[n.name] = amount
@@ -92,9 +93,9 @@ func (n *node) divide(amount float64, out map[string]float64) {
 	}
 }
 
-// level is the s at which those below have an amount together.
+// level returns the s at which the children have the amount in total.
 func (n *node) level(amount float64) (level float64) {
-	served := make([]bool, len(n.below)) // by more than their part
+	served := make([]bool, len(n.below)) // guarantee is more than its share by weight
 	for again := true; again; {
 		left, weights := amount, 0.0
 		for i, b := range n.below {
@@ -105,7 +106,7 @@ func (n *node) level(amount float64) (level float64) {
 			}
 		}
 		if weights == 0 {
-			break // but for a rounding, the least of all is the amount
+			break // only rounding errors remain
 		}
 		level, again = left/weights, false
 		for i, b := range n.below {

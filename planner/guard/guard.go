@@ -12,7 +12,7 @@ import (
 
 // Config holds the bounds. The zero value has the safe defaults.
 type Config struct {
-	// Disabled grants everything that fits the capacity: for runs that reproduce a paper.
+	// Disabled grants everything that fits the capacity: for experiments that reproduce a paper.
 	Disabled bool
 	// Fall is the largest fraction of its allocation that a workload may lose in a round, in (0,
 	// 1]. Default 0.2.
@@ -81,50 +81,51 @@ func (m Move) Then(direction int, now time.Time) Move {
 	return m
 }
 
-// Workload is the move that is asked for one workload.
+// Workload is the move requested for one workload.
 type Workload struct {
 	Name string
-	// Now is its allocation, Target the solver's, Want the step towards Target that is asked for
-	// now, all in the resource's unit.
+	// Now is its allocation, Target the solver's target, Want the step towards Target that is
+	// requested now, all in the resource's unit.
 	Now, Target, Want float64
 	// Own is how much its instances have beyond their shares of Now: it may rise by that without
-	// free capacity, since it takes it from itself. 0 with one instance.
+	// free capacity, since its own instances give it up. 0 with one instance.
 	Own float64
-	// Fresh says that a fresh estimate without a hold stands behind it.
+	// Fresh: the move is based on a fresh estimate that is not held.
 	Fresh bool
 	// Missing: it misses its SLO with what it has; Meets: it is expected to meet it at Target.
 	Missing, Meets bool
 	// Safe is the least allocation at which it is expected to meet its SLO under the highest
-	// expected load, in the resource's unit: a fall down to there is safe. 0: unknown.
+	// expected load, in the resource's unit. 0: unknown.
 	Safe float64
-	// Weighed says that an objective weighed Target against what it has: the dead band is thin.
+	// Weighed: an objective compared Target with what it has, so that only a narrow dead band
+	// applies.
 	Weighed bool
 	// Changed: its load, or whether it meets its SLO, differs from what was expected when it last
 	// moved.
 	Changed bool
 	// Lack is how much less it has than it needs, in standard errors of that need.
 	Lack float64
-	// Firing says that an alert on it fires.
+	// Firing: an alert on it fires.
 	Firing bool
-	// Harms: it is expected to miss its SLO at Target, and no workload that is worse off than it
-	// is now gets more.
+	// Harms: it is expected to miss its SLO at Target, and no workload that is now worse off than
+	// it gets more.
 	Harms bool
-	// Advice: the action will not be written (mode recommend); it is bounded in the same way, in
-	// an account of its own.
+	// Advice: the action will not be written (mode recommend). The same limits apply to advice,
+	// counted apart from actions.
 	Advice bool
-	// Lent is the part of Now that was lent for alerts that are over: it may be taken back in
-	// spite of the window, once in a window.
+	// Lent is the part of Now that was lent for alerts that are over. It may be taken back in spite
+	// of Window, but only once in a Window.
 	Lent float64
-	// Returned is when it last did.
+	// Returned is when lent capacity was last taken back.
 	Returned time.Time
 	Last     Move
 }
 
-// Round is the moves that one round asks for.
+// Round is the input of one round.
 type Round struct {
 	Now time.Time
-	// Unit is the size of a unit, Capacity that of the pool; Spare is the free part of it,
-	// negative when more is held than there is.
+	// Unit is the size of a unit and Capacity that of the pool. Spare is the free part of the
+	// capacity, negative if more is allocated than there is.
 	Unit, Capacity, Spare float64
 	// Workloads are in order of name.
 	Workloads []Workload
@@ -134,14 +135,14 @@ type Round struct {
 type Grant struct {
 	// Set is Now, or a whole number of units.
 	Set float64
-	// Binding is zero, or says what stopped the wish.
+	// Binding says what limited the request; zero: nothing.
 	Binding trimtab.Binding
 }
 
 // grain absorbs rounding: 1e-9 of a unit.
 const grain = 1e-9
 
-// Apply bounds a round. It is pure and keeps the order of the workloads.
+// Apply limits the moves of a round. It is pure and keeps the order of the workloads.
 func (c Config) Apply(r Round) []Grant {
 	c = c.withDefaults()
 	grants := make([]Grant, len(r.Workloads))
@@ -174,17 +175,17 @@ func (c Config) Apply(r Round) []Grant {
 	return grants
 }
 
-// ledger collects the candidates of one side: what is written, and advice.
+// ledger collects the candidates of one side: of the actions, or of the advice.
 type ledger struct {
 	targets int
 	rises   []wish
 	falls   []wish
-	// inside are falls in the dead band, for rises that are needed.
+	// inside has falls within the dead band, which are made only for needed rises.
 	inside []wish
-	// urgent: a workload that misses its SLO should get more, and this is new: what others were
-	// given lately may be taken for it.
+	// urgent: a workload that misses its SLO is to get more, and that is new. Capacity that others
+	// got lately may be taken for it.
 	urgent bool
-	// lack is the greatest lack of those who are to get more.
+	// lack is the greatest Lack among the workloads that are to get more.
 	lack float64
 }
 
@@ -193,7 +194,7 @@ type wish struct {
 	to     float64
 	amount float64
 	needed bool
-	// proven falls end where the SLO is expected to be met.
+	// proven: the fall ends where the SLO is expected to be met.
 	proven bool
 }
 
@@ -220,7 +221,7 @@ func (c Config) rise(r Round, i int, grants []Grant, a *ledger) {
 	a.rises = append(a.rises, wish{at: i, to: w.Want, amount: w.Want - w.Now, needed: needed})
 }
 
-// fall admits a fall, shortened to the bound per step.
+// fall admits a fall, shortened to the limit per round.
 func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 	w := &r.Workloads[i]
 	to := math.Max(0, w.Want)
@@ -267,11 +268,11 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 	a.falls = append(a.falls, f)
 }
 
-// weighed is the widest dead band around a target that an objective weighed against what the
-// workload has: the objective itself makes no useless moves, and all moves are small once it is
-// close. By `trimtab-lab sim cilantro --data DIR --seeds 2 --step 10`, where 20 jobs share a pool
-// too small for them, egalitarian welfare is .830 without the guard, .818 with 3% and .827 with
-// 0.5%, a unit of 200.
+// weighed is the widest dead band if an objective compared the target with what the workload has:
+// such an objective makes no useless moves, and near its optimum all moves are small. Tuned with
+// `trimtab-lab sim cilantro --data DIR --seeds 2 --step 10`, where 20 jobs share a pool too small
+// for them: egalitarian welfare is .830 without the guard, .818 with a band of 3% and .827 with
+// 0.5%, which is one unit of 200.
 const weighed = 0.005
 
 // band returns the dead band of a workload.
@@ -282,7 +283,7 @@ func (c Config) band(w *Workload) float64 {
 	return c.Band
 }
 
-// bound is a bound of the guard.
+// bound returns a Binding of the guard with a text.
 func bound(format string, args ...any) trimtab.Binding {
 	return trimtab.Binding{Kind: codes.BindingGuard, Detail: fmt.Sprintf(format, args...)}
 }
@@ -291,8 +292,8 @@ func (c Config) inBand(w *Workload) trimtab.Binding {
 	return bound("the target is within %.2g%% of what it has", 100*c.band(w))
 }
 
-// reverses reports whether a move in the given direction would be one reversal too many. A fall
-// also waits a window after the last rise.
+// reverses reports whether a move in the given direction would be a second reversal within a
+// Window. A fall also waits a Window after the last rise.
 func (c Config) reverses(w *Workload, direction int, now time.Time) bool {
 	m := w.Last
 	if m.Direction != -direction || c.Window < 0 {
@@ -301,8 +302,9 @@ func (c Config) reverses(w *Workload, direction int, now time.Time) bool {
 	return c.recent(m.Reversed, now) || direction < 0 && c.recent(m.At, now)
 }
 
-// evidence returns how large the lack of another workload must be, in standard errors, to take
-// back what a workload was given: telling right after its last move, falling to 0 after a window.
+// evidence returns how large the Lack of another workload must be, in standard errors, to take back
+// what a workload was given: telling right after the workload's last move, falling linearly to 0
+// after a Window.
 func (c Config) evidence(w *Workload, now time.Time) float64 {
 	last := w.Last.At
 	if w.Last.Reversed.After(last) {
@@ -312,22 +314,22 @@ func (c Config) evidence(w *Workload, now time.Time) float64 {
 	return telling * (1 - age.Seconds()/c.Window.Seconds())
 }
 
-// telling is a lack, in standard errors, that is hardly noise.
+// telling is a Lack, in standard errors, that is probably not noise.
 const telling = 1
 
-// returns reports whether what was lent may be taken back now.
+// returns reports whether lent capacity may be taken back now.
 func (c Config) returns(w *Workload, now time.Time) bool {
 	return w.Lent > 0 && !c.recent(w.Returned, now)
 }
 
-// recent reports whether t is inside the window before now. A time in the
-// future is from before the clock was set back; the zero time is none.
+// recent reports whether t is within a Window before now. A time in the future comes from before
+// the clock was set back and does not count; nor does the zero time.
 func (c Config) recent(t, now time.Time) bool {
 	return !t.IsZero() && !t.After(now) && now.Sub(t) < c.Window
 }
 
-// settle grants falls within the bounds per round, then rises within the free capacity, and
-// returns what is left of that.
+// settle grants falls within the limits per round, then rises within the free capacity, and returns
+// the free capacity that is left.
 func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 	bySize := func(x, y wish) int {
 		switch {
@@ -386,8 +388,9 @@ func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 	return c.raise(r, grants, a.rises, r.Spare+freed)
 }
 
-// raise shares the free capacity among the rises: first the needed ones, each group in proportion
-// to what it asks beyond what its own instances give up. It returns what is left.
+// raise divides the free capacity (room) among the rises, the needed ones first. Within each kind
+// it divides in proportion to the requests, less what a workload's own instances give up. It
+// returns what is left.
 func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) float64 {
 	for _, needed := range []bool{true, false} {
 		var group []wish
@@ -416,7 +419,7 @@ func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) float
 	return room
 }
 
-// own returns how much a rise may take from its own instances, in whole units.
+// own returns how much of a rise a workload's own instances give up, in whole units.
 func (r *Round) own(w wish) float64 {
 	return math.Floor(math.Max(0, r.Workloads[w.at].Own)/r.Unit+grain) * r.Unit
 }

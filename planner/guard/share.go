@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Share divides room among asks (both in the resource's unit): all they ask if it fits, else
-// whole units in proportion, largest remainders first, ties in order. No share exceeds its ask,
-// and the sum never exceeds room.
+// Share divides room among asks, both in the resource's unit. If all fit, each gets its ask;
+// otherwise whole units in proportion, the largest remainders first, ties in order. No share
+// exceeds its ask, and the sum never exceeds room.
 func Share(asks []float64, room, unit float64) []float64 {
 	got := make([]float64, len(asks))
 	sum := 0.0

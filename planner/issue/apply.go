@@ -10,7 +10,8 @@ import (
 	"github.com/trimtab/trimtab/codes"
 )
 
-// maxRecommended bounds how many plans can still be applied by name.
+// maxRecommended is the number of latest plans with recommendations that can still be applied by
+// name.
 const maxRecommended = 32
 
 // WouldBe precedes "raised" or "lowered" in the reason of an action in mode recommend: nothing is
@@ -26,9 +27,9 @@ func advises(plan *trimtab.Plan) bool {
 	return false
 }
 
-// Apply returns the decision to carry out the recommended actions of an earlier plan, once:
+// Apply returns a decision that carries out the recommended actions of an earlier plan, once:
 // shrinks first, grows as they are confirmed. If the plan is unknown, or anything has changed
-// since, the decision is empty, its Cause says so and Held says what differs.
+// since, the decision has no actions; its Cause says so and Held says what differs.
 func (i *Issuer) Apply(now time.Time, c *trimtab.Command) Decision {
 	d := Decision{Plan: trimtab.Plan{Cause: trimtab.Cause{Kind: codes.CauseApply, Ref: c.Plan, By: c.Asker()}, Held: map[string]trimtab.Held{}}}
 	refuse := func(why string) Decision {
@@ -36,7 +37,7 @@ func (i *Issuer) Apply(now time.Time, c *trimtab.Command) Decision {
 		d.Shrinks, d.Grows = nil, nil
 		return d
 	}
-	if age := now.Sub(c.Time); age > i.Lease { // a plan of then would have run out
+	if age := now.Sub(c.Time); age > i.Lease { // a plan made then would have expired
 		return refuse(fmt.Sprintf("asked for %v ago", age.Round(time.Second)))
 	}
 	at := slices.IndexFunc(i.recommended, func(q *trimtab.Plan) bool { return q.ID() == c.Plan })

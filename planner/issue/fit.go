@@ -12,13 +12,13 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// grain is the rounding error of one amount, sums that of the sum over all knobs, as fractions of
-// a unit.
+// grain is the rounding error of one amount, sums that of the sum over all knobs, as fractions of a
+// unit.
 const grain, sums = 1e-9, 1e-6
 
-// fit scales grows to what is free by the ledger and records them there. What an unanswered grow
-// of a knob has reserved already is the knob's own. Each resource is separate: none can fund
-// another.
+// fit cuts grows to the capacity that is free by the ledger, and records them there. Capacity that
+// an unanswered grow of the same knob has reserved counts as free for it. Each resource is fitted
+// by itself: none can pay for another.
 func (i *Issuer) fit(now time.Time, grows []trimtab.Action, plan trimtab.Plan) []trimtab.Action {
 	var out []trimtab.Action
 	for r := range i.Resources {
@@ -31,7 +31,7 @@ func (i *Issuer) fit(now time.Time, grows []trimtab.Action, plan trimtab.Plan) [
 	return out
 }
 
-// fitOne is fit for the grows of one resource.
+// fitOne does what fit does for the grows of one resource.
 func (i *Issuer) fitOne(now time.Time, of *Resource, grows []trimtab.Action, plan trimtab.Plan) []trimtab.Action {
 	id := ledger.StepID{Epoch: plan.Epoch, Sequence: plan.Sequence, Step: plan.Step}
 	reserved := i.Ledger.Count(of.Name, func(k *ledger.Knob) float64 { return i.Ledger.Reserve(k, now) })
@@ -62,8 +62,8 @@ func (i *Issuer) fitOne(now time.Time, of *Resource, grows []trimtab.Action, pla
 	for n, got := range guard.Share(fitHosts(left, knobs, asks, unit), spare, unit) {
 		a, e := kept[n], knobs[n]
 		if spare < -sums*unit || left != nil && left[e.Site()] < -sums*unit {
-			// It asks for nothing where an earlier plan may have raised it as far, but
-			// what was free then is no longer.
+			// The grow may add nothing to the reservation of an earlier plan, but the capacity that
+			// was free then no longer is.
 			i.Dropped++
 			continue
 		}
@@ -88,9 +88,9 @@ func (i *Issuer) fitOne(now time.Time, of *Resource, grows []trimtab.Action, pla
 	return out
 }
 
-// spare returns the capacity of a resource that no knob can be using, negative when more may be
-// in use than there is. A workload that no host has reported may have a knob too, until the term
-// is older than a lease.
+// spare returns the capacity of a resource that no knob can be using, negative if more may be in
+// use than there is. While the leader term is younger than a lease, workloads that no host has
+// reported count as well: they may have a knob.
 func (i *Issuer) spare(now time.Time, of *Resource, reserved *ledger.Counts) float64 {
 	left := reserved.Left(i.Ledger.Capacity(of.Name, of.Capacity))
 	if now.Sub(i.since) <= i.Lease {
@@ -99,7 +99,8 @@ func (i *Issuer) spare(now time.Time, of *Resource, reserved *ledger.Counts) flo
 	return left
 }
 
-// fitHosts cuts the grows of knobs to what is left of each host that bounds them.
+// fitHosts cuts the grows of knobs to the capacity that is left on their hosts, where that is
+// limited.
 func fitHosts(left []float64, knobs []*ledger.Knob, asks []float64, unit float64) []float64 {
 	if left == nil {
 		return asks

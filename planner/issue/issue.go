@@ -12,38 +12,38 @@ import (
 type Config struct {
 	Pool      string
 	Resources []Resource
-	// Lease is how long a host keeps what a plan sets, Confirm how long grows wait for the
+	// Lease is how long a host keeps what a plan sets. Confirm is how long grows wait for the
 	// outcomes of shrinks.
 	Lease, Confirm time.Duration
-	// Ledger is told what is issued.
+	// Ledger records what is issued.
 	Ledger *ledger.Ledger
-	// Turns reports whether the knobs of a workload may be turned.
+	// Turns reports whether the knobs of a workload may be set.
 	Turns func(workload string) bool
-	// Unheard returns what may be in use of a resource by workloads of the pool that no host has
-	// reported; told says which ones are reported.
+	// Unheard returns how much of a resource may be in use by workloads of the pool that no host
+	// has reported; told reports whether one is reported.
 	Unheard func(resource string, told func(workload string) bool) float64
 }
 
-// Resource is one that the pool shares: all amounts are in its unit.
+// Resource is one resource of the pool. All amounts are in its unit (cores, bytes).
 type Resource struct {
 	Name string
-	// Capacity is the declared one, Unit the size of one step of an allocation, and Quantum that
-	// of one instance among several.
+	// Capacity is the configured one. Unit is the step size of an allocation, Quantum that of one
+	// instance among several.
 	Capacity, Unit, Quantum float64
 }
 
-// Decision is what a plan will contain.
+// Decision is the content of a plan.
 type Decision struct {
-	// Plan has what is said of it: all but pool, term, steps, time, lease and actions.
+	// Plan has all fields but pool, term, steps, time, lease and actions, which the issuer sets.
 	trimtab.Plan
 	Shrinks, Grows, Advice []trimtab.Action
 }
 
-// Counts are totals since the issuer was made.
+// Counts are totals since the start of the issuer.
 type Counts struct {
-	// Dropped counts grows that no longer fitted or had no knob, Scaled those cut to what was
-	// free. Unanswered counts plans whose grows were sent although an outcome was missing. Later
-	// counts actions left for a later plan, each time.
+	// Dropped counts grows that no longer fitted or had no knob. Scaled counts grows that were cut
+	// to what was free. Unanswered counts plans whose grows were sent although an outcome was
+	// missing. Later counts actions that were left for a later plan, each time.
 	Dropped, Scaled, Unanswered, Later uint64
 }
 
@@ -52,7 +52,7 @@ type Issuer struct {
 	Config
 	Counts
 	epoch, sequence uint64
-	since           time.Time // when the term began
+	since           time.Time // when the leader term began
 	pending         *pending
 	renewal         *renewal
 	recommended     []*trimtab.Plan
@@ -64,31 +64,32 @@ type Issuer struct {
 type pending struct {
 	plan  trimtab.Plan // the first step
 	grows []trimtab.Action
-	// waits holds the hosts whose answer to the first step's shrinks is missing.
+	// waits has the hosts that have not yet answered the first step.
 	waits map[string]bool
 	until time.Time
 }
 
-// New returns an issuer that has no term yet.
+// New returns an issuer without a leader term.
 func New(c Config) *Issuer { return &Issuer{Config: c} }
 
-// Begin begins a term.
+// Begin begins a leader term.
 func (i *Issuer) Begin(epoch uint64, now time.Time) {
 	i.epoch, i.sequence, i.since, i.pending, i.renewal = epoch, 0, now, nil, nil
 	i.Ledger.Begin(epoch, now)
 }
 
-// Epoch returns that of the last term.
+// Epoch returns the epoch of the last leader term.
 func (i *Issuer) Epoch() uint64 { return i.epoch }
 
-// Waits reports whether a plan is under way: the next must wait.
+// Waits reports whether a plan is being carried out, so that the next one must wait.
 func (i *Issuer) Waits() bool { return i.pending != nil }
 
-// Drop forgets the plan under way. What it has released stays reserved.
+// Drop forgets the plan that is being carried out. Capacity for grows that were sent stays
+// reserved.
 func (i *Issuer) Drop() { i.pending, i.renewal = nil, nil }
 
-// Issue returns the first step of a decision. Grows follow when the answers are
-// in; without shrinks, and with every host fenced, they go out at once.
+// Issue returns the first step of a decision. Grows follow once the hosts have answered. Without
+// shrinks, and if every host is known to refuse older plans, they are in the first step.
 func (i *Issuer) Issue(now time.Time, d Decision) *trimtab.Plan {
 	d = i.turns(d)
 	i.sequence++
@@ -118,7 +119,7 @@ func (i *Issuer) Issue(now time.Time, d Decision) *trimtab.Plan {
 	return i.emit(&plan)
 }
 
-// emit records a step that is published.
+// emit completes a step for publication, and remembers it if it has recommendations.
 func (i *Issuer) emit(plan *trimtab.Plan) *trimtab.Plan {
 	plan.Hosts = i.Ledger.Hosts()
 	i.lend(plan)
@@ -131,8 +132,9 @@ func (i *Issuer) emit(plan *trimtab.Plan) *trimtab.Plan {
 	return plan
 }
 
-// Release returns the waiting grows once every host has answered or the wait is over, or else the
-// plan once more, to renew what is borrowed; nil: nothing waits, or there is more to wait for.
+// Release returns the step with the waiting grows, once every host has answered or the wait is
+// over. If no grows wait, it may return the plan again to renew lent capacity: see renew. nil:
+// nothing to send yet.
 func (i *Issuer) Release(now time.Time) *trimtab.Plan {
 	w := i.pending
 	if w == nil {
@@ -151,8 +153,8 @@ func (i *Issuer) Release(now time.Time) *trimtab.Plan {
 	return i.emit(&plan)
 }
 
-// Answer reads an outcome, and reports whether it contained anything new: a repeated delivery
-// releases nothing.
+// Answer reads an outcome, and reports whether it has news. A repeated delivery has none, and must
+// release nothing.
 func (i *Issuer) Answer(o *trimtab.Outcome) (news bool) {
 	news = i.Ledger.Read(o)
 	if w := i.pending; w != nil && o.Epoch == w.plan.Epoch && o.Sequence == w.plan.Sequence && o.Step == w.plan.Step {
@@ -166,15 +168,15 @@ func (i *Issuer) Answer(o *trimtab.Outcome) (news bool) {
 	return news
 }
 
-// Pause applies a pause, or a resume, that was requested at a time, and reports whether it was
-// accepted, and whether it changed anything. A pause ends the plan under way.
+// Pause records a pause or resume that was requested at the time asked. heard: it is not older than
+// the last one; changed: it changes the state. A pause ends the plan that is being carried out.
 func (i *Issuer) Pause(now, asked time.Time, pause bool) (heard, changed bool) {
 	if asked.Before(i.told) && i.told.Sub(now) <= i.Lease {
 		return false, false
 	}
 	changed = i.Paused() != pause
 	i.told, i.paused = asked, pause
-	if now.Before(asked) { // a clock that is ahead must not keep the next from being heard
+	if now.Before(asked) { // the clock is ahead: do not ignore the next command
 		i.told = now
 	}
 	if pause {
@@ -183,7 +185,8 @@ func (i *Issuer) Pause(now, asked time.Time, pause bool) (heard, changed bool) {
 	return true, changed
 }
 
-// Paused returns the state of the last command, or before any, that of the pool's actuators.
+// Paused returns the state of the last command. Before any command it is the state of the pool's
+// actuators.
 func (i *Issuer) Paused() bool {
 	if !i.told.IsZero() {
 		return i.paused

@@ -8,8 +8,8 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// renewal is a plan that says for how long knobs may have more than their baselines. It is
-// published once more when the lending hosts have accepted it, since their leases then end later.
+// renewal is a plan that limits for how long knobs may have more than their baselines. The plan is
+// published again when the lending hosts have accepted it, since their leases then end later.
 type renewal struct {
 	plan  trimtab.Plan
 	waits map[string]bool
@@ -17,12 +17,13 @@ type renewal struct {
 }
 
 // borrowLease returns for how long knobs may have more than their baselines, and which hosts lend
-// it to them; 0: as long as the lease.
+// them capacity; 0: as long as the lease.
 //
 //	Σ max(reserve, baseline) <= R, or  t + borrow <= least end of the leases of those that lend
 //
-// The lease of a host may end before that of another, as when a plan was lost, and no planner may
-// be there to inform the others: what it lent must be back by then.
+// If the lease of a lending host ends, it restores its baselines and uses its capacity again. Its
+// lease may end before that of others (a plan was lost), with no planner left to tell them. What it
+// lent must therefore be returned by then.
 func (i *Issuer) borrowLease(now time.Time) (left time.Duration, lenders map[string]bool) {
 	if !i.Ledger.Many() {
 		return 0, nil
@@ -50,7 +51,7 @@ func (i *Issuer) borrowLease(now time.Time) (left time.Duration, lenders map[str
 	return left, lenders
 }
 
-// lend sets in a plan for how long knobs may have more than their baselines.
+// lend sets the plan's borrow lease, and remembers the plan for a renewal.
 func (i *Issuer) lend(plan *trimtab.Plan) {
 	left, lenders := i.borrowLease(plan.Time)
 	plan.BorrowLease = trimtab.SecondsOf(left)
@@ -59,8 +60,8 @@ func (i *Issuer) lend(plan *trimtab.Plan) {
 	}
 }
 
-// renew returns the last plan once more, without actions, when the lenders have accepted it, or
-// some of them have within the time for answers; nil: not now.
+// renew returns the last plan again, without actions, once all lenders have accepted it or the time
+// for answers is over. nil: not now, or it would not extend the borrow lease.
 func (i *Issuer) renew(now time.Time) *trimtab.Plan {
 	r := i.renewal
 	if r == nil || len(r.waits) > 0 && now.Before(r.until) {
@@ -76,11 +77,11 @@ func (i *Issuer) renew(now time.Time) *trimtab.Plan {
 	return &plan
 }
 
-// next is the step that follows another of the same plan, without actions.
+// next returns the next step of the same plan, without actions.
 func (i *Issuer) next(before *trimtab.Plan, now time.Time) trimtab.Plan {
 	plan := *before
 	plan.Step, plan.Last, plan.Time = before.Step+1, true, now
-	// They were told once; one map of what was held or not moved is not for two steps.
+	// These parts are sent only once. The maps are cloned, since two steps must not share one.
 	plan.Verdicts, plan.Envelopes, plan.Audit, plan.Actions = nil, nil, nil, nil
 	plan.Held, plan.Unmoved = maps.Clone(before.Held), maps.Clone(before.Unmoved)
 	plan.Hosts = i.Ledger.Hosts()

@@ -9,10 +9,10 @@ import (
 	"github.com/trimtab/trimtab/codes"
 )
 
-// turns leaves out the actions that a host could not make in time: a host whose knobs belong to a
-// server makes only so many changes a second. The most urgent go first, and the next plan decides
-// on the others again. A plan that a person applies is carried out as a whole or not at all,
-// which the host decides.
+// turns removes actions that a host cannot carry out in time: a host whose knobs belong to an API
+// server makes only a limited number of changes a second. The most urgent actions stay; the next
+// plan decides on the others again. A plan that a person applies is left whole: the host carries
+// out all of it or nothing.
 func (i *Issuer) turns(d Decision) Decision {
 	paces := i.Ledger.Paces()
 	if len(paces) == 0 || d.Applies != "" {
@@ -45,7 +45,7 @@ func (i *Issuer) turns(d Decision) Decision {
 	return d
 }
 
-// on returns the actions for a host.
+// on returns all actions for a host.
 func (d *Decision) on(host string) []trimtab.Action {
 	all := make([]trimtab.Action, 0, len(d.Shrinks)+len(d.Grows))
 	for _, list := range [][]trimtab.Action{d.Shrinks, d.Grows} {
@@ -58,20 +58,21 @@ func (d *Decision) on(host string) []trimtab.Action {
 	return all
 }
 
-// turn is how long the changes of one plan may take: its two steps share a sixth of the lease, so
+// turn is how long the changes of one plan may take: a sixth of the lease for both of its steps, so
 // that a plan is carried out long before it expires.
 func (i *Issuer) turn() time.Duration { return i.Lease / 6 }
 
-// rest is what is left of a decision.
+// rest filters the actions of a decision that are left for later.
 type rest struct {
 	later map[trimtab.KnobID]bool
-	// moved are the workloads with an action left. The reason that applies to all instances is in
-	// the first action: said has that of workloads whose first action is left for later.
+	// moved has the workloads with an action that stays. The first action of a workload has the
+	// reason that applies to all its instances; said keeps it for the next one, if the first is
+	// left for later.
 	moved map[string]bool
 	said  map[[2]string]trimtab.Reason
 }
 
-// of returns the actions that do not wait.
+// of returns the actions that stay.
 func (r *rest) of(actions []trimtab.Action) []trimtab.Action {
 	var out []trimtab.Action
 	for n := range actions {

@@ -7,20 +7,20 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// Answer is the allocation of a pool that has enough.
+// Answer is the allocation of a pool that has enough for all needs.
 type Answer struct {
-	// Need is what each needs at κ* with its share for draining backlogs, and Aim that plus its
-	// share of the head-room, in units.
+	// Need is each workload's need at κ* plus its share for draining its backlog; Aim is Need plus
+	// its share of the leftover capacity. Both in units.
 	Need, Aim []int
 	// Short marks the workloads with less than they need at Confidence, which is at most κ*.
 	Short      []bool
 	Confidence float64
-	// Stays: nobody is short, and what all have fits. So nobody need be moved.
+	// Stays: no workload is short, and the current allocations fit, so that none need be moved.
 	Stays bool
 }
 
 // Divide divides units among workloads by their needs, and reports whether there are enough. fits
-// reports whether needs and shares for backlogs, which may be nil, fit into the pool and its
+// reports whether needs, plus the shares for backlogs (late, may be nil), fit into the pool and its
 // hosts.
 func Divide(all []Workload, units int, fits func(need, late []int) bool) (a Answer, ok bool) {
 	need, total := at(all, -1)
@@ -66,8 +66,7 @@ func at(all []Workload, confidence float64) (need []int, total int) {
 	return need, total
 }
 
-// drained shares the leftover units among the backlogs, to each at most what drains it in
-// time.
+// drained divides the leftover units among the backlogs; each gets at most what drains it in time.
 func drained(need []int, all []Workload, left int) []int {
 	late, asks := make([]int, len(all)), 0
 	for i := range all {
@@ -82,8 +81,8 @@ func drained(need []int, all []Workload, left int) []int {
 	return late
 }
 
-// headroom shares all units in proportion to the needs. Each workload gets at least its
-// need, and no more than it can easily have.
+// headroom divides all units in proportion to the needs. Each workload gets at least its need, and
+// at most Easy if that is more.
 func headroom(need []int, all []Workload, units int, fits func(need, late []int) bool) []int {
 	share := func(f float64) []int {
 		aims := make([]int, len(need))

@@ -10,7 +10,8 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// choose has the objective decide again where that is due, and gives each member its share.
+// choose asks the objective again whom to serve where that is due, and sets the share of each
+// member.
 func (d *decision) choose() {
 	stuck := d.stuck()
 	switch {
@@ -18,7 +19,8 @@ func (d *decision) choose() {
 		d.state.Capping = d.far()
 		d.elect()
 	case !d.state.Capping && d.disturbed():
-		// Others use the limit of all up on CPUs on which those who are served do not work.
+		// Members that are not served use up the common limit, on CPUs on which the served members
+		// do not run.
 		d.state.Capping = true
 		d.divide()
 	case stuck != nil:
@@ -31,8 +33,9 @@ func (d *decision) choose() {
 	}
 }
 
-// far reports whether much more is wanted than the pool has: what those leave who are chosen
-// serves nobody else, and no trial is needed for that.
+// far reports whether the members want much more than the pool has. What the served members leave
+// is then too little to serve anybody else, and the others are capped at once, without trying
+// weights alone first.
 func (d *decision) far() bool {
 	wants := 0.0
 	for i := range d.Members {
@@ -41,13 +44,14 @@ func (d *decision) far() bool {
 	return wants > far*float64(d.Units)
 }
 
-// late reports whether one that is served missed its SLO in more than so many reports in a row.
+// late reports whether a served member that may have a queue missed its SLO in more than the given
+// number of reports in a row.
 func (d *decision) late(reports int) bool {
 	return slices.ContainsFunc(d.Members, func(m Member) bool { return m.Turn.Rank > 0 && m.Missed > reports && !d.free(&m) })
 }
 
-// proven reports whether one that is served came to be in time since the objective was asked,
-// while another is not yet: what the first leaves for that one is known better now.
+// proven reports whether, since the objective was last asked, one served member came to meet its
+// SLO while another does not yet. What the first leaves for the second is known better by then.
 func (d *decision) proven() bool {
 	news, waits := false, false
 	for i := range d.Members {
@@ -60,8 +64,8 @@ func (d *decision) proven() bool {
 	return news && waits
 }
 
-// disturbed reports whether one that is served missed its SLO since it was chosen, though others
-// are behind it.
+// disturbed reports whether a served member still misses its SLO some time after the choice,
+// although others come after it and should give way.
 func (d *decision) disturbed() bool {
 	return slices.ContainsFunc(d.Members, func(m Member) bool {
 		last := !slices.ContainsFunc(d.Members, func(o Member) bool { return o.Turn.Rank == 0 || o.Turn.Rank > m.Turn.Rank })
@@ -69,21 +73,23 @@ func (d *decision) disturbed() bool {
 	})
 }
 
-// free reports whether a member had no queue a short time ago: a report that misses its SLO, as
-// those before that time did, still tells of an older queue.
+// free reports whether a member had no queue a short time ago. A report that misses the SLO may
+// still describe an older queue, if the reports before that time missed it as well.
 func (d *decision) free(m *Member) bool {
 	return d.Now.Sub(m.Turn.FreeAt) <= m.Window && !m.Turn.LateSince.After(m.Turn.FreeAt)
 }
 
-// missed is how many reports in a row, of those since the choice, missed its SLO.
+// missed returns how many of the latest reports, counting only those since the choice, missed the
+// SLO in a row.
 func (m *Member) missed() int { return min(m.Missed, m.Turn.Reports) }
 
-// since is for how long the reports of a member are of the time after the choice alone.
+// since returns for how long the reports of a member have covered only time after the last choice.
 func (d *decision) since(m *Member) time.Duration { return d.Now.Sub(d.state.ChoseAt) - m.Window }
 
-// stuck is the last in turn of those that cannot be served though they had the time to show that
-// they can, or that are late themselves while the first cannot be: what they use is taken from
-// it. nil: there is none.
+// stuck returns a member that is to make room for others, or nil: one that was not served well
+// enough (see works) in the time that it had for that, or one that is not served well enough itself
+// while the first in turn misses its SLO, since it takes CPU from the first. If there are several,
+// it returns the last in turn.
 func (d *decision) stuck() (out *Member) {
 	first := slices.IndexFunc(d.Members, func(m Member) bool { return m.Turn.Rank == 1 })
 	for i := range d.Members {
@@ -97,13 +103,15 @@ func (d *decision) stuck() (out *Member) {
 	return out
 }
 
-// works reports whether a member was in time since the last choice, and not too long ago.
+// works reports whether a member was served well enough (see Turn.Served) since the last choice, and
+// not too long ago.
 func (d *decision) works(m *Member) bool {
 	return !m.Turn.Served.Before(d.state.ChoseAt) && d.Now.Sub(m.Turn.Served) < time.Duration(max(m.Turn.Rank, 1))*proves
 }
 
-// bar keeps one that could not be served from being chosen again for some time, and, where it
-// was not alone, all who want as much: what was left for it is not enough for them either.
+// bar keeps a member that could not be served from being chosen again for the time Barred. If it
+// was not the first in turn, the same holds for unserved members that want about as much: what was
+// left for it is not enough for them either.
 func (d *decision) bar(out *Member) {
 	out.Turn.Barred = d.Now.Add(Barred)
 	for i := range d.Members {
@@ -113,10 +121,12 @@ func (d *decision) bar(out *Member) {
 	}
 }
 
-// elect has the objective decide who is served, in which turn, and divides the pool.
+// elect asks the objective whom to serve, orders the served members, and divides the pool.
 func (d *decision) elect() {
 	prob := &policy.Problem{Units: d.Units, Unit: d.Unit, Groups: d.Groups, Stop: d.Stop}
-	slack := 0.0 // what those who are in time may want more while nobody joins them
+	// Members that are served well enough count with the size wants/fuller. Another one may only
+	// join if these could have wants/full: slack is the difference, in units.
+	slack := 0.0
 	for i := range d.Members {
 		if m := &d.Members[i]; d.stands(m) == 2 {
 			slack += m.wants(d.Unit) * (1/full - 1/fuller)
@@ -134,7 +144,7 @@ func (d *decision) elect() {
 			w.Max = w.Min
 		}
 		if w.Current = w.Min; m.Turn.Rank > 0 {
-			w.Current = w.Max // of equal answers that which moves least
+			w.Current = w.Max // of equally good answers, choose the one that changes least
 		}
 		prob.Workloads = append(prob.Workloads, w)
 	}
@@ -150,7 +160,7 @@ func (d *decision) elect() {
 		}
 		m.Turn.Rank, m.Turn.Held = 0, math.Max(m.Turn.Wants, m.Turn.Held)
 	}
-	// Those who were served keep their turn; of the others it is the shorter queue's.
+	// Members that were served before keep their order; new ones follow, the shortest queue first.
 	slices.SortStableFunc(served, func(a, b *Member) int {
 		rank := func(m *Member) int { return cmp.Or(m.Turn.Rank, len(d.Members)+1) }
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Waiting, b.Waiting), cmp.Compare(a.Name, b.Name))
@@ -167,7 +177,7 @@ func (d *decision) elect() {
 	d.divide()
 }
 
-// ranks are the turns of the members.
+// ranks returns the members' ranks, in order of the members.
 func (d *decision) ranks() (all []int) {
 	for i := range d.Members {
 		all = append(all, d.Members[i].Turn.Rank)
@@ -175,13 +185,13 @@ func (d *decision) ranks() (all []int) {
 	return all
 }
 
-// breaks is the part of its SLO that each member has less before whom another is served of
-// equally many: enough to break ties.
+// breaks is the fraction of its SLO that a member's curve loses for each member that is preferred
+// to it: enough to break ties.
 const breaks = 0.01
 
-// before is how many members are served rather than m where not all can be: those who are
-// already and in time, then the others who are, then those who want clearly less, then those
-// whose requests are short, which wait least for others.
+// before returns how many members are preferred to m if not all can be served. Members that are
+// served well enough come first, then other served ones. Among equals, members that clearly want
+// less come first, then those with cheaper requests.
 func (d *decision) before(m *Member) (n int) {
 	for i := range d.Members {
 		o := &d.Members[i]
@@ -193,7 +203,7 @@ func (d *decision) before(m *Member) (n int) {
 	return n
 }
 
-// stands is 2 for who is served and in time, 1 for who is served, 0 for the others.
+// stands returns 2 for a member that is served well enough, 1 for another served member, else 0.
 func (d *decision) stands(m *Member) int {
 	switch {
 	case m.Turn.Rank == 0:
@@ -204,7 +214,7 @@ func (d *decision) stands(m *Member) int {
 	return 2
 }
 
-// step is a curve that reaches the SLO at a size in units, and nothing with a unit less.
+// step returns a curve with the performance slo from size units on, and 0 with one unit less.
 func step(size int, unit, slo float64, like *trimtab.Curve) *trimtab.Curve {
 	c := &trimtab.Curve{Level: like.Level, Load: like.Load}
 	for _, k := range []struct{ at, performance float64 }{{float64(size-1) * unit, 0}, {float64(size) * unit, slo}} {
@@ -213,8 +223,8 @@ func step(size int, unit, slo float64, like *trimtab.Curve) *trimtab.Curve {
 	return c
 }
 
-// leaves is what those who are served leave, in units, by their latest reports, with a margin,
-// and how many are not served.
+// leaves returns how many units the served members leave, by their latest reports and with a
+// margin, and how many members are not served.
 func (d *decision) leaves() (units float64, others int) {
 	units = float64(d.Units)
 	for i := range d.Members {
@@ -227,8 +237,9 @@ func (d *decision) leaves() (units float64, others int) {
 	return math.Max(units, 0), others
 }
 
-// recaps reports whether those who are served leave much more than the others are capped at, or
-// are late while the others have more than a crumb.
+// recaps reports whether the caps are out of date: the served members leave much more than the
+// others are capped at, a served member is capped or not against waits, or one is late while the
+// others have more than 5% of the pool.
 func (d *decision) recaps() bool {
 	has := 0.0
 	for i := range d.Members {
@@ -249,16 +260,17 @@ func (d *decision) recaps() bool {
 	return others > 0 && leaves > 1.3*has+little
 }
 
-// waits reports whether the share of one that is served is a limit, too, where shares are capped:
-// until all before it have been in time.
+// waits reports whether the share of a served member is also a limit while shares are capped: until
+// all members before it are served well enough.
 func (d *decision) waits(m *Member) bool {
 	return slices.ContainsFunc(d.Members, func(o Member) bool {
 		return o.Turn.Rank > 0 && o.Turn.Rank < m.Turn.Rank && !d.works(&o)
 	})
 }
 
-// divide gives each its share: those who are served by turns, the others a crumb, or, where
-// shares are capped and nobody who is served is late, what is left. Shares that hardly change stay.
+// divide sets the share of each member. Served members get theirs by rank. The others get a crumb;
+// if shares are capped and no served member is late, they get what the served ones leave. If all
+// shares change only little, they stay as they are.
 func (d *decision) divide() {
 	left, others := 0.0, 0
 	if d.state.Capping && !d.late(0) {
@@ -276,7 +288,7 @@ func (d *decision) divide() {
 		m := &d.Members[i]
 		share[i] = max(m.Min, 1, int(math.Max(Crumb*m.Entitled, m.Guaranteed)/d.Unit))
 		switch {
-		case len(served) == 0: // nobody can be: all are as if there were nothing to decide
+		case len(served) == 0: // nobody can be served: everybody gets its entitlement
 			share[i] = min(max(int(m.Entitled/d.Unit), m.Min, 1), m.Max)
 		case m.Turn.Rank == 0 && others > 0:
 			share[i] = min(max(share[i], int(left/float64(others))), m.Max)
@@ -311,8 +323,8 @@ func (d *decision) divide() {
 	}
 }
 
-// differs reports whether one has no share yet, or its share differs by more than it is worth to
-// stay.
+// differs reports whether a member has no share yet, or one that differs from its new share by
+// enough to be worth a change.
 func (d *decision) differs(share []int) bool {
 	for i, to := range share {
 		m := &d.Members[i]

@@ -9,79 +9,80 @@ import (
 )
 
 const (
-	// Crumb is the part of its entitlement that a workload keeps which is not served: enough
+	// Crumb is the fraction of its entitlement that a workload which is not served keeps: enough
 	// for its probes.
 	Crumb = 0.01
-	// full and fuller are the parts of the pool that those who are served may want when one
-	// more is to be, and before one is given up: while long queues are worked off, what is
-	// wanted is known to about 15%.
+	// full is the fraction of the pool that the served members may want when one more is to join,
+	// fuller the fraction above which one is given up. They differ because demands are known only
+	// to about 15% while long queues are worked off.
 	full, fuller = 0.93, 1.1
-	// first is the part of what is left that the next in turn has, and turns how many turns
-	// there are at most: a share has no more than so many steps of that size.
+	// first is the fraction of the remaining pool that the next rank gets. turns is the number of
+	// ranks that are told apart; later members share one.
 	first, turns = 0.9, 4
-	// Sets is for how long needs must not fit before somebody is given up; where the kernel counts
-	// nothing, it is a quarter of the time that reports cover, if that is longer.
+	// Sets is for how long needs must not fit before a workload is given up. Without the kernel's
+	// counts it is a quarter of the reports' window, if that is longer.
 	Sets = 2 * time.Second
-	// fills is for how long the limit of all must be used up before somebody is given up, rests
-	// after how long without it nothing is wanted that nobody has. `sim services` in 120 to 600 s,
-	// tight and unequal: at 10 s and more unequal loses, at 0 s tight.
+	// fills is for how long the common limit must be used up before a workload is given up. After
+	// rests without that, all demands count as satisfied. Tuned with `sim services`, scenarios
+	// tight and unequal of 120 to 600 s: with 10 s and more unequal gets worse, with 0 s tight.
 	fills, rests = 5 * time.Second, 3 * time.Second
-	// used is the part of the pool that its members may use and leave enough idle for all: where no
-	// limit stops them, they wait for a CPU.
+	// used is the fraction of the pool from which on it counts as used up: members that no limit
+	// stops then wait for a CPU.
 	used = 0.95
-	// A member that a limit stops shows that the limit of all is used up only if the members use at
-	// least half of the pool together: it may have a limit of its own. Below the part idle, limits
-	// of turns stop members that the pool could serve: the overload has ended, which reports over a
-	// window of time tell only later.
+	// A member that is stopped by a limit shows that the common limit is used up only if the
+	// members together use the fraction half of the pool: it may have a limit of its own. If they
+	// use less than the fraction idle, the caps of an overload stop members that the pool could
+	// serve: the overload has ended, though reports over a window show that only later.
 	half, idle = 0.6, 0.3
-	// Dwell is how long a choice stands at least while the overload lasts: as long as it takes
-	// to work off a backlog.
+	// Dwell is the least time between two choices during an overload: about the time to work off a
+	// backlog.
 	Dwell = time.Minute
-	// fails is how long after a choice those who are served may be late before the others get a
-	// limit: their first reports tell of the queue that they had. Where far times what the pool
-	// has is wanted, they have it at once.
+	// fails is how long after a choice served members may be late before the others get a limit:
+	// the first reports still describe the old queue. If the members want far times what the pool
+	// has, the others get a limit at once.
 	fails, far = 10 * time.Second, 1.3
-	// proves is how long the first in turn has to show that it can use its share, the second
-	// twice as long, and Barred for how long one that cannot is not served.
+	// proves is the time in which the first in turn has to show that it can use its share; the
+	// second has twice that, and so on. Barred is for how long a member that failed is not served.
 	proves, Barred = time.Minute, 10 * time.Minute
-	// similar is the part of what one wants that could not be served from which another is
-	// taken to want as much.
+	// similar is the fraction of a member's demand from which on another member counts as wanting
+	// as much.
 	similar = 0.8
-	// spares is how much more than it wants a workload is left before others have a limit.
+	// spares is the multiple of its demand that each served member is left with when the caps of
+	// the others are computed.
 	spares = 1.5
-	// settles is for how long one that is served must be in time until what it wants is known.
+	// settles is for how long a served member must meet its SLO until its demand counts as known.
 	settles = 15 * time.Second
-	// frees is for how long nothing must stop a member that counts as in time.
+	// frees is for how long nothing must have stopped a member for it to count as free of queues.
 	frees = 2 * time.Second
-	// ends is for how long needs must fit before an overload is over.
+	// ends is for how long needs must fit before an overload ends.
 	ends = 8 * time.Second
 )
 
-// State is what is kept of a pool from round to round. The zero State is that of a pool whose
-// needs fit.
+// State is what Decide keeps of a pool between rounds. The zero State is that of a pool whose needs
+// fit.
 type State struct {
-	// Lasts: they did not in the last round. Since is since when they do not that did before,
-	// or do that did not.
+	// Lasts: needs did not fit in the last round. Since is when that began to look different; zero:
+	// it does not.
 	Lasts bool
 	Since time.Time
-	// ChoseAt is when who is served changed last; zero: it was not decided. AskedAt is when the
-	// objective was asked last. Capping: the others have a limit, since shares alone did not do,
-	// or far more is wanted than the pool has.
+	// ChoseAt is when the set or order of served members changed last; zero: nothing was chosen.
+	// AskedAt is when the objective was asked last. Capping: the other members have a limit,
+	// because weights alone were not enough or far more is wanted than the pool has.
 	ChoseAt, AskedAt time.Time
 	Capping          bool
-	// FullSince is since when the limit of all is used up or somebody is stopped at a limit, without
-	// a pause of rests, and FullAt when it was so last; zero: it is not.
+	// FullSince is since when the common limit is used up or a member is stopped at a limit, with
+	// pauses shorter than rests; FullAt is when that was last seen. Zero: it is not used up.
 	FullSince, FullAt time.Time
 }
 
-// Round is one round's question.
+// Round is the input of one round.
 type Round struct {
 	Now time.Time
-	// Units is what the pool has for the members, Unit the size of one in cores.
+	// Units is the capacity for the members, in units of Unit cores.
 	Units int
 	Unit  float64
-	// Policy chooses whom to serve; nil: the objective gains nothing by choosing. Groups and
-	// Stop are passed on to it.
+	// Policy chooses whom to serve; nil: the objective gains nothing by choosing, and all get their
+	// entitlements. Groups and Stop are passed on to it.
 	Policy policy.Policy
 	Groups []policy.Group
 	Stop   func() bool
@@ -89,51 +90,51 @@ type Round struct {
 	Members []Member
 }
 
-// Member is one workload of a round. Of the embedded one, Demand is not read, and Curve for its
-// load and level alone.
+// Member is one workload of a round. Of the embedded Workload, Demand is not read, and of Curve
+// only load and level.
 type Member struct {
 	policy.Workload
 	Turn Turn
 	// Entitled and Guaranteed are its entitlement and guarantee, in cores.
 	Entitled, Guaranteed float64
-	// Need is what counts as wanted while it is not known what its requests cost, and Waiting
-	// what works off its queue, in units.
+	// Need is what it counts as wanting while the cost of its requests is unknown, Waiting what
+	// works off its queue, both in units.
 	Need, Waiting int
-	// Cost is what a request costs, in cores·s; +Inf: unknown, and then of two that could be
-	// served the other is.
+	// Cost is the cost of one request, in core seconds; +Inf if unknown. Of two members that could
+	// be served, the cheaper is preferred.
 	Cost float64
-	// Used is what it used in the last seconds, in cores, and Stopped reports whether it could not
-	// go on for most of them, by the kernel's counts: a limit stopped it, its own or that of all, or
-	// it waited for a CPU that others used; Used < 0: nothing is counted.
+	// Used is its CPU use in the last seconds, in cores, < 0 if the kernel counts nothing. Stopped
+	// reports whether it could not run for most of that time: a limit stopped it, its own or the
+	// common one, or it waited for a CPU that others used.
 	Used    float64
 	Stopped bool
-	// Missed is how many reports in a row missed its SLO beyond their noise. Unknown: nobody
-	// knows what would be enough for it.
+	// Missed is how many reports in a row missed its SLO beyond their noise. Unknown: no allocation
+	// is known to be enough for it.
 	Missed  int
 	Unknown bool
-	// Window is how long before its time a report covers where reports overlap: as long after a
-	// choice they tell of the time before it, too.
+	// Window is the time that one report covers, if reports overlap. For that long after a choice,
+	// reports also cover the time before it.
 	Window time.Duration
 }
 
-// Verdict is what a round comes to.
+// Verdict is the result of a round.
 type Verdict int
 
 const (
-	// Fits: needs fit, and everybody has its entitlement.
+	// Fits: needs fit, and every member has its entitlement.
 	Fits Verdict = iota
-	// Shared: needs do not fit, and everybody has its entitlement.
+	// Shared: needs do not fit, and every member has its entitlement.
 	Shared
-	// Chosen: needs do not fit, and each has the Slice of its turn.
+	// Chosen: needs do not fit, and every member has the Slice of its Turn.
 	Chosen
 )
 
-// Decide returns what a round comes to, with the state and the turns after it, in order of the
-// members, which stay as they are.
+// Decide decides one round. It returns the result, the new state and the new turns in order of the
+// members, and leaves its inputs unchanged.
 func Decide(s State, r Round) (State, Verdict, []Turn) {
 	d := decision{Round: r, state: s}
 	d.Members = slices.Clone(r.Members)
-	// Turns outlive a restart.
+	// Turns are restored after a restart, the state is not.
 	d.state.Lasts = s.Lasts || slices.ContainsFunc(r.Members, func(m Member) bool { return m.Turn.Slice > 0 })
 	verdict := d.verdict()
 	out := make([]Turn, len(d.Members))
@@ -143,12 +144,12 @@ func Decide(s State, r Round) (State, Verdict, []Turn) {
 	return d.state, verdict, out
 }
 
-// decision is one round under way.
+// decision is a round while it is decided.
 type decision struct {
 	Round
 	state State
-	// counted: the kernel's counts are known of all members. usedUp: by these they use all that
-	// the pool has.
+	// counted: the kernel counts the use of all members. usedUp: by these counts they use nearly
+	// all of the pool.
 	counted, usedUp bool
 }
 
@@ -169,10 +170,11 @@ func (d *decision) verdict() Verdict {
 	return Chosen
 }
 
-// overloaded reports whether the members want more than the pool has and one misses its SLO, or
-// use all that it has and several miss theirs, while the limit of all is used up. An overload ends
-// when nobody was stopped at a limit for some time, or when they want less than those may who are
-// served and it is known what these want. All of it must last.
+// overloaded reports whether needs do not fit. An overload begins if the members want more than the
+// pool has and one misses its SLO, or if they use all that it has and several miss theirs, while
+// the common limit is used up. It ends if nobody was stopped at a limit for some time, or if the
+// members want less than the served ones may and their demands are known. Each condition must hold
+// for some time.
 func (d *decision) overloaded() bool {
 	wants, now, misses, lasts, overlap := 0.0, 0.0, 0, Sets, time.Duration(0)
 	for i := range d.Members {
@@ -187,7 +189,7 @@ func (d *decision) overloaded() bool {
 		case !d.counted:
 			lasts = max(lasts, m.Window/4)
 		case !d.free(m):
-			overlap = max(overlap, m.Window) // reports of an older time must not end it
+			overlap = max(overlap, m.Window) // reports from before must not end it
 		}
 		now += (m.Turn.now + m.Turn.hidden + m.Turn.late) / d.Unit
 	}
@@ -196,10 +198,10 @@ func (d *decision) overloaded() bool {
 		over, lasts = wants > full*float64(d.Units), max(ends, overlap)
 	}
 	switch s := &d.state; {
-	case d.counted && s.FullSince.IsZero(): // everybody has all that it has work for
+	case d.counted && s.FullSince.IsZero(): // no limit stops anybody: every demand is satisfied
 		s.Since = time.Time{}
 		return false
-	case d.counted && s.Lasts && !d.known(): // what they want is guessed
+	case d.counted && s.Lasts && !d.known(): // their demands are a guess
 		s.Since = time.Time{}
 		return true
 	case over == s.Lasts:
@@ -212,15 +214,15 @@ func (d *decision) overloaded() bool {
 		return d.state.Lasts
 	}
 	d.state.Since = time.Time{}
-	for i := 0; over && i < len(d.Members); i++ { // what is wanted now is believed at once, at most twice as much
+	for i := 0; over && i < len(d.Members); i++ { // believe the latest demand at once instead of the average, up to twice the average
 		t := &d.Members[i].Turn
 		t.Wants = math.Max(t.Wants, math.Min(t.now, 2*t.Wants))
 	}
 	return over
 }
 
-// known reports whether it is known what those want who are served without a limit: nothing stops
-// them, or they are in time by their reports.
+// known reports whether the demands of the members that are served without a limit are known:
+// nothing stops them, or they meet their SLOs by their reports.
 func (d *decision) known() bool {
 	for i := range d.Members {
 		if m := &d.Members[i]; m.Turn.Rank > 0 && !m.Turn.Capped && !d.free(m) && m.Turn.InTime.IsZero() {
@@ -230,7 +232,7 @@ func (d *decision) known() bool {
 	return true
 }
 
-// fill notes since when the limit of all is used up, or one is stopped at its own.
+// fill records since when the common limit is used up, or a member is stopped at its own limit.
 func (d *decision) fill() {
 	capped, stopped, sum := false, false, 0.0
 	d.counted = true
@@ -256,7 +258,7 @@ func (d *decision) fill() {
 	}
 }
 
-// wants is what the requests of a member cost, in units, >= 1.
+// wants returns a member's demand, the CPU that its requests need, in units, >= 1.
 func (m *Member) wants(unit float64) float64 {
 	want := math.Max(m.Turn.Wants, m.Turn.Held) / unit
 	if !(want > 0) {

@@ -8,67 +8,69 @@ import (
 )
 
 const (
-	// jumps is by what factor a report may lie above what was wanted in an overload: while
-	// queues are long, loads have spikes.
+	// jumps is the factor by which a report may exceed the average demand during an overload: while
+	// queues are long, measured loads have spikes.
 	jumps = 1.5
-	// averaged is the time, in seconds, over which what a workload wants is averaged, inTime
-	// that of one that meets its SLO: no queue hides what it wants.
+	// averaged is the time constant, in seconds, of the average of a demand. inTime is that for a
+	// workload that meets its SLO, whose demand no queue hides.
 	averaged, inTime = 20.0, 5.0
 )
 
-// Turn is what is kept of one workload from round to round. The zero Turn is that of a workload
-// of which nothing is known and nothing was decided.
+// Turn is what Decide keeps of one workload between rounds. The zero Turn is that of a workload of
+// which nothing is known and nothing was decided.
 type Turn struct {
-	// Wants is what its requests cost, in cores, averaged; 0: not known. At is its time.
+	// Wants is its average demand, the CPU that its requests need, in cores; 0: unknown. At is when
+	// that was updated.
 	Wants float64   `json:"wants,omitempty"`
 	At    time.Time `json:"at,omitzero"`
-	// Held is what it wanted when it was given up; 0: it was not, or met its SLO since.
+	// Held is its demand when it was given up; 0: it was not, or it has met its SLO since.
 	Held float64 `json:"held,omitempty"`
-	// Rank is when it is served, from 1; 0: it is not. Slice is its share, in units; 0: none
-	// was decided.
+	// Rank is its place in the order of service, from 1; 0: it is not served. Slice is its share in
+	// units; 0: none was decided.
 	Rank  int `json:"place,omitempty"`
 	Slice int `json:"slice,omitempty"`
-	// Capped: the share is a limit, too.
+	// Capped: its share is also a limit.
 	Capped bool `json:"capped,omitempty"`
-	// Served is when it last had half of what its SLO asks for; Barred until when it is not
-	// served, since it could not use a share.
+	// Served is when it was last served well enough: its performance was at least half of its SLO,
+	// or nothing stopped it. Barred is until when it is not chosen, because it could not use its
+	// share.
 	Served time.Time `json:"served,omitzero"`
 	Barred time.Time `json:"barred,omitzero"`
 	// InTime is since when its reports meet its SLO; zero: they do not.
 	InTime time.Time `json:"in_time,omitzero"`
 	// LateSince is since when its reports miss its SLO; zero: they do not.
 	LateSince time.Time `json:"late_since,omitzero"`
-	// FreeSince is since when nothing stops it by the kernel's counts; zero: something does, or
-	// nothing is counted. FreeAt is when nothing had stopped it for some time last: it had no queue
-	// then.
+	// FreeSince is since when nothing stops it, by the kernel's counts; zero: something does, or
+	// nothing is counted. FreeAt is when nothing had stopped it for the time frees, last: it had no
+	// queue then.
 	FreeSince time.Time `json:"free_since,omitzero"`
 	FreeAt    time.Time `json:"free_at,omitzero"`
-	// Reports is how many came since the last choice.
+	// Reports is the number of reports since the last choice.
 	Reports int `json:"reports,omitempty"`
-	// now is what the requests of the latest report cost, hidden what those cost that are guessed
-	// to have come beside, and late what works off those that wait, in cores.
+	// now is the CPU that the requests of the latest report need, hidden the guess of what
+	// unanswered requests need, late what works off the backlog; all in cores.
 	now, hidden, late float64
 }
 
-// End takes back all that was decided of the workload: what it wants stays known.
+// End forgets what was decided of the workload; its demand stays known.
 func (t *Turn) End() {
 	t.Held, t.Rank, t.Slice, t.Capped, t.Barred = 0, 0, 0, false, time.Time{}
 }
 
-// Report is what one report tells of a workload.
+// Report is one report of a workload, as far as an overload needs it.
 type Report struct {
 	Time time.Time
-	// Performance is what was measured; nil: missing. SLO is what is asked for.
+	// Performance is the measured one, nil if missing. SLO is the performance asked for.
 	Performance *float64
 	SLO         float64
-	// Costs is what its requests cost, in cores: cost · load; negative or NaN: unknown.
+	// Costs is the CPU that its requests need, in cores: cost · load; negative or NaN if unknown.
 	Costs float64
-	// Late is what works off the requests that wait, in cores. Hidden is the part by which
-	// more arrives than was answered, guessed where nobody knows what waits.
+	// Late is the CPU that works off the waiting requests, in cores. Hidden is the fraction by
+	// which arrivals exceed answers, a guess if the backlog is not measured.
 	Late, Hidden float64
 }
 
-// Take enters a report.
+// Take updates the turn with a report.
 func (t *Turn) Take(r Report) {
 	t.Reports++
 	if r.Performance != nil && *r.Performance >= r.SLO/2 {
@@ -97,16 +99,16 @@ func (t *Turn) Take(r Report) {
 	if t.Slice > 0 && t.Wants > 0 {
 		t.now = math.Min(t.now, jumps*t.Wants)
 		if t.Rank > 0 && t.InTime.IsZero() {
-			t.now = math.Min(t.now, t.Wants) // its answers are those to a queue, too
+			t.now = math.Min(t.now, t.Wants) // it answers requests of its queue as well as new ones
 		}
 	}
 	t.learn(r.Time, t.now, over)
 	t.hidden, t.late = t.now*r.Hidden, r.Late
 }
 
-// count enters what the kernel counts: what was used in the last seconds, in cores, < 0: unknown,
-// and whether something stopped the workload meanwhile. One that nothing stops uses what it wants,
-// which is known earlier than by its reports.
+// count updates the turn with the kernel's counts: the CPU use of the last seconds in cores, < 0 if
+// unknown, and whether something stopped the workload meanwhile. A workload that nothing stops uses
+// what it wants, which its reports show only later.
 func (t *Turn) count(now time.Time, used float64, stopped bool) {
 	switch {
 	case stopped || used < 0:
@@ -121,7 +123,8 @@ func (t *Turn) count(now time.Time, used float64, stopped bool) {
 	}
 }
 
-// learn takes what was wanted at a time, in cores, into the average over so many seconds.
+// learn adds a demand in cores, measured at a time, to the exponential average with time constant
+// over, in seconds.
 func (t *Turn) learn(at time.Time, now, over float64) {
 	keep := 0.0
 	if since := at.Sub(t.At).Seconds(); !t.At.IsZero() && since < 4*averaged {
@@ -130,7 +133,8 @@ func (t *Turn) learn(at time.Time, now, over float64) {
 	t.now, t.Wants, t.At = now, keep*t.Wants+(1-keep)*now, at
 }
 
-// Valid reports whether the turn is one that Take and Decide can make.
+// Valid reports whether the turn is one that Take and Decide can produce; a restored one may not
+// be.
 func (t *Turn) Valid() bool {
 	return t.Wants >= 0 && t.Wants < 1e15 && t.Held >= 0 && t.Held < 1e15 && t.Slice >= 0 && t.Slice <= policy.MaxUnits && t.Rank >= 0 && t.Reports >= 0
 }

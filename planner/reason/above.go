@@ -8,8 +8,8 @@ import (
 	"github.com/trimtab/trimtab/planner/allocation"
 )
 
-// boundBy names what of the cluster, or which group above, bounds size or number of its
-// instances where they are at their most; "": nothing does.
+// boundBy returns what in the cluster, or which parent control group, limits the size or number of
+// the instances, if they are at that limit; "": nothing.
 func boundBy(s *allocation.Allocation) string {
 	if s.Now < (float64(s.Hi)-1)*s.Of.Unit {
 		return ""
@@ -22,11 +22,11 @@ func boundBy(s *allocation.Allocation) string {
 	return s.Knobs.BoundBy(s.Of.Unit)
 }
 
-// grain absorbs rounding of sums.
+// grain is the tolerance for rounding errors of sums.
 const grain = 1e-9
 
-// promised says that a group above allows less than the guarantees of those below it; "": it does
-// not.
+// promised returns a text if a parent control group allows less than the sum of the guarantees
+// below it, else "".
 func (r Round) promised(s *allocation.Allocation) string {
 	st := s.Knobs.Caps("")
 	if st == nil || !(s.State.Guarantee > 0) || len(s.Knobs) != 1 {

@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab/trimtab/planner/instances"
 )
 
-// OfLevels returns the reason why instances are lowered while their workload keeps its amount.
+// OfLevels returns why instances are lowered although their workload keeps its amount.
 func OfLevels(s *allocation.Allocation, resource string) string {
 	are := "are"
 	if !s.Writes() {
@@ -17,7 +17,7 @@ func OfLevels(s *allocation.Allocation, resource string) string {
 	return fmt.Sprintf("%sit has %s over all its instances, and those that have more than their part of it %s lowered to that", resource, s.Amount(s.Now), are)
 }
 
-// OfInstance says why one of several instances gets what it gets.
+// OfInstance returns why one of several instances gets its amount.
 func OfInstance(s *allocation.Allocation, k *instances.Instance, why string) string {
 	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.Of.Name, v) }
 	from, to := show(k.Found), show(trimtab.Units(k.Set))
@@ -30,7 +30,7 @@ func OfInstance(s *allocation.Allocation, k *instances.Instance, why string) str
 	return fmt.Sprintf("%s; this is 1 of %d instances: from %s to %s", why, len(s.Knobs), from, to)
 }
 
-// OfShare says why a share is set.
+// OfShare returns why a share by weight is set.
 func OfShare(s *allocation.Allocation, show func(trimtab.Amount) string) string {
 	if len(s.Knobs) > 1 || s.Grant.Set == s.Now {
 		return s.Binding.Detail

@@ -13,19 +13,19 @@ import (
 	"github.com/trimtab/trimtab/planner/measured"
 )
 
-// Round is the round whose reasons are given, with its allocations, its time, and that of the
-// next round.
+// Round is the part of a round that reasons need. Next is the time of the next round.
 type Round struct {
 	Now, Next time.Time
 	Objective string
 	// Several: the pool shares more than one resource.
 	Several bool
-	// Expect is what the objective expects of a band and a number of reports; nil: the mean.
+	// Expect returns the performance that the objective expects, given a band and the number of
+	// reports; nil: the mean.
 	Expect func(b trimtab.Band, reports int) float64
 	All    []*allocation.Allocation
 }
 
-// Of says why a workload gets what it gets.
+// Of returns why a workload gets its amount.
 func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
 	set, what := s.Grant.Set, ""
 	if r.Several {
@@ -73,7 +73,7 @@ func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
 	utility := s.UtilityOf(expected)
 	why.Utility = &utility
 	why.Alternatives = s.In.Of(s.At, s.Now, set, stoppedBy(s).String())
-	if s.Need.Mean >= 0 && !s.Starves() { // what waits is in no curve
+	if s.Need.Mean >= 0 && !s.Starves() { // its curve does not show what waits
 		d := float64(s.Need.Mean) * s.Of.Unit
 		why.Demand = &d
 	}
@@ -89,8 +89,8 @@ func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
 	return clusterReason(s, why)
 }
 
-// moveOf describes the move of a workload, the objective's target, and the performance expected
-// from what it gets, b.
+// moveOf describes the move of a workload, the target of the objective, and the expected
+// performance b after the move.
 func (r Round) moveOf(s *allocation.Allocation, set, target float64, b trimtab.Band) string {
 	show := func(v float64) string { return trimtab.AmountOf(s.Of.Name, trimtab.Units(v)) }
 	verb, where := "raised", "where"
@@ -110,7 +110,7 @@ func (r Round) moveOf(s *allocation.Allocation, set, target float64, b trimtab.B
 	return text
 }
 
-// starvationOf says that the workload starves; "": it does not.
+// starvationOf returns a text if the workload is starved, else "".
 func starvationOf(s *allocation.Allocation) string {
 	if s.Starves() {
 		return "it uses all that it has and waits"
@@ -118,7 +118,7 @@ func starvationOf(s *allocation.Allocation) string {
 	return ""
 }
 
-// takesBackOf says why a rise to set gives back what it had; "": it does not.
+// takesBackOf returns why a rise undoes an earlier fall; "": it does not.
 func takesBackOf(s *allocation.Allocation, set float64) string {
 	if _, why := s.Judge.Floor(); set > s.Now {
 		return why
@@ -126,8 +126,8 @@ func takesBackOf(s *allocation.Allocation, set float64) string {
 	return ""
 }
 
-// earlyOf says that a rise to set is based on the requests since the last report; "": it is based
-// on a whole report.
+// earlyOf returns a text if a rise is based on the requests since the last report, not on a whole
+// report; else "".
 func earlyOf(s *allocation.Allocation, set float64) string {
 	if e := s.Estimate; set > s.Now && measured.Early(e, s.SLO) {
 		return fmt.Sprintf("acts on what has come since the last report: %.0f of %.0f requests in time", e.Newer.Under, e.Newer.Requests)
@@ -135,8 +135,7 @@ func earlyOf(s *allocation.Allocation, set float64) string {
 	return ""
 }
 
-// verbOf returns the verb for a move, in the conditional for mode recommend, in which nothing is
-// written.
+// verbOf returns the verb of a move. In mode recommend nothing is written, and it is conditional.
 func verbOf(s *allocation.Allocation, done string) string {
 	if !s.Writes() {
 		return issue.WouldBe + done
@@ -144,7 +143,7 @@ func verbOf(s *allocation.Allocation, done string) string {
 	return done
 }
 
-// Stays returns the reason why a planned workload keeps what it has.
+// Stays returns why a workload that is planned for keeps its amount.
 func (r Round) Stays(s *allocation.Allocation) trimtab.Held {
 	target := float64(s.Aim) * s.Of.Unit
 	code, why := codes.StayBound, "it has "+s.Amount(s.Now)
@@ -174,28 +173,28 @@ func (r Round) Stays(s *allocation.Allocation) trimtab.Held {
 	}
 	because := strings.TrimPrefix(s.Loan.Because(false), "; ")
 	if s.Firing() {
-		because = "" // said
+		because = "" // the text has it already
 	}
 	for _, more := range []string{needOf(s, code == codes.StayIdle), because, s.Grant.Binding.String(), boundBy(s), r.promised(s), s.Replicas.Note, s.Without, s.Kept} {
-		if more != "" && (more != s.Kept || !s.ByHost) { // else it is said
+		if more != "" && (more != s.Kept || !s.ByHost) { // else the text has it already
 			why += "; " + more
 		}
 	}
 	return trimtab.Held{Code: code, Text: why}
 }
 
-// needOf says what a workload that keeps its amount needs; idle: what it needs beyond its amount
-// is within the noise.
+// needOf describes the need of a workload that keeps its amount. idle: what it lacks is within the
+// noise.
 func needOf(s *allocation.Allocation, idle bool) string {
 	if s.Starves() {
-		return "" // what waits is in no curve
+		return "" // its curve does not show what waits
 	}
 	needs := float64(s.Need.Mean) * s.Of.Unit
 	n := measured.Need{Amount: s.Amount(needs), Unknown: s.Need.Mean < 0, More: needs > s.Now+s.Of.Unit/2, Idle: idle, Shared: s.Shared()}
 	return n.Words(s.Estimate, s.SLO)
 }
 
-// stoppedBy returns what kept a step from its target.
+// stoppedBy returns what kept a step from reaching its target.
 func stoppedBy(s *allocation.Allocation) trimtab.Binding {
 	if s.Grant.Binding.Kind != "" {
 		return s.Grant.Binding
@@ -203,7 +202,7 @@ func stoppedBy(s *allocation.Allocation) trimtab.Binding {
 	return trimtab.Binding{Kind: codes.BindingStep, Detail: fmt.Sprintf("at most %d units of %s a round", s.Of.Step, trimtab.AmountOf(s.Of.Name, trimtab.Units(s.Of.Unit)))}
 }
 
-// limit says why a workload without a limit is recommended one.
+// limit returns why a workload without a limit is recommended one.
 func (r Round) limit(s *allocation.Allocation, why trimtab.Reason) trimtab.Reason {
 	seen := s.Use.Day(r.Now)
 	why.Target, why.Binding.Kind = &s.Limit, codes.BindingUse

@@ -10,20 +10,20 @@ import (
 	"github.com/trimtab/trimtab/planner/pool"
 )
 
-// Holder is a workload that holds what others lack.
+// Holder is a workload with an allocation that cannot be moved while others have too little.
 type Holder struct {
 	Name string
 	Has  float64
-	// Open: it has no limit. Why says why it is not planned for; "": nothing is said.
+	// Open: it has no limit. Why says why it is not planned for; "": unknown.
 	Open bool
 	Why  string
 }
 
-// maxHolders is how many workloads that hold what others lack a reason names.
+// maxHolders is how many holders a reason names.
 const maxHolders = 3
 
-// OfShortage says which workloads leave fewer units of a resource than the asked ones must have;
-// "": they leave enough.
+// OfShortage explains a shortage: the holders leave fewer units of a resource than the minimums of
+// the asked allocations. "": they leave enough.
 func OfShortage(asked []*allocation.Allocation, of *pool.Resource, left int, capacity float64, holders []Holder) string {
 	least := 0
 	for _, s := range asked {

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// fill is how far the remaining instances may be used, of their largest size, when the number
-	// falls: the rest is for a rise in load that needs no start.
+	// fill is the fraction of their largest size that the remaining instances may be used to when
+	// the number falls. The rest is reserved for a rise of the load that needs no new instance.
 	fill = 0.95
-	// grain is what rounding of amounts may add.
+	// grain is the tolerance for rounding errors.
 	grain = 1e-9
-	// afterReady is how much longer than a usual start an instance may take before it is removed
-	// again, and giveUp for how long none is started after that.
+	// afterReady is how much longer than usual an instance may take to start before it is removed
+	// again. giveUp is for how long no other is started after that.
 	afterReady, giveUp = 60 * time.Second, 5 * time.Minute
 )
 
-// Code is a kind of reason why a knob does not have what is wanted.
+// Code is a kind of reason why a knob does not get the wanted value.
 type Code string
 
-// The reasons.
+// The reasons why a knob does not get the wanted value.
 const (
 	Missing   Code = "missing"
 	RolledOut Code = "rollout"
@@ -40,7 +40,7 @@ const (
 	Unready   Code = "not ready"
 )
 
-// Held is why a knob does not get what is wanted.
+// Held is the reason why a knob does not get the wanted value.
 type Held struct {
 	Resource string
 	Code     Code
@@ -49,18 +49,20 @@ type Held struct {
 
 // Decision is the size and number for one workload.
 type Decision struct {
-	// Sizes of the instances, in their order, and Replicas are to be set, in this order:
-	// remaining instances grow before others are removed. Size is that of new instances.
+	// Sizes are the new sizes of the instances, in order of [Workload.Instances], and Replicas the
+	// new number. The sizes are set first: remaining instances grow before others are removed. Size
+	// is the size of new instances.
 	Sizes    []float64
 	Size     float64
 	Replicas int
-	// Advised is what would be best for it, without owners, windows and rates.
+	// Advised would be best, ignoring other owners of the knobs, stabilization windows and rate
+	// limits.
 	Advised Advice
 	Held    []Held
 }
 
-// Binding returns what kept the number from what is wanted; quota is the name of the cluster's
-// quota, "": none.
+// Binding returns what kept the number from the wanted one. quota is the name of the cluster's
+// quota, "" if there is none.
 func (d *Decision) Binding(quota string) trimtab.Binding {
 	for _, h := range d.Held {
 		if h.Resource != trimtab.Replicas {
@@ -88,21 +90,22 @@ type Advice struct {
 	Replicas int
 }
 
-// view has the inputs of a decision, computed once.
+// view has the inputs of a decision, computed once per round.
 type view struct {
 	*Workload
 	n, ready int
-	// The smallest size, the largest in place for each, what is free, all it can have.
+	// The smallest current size, the largest size that every instance can grow to in place, the
+	// free amount, and all that it can have.
 	size, most, spare, total float64
-	held                     []float64 // by those that serve or will
+	held                     []float64 // amounts of the instances that serve or will serve
 	stuck                    int
 	slack                    Slack
 	out                      *Decision
 }
 
-// Decide returns size and number for the coming round. The workload must be valid. It changes the
-// state, but records no change of the number: the caller does when it is written. It subtracts
-// from the room what the decision uses.
+// Decide returns size and number for the coming round. The workload must be valid. Decide updates
+// the state, but does not record the change of the number: the caller does that once it is written.
+// It subtracts from room what the decision adds.
 func (w *Workload) Decide(now time.Time, s *State, room *Room) Decision {
 	v := w.look(s, room)
 	if !v.known() {
@@ -121,7 +124,7 @@ func (w *Workload) Decide(now time.Time, s *State, room *Room) Decision {
 	return *v.out
 }
 
-// look works out the present.
+// look computes the view of a round.
 func (w *Workload) look(s *State, room *Room) *view {
 	v := &view{Workload: w, n: w.Replicas, size: math.Inf(1), slack: s.Slack, out: &Decision{Replicas: w.Replicas}}
 	on := map[string][]float64{}
@@ -162,7 +165,7 @@ func (w *Workload) look(s *State, room *Room) *view {
 	return v
 }
 
-// level returns the size to which all can grow at once with what is free, if none falls before: Σ
+// level returns the size to which all instances can grow with the free amount, if none shrinks: Σ
 // max(0, level − held) = free.
 func level(held []float64, free float64) float64 {
 	sorted, sum := slices.Sorted(slices.Values(held)), 0.0
@@ -175,7 +178,7 @@ func level(held []float64, free float64) float64 {
 	return (sum + free) / float64(max(len(sorted), 1))
 }
 
-// spare returns what pool and quota leave of the resource.
+// spare returns how much of the resource pool and quota leave.
 func (w *Workload) spare(room *Room) float64 {
 	free := room.Pool
 	if q := w.Limits.Amount; q != nil {
@@ -191,7 +194,7 @@ func (v *view) hold(resource string, code Code, text string, args ...any) {
 	v.out.Held = append(v.out.Held, Held{resource, code, fmt.Sprintf(text, args...)})
 }
 
-// known reports whether the need is one.
+// known reports whether the need is known and a valid number.
 func (v *view) known() bool {
 	if v.Missing == "" && (!sane(v.Need.Round) || !sane(v.Need.Start)) {
 		v.Missing = "the need is no number"
@@ -199,7 +202,7 @@ func (v *view) known() bool {
 	return v.Missing == ""
 }
 
-// absent keeps the number, or raises it to a declared fallback.
+// absent keeps the number of instances, or raises it to a declared fallback.
 func (v *view) absent(now time.Time, s *State) {
 	s.Failures++
 	v.hold("replicas", Missing, "%s: nothing is lowered", v.Missing)
@@ -212,8 +215,8 @@ func (v *view) absent(now time.Time, s *State) {
 
 func (v *view) readOnly() bool { return v.Count.Fixed || v.Count.Barred != "" }
 
-// zero scales to zero and back, if that is allowed: outside the block, as KEDA does. It reports
-// whether that is the decision.
+// zero scales to zero and back, if that is allowed. As in KEDA, the rules of the behavior block do
+// not apply to that. It reports whether the decision is complete.
 func (v *view) zero(now time.Time, s *State) bool {
 	needed := v.Need.Round > 0 || v.Need.Start > 0
 	if v.n > 0 {
@@ -239,7 +242,8 @@ func (v *view) zero(now time.Time, s *State) bool {
 	return true
 }
 
-// advise is the best for the need without owners, windows and rates.
+// advise returns the best size and number for the need, ignoring other owners, windows and rate
+// limits.
 func (v *view) advise() Advice {
 	n := v.fewest(v.Size.Max, 1)
 	if v.Count.Fixed {
@@ -252,15 +256,16 @@ func (v *view) advise() Advice {
 	return Advice{v.stepped(v.Need.Round/float64(n), v.Size.Max), n}
 }
 
-// fewest returns the least number of instances of at most that size, used up to a fraction of it,
-// that serve until more could have started.
+// fewest returns the least number of instances that serve until more could have started, if each
+// may have at most size and is used up to the fraction part of that.
 func (v *view) fewest(size, part float64) int {
 	need := math.Max(v.Need.Round, v.Need.Start)
 	n := math.Max(math.Ceil(need/(size*part)-grain), v.slack.fewest(v.Work, size*part))
 	return int(math.Min(n, math.MaxInt32/2)) + v.Count.Spare
 }
 
-// count is the number that is wanted: as it is, while size suffices.
+// count returns the wanted number of instances: the current one, as long as changing sizes
+// suffices.
 func (v *view) count(now time.Time, s *State) int {
 	if v.readOnly() {
 		return v.n
@@ -272,12 +277,12 @@ func (v *view) count(now time.Time, s *State) int {
 	}
 	part := fill
 	if v.Size.Fixed || v.Size.Barred != "" {
-		part = 1 // size has no part in a rise
+		part = 1 // sizes cannot rise, so no reserve for that is needed
 	}
 	most := math.Max(v.most, v.Size.Min)
 	least := v.fewest(most, 1)
 	if all := v.total / most; float64(least-v.Count.Spare) > all && !math.IsInf(all, 1) {
-		// More instances than there is room for would only be smaller ones.
+		// More instances than fit would only be smaller ones.
 		least = max(int(all+grain), min(v.n, least))
 		v.hold("replicas", NoRoom, "pool and quota leave %.4g in all", v.total)
 	}
@@ -291,7 +296,7 @@ func (v *view) count(now time.Time, s *State) int {
 	return min(max(v.fewest(most, part), 1), v.n)
 }
 
-// bounds returns those of the knob, the quota and the budgets.
+// bounds returns the limits of the number from the configuration and the quota.
 func (v *view) bounds() behavior.Bounds {
 	in := behavior.Bounds{Min: max(v.Count.Min, 1), Max: v.Count.Max}
 	if v.Limits.Pods != nil {
@@ -301,7 +306,7 @@ func (v *view) bounds() behavior.Bounds {
 	return in
 }
 
-// disruptable returns how many instances may be removed now.
+// disruptable returns how many instances may be removed now, by the disruption budgets.
 func (v *view) disruptable() int {
 	if may := v.Limits.Disruptable; may != nil {
 		return min(v.n, max(*may, 0))
@@ -309,7 +314,7 @@ func (v *view) disruptable() int {
 	return v.n
 }
 
-// steer passes a wanted number through the rules, and returns the one to set.
+// steer applies owners, rates and windows to a wanted number, and returns the number to set.
 func (v *view) steer(now time.Time, s *State, wanted int) int {
 	switch {
 	case v.Count.Barred != "":
@@ -335,7 +340,7 @@ func (v *view) steer(now time.Time, s *State, wanted int) int {
 	return d.Replicas
 }
 
-// lower returns how far the number may fall in this step.
+// lower returns down to which number it may fall in this step.
 func (v *view) lower(to int) int {
 	if v.Rollout {
 		v.hold("replicas", RolledOut, "a rollout runs: nothing is lowered")
@@ -346,7 +351,8 @@ func (v *view) lower(to int) int {
 		to = v.n - can
 	}
 	if gone := v.n - to; v.ready-gone < 1 || float64(v.ready-gone)*v.most < v.Need.Round-grain {
-		// Those that are not ready go first, but whether they do is not ours.
+		// Instances that are not ready usually go first, but the cluster decides that. So count on
+		// losing ready ones.
 		for to < v.n && (v.ready-(v.n-to) < 1 || float64(v.ready-(v.n-to))*v.most < v.Need.Round-grain) && v.stuck == 0 {
 			to++
 		}
@@ -354,7 +360,7 @@ func (v *view) lower(to int) int {
 			v.hold("replicas", Unready, "%d of %d serve: none may go", v.ready, v.n)
 		}
 	}
-	// All grow before some go.
+	// All remaining instances must be able to grow before others go.
 	for ; to < v.n && v.stuck == 0; to++ {
 		if v.carried(to) <= level(v.held, v.spare)+grain {
 			break
@@ -366,10 +372,10 @@ func (v *view) lower(to int) int {
 	return to
 }
 
-// carried is the size with which so many serve.
+// carried returns the size at which n instances carry the need.
 func (v *view) carried(n int) float64 {
 	serve := min(v.ready, n)
-	if v.n > n { // which ones go is not known
+	if v.n > n { // it is unknown which ones go: assume ready ones
 		serve = v.ready - (v.n - n)
 	}
 	if v.ready == 0 {
@@ -379,7 +385,7 @@ func (v *view) carried(n int) float64 {
 	return v.stepped(math.Max(v.Need.Round, v.slack.in(v.Work, serve))/float64(serve), v.most)
 }
 
-// resize sets the size of the serving instances.
+// resize sets the sizes of the instances.
 func (v *view) resize(now time.Time, s *State) {
 	if v.Size.Barred != "" {
 		v.hold("size", Owned, "owned by %s", v.Size.Barred)
@@ -401,11 +407,11 @@ func (v *view) resize(now time.Time, s *State) {
 		size = v.behaved(now, s, size)
 	}
 	v.out.Size = size
-	falls := !v.Rollout && v.out.Replicas >= v.n // one thing at a time
+	falls := !v.Rollout && v.out.Replicas >= v.n // lower either the number or the sizes in one round
 	for i := range v.Instances {
 		in := &v.Instances[i]
 		if in.Terminating || size > in.held() && size > v.most+grain {
-			continue // also where not even the least size has room
+			continue // if not even the least size fits
 		}
 		if size > in.Asked || falls {
 			v.out.Sizes[i] = size
@@ -416,7 +422,7 @@ func (v *view) resize(now time.Time, s *State) {
 	}
 }
 
-// behaved passes a size, in steps, through the rules of its block.
+// behaved applies the size's behavior block to a size, in steps.
 func (v *view) behaved(now time.Time, s *State, size float64) float64 {
 	step := v.Size.Step
 	steps := func(a float64) int { return int(math.Min(math.Ceil(a/step-grain), math.MaxInt32)) }
@@ -430,7 +436,7 @@ func (v *view) behaved(now time.Time, s *State, size float64) float64 {
 	return float64(d.Replicas) * step
 }
 
-// stepped rounds a size up to the quantum, within the bounds.
+// stepped rounds a size up to the step, within the bounds.
 func (v *view) stepped(size, most float64) float64 {
 	up := math.Ceil(size/v.Size.Step-grain) * v.Size.Step
 	if up > most {
@@ -441,7 +447,7 @@ func (v *view) stepped(size, most float64) float64 {
 
 func (v *view) down(size float64) float64 { return math.Floor(size/v.Size.Step+grain) * v.Size.Step }
 
-// take subtracts what the decision adds.
+// take subtracts what the decision adds from room.
 func (w *Workload) take(room *Room, d *Decision) {
 	serving := 0
 	for i := range w.Instances {
@@ -459,7 +465,8 @@ func (w *Workload) take(room *Room, d *Decision) {
 	room.Pool -= float64(max(d.Replicas-serving, 0)) * d.Size
 }
 
-// Upper returns how long a start may take, for the horizon of [NeedOf]: see [Startup.Upper].
+// Upper returns an upper bound of the time that a start takes, for the horizon of [NeedOf]: see
+// [Startup.Upper].
 func (w *Workload) Upper(s *State) time.Duration {
 	var starting []time.Duration
 	for i := range w.Instances {

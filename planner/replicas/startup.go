@@ -10,21 +10,21 @@ import (
 const DefaultStartup = 60 * time.Second
 
 const (
-	// kept is how many starts are remembered.
+	// kept is the number of observed starts that are remembered.
 	kept = 128
-	// quantile of the start times that is bounded, with this confidence.
+	// Upper bounds this quantile of the start times with this confidence.
 	quantile, confidence = 0.9, 0.9
 )
 
 // Startup learns how long an instance takes from its creation until it serves.
 type Startup struct {
-	// Declared is what the operator said, 0: nothing.
+	// Declared is the configured duration of a start; 0: none.
 	Declared time.Duration `json:"declared,omitempty"`
-	// Seen are the newest starts, the oldest first.
+	// Seen has the durations of the latest starts, the oldest first.
 	Seen []time.Duration `json:"seen,omitempty"`
 }
 
-// Observe notes a start that has ended. What is no duration is ignored.
+// Observe records the duration of a start. Negative ones are ignored.
 func (s *Startup) Observe(d time.Duration) {
 	if d < 0 {
 		return
@@ -34,14 +34,14 @@ func (s *Startup) Observe(d time.Duration) {
 	}
 }
 
-// Upper returns an upper confidence bound for the 0.9 quantile: of n starts in order, the k-th is
-// a bound at the first k with
+// Upper returns an upper confidence bound of the 0.9 quantile of start times. Of n observed starts
+// in ascending order it is the k-th, with the least k for which
 //
 //	P(Bin(n, 0.9) < k) >= 0.9
 //
-// for any distribution. With fewer than 22 starts no order statistic is one; then it is the
-// larger of the longest start and the declared duration. A start under way lasts at least as long
-// as it has so far: ages of instances that are not ready count as well.
+// This holds for any distribution. With fewer than 22 starts there is no such k, and Upper returns
+// the larger of the longest start and the declared duration. starting has the ages of instances
+// that are not ready yet: their starts last at least as long.
 func (s *Startup) Upper(starting ...time.Duration) time.Duration {
 	out, bounded := s.order()
 	if !bounded {
@@ -57,7 +57,8 @@ func (s *Startup) Upper(starting ...time.Duration) time.Duration {
 	return out
 }
 
-// order is the order statistic that bounds the quantile, or the largest.
+// order returns the order statistic that bounds the quantile. If there is none, it returns the
+// longest start and false.
 func (s *Startup) order() (bound time.Duration, bounded bool) {
 	n := len(s.Seen)
 	if n == 0 {

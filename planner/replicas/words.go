@@ -4,7 +4,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// The words of KEDA's fallback.
+// The behaviors of KEDA's fallback.
 const (
 	Static                  = "static"
 	CurrentReplicas         = "currentReplicas"
@@ -13,15 +13,15 @@ const (
 	ScalingModifiers        = "scalingModifiers"
 )
 
-// Fallback is KEDA's fallback while a metric cannot be read.
+// Fallback is KEDA's fallback for a metric that cannot be read.
 type Fallback struct {
 	FailureThreshold int    `json:"failureThreshold"`
 	Replicas         int    `json:"replicas"`
 	Behavior         string `json:"behavior,omitempty"`
 }
 
-// Accept returns an error that is trimtab.ErrInvalid for a fallback that would lower a workload
-// of that many replicas while input is missing.
+// Accept returns an error that is trimtab.ErrInvalid if the fallback would lower a workload with
+// current replicas while input is missing.
 func (f *Fallback) Accept(current int) error {
 	switch {
 	case f == nil:
@@ -45,11 +45,12 @@ func (f *Fallback) Accept(current int) error {
 	return nil
 }
 
-// HoldRounds returns after how many rounds without input the fallback applies: more than
-// failureThreshold failures.
+// HoldRounds returns after how many rounds without input the fallback applies: KEDA waits for more
+// than failureThreshold failures.
 func (f *Fallback) HoldRounds() int { return f.FailureThreshold + 1 }
 
-// replicas returns the number after that many failures in a row; never fewer than now.
+// replicas returns the number of replicas after that many failures in a row, at least the current
+// one.
 func (f *Fallback) replicas(current, failures int) int {
 	if f == nil || failures < f.HoldRounds() || f.Behavior == CurrentReplicas {
 		return current

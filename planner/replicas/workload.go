@@ -10,15 +10,15 @@ import (
 
 // Need is the effective allocation that a workload needs, in the resource's unit.
 type Need struct {
-	// Round is the need at the upper bound of the load in the coming round, Start that over the
-	// time that an instance takes to start.
+	// Round is the need at the upper bound of the load in the coming round. Start is the need at
+	// the upper bound over the time that an instance takes to start.
 	Round, Start float64
 }
 
-// NeedOf reads the need off a curve over effective allocation, for upper bounds of the
-// load in requests per second. A bound over the start that is not known (0) counts as
-// that of the round. It is false where the lower bound of the curve never meets the SLO,
-// or the load makes no sense.
+// NeedOf reads the need off the lower bound of a curve over the effective allocation. round and
+// start are upper bounds of the load in requests per second; start 0 is unknown and counts as
+// round. It returns false if the lower bound of the curve never meets the SLO, or a load is
+// invalid.
 func NeedOf(c *trimtab.Curve, slo, round, start float64) (Need, bool) {
 	if c == nil || !sane(slo, round, start) {
 		return Need{}, false
@@ -31,51 +31,52 @@ func NeedOf(c *trimtab.Curve, slo, round, start float64) (Need, bool) {
 	return n, n.Round >= 0 && n.Start >= 0
 }
 
-// Size is the knob of every instance: how large it is.
+// Size has the limits of the size of one instance.
 type Size struct {
-	// Min, Max and Step (the quantum) in the resource's unit, > 0.
+	// Min, Max and Step are in the resource's unit, > 0.
 	Min, Max, Step float64
-	// Fixed: instances cannot be resized. Barred names the owner of the size, such as a VPA; then
-	// it is only recommended.
+	// Fixed: instances cannot be resized. Barred names another owner of the size, such as a VPA;
+	// the size is then only recommended.
 	Fixed  bool
 	Barred string
-	// Behavior limits changes in percent; nil: none.
+	// Behavior limits the rate of changes, in percent; nil: no limit.
 	Behavior *behavior.Behavior
 }
 
-// Count is the knob of the number of instances.
+// Count has the limits of the number of instances.
 type Count struct {
-	// Min is >= 1 unless AllowZero.
+	// Min is at least 1 unless AllowZero is set.
 	Min, Max int
-	// Spare is how many may be lost at once while the others can still serve.
+	// Spare is the number of instances that may fail at once while the others still serve the load.
 	Spare int
-	// AllowZero lets the number go to zero while nothing is needed.
+	// AllowZero allows zero instances while nothing is needed.
 	AllowZero bool
 	Fixed     bool
 	Barred    string
 	Behavior  *behavior.Behavior
 }
 
-// Instance is one running copy.
+// Instance is one running copy of the workload.
 type Instance struct {
 	Host string
-	// InForce and Asked are its size in force and as requested: the larger of both counts.
+	// InForce is its size in force, Asked the requested one. The larger of both counts.
 	InForce, Asked float64
 	Ready          bool
-	// Age counts from its creation, of one that is not ready.
+	// Age is the time since its creation, if it is not ready.
 	Age time.Duration
-	// Terminating ones take room and serve no more.
+	// Terminating: it still takes capacity, but no longer serves.
 	Terminating bool
 }
 
 func (i *Instance) held() float64 { return math.Max(i.InForce, i.Asked) }
 
-// Limits are those that the cluster sets.
+// Limits are set by the cluster.
 type Limits struct {
-	// Disruptable is how many instances the disruption budgets let go now; nil: there are none.
+	// Disruptable is how many instances may be removed now, by the disruption budgets; nil: there
+	// is no budget.
 	Disruptable *int
-	// Pods and Amount are how many instances, and how much of the resource, the quotas of the
-	// namespace still allow; nil without a quota.
+	// Pods is how many more instances, and Amount how much more of the resource, the quotas of the
+	// namespace allow; nil without a quota.
 	Pods   *int
 	Amount *float64
 }
@@ -84,43 +85,43 @@ type Limits struct {
 type Workload struct {
 	Name string
 	Need Need
-	// Work is the part of the need that is work at the upper bound of the load in the coming
+	// Work is the part of the need that requests use at the upper bound of the load in the coming
 	// round, without the [Slack] of each instance; 0: unknown.
 	Work float64
-	// Granted is what its instances will have together until the next decision, if another part
-	// decides that; 0: what it needs.
+	// Granted is the total of its instances until the next decision, if another part of the planner
+	// decides that; 0: it follows from the need.
 	Granted float64
-	// Missing is "", or why the need is not known.
+	// Missing says why the need is unknown; "": it is known.
 	Missing string
-	// Replicas is what the target says.
+	// Replicas is the number that is set in the cluster.
 	Replicas  int
 	Instances []Instance
 	Size      Size
 	Count     Count
 	Limits    Limits
-	// Rollout says that two versions run.
+	// Rollout: two versions run.
 	Rollout  bool
 	Fallback *Fallback
 }
 
-// Room is what is free besides what instances hold.
+// Room is the free capacity beyond what the instances have.
 type Room struct {
-	// Hosts by name; nil: hosts bound nothing. A host that is not in it has no room.
+	// Hosts is by name; nil: hosts limit nothing. A host that is not in it has no free capacity.
 	Hosts map[string]float64
-	// Pool is what of the pool is free; +Inf: nothing bounds it.
+	// Pool is the free capacity of the pool; +Inf: it limits nothing.
 	Pool float64
 }
 
-// State is kept for a workload from round to round.
+// State is kept for a workload between rounds.
 type State struct {
 	Count   behavior.State `json:"count"`
 	Size    behavior.State `json:"size"`
 	Startup Startup        `json:"startup"`
 	Margin  Margin         `json:"margin"`
 	Slack   Slack          `json:"slack"`
-	// Failures are the rounds in a row without a need that is known.
+	// Failures is the number of rounds in a row in which the need was unknown.
 	Failures int `json:"failures,omitempty"`
-	// Retry is when more instances may be asked for, after some were given back.
+	// Retry is when instances may be added again, after some did not start.
 	Retry time.Time `json:"retry,omitzero"`
 }
 
@@ -141,7 +142,7 @@ func (w *Workload) Validate() error {
 	return s.Behavior.ForSize()
 }
 
-// sane reports whether all are numbers that an amount can be.
+// sane reports whether all values are valid amounts.
 func sane(values ...float64) bool {
 	for _, v := range values {
 		if !(v >= 0 && v <= 1e15) {

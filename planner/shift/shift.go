@@ -12,40 +12,42 @@ import (
 )
 
 const (
-	// crowded is the fraction of a host that must be wanted for it to count as full, roomy the
-	// fraction below which no workload needs to move away any more.
+	// crowded is the fraction of a host's CPU that must be wanted for it to count as full. roomy is
+	// the fraction below which no workload needs to move away any more.
 	crowded, roomy = 0.9, 0.8
-	// worth is the least part of its work on a full host that an instance goes on with.
+	// worth is the least fraction of its work that an instance on a full host keeps; with less it
+	// moves away completely.
 	worth = 0.5
-	// weighs is for how long only weights are tried, and helps for how long limits are: as long
-	// as it takes to work off the earlier backlog.
+	// weighs is for how long only weights are tried, helps for how long limits are: about the time
+	// to work off the old backlog.
 	weighs, helps = 5 * time.Second, 2 * time.Minute
-	// grain is how far sums may be off by rounding, as a part of them.
+	// grain is the relative rounding error of sums.
 	grain = 1e-9
 )
 
-// State is kept from round to round. Its zero value is that of a start.
+// State is kept between rounds. Its zero value is the initial state.
 type State struct {
-	// Since is since when requests are late on a full host, those of before a choice left out;
-	// zero: they are not.
+	// Since is since when requests are late on a full host, not counting those from before a
+	// choice; zero: they are not.
 	Since time.Time
-	// ChoseAt is when shares were decided, Room since when no workload needs to move away for
-	// them, Barred until when none are decided, since they did not help.
+	// ChoseAt is when shares were decided. Room is since when they are no longer needed. Barred is
+	// until when none are decided, because they did not help.
 	ChoseAt, Room, Barred time.Time
-	// Capping says that what makes room has a limit, too.
+	// Capping: the shares of workloads that make room are also limits.
 	Capping bool
-	// Shares are what was decided; empty: everybody has its entitlement.
+	// Shares are the decided shares; empty: all have their entitlements.
 	Shares map[trimtab.KnobID]Share
 }
 
 // Share is the amount of an instance on its host, in the unit of the resource.
 type Share struct {
 	Amount float64
-	// Makes says that it makes room.
+	// Makes: it makes room for others.
 	Makes bool
 }
 
-// Of returns what was decided for an instance, and whether that is also a limit.
+// Of returns the decided share of an instance, whether it is also a limit, and whether there is
+// one.
 func (s *State) Of(id trimtab.KnobID) (share float64, capped, ok bool) {
 	of, ok := s.Shares[id]
 	return of.Amount, of.Makes && s.Capping, ok
@@ -58,11 +60,11 @@ type Round struct {
 	Hosts     []Host
 }
 
-// Workload is one that shares by weight.
+// Workload is a workload that shares CPU by weight.
 type Workload struct {
-	// Cost is what its requests cost, all together, > 0, in the unit of the resource.
+	// Cost is the CPU that all its requests need, > 0, in the unit of the resource.
 	Cost float64
-	// Instances is how many it has, in all.
+	// Instances is the number of its instances on all hosts.
 	Instances int
 	// Late: it missed its SLO in more than one report; Unknown: the cost of its requests is
 	// unknown, so no workload moves away from its hosts.
@@ -75,15 +77,15 @@ type Host struct {
 	Instances []Instance
 }
 
-// Instance is one of a workload on a host. Those of one workload are one after the other.
+// Instance is an instance of a workload on a host. Those of one workload are adjacent.
 type Instance struct {
 	ID trimtab.KnobID
-	// Workload is its place in [Round.Workloads].
+	// Workload is its index in [Round.Workloads].
 	Workload int
-	// Load is the part of the load of its workload that it serves.
+	// Load is the fraction of its workload's load that it serves.
 	Load float64
 	// Entitled is its entitlement on the host, Least the least that it may have, and Quantum the
-	// step in which it can be set, > 0.
+	// step size in which it can be set, > 0.
 	Entitled, Least, Quantum float64
 }
 
@@ -91,13 +93,13 @@ type Instance struct {
 type Verdict int
 
 const (
-	// Fits: nobody is late on a full host.
+	// Fits: no requests are late on a full host.
 	Fits Verdict = iota
-	// Late: requests are late on a full host, and nobody makes room: not yet, or not any more.
+	// Late: requests are late on a full host, but no workload makes room: not yet, or no longer.
 	Late
 	// Overloaded: the needs do not fit the hosts.
 	Overloaded
-	// Chosen: [State.Shares] are what instances are to have.
+	// Chosen: the instances are to have [State.Shares].
 	Chosen
 )
 
@@ -118,13 +120,14 @@ func Decide(s State, r Round) (State, Verdict) {
 	return d.State, Fits
 }
 
-// decision is one round under way.
+// decision is a round while it is decided.
 type decision struct {
 	Round
 	State
 }
 
-// decide sets the shares, and reports whether the needs fit the hosts, if it had to check that.
+// decide sets the shares, and reports whether the needs fit the hosts, as far as it had to check
+// that.
 func (d *decision) decide() (fits bool) {
 	late := slices.ContainsFunc(d.Hosts, d.late)
 	if !late {
@@ -157,7 +160,8 @@ func (d *decision) decide() (fits bool) {
 	return true
 }
 
-// wanted returns what the workloads' requests cost on a host, by their shares of the load.
+// wanted returns the CPU that requests on a host need, by the shares of the load that its instances
+// serve.
 func (d *decision) wanted(h *Host) (sum float64) {
 	for i := range h.Instances {
 		sum += d.work(&h.Instances[i])
@@ -165,13 +169,13 @@ func (d *decision) wanted(h *Host) (sum float64) {
 	return sum
 }
 
-// work returns what the requests that an instance serves cost.
+// work returns the CPU that the requests of an instance need.
 func (d *decision) work(in *Instance) float64 { return d.Workloads[in.Workload].Cost * in.Load }
 
 func (d *decision) full(h *Host) bool { return d.wanted(h) > crowded*h.Has }
 
-// late reports whether requests of a workload on a full host are late, if the costs of all its
-// workloads are known.
+// late reports whether the host is full and one of its workloads is late. It is false while the
+// cost of one of its workloads is unknown.
 func (d *decision) late(h Host) bool {
 	any := func(of func(Workload) bool) bool {
 		return slices.ContainsFunc(h.Instances, func(in Instance) bool { return of(d.Workloads[in.Workload]) })
@@ -179,7 +183,7 @@ func (d *decision) late(h Host) bool {
 	return d.full(&h) && any(func(w Workload) bool { return w.Late }) && !any(func(w Workload) bool { return w.Unknown })
 }
 
-// choose decides which workloads give up shares, and reports whether the needs fit the hosts.
+// choose decides which workloads make room, and reports whether the needs fit the hosts.
 func (d *decision) choose() bool {
 	p, now := d.places()
 	x, times := p.Solve(now)
@@ -204,7 +208,8 @@ func (d *decision) choose() bool {
 	return true
 }
 
-// places returns the problem of which host does what work, and the work of each now.
+// places returns the problem of how to distribute the work over the hosts, and the current
+// distribution.
 func (d *decision) places() (p spread.Places, now [][]float64) {
 	p.On, now = make([][]int, len(d.Workloads)), make([][]float64, len(d.Workloads))
 	for _, w := range d.Workloads {
@@ -224,9 +229,9 @@ func (d *decision) places() (p spread.Places, now [][]float64) {
 	return p, now
 }
 
-// spare moves all work of a workload off a host where it would have less than worth of what it
-// does there, as long as the needs fit: a share too small for what a load balancer sends makes
-// more requests late than a tiny share, to which hardly any are sent. It updates now, the work on
+// spare moves all work of a workload off a host where it would keep less than the fraction worth of
+// its work, as long as the needs fit. A share too small for what a load balancer sends makes more
+// requests late than a tiny share, to which hardly any are sent. spare updates now, the work on
 // each host.
 func spare(p *spread.Places, x, now [][]float64, host int) [][]float64 {
 	for i := range p.On {
@@ -246,7 +251,7 @@ func spare(p *spread.Places, x, now [][]float64, host int) [][]float64 {
 	return x
 }
 
-// divide sets the shares on one host, by the work of each workload that should be there.
+// divide sets the shares on one host. work returns how much work of each workload is to be there.
 func (d *decision) divide(host int, work func(workload int) float64) {
 	h := &d.Hosts[host]
 	count, was := map[int]float64{}, map[int]float64{}
@@ -267,7 +272,7 @@ func (d *decision) divide(host int, work func(workload int) float64) {
 		switch {
 		case sum <= h.Has && all > 0:
 			v += (h.Has - sum) * in.Entitled / all
-		case sum > h.Has && sum > low: // no crumb is taken
+		case sum > h.Has && sum > low: // leave every instance its least share
 			v = least[k] + (wants[k]-least[k])*math.Max(0, h.Has-low)/(sum-low)
 		}
 		v = math.Floor(v/in.Quantum+grain) * in.Quantum
@@ -275,8 +280,8 @@ func (d *decision) divide(host int, work func(workload int) float64) {
 	}
 }
 
-// same reports whether the shares that were decided are of just these instances, and their hosts
-// still have as much.
+// same reports whether the decided shares are those of the current instances, and still fit the
+// hosts.
 func (d *decision) same() bool {
 	n := 0
 	for _, h := range d.Hosts {
@@ -295,8 +300,8 @@ func (d *decision) same() bool {
 	return n == len(d.Shares)
 }
 
-// roomy reports whether no workload needs to move away any more: for [overload.Dwell] each host
-// would have room if every workload's load were spread evenly.
+// roomy reports whether shares are no longer needed: for [overload.Dwell] every host would have had
+// free CPU if each workload's load were spread evenly over its instances.
 func (d *decision) roomy() bool {
 	for _, h := range d.Hosts {
 		sum := 0.0

@@ -2,14 +2,14 @@ package throttle
 
 import "math"
 
-// Classes counts the cores of each class. The actuator chooses which cores these are.
+// Classes has the number of cores in each class. The actuator chooses which cores these are.
 type Classes struct{ First, Second int }
 
 // Classify divides the cores of a host (6.2):
 //
 //	first = min(cores, ⌈Σ requested by LRAs⌉ + slack), second = cores − first
 //
-// A request that makes no sense counts as all cores: nothing is taken from an LRA
+// An invalid request counts as all cores: nothing is taken from an LRA (long-running application)
 // of which nothing is known. Without an LRA all cores are second class.
 func Classify(cores int, requested []float64, slack int) Classes {
 	cores, sum := max(0, cores), 0.0
@@ -22,7 +22,7 @@ func Classify(cores int, requested []float64, slack int) Classes {
 	if len(requested) == 0 {
 		return Classes{Second: cores}
 	}
-	// A billionth of a core more is rounding.
+	// An excess of a billionth of a core is a rounding error.
 	first := int(min(math.Ceil(sum-1e-9)+float64(max(0, slack)), float64(cores)))
 	return Classes{first, cores - first}
 }

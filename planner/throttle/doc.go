@@ -1,14 +1,15 @@
-// Package throttle decides, on one host, which speculative tasks start, which end and
-// which are throttled for the long-running applications (LRAs) beside them.
+// Package throttle decides, on one host, which speculative tasks start, which end, and which are
+// throttled to protect the long-running applications (LRAs) there.
 //
 // Admission (6.1), in both modes. A task leaves the bounded queue and starts when
 //
 //	metric_i < threshold_i                              of every metric i
 //	Σ held_r + wanted_r <= ratio_r · capacity_r         of every resource r
 //
-// by priority, then by arrival; one that does not fit lets a bounded number pass. A
-// metric, a capacity or a holding that is missing starts nothing. A grant is a lease:
-// it ends unless it is renewed. Regular tasks take back what they ask for.
+// by priority, then by arrival. A task that does not fit lets a limited number of later ones start
+// before it. While a metric, a capacity or the resources of a task are unknown, nothing starts. A
+// task runs on a lease, which ends unless it is renewed. Tasks are ended when regular tasks ask for
+// their resources.
 //
 // Cores (6.2) are of two classes, by number; which ones is the actuator's choice:
 //
@@ -16,57 +17,60 @@
 //
 // Tasks go to the second class while it has room.
 //
-// Throttle (6.2), in mode RP. With e = value / boundary − 1 of each signal (CPI, MPKI,
-// PSI, run-queue delay, latency) of an LRA, an anomaly that the analyzer reports stops all
-// starts. The paper then throttles tasks until it is over; here each step is a trial
-// of which the outcome is known before the next (ours, but for the order):
+// Throttle (6.2), in mode RP. With e = value / boundary − 1 of each signal (CPI, MPKI, PSI,
+// run-queue delay, latency) of an LRA, an anomaly that the analyzer reports stops all starts. The
+// paper then throttles tasks until it is over. Here each step is a trial whose outcome is known
+// before the next begins (ours, except for the order of tasks):
 //
-//  1. Suspects are ordered by evidence, in natural logarithms of odds rounded to whole
-//     numbers: that of the correlation of their activity with the signal, and that of
-//     former verdicts on their job. Of equals those on cores of the first class come
-//     first, then those with the least progress, as in the paper.
+//  1. Suspects are ordered by evidence, in natural logarithms of odds, rounded to whole
+//     numbers. It is the sum of two: the correlation of their activity with the signal,
+//     and former verdicts on their job. If it is equal, suspects on cores of the first
+//     class come first, then those with the least progress, as in the paper.
 //
-//  2. The first of them are throttled, frozen or cut: as many as the learned sensitivity
-//     of the victim says are needed, and before that a fraction of all; where the
-//     evidence against one stands out, that one.
+//  2. The first suspects are throttled (frozen or given fewer cores): as many as the
+//     learned sensitivity of the victim says are needed, or a fraction of all while that
+//     is unknown. If the evidence against one stands out, only that one is throttled.
 //
-//  3. The victims watch: a sequential test of samples taken wholly afterwards,
+//  3. A sequential test of the victims' samples that began after the throttling,
 //
 //     Λ = Σ over the boundary: ln(ε/q), below: ln((1−ε)/(1−q))
 //
-//     recovered at Λ >= ln((1−β) n / α), not at Λ <= ln(β / (1−α)) or after a set number
-//     of samples, with q their share over the boundary before, ε = 0.05, n victims.
+//     decides: recovered at Λ >= ln((1−β) n / α), not recovered at Λ <= ln(β / (1−α)) or
+//     after a set number of samples. q is the fraction of samples over the boundary
+//     before, ε = 0.05, and n the number of victims.
 //
-//  4. Not recovered: the accused are released, each a false accusation, and the next
-//     are tried. Recovered: of several, half are let go at a time to see if the victim
-//     stays well; one alone is let go once more, unless its job was guilty before. The
-//     guilty is the one without which the victim is well and with which it is not; of
-//     two halves that both hurt, seen twice, all.
+//  4. If no victim recovered, the accused are released, which counts as false
+//     accusations, and the next suspects are tried. If a victim recovered, half of
+//     several accused are released to see whether it stays well, and so on; a single one
+//     is released once as a control, unless its job was found guilty before. A task is
+//     guilty if the victim is well without it and not with it. If each of two halves
+//     harms the victim by itself, twice, all of them are guilty.
 //
-//  5. When each was tried in vain, all are at once, then halved as in 4. When that is
-//     in vain, too, the anomaly is not theirs: nobody is accused for a while, a longer
-//     one each time, and then all at once first.
+//  5. If no suspect alone was the cause, all are throttled at once, and then halved as
+//     in 4. If that has no effect either, speculative tasks are not the cause: none is
+//     accused for some time, which doubles each time, and then all are tried first.
 //
-// A guilty task stays throttled for a time that doubles with each proof against its
-// job, of which no queued task starts meanwhile; on its release it is watched again.
-// One trial runs at a time on a host, and all victims watch it: two would say nothing
-// of either. A victim that recovers before anybody was accused is counted as noise.
+// A guilty task stays throttled for a time that doubles with each guilty verdict on its job; no
+// queued task of that job starts meanwhile. After its release it is watched again. Only one trial
+// runs at a time on a host, and all victims are measured in it: the effects of two could not be
+// told apart. A victim that recovers before any task was accused counts as noise.
 //
-// Sensitivity: the fall of e in each trial is regressed on what was freed of each
-// resource that a throttled task does not keep (sensitivity.go): slopes with their
-// deviation, per victim.
+// Sensitivity (sensitivity.go): for each victim, the fall of e in each trial is regressed on how
+// much was freed of each resource that a throttled task does not keep. The result is slopes with
+// their standard deviations.
 //
-// Nothing stays throttled for ever: every throttling has an end that is renewed, at
-// most MaxHold after it began, and a decision lists all that are throttled, so that a
-// policy that is gone or has forgotten releases them. Where the time goes back, or
-// stands still, all are released: no lease can end then.
+// Nothing stays throttled for ever. Every throttling has an end; renewals extend it to at most
+// MaxHold after it began. A decision lists all throttled tasks, so that a policy which stops or
+// loses its state releases them. If the clock goes back or stands still, all tasks are released,
+// since no lease could end.
 //
-// Source: "ROSE" (IEEE TPDS 2020), 3.3, 6.1 and 6.2. Left open there, and chosen here:
-// thresholds are strict, the ratio is not; all of steps 1 to 5 but the order.
+// Source: "ROSE" (IEEE TPDS 2020), 3.3, 6.1 and 6.2. The paper leaves open, and we chose:
+// thresholds are strict inequalities, the ratio is not; all of steps 1 to 5 except the order of
+// tasks.
 //
-// What it does not do: tasks that exit at once again and again, and where else a task
-// may run, are the job manager's; LLC ways and memory bandwidth (CAT, MBA) it does not
-// turn; what is an anomaly, the analyzer says.
+// The package does not handle tasks that crash again and again, nor where else a task may run (the
+// job manager does). It does not set LLC ways or memory bandwidth (CAT, MBA). The analyzer decides
+// what is an anomaly.
 //
 //	p, err := throttle.New(throttle.Config{Metrics: bounds, Resources: ratios})
 //	why := p.Offer(now, request) // "": accepted

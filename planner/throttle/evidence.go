@@ -17,25 +17,24 @@ type evidence struct {
 }
 
 const (
-	// strays is ε: of a normal distribution one value in 740 is above +3 σ; real
-	// signals have heavier tails, and one that just recovers has a few more.
+	// strays is ε, the probability that a sample of a healthy victim is over its boundary. For a
+	// normal distribution one value in 740 is above +3 σ; real signals have heavier tails, and a
+	// signal that is just recovering has a few more.
 	strays = 0.05
-	// q is in [leastOver, mostOver]: nothing is as sure as a few samples make it look.
+	// q is limited to [leastOver, mostOver]: a few samples make it look more certain than it is.
 	leastOver, mostOver = 0.3, 0.95
 )
 
-// newEvidence begins a test after n samples of which so many were over. The first of
-// them does not count: it was over, or nobody would have looked; and one of each kind
-// is added (Laplace):
-//
-//	q = (over − 1 + 1) / (n − 1 + 2)
+// newEvidence begins a test after n samples, of which over were over the boundary. The first of
+// them is not counted: without it no trial would have begun. One sample of each kind is added
+// (Laplace):
 func newEvidence(over, n int) evidence {
 	q := float64(over) / (float64(n) + 1)
 	q = max(leastOver, min(q, mostOver))
 	return evidence{over: math.Log(strays / q), below: math.Log((1 - strays) / (1 - q))}
 }
 
-// again begins the test anew, with the same q.
+// again restarts the test with the same q.
 func (e *evidence) again() { e.sum, e.n = 0, 0 }
 
 func (e *evidence) add(over bool) {
@@ -47,7 +46,7 @@ func (e *evidence) add(over bool) {
 	}
 }
 
-// word is the result of a trial so far.
+// word is the result of a trial so far: undecided, recovered, not recovered, or no measurement.
 type word uint8
 
 const (
@@ -57,8 +56,9 @@ const (
 	unheard
 )
 
-// word returns the result, with error probabilities alpha (wrongly called recovered) and beta,
-// where n tests run at once. After most samples it is uncured.
+// word returns the result of the test. alpha is the probability to call a victim recovered wrongly,
+// beta that of the opposite error, n the number of tests that run at once. After most samples
+// without a decision the victim counts as not recovered.
 func (e *evidence) word(alpha, beta float64, n, most int) word {
 	switch {
 	case e.sum >= math.Log((1-beta)*float64(n)/alpha):

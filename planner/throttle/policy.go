@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Policy decides for one host. It keeps state between ticks, and is not safe for
-// concurrent use. Given the same requests and observations in the same order it
-// decides the same.
+// Policy decides for one host. It keeps state between ticks and is not safe for concurrent use. It
+// is deterministic: the same requests and observations in the same order give the same decisions.
 type Policy struct {
 	Config
 	clock    clock
@@ -22,10 +21,10 @@ type Policy struct {
 	suspects []suspect
 }
 
-// clock counts the time and the ticks of a policy.
+// clock measures time by the ticks of a policy.
 type clock struct {
-	// now is the time that has passed since the first tick, last that of the last
-	// tick, and stuck how many ticks in a row had the same time.
+	// now is the time since the first tick, last the time of the last tick, and stuck the number of
+	// ticks in a row with the same time.
 	now   time.Duration
 	last  time.Time
 	stuck int
@@ -57,11 +56,12 @@ func New(c Config) (*Policy, error) {
 	return p, nil
 }
 
-// mostStuck is how many ticks with the same time are taken for repetitions. After
-// more of them the clock is taken for broken.
+// mostStuck is the number of ticks with the same time that count as repeated deliveries. With more
+// of them the clock counts as broken.
 const mostStuck = 10
 
-// Decide decides.
+// Decide handles one tick: it updates the state from the observation and returns what to do until
+// the next tick.
 func (p *Policy) Decide(o *Observation) Decision {
 	p.log.events = nil
 	runs := p.advance(o.Time)
@@ -84,8 +84,8 @@ func (p *Policy) Decide(o *Observation) Decision {
 	return d
 }
 
-// advance moves the clock to now, and reports whether time has passed. If now lies before the
-// last tick, the times of samples are forgotten, since they would be in the future.
+// advance moves the clock to now, and reports whether time has passed. If now is before the last
+// tick, it forgets the times of samples, since they would be in the future.
 func (p *Policy) advance(now time.Time) bool {
 	c := &p.clock
 	c.ticks++
@@ -107,16 +107,17 @@ func (p *Policy) advance(now time.Time) bool {
 	if step < 0 {
 		return false
 	}
-	// A clock that jumps years ahead ends all leases once, and stays countable.
+	// Limit a step to a day: that ends all leases, and a clock that jumps by years does not
+	// overflow now.
 	c.now += min(step, 24*time.Hour)
-	if c.now < 0 { // after 292 years: all that is kept is of no use
+	if c.now < 0 { // overflow after 292 years: start from scratch
 		c.now, p.trial, p.lras.disturbed = 0, trial{}, 0
 		p.tasks, p.lras.apps, p.jobs = map[string]*task{}, map[string]*app{}, records{}
 	}
 	return true
 }
 
-// tell adds an event to those that the next decision reports.
+// tell adds an event that the next decision reports.
 func (l *log) tell(kind EventKind, t *task, v *victim, samples int) {
 	e := Event{Kind: kind, Samples: samples}
 	if t != nil {
@@ -128,7 +129,7 @@ func (l *log) tell(kind EventKind, t *task, v *victim, samples int) {
 	l.events = append(l.events, e)
 }
 
-// list says which tasks are throttled now.
+// list adds the throttled tasks to the decision.
 func (p *Policy) list(o *Observation, d *Decision) {
 	for _, t := range p.running {
 		if t.status == free || t.ending {
@@ -140,27 +141,26 @@ func (p *Policy) list(o *Observation, d *Decision) {
 	}
 }
 
-// Counts are totals since the policy was made.
+// Counts are totals since the start of the policy.
 type Counts struct {
-	// Anomalies of LRAs; of them Noise ended while nothing was throttled, and NotOurs
-	// went on with all tasks throttled.
+	// Anomalies counts anomalies of LRAs. Noise counts those that ended while nothing was
+	// throttled, NotOurs those that went on with all tasks throttled.
 	Anomalies, Noise, NotOurs uint64
-	// Recoveries counts anomalies that ended, without noise; Recovering is the sum of their
-	// durations.
+	// Recoveries counts the other anomalies that ended; Recovering is the sum of their durations.
 	Recoveries uint64
 	Recovering time.Duration
-	// Trials counts changes of what is throttled whose effect was measured, Samples the samples
-	// that were used for it.
+	// Trials counts the trials, Samples the samples that were used in them.
 	Trials, Samples uint64
 	// Accusations are tasks that were throttled in a trial. Each ends as one of
 	// Proofs (guilty), Joint (guilty with others that could not be told apart),
 	// FalseAccusations (innocent) and Undecided (it ended, or nothing was measured).
 	Accusations, Proofs, Joint, FalseAccusations, Undecided uint64
-	// Accepted counts tasks that entered the queue, Started those that started, LeasesEnded and
-	// Preempted those that ended so, Rejected those not accepted, by reason.
+	// Accepted counts tasks that entered the queue, Started tasks that were started, LeasesEnded
+	// tasks whose lease ended, Preempted tasks that were ended for regular ones, and Rejected
+	// refused requests, by reason.
 	Accepted, Started, LeasesEnded, Preempted uint64
 	Rejected                                  map[Reason]uint64
-	// Ignored are samples and tasks that make no sense, or too many.
+	// Ignored counts samples and tasks that are invalid or too many.
 	Ignored uint64
 }
 

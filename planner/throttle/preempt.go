@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// preempt ends tasks to free what regular tasks ask back (6.1), in the reverse of the order in
-// which cores were given (6.2): first those on cores of the first class, and among these the one
-// with the least progress. A task that is already ending counts as freeing what it still holds.
-// An invalid request ends no task.
+// preempt ends tasks to free the resources that regular tasks ask for (6.1). Tasks on cores of the
+// first class end first, and among these the one with the least progress: the reverse of the order
+// in which cores are given (6.2). A task that is already ending counts as freeing its resources. An
+// invalid request ends no task.
 func (p *Policy) preempt(o *Observation, d *Decision) {
 	var need [MaxDimensions]float64
 	asked := false
@@ -43,8 +43,9 @@ func (p *Policy) preempt(o *Observation, d *Decision) {
 	}
 }
 
-// turn returns the order in which tasks are ended, the lowest first: by the class of their cores,
-// then by progress. Unknown progress is 0, so that a task is not protected by not reporting it.
+// turn returns the place of a task in the order of ending, the lowest first: by the class of its
+// cores, then by progress. Unknown progress counts as 0, so that a task is not protected by not
+// reporting it.
 func (t *task) turn() (turn float64) {
 	if t.progress >= 0 && t.progress <= 1 {
 		turn = t.progress
@@ -55,7 +56,7 @@ func (t *task) turn() (turn float64) {
 	return turn
 }
 
-// gives reports whether ending the task would free anything of what is needed.
+// gives reports whether ending the task would free any of the needed resources.
 func (t *task) gives(need *[MaxDimensions]float64) bool {
 	for k, v := range t.holds {
 		if k < MaxDimensions && need[k] > 0 && amount(v) && v > 0 {
@@ -65,7 +66,7 @@ func (t *task) gives(need *[MaxDimensions]float64) bool {
 	return false
 }
 
-// give subtracts what the task holds from what is needed.
+// give subtracts the resources of the task from the needed ones.
 func (t *task) give(need *[MaxDimensions]float64) {
 	for k, v := range t.holds {
 		if k < MaxDimensions && amount(v) {

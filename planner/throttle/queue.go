@@ -10,29 +10,27 @@ import (
 // Request is a speculative task that asks to be started.
 type Request struct {
 	ID, Job string
-	// Wants is what it is to hold, in the order of [Config.Resources].
+	// Wants are the resources that it asks for, in the order of [Config.Resources].
 	Wants []float64
-	// Priority: the higher one starts first.
+	// Priority is its priority: higher ones start first.
 	Priority int
-	// Expires is when the lease ends unless it is renewed, queued or running.
+	// Expires is when its lease ends unless it is renewed, whether it is queued or runs.
 	Expires time.Time
 }
 
 // waiting is a request in the queue.
 type waiting struct {
 	Request
-	// passed is how many later ones started before it.
+	// passed is the number of later requests that started before it.
 	passed int
-	// offered is when it came, by the policy's clock.
+	// offered is when it was offered or renewed last, by the policy's clock.
 	offered time.Duration
 }
 
-// queue has the requests in the order of their start: the higher priority first,
-// then the earlier.
+// queue has the requests in the order in which they start: by priority, then by arrival.
 type queue []waiting
 
-// Offer puts a task into the queue. "" means accepted; otherwise the task is not
-// here, and the reason says why.
+// Offer adds a task to the queue. It returns "", or the reason why the task was refused.
 func (p *Policy) Offer(now time.Time, r Request) Reason {
 	why := p.refuse(now, &r)
 	if why != "" {
@@ -70,10 +68,10 @@ func (p *Policy) refuse(now time.Time, r *Request) Reason {
 	return ""
 }
 
-// amount reports whether v can be an amount of a resource.
+// amount reports whether v is a valid amount of a resource.
 func amount(v float64) bool { return v >= 0 && v <= greatestAmount }
 
-// tooLarge reports whether so much never fits the host as it was last seen.
+// tooLarge reports whether the wanted resources can never fit the host, by its last known capacity.
 func (c *Config) tooLarge(wants, capacity []float64) bool {
 	for k, v := range wants {
 		if k < len(capacity) && amount(capacity[k]) && v > c.Resources[k].Ratio*capacity[k] {
@@ -83,12 +81,12 @@ func (c *Config) tooLarge(wants, capacity []float64) bool {
 	return false
 }
 
-// find returns the place of a task, or -1.
+// find returns the index of a task in the queue, or −1.
 func (q queue) find(id string) int {
 	return slices.IndexFunc(q, func(w waiting) bool { return w.ID == id })
 }
 
-// Cancel removes a task from the queue, and reports whether it was there.
+// Cancel removes a task from the queue, and reports whether it was queued.
 func (p *Policy) Cancel(id string) bool {
 	at := p.queue.find(id)
 	if at >= 0 {
@@ -97,8 +95,8 @@ func (p *Policy) Cancel(id string) bool {
 	return at >= 0
 }
 
-// Renew sets when the lease of a queued task ends, and reports whether the task is queued. The
-// leases of running tasks come with the observation.
+// Renew sets when the lease of a queued task ends, and reports whether the task is queued. For
+// running tasks the observation has the end of the lease.
 func (p *Policy) Renew(id string, expires time.Time) bool {
 	at := p.queue.find(id)
 	if at >= 0 {
@@ -124,8 +122,8 @@ type rooms struct {
 	known  bool
 }
 
-// rooms subtracts what tasks hold from what they may hold; tasks that were started and not yet
-// seen count too.
+// rooms returns the free capacity: what speculative tasks may have in total, less what they have.
+// Tasks that were started but not yet observed count as well.
 func (p *Policy) rooms(o *Observation, cores Classes) rooms {
 	r := rooms{second: float64(cores.Second), known: true}
 	for k := range p.Resources {
@@ -156,7 +154,7 @@ func (p *Policy) rooms(o *Observation, cores Classes) rooms {
 	return r
 }
 
-// take subtracts what a task holds. An invalid amount makes the free capacity unknown.
+// take subtracts the resources of a task. An invalid amount makes the free capacity unknown.
 func (r *rooms) take(holds []float64, class Class, cpu int) {
 	for k := range holds {
 		if !amount(holds[k]) {
@@ -170,8 +168,8 @@ func (r *rooms) take(holds []float64, class Class, cpu int) {
 	}
 }
 
-// admit starts tasks (6.1): every metric strictly under its threshold, and the sum
-// of what tasks hold with the new one at most ratio · capacity, of each resource.
+// admit starts tasks from the queue (6.1) while every metric is below its threshold and, for each
+// resource, the tasks including the new one have at most ratio · capacity.
 func (p *Policy) admit(o *Observation, runs bool, d *Decision) {
 	p.capacity = append(p.capacity[:0], o.Capacity[:min(len(o.Capacity), len(p.Resources))]...)
 	if len(p.queue) == 0 {
@@ -208,7 +206,7 @@ func (p *Policy) admit(o *Observation, runs bool, d *Decision) {
 	}
 }
 
-// blocked is why no task may start, whichever it is.
+// blocked returns why no task may start at all; "": tasks may start.
 func (p *Policy) blocked(o *Observation, runs bool) Reason {
 	if !runs {
 		return Clock
@@ -230,7 +228,7 @@ func (p *Policy) blocked(o *Observation, runs bool) Reason {
 	return p.lras.unsafe(o)
 }
 
-// fits reports on which class of cores a task may start, or why not.
+// fits returns the class of cores on which a task may start, or why it may not.
 func (p *Policy) fits(w *waiting, r *rooms, cores Classes) (Class, Reason) {
 	for k, v := range w.Wants {
 		if v > r.left[k] {
@@ -249,12 +247,12 @@ func (p *Policy) fits(w *waiting, r *rooms, cores Classes) (Class, Reason) {
 	return First, ""
 }
 
-// start starts a task. Its resources count as held until it is seen, at most for startsWithin.
+// start starts a task. Its resources count as taken until it is observed, for at most startsWithin.
 func (p *Policy) start(w *waiting, class Class, d *Decision) {
 	d.Start = append(d.Start, Start{w.Request, class})
 	p.tasks[w.ID] = &task{id: w.ID, job: w.Job, wants: w.Wants, class: class, starting: true, since: p.clock.now, fresh: true}
 	p.log.counts.Started++
 }
 
-// startsWithin is how long the resources of a started task count as held before the task is seen.
+// startsWithin is how long a started task that was not observed counts as taking its resources.
 const startsWithin = 10 * time.Second

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// suspect is a task and the evidence against it.
+// suspect is a task with the evidence against it.
 type suspect struct {
 	*task
-	// weight is the evidence, in natural logarithms of odds, as a whole number: what
-	// differs by less is alike.
+	// weight is the evidence in natural logarithms of odds, rounded to a whole number: smaller
+	// differences do not matter.
 	weight int
-	// turn is the paper's order: the class of the cores, then the progress.
+	// turn is the paper's order: by the class of the cores, then by progress.
 	turn float64
 }
 
-// rank sorts the suspects (6.2): the likelier culprit first where the evidence differs; else
-// tasks on cores of the first class first, and among these the one with the least progress.
+// rank returns the suspects, ordered by evidence. If the evidence is equal, tasks on cores of the
+// first class come first, and among these the one with the least progress (6.2).
 func (p *Policy) rank(lead *victim, cleared uint64) []suspect {
 	p.suspects = p.suspects[:0]
 	for _, t := range p.running {
@@ -40,12 +40,12 @@ func (p *Policy) rank(lead *victim, cleared uint64) []suspect {
 	return p.suspects
 }
 
-// prior is what is known of the job:
+// prior returns the evidence from former verdicts on the job:
 //
-//	ln((4 guilty + 1) / (innocent + 1)), −2 to 3
+//	ln((4 guilty + 1) / (innocent + 1)), limited to −2 to 3
 //
-// A verdict of guilty counts four times: most tasks are innocent, also of a job of
-// which some are not.
+// A guilty verdict counts four times, since most tasks are innocent, even of a job with guilty
+// ones.
 func (r records) prior(t *task) float64 {
 	j := r[t.key()]
 	if j == nil {
@@ -54,14 +54,14 @@ func (r records) prior(t *task) float64 {
 	return max(-2, min(math.Log((4*j.guilty+1)/(j.innocent+1)), 3))
 }
 
-// correlation is what the correlation r of activity and excess over the last n ticks
-// says, in logarithms of odds. Fisher's z is N(0, 1) for an innocent, and is taken
-// for N(2, 1) for a guilty task:
+// correlation returns the evidence from the correlation r of activity and excess over the last n
+// ticks, in natural logarithms of odds. Fisher's z is N(0, 1) for an innocent task, and assumed to
+// be N(2, 1) for a guilty one:
 //
 //	z = atanh(r) √(n − 3),  ln φ(z − 2) / φ(z) = 2 z − 2
 //
-// and half of that counts, since neighbouring ticks are not independent; −2 to 4.
-// Where it is not known, 0.
+// Half of that counts, since neighbouring ticks are not independent. The result is limited to −2 to
+// 4; 0 if r is unknown.
 func correlation(activity, excess *course) float64 {
 	var n, sx, sy, xx, yy, xy float64
 	for i := range activity {
@@ -74,7 +74,7 @@ func correlation(activity, excess *course) float64 {
 	if n < leastTicks {
 		return 0
 	}
-	// What is left of the squares but rounding.
+	// Ignore variances that are only rounding errors.
 	rest := 1e-9 * xx
 	xx, yy, xy = xx-sx*sx/n, yy-sy*sy/n, xy-sx*sy/n
 	if !(xx > rest) || !(yy > 1e-12) {
@@ -84,13 +84,13 @@ func correlation(activity, excess *course) float64 {
 	return max(-2, min(math.Atanh(r)*math.Sqrt(n-3)-1, 4))
 }
 
-// leastTicks is how many ticks a correlation needs.
+// leastTicks is the number of ticks that a correlation needs.
 const leastTicks = 8
 
-// standsOut is the weight of evidence from which one suspect is tried alone.
+// standsOut is the weight of evidence from which on one suspect is tried alone.
 const standsOut = 2
 
-// freeing sums the resources that throttled tasks free, as shares of the capacity.
+// freeing sums up the resources that throttled tasks free, as fractions of the capacity.
 type freeing [MaxDimensions]float64
 
 // add adds a task, and returns the largest share of any resource that it frees.
@@ -107,10 +107,11 @@ func (f *freeing) add(c *Config, o *Observation, t *task) (most float64) {
 }
 
 // group returns the suspects to throttle at once, from the head of the list. If the victim's
-// sensitivity is known, these are the fewest whose predicted fall, less one standard deviation,
-// brings the victim below its boundary; else those that hold the configured fraction. If neither
-// number of suspects suffices, it is half of them. It is at least one; if the evidence against
-// the first stands out, the group ends before a suspect with less.
+// sensitivity is known, they are the fewest whose predicted effect, less one standard deviation,
+// brings the victim below its boundary; if not even all suffice, they are half of the suspects. If
+// it is unknown, they are the fewest that have the configured fraction of all suspects' resources,
+// at most half of the suspects. If the evidence against the first one stands out, the group ends
+// before the first suspect with less evidence.
 func (p *Policy) group(o *Observation, lead *victim, all []suspect) []suspect {
 	total := 0.0
 	for _, s := range all {

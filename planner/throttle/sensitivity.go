@@ -2,25 +2,24 @@ package throttle
 
 import "math"
 
-// sensitivity is what is known of how a signal falls when resources are freed: a
-// linear regression through the origin, over the resources that a throttled task
-// does not keep, learned online from trials.
+// sensitivity predicts by how much a signal falls when resources are freed. It is a linear
+// regression through the origin over the resources that a throttled task does not keep, learned
+// online from trials.
 //
 //	Δe = Σ_r b_r x_r + noise     x_r: freed, as a part of the host's capacity
 //	b ~ N(0, σ² P), σ² ~ IG(a, c)     before: P = 1e5 I, a = 1, c = 0.0025
 //	K = P x / (1 + xᵀ P x),  d = Δe − bᵀ x
 //	b ← b + K d,  P ← P − K xᵀ P,  a ← a + ½,  c ← c + d² / (2 (1 + xᵀ P x))
 //
-// Old trials fade: before each, P grows by a fiftieth where it is not as wide as in
-// the beginning, and a and c count at most 25 trials.
+// Old trials are forgotten: before each trial P grows by 2% unless it is as wide as in the
+// beginning, and a and c count at most 25 trials.
 //
-// Source: Bishop, Pattern Recognition and Machine Learning, 2006, 3.3 and exercise
-// 3.12.
+// Source: Bishop, Pattern Recognition and Machine Learning, 2006, 3.3 and exercise 3.12.
 type sensitivity struct {
-	// flows are the resources, by place in Config.Resources.
+	// flows are the indices in Config.Resources of the resources of the regression.
 	flows []int
 	b, p  []float64
-	// x and px are room for one trial.
+	// x and px are scratch space for one trial.
 	x, px []float64
 	a, c  float64
 	n     int
@@ -30,7 +29,7 @@ const (
 	wide, fade     = 1e5, 1.02
 	priorA, priorC = 1, 0.0025
 	mostA          = 25 / 2.0
-	// enoughTrials is how many trials a prediction needs.
+	// enoughTrials is the number of trials that a prediction needs.
 	enoughTrials = 3
 )
 
@@ -49,8 +48,8 @@ func newSensitivity(resources []Resource) sensitivity {
 	return s
 }
 
-// learn updates the regression with one trial: freed are the shares of the capacity that were
-// freed, fell is by how much the signal fell.
+// learn updates the regression with one trial: freed are the resources that were freed, as
+// fractions of the capacity; fell is by how much the signal fell.
 func (s *sensitivity) learn(freed []float64, fell float64) {
 	r := len(s.flows)
 	s.read(freed)
@@ -67,7 +66,7 @@ func (s *sensitivity) learn(freed []float64, fell float64) {
 		for j := range r {
 			s.p[i*r+j] -= s.px[i] * s.px[j] / spread
 		}
-		s.p[i*r+i] = max(s.p[i*r+i], 1e-9) // rounding must not make it negative
+		s.p[i*r+i] = max(s.p[i*r+i], 1e-9) // rounding errors must not make it negative
 	}
 	if s.a+0.5 > mostA {
 		s.c *= (mostA - 0.5) / s.a
@@ -78,7 +77,7 @@ func (s *sensitivity) learn(freed []float64, fell float64) {
 	s.n++
 }
 
-// forget widens P.
+// forget widens P, to give old trials less weight.
 func (s *sensitivity) forget() {
 	r := len(s.flows)
 	for i := range r {
@@ -91,7 +90,7 @@ func (s *sensitivity) forget() {
 	}
 }
 
-// read puts what is freed of flows into x.
+// read sets x to the freed fractions of the resources of the regression.
 func (s *sensitivity) read(freed []float64) {
 	for i, k := range s.flows {
 		s.x[i] = 0
@@ -115,7 +114,7 @@ func (s *sensitivity) mean() (sum float64) {
 	return sum
 }
 
-// spread is xᵀ P x, and leaves P x in px.
+// spread returns xᵀ P x, and sets px to P x.
 func (s *sensitivity) spread() (sum float64) {
 	r := len(s.flows)
 	for i := range r {
@@ -128,8 +127,8 @@ func (s *sensitivity) spread() (sum float64) {
 	return max(sum, 0)
 }
 
-// fall predicts by how much the signal falls when freed is freed: the mean, and one
-// standard deviation of it. False: too few trials to say.
+// fall predicts by how much the signal falls when the given fractions are freed: the mean and its
+// standard deviation. It returns false if there were too few trials.
 func (s *sensitivity) fall(freed []float64) (mean, deviation float64, ok bool) {
 	if s.n < enoughTrials {
 		return 0, 0, false

@@ -8,25 +8,25 @@ import (
 	"github.com/trimtab/trimtab/internal/num"
 )
 
-// snapshotName is the one state of a policy, snapshotKind the form of it.
+// snapshotName is the name of the policy's only state, snapshotKind the version of its format.
 const snapshotName, snapshotKind = "throttle", "throttle/1"
 
-// snapshot is what outlives the process: what was learned. What is queued or throttled
-// does not: who starts anew releases.
+// snapshot is the state that outlives the process: what was learned. The queue and the throttling
+// are not saved: after a restart all tasks are released.
 type snapshot struct {
-	// Flows are the resources over which slopes are.
+	// Flows are the resources of the regressions.
 	Flows   []string            `json:"flows,omitempty"`
 	Jobs    map[string]verdicts `json:"jobs,omitempty"`
 	Victims []slopes            `json:"victims,omitempty"`
 }
 
-// verdicts are those on the tasks of a job.
+// verdicts counts the verdicts on the tasks of a job.
 type verdicts struct {
 	Guilty   float64 `json:"guilty"`
 	Innocent float64 `json:"innocent"`
 }
 
-// slopes is the sensitivity of a victim; see there.
+// slopes is the [sensitivity] of a victim.
 type slopes struct {
 	Workload string    `json:"workload"`
 	Signal   string    `json:"signal"`
@@ -37,7 +37,7 @@ type slopes struct {
 	Trials   int       `json:"trials"`
 }
 
-// flows are the names of the resources that throttled tasks do not keep.
+// flows returns the names of the resources that throttled tasks do not keep.
 func (c *Config) flows() (names []string) {
 	for _, r := range c.Resources {
 		if !r.Stock {
@@ -47,8 +47,7 @@ func (c *Config) flows() (names []string) {
 	return names
 }
 
-// Snapshot returns the verdicts on jobs and the sensitivities of LRAs; see
-// [trimtab.Snapshotter].
+// Snapshot returns the verdicts on jobs and the sensitivities of LRAs; see [trimtab.Snapshotter].
 func (p *Policy) Snapshot() map[string][]byte {
 	out := snapshot{Flows: p.flows(), Jobs: map[string]verdicts{}}
 	for name, j := range p.jobs {
@@ -66,13 +65,13 @@ func (p *Policy) Snapshot() map[string][]byte {
 	})
 	b, err := num.Seal(snapshotKind, out)
 	if err != nil {
-		return nil // numbers always marshal
+		return nil // cannot happen: numbers always marshal
 	}
 	return map[string][]byte{snapshotName: b}
 }
 
-// Restore takes back what Snapshot returned, before the first tick. Sensitivities over
-// other resources are not used.
+// Restore restores a snapshot, before the first tick. It ignores sensitivities over other resources
+// than the configured ones.
 func (p *Policy) Restore(name string, state []byte) error {
 	if name != snapshotName {
 		return trimtab.Invalidf("restore throttle: no state is named %.40q", name)
@@ -109,7 +108,7 @@ func (p *Policy) Restore(name string, state []byte) error {
 	return nil
 }
 
-// check refuses what no policy keeps.
+// check returns an error for a state that no policy produces.
 func (in *snapshot) check() error {
 	ok := len(in.Jobs) <= MaxJobs && len(in.Victims) <= MaxVictims && len(in.Flows) <= MaxDimensions
 	for _, v := range in.Jobs {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// status is how a task stands with the throttle.
+// status is the throttling state of a task.
 type status uint8
 
 const (
@@ -15,14 +15,13 @@ const (
 	convicted
 )
 
-// history is how many ticks of activity and of signals are compared.
+// history is the number of ticks over which activity and signals are correlated.
 const history = 16
 
-// course is what was measured at the last ticks, by tick modulo history; NaN:
-// missing.
+// course has the measurements of the last ticks, indexed by tick modulo history; NaN: missing.
 type course [history]float32
 
-// unknown is a course of which nothing is known.
+// unknown returns a course without measurements.
 func unknown() (c course) {
 	for i := range c {
 		c[i] = float32(math.NaN())
@@ -30,40 +29,40 @@ func unknown() (c course) {
 	return c
 }
 
-// task is what is kept of a speculative task.
+// task is the state of a speculative task.
 type task struct {
 	id, job string
 	class   Class
-	// holds is that of the observation, wants of a task that was not seen yet.
+	// holds are its resources as observed; wants are those of a task that was not observed yet.
 	holds, wants []float64
 	progress     float64
-	// starting: it was started at since and not seen yet; fresh: it was started here,
-	// so that before that it did nothing.
+	// starting: it was started at since and was not observed yet. fresh: this policy started it, so
+	// that it had no activity before.
 	starting, fresh bool
 	since           time.Duration
-	// seen is the tick of the last observation with it.
+	// seen is the last tick in which it was observed.
 	seen uint64
-	// expires is what was last said of its lease, renewed when that was.
+	// expires is the end of its lease as last reported, renewed when that value was first reported.
 	expires time.Time
 	renewed time.Duration
-	// ending: it is to end, and decided nothing on; preempted: for regular tasks; late:
-	// since its lease ended, which was told.
+	// ending: it is to end, and nothing else is decided for it. preempted: regular tasks need its
+	// resources. late: its lease has ended, and the event was reported.
 	ending, preempted, late bool
 
 	status status
-	// pending: it is on trial, and no word was said.
+	// pending: it is on trial, without a result so far.
 	pending bool
 	victim  victimID
-	// throttled is since when it is, until to when it will be.
+	// throttled is when its throttling began, until when it ends.
 	throttled, until time.Duration
-	// cleared is the trial that found it innocent.
+	// cleared is the number of the trial that found it innocent.
 	cleared uint64
 	// parole is until when it is watched after it was guilty.
 	parole   time.Duration
 	activity course
 }
 
-// look takes in the tasks. What is not there any more is forgotten.
+// look reads the tasks of an observation, and forgets tasks that are gone.
 func (p *Policy) look(o *Observation) {
 	p.running = p.running[:0]
 	for i := range o.Tasks {
@@ -101,7 +100,7 @@ func (p *Policy) look(o *Observation) {
 	}
 }
 
-// lease ends tasks whose lease was not renewed, queued or running.
+// lease ends tasks whose lease was not renewed, whether queued or running.
 func (p *Policy) lease(o *Observation, d *Decision) {
 	for _, t := range p.running {
 		t.ending = !o.Time.Before(t.expires) || p.clock.now-t.renewed >= p.MaxLease
@@ -129,7 +128,7 @@ func (p *Policy) lease(o *Observation, d *Decision) {
 	p.queue = kept
 }
 
-// throttle restrains a task for a victim.
+// throttle throttles a task to protect a victim.
 func (p *Policy) throttle(t *task, s status, v victimID, until time.Duration) {
 	if t.status == free {
 		t.throttled = p.clock.now
@@ -138,13 +137,13 @@ func (p *Policy) throttle(t *task, s status, v victimID, until time.Duration) {
 	t.until = min(until, t.throttled+p.Proof.MaxHold)
 }
 
-// key is under what name its guilt is remembered: that of its job, if it has one.
+// key returns the name under which verdicts on the task are kept: its job, or else the task.
 func (t *task) key() string { return cmp.Or(t.job, t.id) }
 
-// release lets a task run.
+// release ends the throttling of a task.
 func (t *task) release() { t.status, t.victim = free, victimID{} }
 
-// releaseAll ends all that is throttled, and the trial.
+// releaseAll ends every throttling, and the trial.
 func (p *Policy) releaseAll() {
 	p.abandon()
 	for _, t := range p.running {
@@ -158,8 +157,8 @@ func (p *Policy) releaseAll() {
 	}
 }
 
-// parole releases guilty tasks whose time is over. One that does no harm until its
-// parole ends counts for its job as innocent.
+// parole releases tasks whose throttling is over. A task that does no harm until the end of its
+// parole adds an innocent verdict to its job.
 func (p *Policy) parole() {
 	for _, t := range p.running {
 		switch {
@@ -179,7 +178,7 @@ func (p *Policy) parole() {
 			t.release()
 		case t.status != free:
 		case t.parole > 0 && !p.calmNow():
-			t.parole = 0 // the next trial tells
+			t.parole = 0 // the next trial decides
 		case t.parole > 0 && p.clock.now >= t.parole:
 			t.parole = 0
 			p.jobs.of(t.key(), p.clock.ticks).innocent++
@@ -187,23 +186,23 @@ func (p *Policy) parole() {
 	}
 }
 
-// record is what is known of the tasks of a job.
+// record has the verdicts on the tasks of a job.
 type record struct {
 	// guilty and innocent count verdicts; both are halved when they reach mostVerdicts.
 	guilty, innocent float64
-	// until is how long its tasks are held.
+	// until is when its throttling ends: no queued task of the job starts before.
 	until time.Duration
-	// used is the tick at which it was last looked up to be changed.
+	// used is the last tick in which it was requested for a change.
 	used uint64
 }
 
 const mostVerdicts = 64
 
-// records are those of jobs, by name.
+// records has the record of each job, by name.
 type records map[string]*record
 
-// of returns that of a job, a new one in the place of that which was not used
-// for longest.
+// of returns the record of a job. If it is new and there are too many, it replaces the least
+// recently used one.
 func (r records) of(job string, tick uint64) *record {
 	j := r[job]
 	if j == nil {
@@ -219,7 +218,7 @@ func (r records) of(job string, tick uint64) *record {
 	return j
 }
 
-// forget drops the record that was not used for longest, of equals the first name.
+// forget drops the least recently used record; of equally old ones, the first by name.
 func (r records) forget() {
 	oldest, used := "", uint64(math.MaxUint64)
 	for name, j := range r {

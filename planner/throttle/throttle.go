@@ -7,7 +7,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Mode is the cluster's switch between use and responsiveness.
+// Mode selects between utilization and responsiveness, for the whole cluster.
 type Mode string
 
 // The modes.
@@ -23,42 +23,40 @@ type Class string
 
 // The classes of cores.
 const (
-	// First is of the cores that LRAs requested and of the slack cores.
+	// First has the cores that LRAs requested, and the slack cores.
 	First Class = "first"
-	// Second is of the rest, where speculative tasks go first.
+	// Second has the other cores, which speculative tasks get first.
 	Second Class = "second"
 )
 
-// Observation is what a host knows at one tick. The policy does not change it and
-// keeps nothing of it but strings.
+// Observation is the state of a host at one tick. The policy does not change it, and keeps nothing
+// of it but strings.
 type Observation struct {
-	// Time goes on from tick to tick, as the boot time of the host does. Where it
-	// does not, leases cannot end: then nothing stays throttled.
+	// Time must increase from tick to tick, as the boot time of the host does. If it does not,
+	// leases cannot end, and nothing stays throttled.
 	Time time.Time
 	// Mode is UP or RP; another one counts as RP.
 	Mode Mode
-	// Metrics are the loads of the host in the order of [Config.Metrics], Capacity
-	// what it has in the order of [Config.Resources]. NaN, and what is not in the
-	// list, is missing.
+	// Metrics are the loads of the host in the order of [Config.Metrics], Capacity its capacities
+	// in the order of [Config.Resources]. A value that is NaN or not in the list is missing.
 	Metrics, Capacity []float64
-	// Cores is how many cores the host has; 0: not known.
+	// Cores is the number of cores of the host; 0: unknown.
 	Cores int
 	// LRAs are the long-running applications here.
 	LRAs []LRA
 	// Tasks are the speculative tasks that were started here and have not ended.
 	Tasks []Task
-	// Revoke is what regular tasks ask back and do not have yet, in the order of
-	// [Config.Resources].
+	// Revoke is what regular tasks ask for and do not have yet, in the order of [Config.Resources].
 	Revoke []float64
 }
 
 // LRA is one long-running application on this host.
 type LRA struct {
 	Workload string
-	// Cores is what it requested.
+	// Cores is the number of cores that it requested.
 	Cores float64
-	// Samples are those since the last tick, of any signals, the oldest first. One
-	// that was seen before is passed over.
+	// Samples are the samples since the last tick, of any signals, the oldest first. Repeated ones
+	// are ignored.
 	Samples []Sample
 }
 
@@ -66,29 +64,28 @@ type LRA struct {
 type Sample struct {
 	// Signal is its name: cpi, mpki, psi, run-queue delay, latency.
 	Signal string
-	// Time is the end of the measurement, Length what it covers.
+	// Time is the end of the measurement, Length its duration.
 	Time   time.Time
 	Length time.Duration
 	// Value and Boundary are in the unit of the signal. Above the boundary a value
 	// is an outlier. Value >= 0, Boundary > 0.
 	Value, Boundary float64
-	// Anomaly says that the analyzer takes the signal for anomalous, by this and
-	// what was before. An analyzer that judges each value by itself says what
-	// Value > Boundary says.
+	// Anomaly: the analyzer considers the signal anomalous, from this and earlier values. An
+	// analyzer without memory sets it to Value > Boundary.
 	Anomaly bool
 }
 
 // Task is a speculative task that was started here.
 type Task struct {
 	ID, Job string
-	// Class is that of its cores.
+	// Class is the class of its cores.
 	Class Class
-	// Holds is what it was given, in the order of [Config.Resources].
+	// Holds are its resources, in the order of [Config.Resources].
 	Holds []float64
-	// Progress is in [0, 1], NaN where it is not known.
+	// Progress is in [0, 1]; NaN: unknown.
 	Progress float64
-	// Activity is what it did since the last tick, such as cores used, in any unit
-	// that stays the same; NaN: not known.
+	// Activity is how much it did since the last tick, such as the cores that it used, in any fixed
+	// unit; NaN: unknown.
 	Activity float64
 	// Expires is when its lease ends unless it was renewed. See [Config.MaxLease].
 	Expires time.Time
@@ -98,16 +95,16 @@ type Task struct {
 type Decision struct {
 	// Start are the tasks that leave the queue, in this order, and begin to run.
 	Start []Start
-	// End are the tasks to be ended, running or queued.
+	// End has the tasks to be ended, running or queued.
 	End []End
-	// Throttled is the whole list of tasks that are not to run freely. A task that
-	// is not in it, and one whose Until has passed, runs.
+	// Throttled has all tasks that are to be throttled. A task that is not listed, or whose Until
+	// has passed, runs freely.
 	Throttled []Throttled
-	// Blocked is why no task was started; "": nothing prevents it, or the queue is empty.
+	// Blocked says why no task was started; "": nothing prevents a start, or the queue is empty.
 	Blocked Reason
 	// Cores is how the cores are divided.
 	Cores Classes
-	// Events are what happened since the last tick, for people.
+	// Events happened since the last tick; they are for people.
 	Events []Event
 }
 
@@ -123,20 +120,20 @@ type End struct {
 	Why  Reason
 }
 
-// Throttled is the limit of one task for now.
+// Throttled is the limit of one task until the next decision.
 type Throttled struct {
 	Task string
-	// Share is the part of its cores that is left to it; 0: it is frozen.
+	// Share is the fraction of its cores that the task keeps; 0: it is frozen.
 	Share float64
-	// Until ends it, whatever becomes of the policy.
+	// Until is when the throttling ends, even if the policy is gone.
 	Until time.Time
-	// Guilty says that a proof is behind it; before, the task is only accused.
+	// Guilty: a trial found it guilty; otherwise the task is only accused.
 	Guilty bool
-	// Victim is the LRA for which it is throttled, Signal what is watched.
+	// Victim is the LRA that is protected, Signal its anomalous signal.
 	Victim, Signal string
 }
 
-// Reason says why a task is not accepted, not started or ended.
+// Reason says why a task is refused, not started or ended.
 type Reason string
 
 // The reasons.
@@ -183,24 +180,24 @@ type Event struct {
 	Kind           EventKind
 	Task, Job      string
 	Victim, Signal string
-	// Samples is of how many samples the word is.
+	// Samples is the number of samples that the event is based on.
 	Samples int
 }
 
-// Metric is a load of the host with the bound under which it must be.
+// Metric is a load of the host, with the threshold below which tasks may start.
 type Metric struct {
 	Name string
 	// Upper is the threshold: a task starts only if the metric is below.
 	Upper float64
 }
 
-// Resource is a resource that tasks hold.
+// Resource is a resource that tasks use.
 type Resource struct {
 	Name string
-	// Ratio is the oversubscription ratio: the part of the capacity that
-	// speculative tasks may hold together, >= 0.
+	// Ratio is the oversubscription ratio: the fraction of the capacity that all speculative tasks
+	// together may use, >= 0.
 	Ratio float64
-	// Stock says that a frozen task keeps it, such as memory.
+	// Stock: a frozen task keeps it, as it does memory.
 	Stock bool
 }
 
@@ -209,43 +206,42 @@ type Config struct {
 	// Metrics and Resources give the order of all lists; at most [MaxDimensions].
 	Metrics   []Metric
 	Resources []Resource
-	// CPU is the index of the cores in Resources, -1 where there is none: then classes of cores
-	// are not filled up.
+	// CPU is the index of the cores in Resources; −1: they are not listed, and classes of cores are
+	// not limited.
 	CPU int
-	// Slack is how many cores beyond those that LRAs requested are first class.
+	// Slack is how many cores are first class beyond those that LRAs requested.
 	Slack int
 	// KeepFirst starts no task on cores of the first class.
 	KeepFirst bool
-	// Queue is the longest queue; 0: 100. Starts is how many tasks start in one
-	// tick, since metrics follow later; 0: 4. Passes is how often later tasks that
-	// fit may start before one that does not; 0: 16.
+	// Queue is the longest queue; 0: 100. Starts is how many tasks may start in one tick, since the
+	// metrics react later; 0: 4. Passes is how many later tasks may start before one that does not
+	// fit; 0: 16.
 	Queue, Starts, Passes int
-	// MaxLease bounds a lease, whatever the task's Expires says: from when that was
-	// first seen; 0: 10 min.
+	// MaxLease limits a lease, whatever the task's Expires says, from the time that value was first
+	// seen; 0: 10 min.
 	MaxLease time.Duration
-	// MaxAge is how old the last sample of an LRA may be; 0: 10 s. Quiet is how long
-	// after the last anomaly no task starts; 0: 5 s.
+	// MaxAge is how old the last sample of an LRA may be; 0: 10 s. Quiet is for how long after the
+	// last anomaly no task starts; 0: 5 s.
 	MaxAge, Quiet time.Duration
 	Proof         Proof
 }
 
-// Proof configures how the guilty task is found.
+// Proof configures how the guilty tasks are found.
 type Proof struct {
 	// Cut is the share of its cores that a throttled task keeps; 0: it is frozen.
 	Cut float64
-	// Fraction is what part of the resources of the suspects is freed at once as
-	// long as the victim's sensitivity is not known; 0: 0.1. At least one task is
-	// throttled.
+	// Fraction is the fraction of the suspects' resources that is freed at once as long as the
+	// victim's sensitivity is unknown; 0: 0.1. At least one task is throttled.
 	Fraction float64
 	// Confirm is how many more samples beyond the boundary an anomaly needs before tasks are
 	// suspected; 0: 2, -1: none. Calm is how many samples in a row below the boundary end it; 0:
 	// 3.
 	Confirm, Calm int
-	// Watch is after how many samples, at most, the suspect is found guilty or innocent; 0: 10.
-	// Patience is the longest that this may take; 0: 20 s.
+	// Watch is the number of samples after which the suspect is found guilty or innocent at the
+	// latest; 0: 10. Patience is the longest time that this may take; 0: 20 s.
 	Watch    int
 	Patience time.Duration
-	// Settle is what passes before a sample counts; 0: 500 ms.
+	// Settle is the time after a change of the throttling before a sample counts; 0: 500 ms.
 	Settle time.Duration
 	// WrongConviction and MissedGuilt are the error probabilities of one trial, in (0, 1/2); 0:
 	// 0.005 and 0.05.
@@ -255,23 +251,22 @@ type Proof struct {
 	// when the task is throttled again. That costs the victim a few samples, and clears tasks in
 	// whose trial the anomaly ended by chance.
 	NoControl bool
-	// Hold is how long a guilty task stays throttled; each proof against its job
-	// doubles it, up to MaxHold, which also bounds any throttling; 0: 30 s and
-	// 10 min.
+	// Hold is how long a guilty task stays throttled; each guilty verdict on its job doubles it, up
+	// to MaxHold, which also limits any throttling; 0: 30 s and 10 min.
 	Hold, MaxHold time.Duration
-	// Backoff is how long no task is suspected for a victim that did not recover with all tasks
+	// Backoff is for how long no task is suspected after a victim did not recover with all tasks
 	// throttled; it doubles up to MaxHold; 0: 30 s.
 	Backoff time.Duration
 }
 
-// Bounds of the policy's memory.
+// Limits of the policy's memory.
 const (
-	// MaxDimensions is the most metrics, and the most resources.
+	// MaxDimensions is the largest number of metrics, and of resources.
 	MaxDimensions = 16
-	// MaxTasks is the most tasks that are considered, MaxVictims the most signals of LRAs,
-	// MaxJobs the most jobs whose verdicts are remembered.
+	// MaxTasks is the largest number of tasks that are considered, MaxVictims that of signals of
+	// LRAs, MaxJobs that of jobs whose verdicts are remembered.
 	MaxTasks, MaxVictims, MaxJobs = 10_000, 1024, 1024
-	// greatestAmount is the most of a resource.
+	// greatestAmount is the largest valid amount of a resource.
 	greatestAmount = 1e18
 )
 

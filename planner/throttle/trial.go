@@ -2,42 +2,43 @@ package throttle
 
 import "time"
 
-// phase is the stage that the proof has reached.
+// phase is the phase of the search for the guilty tasks.
 type phase uint8
 
 const (
-	// idle: nobody is on trial.
+	// idle: no task is on trial.
 	idle phase = iota
 	// probing: the first suspects are throttled.
 	probing
-	// everybody: all are, since each by itself was found innocent.
+	// everybody: all tasks are throttled, since each by itself was found innocent.
 	everybody
-	// narrowing: of several of which one or more are guilty, half are throttled.
+	// narrowing: one or more of several tasks are guilty; half of them are throttled.
 	narrowing
-	// swapped: the other half are, since the victim did not stay well.
+	// swapped: the other half is throttled, since the victim did not stay well with the first.
 	swapped
-	// rejoined: both halves are again, since neither was enough.
+	// rejoined: both halves are throttled again, since neither was enough.
 	rejoined
 )
 
-// trial is one change of what is throttled, whose effect is measured. A host has one trial at a
-// time, and all victims are measured in it: with two, no effect could be attributed to either.
+// trial is one change of the throttling whose effect is measured. A host has one trial at a time,
+// in which all victims are measured: the effects of two could not be told apart.
 type trial struct {
 	phase phase
 	// number counts trials.
 	number uint64
-	// began by the policy's clock; a sample counts that began at effective or later.
+	// began is the start by the policy's clock. Only samples that began at effective or later
+	// count.
 	began     time.Duration
 	effective time.Time
-	// set is throttled, rest is on trial too and runs.
+	// set has the tasks that are throttled, rest those that are on trial as well but run.
 	set, rest []*task
-	// relapsed: the victim did not stay well without set, and did with it.
+	// relapsed: the victim did not stay well while set ran, and did while it was throttled.
 	relapsed bool
-	// again: that two halves both hurt was seen twice, which chance rarely does.
+	// again: two halves both harmed the victim twice, which chance rarely does.
 	again bool
 }
 
-// prove evaluates the trial under way, or begins one.
+// prove evaluates the current trial, or begins one.
 func (p *Policy) prove(o *Observation) {
 	if p.trial.phase != idle {
 		p.weigh(o)
@@ -47,8 +48,8 @@ func (p *Policy) prove(o *Observation) {
 	}
 }
 
-// begin throttles the tasks of set and releases those of rest. The victims that watch begin a new
-// measurement.
+// begin begins a phase: it throttles the tasks of set, releases those of rest, and restarts the
+// measurements.
 func (p *Policy) begin(o *Observation, ph phase, set, rest []*task) {
 	t := &p.trial
 	t.phase, t.set, t.rest = ph, set, rest
@@ -121,7 +122,8 @@ func (p *Policy) weigh(o *Observation) {
 	}
 }
 
-// alive drops tasks that are gone, or were released for another reason.
+// alive returns the tasks that are still on trial, without those that ended or were released for
+// another reason.
 func (p *Policy) alive(all []*task) []*task {
 	kept := all[:0]
 	for _, t := range all {
@@ -138,8 +140,8 @@ func (p *Policy) alive(all []*task) []*task {
 }
 
 // narrow continues after the victim recovered. Of several tasks, half are released to see whether
-// the victim stays well; a single task is released as a control if no former verdict speaks
-// against it.
+// the victim stays well. A single task is released once as a control, unless former verdicts make
+// that unnecessary.
 func (p *Policy) narrow(o *Observation) {
 	t := &p.trial
 	n := len(t.set)
@@ -151,7 +153,7 @@ func (p *Policy) narrow(o *Observation) {
 		p.convict(t.set, Guilty)
 		return
 	}
-	for _, v := range p.lras.present { // those that did not recover have nothing to say
+	for _, v := range p.lras.present { // victims that did not recover take no part in the rest of the trial
 		e := &v.look.evidence
 		v.look.watching = v.look.watching && e.word(p.Proof.WrongConviction, p.Proof.MissedGuilt, 1, p.Proof.Watch) == cured
 	}
@@ -161,11 +163,11 @@ func (p *Policy) narrow(o *Observation) {
 	p.begin(o, narrowing, set, rest)
 }
 
-// proven is the evidence of former verdicts from which a task is convicted without a control: one
-// guilty verdict, and none of innocence.
+// proven is the evidence of former verdicts from which on a task is found guilty without a control:
+// one guilty verdict, and none of innocence.
 const proven = 1.6
 
-// acquit releases tasks, as innocent or undecided.
+// acquit releases tasks as innocent or undecided.
 func (p *Policy) acquit(all []*task, kind EventKind) {
 	lead := p.lras.watcher()
 	for _, s := range all {
@@ -191,7 +193,7 @@ func (p *Policy) convict(all []*task, kind EventKind) {
 		for i := 1.0; i <= j.guilty && hold < p.Proof.MaxHold; i++ {
 			hold *= 2
 		}
-		j.guilty += 1 / float64(len(all)) // they share it
+		j.guilty += 1 / float64(len(all)) // a joint verdict is divided among them
 		p.throttle(s, convicted, lead.victimID, p.clock.now+min(hold, p.Proof.MaxHold))
 		j.until = max(j.until, s.until)
 		if kind == Guilty {
@@ -222,7 +224,7 @@ func (p *Policy) abandon() {
 	p.end()
 }
 
-// accuse begins a trial for the victims that are anomalous.
+// accuse begins a trial for the anomalous victims, if there are suspects.
 func (p *Policy) accuse(o *Observation) {
 	var lead *victim
 	cleared := uint64(0)
@@ -260,9 +262,10 @@ func (p *Policy) accuse(o *Observation) {
 	p.begin(o, ph, set, nil)
 }
 
-// choose returns the tasks to try, and the phase: suspects that were not cleared since the
-// anomaly began, or all tasks. If throttling all tasks was in vain before, all are tried first.
-// idle: no task is left to try, or all were tried.
+// choose returns the tasks to try, and the phase. It tries suspects that were not found innocent
+// since the anomaly began; if none is left, it tries all tasks. If throttling all tasks had no
+// effect, the next attempt begins with all of them. idle: no task is left to try, or all were
+// tried.
 func (p *Policy) choose(o *Observation, lead *victim, cleared uint64) ([]suspect, phase) {
 	if lead.backoff == 0 || lead.triedAll {
 		if all := p.rank(lead, cleared); len(all) > 0 {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// victimID names a signal of an LRA.
+// victimID identifies a signal of an LRA.
 type victimID struct{ Workload, Signal string }
 
 // app is the state of one LRA.
 type app struct {
 	victims []*victim
 	seen    uint64
-	// heard is when the last usable sample came, left when it was last here.
+	// heard is when the last valid sample arrived, left when the LRA was last on this host.
 	heard, left time.Duration
 	ever        bool
 }
@@ -20,7 +20,7 @@ type app struct {
 // recentSamples is the number of samples before a trial over which the signal is averaged.
 const recentSamples = 8
 
-// window has the last samples that were taken outside of trials.
+// window has the last samples outside of trials.
 type window struct {
 	excess [recentSamples]float64
 	over   [recentSamples]bool
@@ -47,25 +47,25 @@ func (w *window) means() (excess float64, over, n int) {
 // victim is the state of one signal of an LRA.
 type victim struct {
 	victimID
-	// last is the time of the last sample, heard when it came.
+	// last is the time of the last sample, heard when it arrived.
 	last  time.Time
 	heard time.Duration
 
 	anomalous bool
-	// onset is when the anomaly began, since which trial was the last before.
+	// onset is when the anomaly began, since the number of the last trial before that.
 	onset time.Duration
 	since uint64
-	// overs counts samples over the boundary since the onset, below those in a row
-	// that were not.
+	// overs counts samples over the boundary since the onset, below the latest ones in a row that
+	// were not.
 	overs, below int
-	// tried: somebody was accused since the onset; triedAll: all were.
+	// tried: a task was accused since the onset; triedAll: all tasks were.
 	tried, triedAll bool
-	// resume is when somebody may be accused again, backoff how long that took last.
+	// resume is when tasks may be accused again, backoff how long the last pause was.
 	resume, backoff time.Duration
 
 	recent window
 	look   look
-	// excess of the last ticks, and the samples of this one.
+	// excess has the mean of each of the last ticks; sum and n are of the samples of this tick.
 	excess course
 	sum    float64
 	n      int
@@ -73,7 +73,7 @@ type victim struct {
 	sensitivity sensitivity
 }
 
-// look is what a trial has measured at a victim.
+// look is what a trial has measured at one victim.
 type look struct {
 	watching bool
 	evidence evidence
@@ -82,20 +82,20 @@ type look struct {
 	before float64
 }
 
-// The most signals of an LRA, and the most LRAs.
+// The largest number of signals of an LRA, and of LRAs.
 const (
 	maxSignals = 16
 	maxLRAs    = MaxVictims / maxSignals
 )
 
-// lras is the state of the LRAs on this host. Each sees the clock and the log of the policy.
+// lras is the state of the LRAs on this host. It shares the clock and the log of the policy.
 type lras struct {
 	*Config
 	clock   *clock
 	log     *log
 	apps    map[string]*app
 	present []*victim // of this observation, in its order
-	// disturbed is when one was last anomalous, if one ever was; calm: none is.
+	// disturbed is when an LRA was last anomalous, if wasDisturbed; calm: none is now.
 	disturbed          time.Duration
 	wasDisturbed, calm bool
 }
@@ -129,7 +129,7 @@ func (l *lras) listen(o *Observation, t *trial) {
 			a.left = l.clock.now
 			continue
 		}
-		for _, v := range a.victims { // it is not here: nothing to protect
+		for _, v := range a.victims { // it is not on this host, so that nothing is to be protected
 			v.anomalous, v.look.watching = false, false
 		}
 		if l.clock.now-a.left > keepAbsent {
@@ -182,12 +182,10 @@ func (a *app) find(signal string) *victim {
 	return nil
 }
 
-// excessOf is by how much a sample is over its boundary, as a part of that:
-//
-//	e = value / boundary − 1, at most 10
+// excessOf returns by how much a sample exceeds its boundary, relative to the boundary:
 func excessOf(s *Sample) float64 { return min(s.Value/s.Boundary-1, 10) }
 
-// follow says whether the signal is anomalous.
+// follow updates a victim with a sample, and detects the beginning and end of an anomaly.
 func (l *lras) follow(v *victim, s *Sample, t *trial) {
 	excess, over := excessOf(s), s.Value > s.Boundary
 	v.sum += excess
@@ -231,8 +229,8 @@ func (l *lras) recovered(v *victim) {
 	l.log.tell(AnomalyEnded, nil, v, v.below)
 }
 
-// judge ends anomalies whose signal has been missing for longer than MaxAge, without a verdict,
-// and sets whether the host is calm.
+// judge ends anomalies whose signal has been missing for longer than MaxAge, without a verdict. It
+// also sets calm.
 func (l *lras) judge() {
 	l.calm = true
 	for _, v := range l.present {
@@ -246,7 +244,7 @@ func (l *lras) judge() {
 	}
 }
 
-// unsafe returns why no task may start beside the LRAs, "" if one may.
+// unsafe returns why no task may start beside the LRAs, or "" if one may.
 func (l *lras) unsafe(o *Observation) Reason {
 	if l.wasDisturbed && l.clock.now-l.disturbed < l.Quiet {
 		return Settling
@@ -260,7 +258,7 @@ func (l *lras) unsafe(o *Observation) Reason {
 	return ""
 }
 
-// watcher is the first victim that watches.
+// watcher returns the first victim that takes part in the trial.
 func (l *lras) watcher() *victim {
 	for _, v := range l.present {
 		if v.look.watching {
@@ -270,8 +268,8 @@ func (l *lras) watcher() *victim {
 	return &victim{}
 }
 
-// word is what the victims say together: recovered, as soon as one says so; not, when
-// all do.
+// word returns the joint result of the victims: recovered as soon as one has recovered, not
+// recovered once none of them has.
 func (l *lras) word(began time.Duration) word {
 	watching, undecided := 0, false
 	for _, v := range l.present {
@@ -302,7 +300,8 @@ func (l *lras) word(began time.Duration) word {
 	return open
 }
 
-// learn tells the victims that watched what was freed and what it brought.
+// learn updates the sensitivity of the victims in the trial with what was freed and by how much
+// their signals fell.
 func (l *lras) learn(freed []float64) {
 	for _, v := range l.present {
 		if k := &v.look; k.watching && k.evidence.n > 0 {
